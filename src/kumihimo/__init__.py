@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kumihimo.app.check import CheckResult, Problem
     from kumihimo.app.facade import Kumihimo
     from kumihimo.app.results import Built, CommunityLevel, Estimate, Plan, RdfTerm, Solutions, Status, UsageEntry
     from kumihimo.app.snapshot import Snapshot
@@ -18,6 +19,7 @@ __all__ = [
     "Answer",
     "Built",
     "Caps",
+    "CheckResult",
     "Chunk",
     "Citation",
     "CommunityLevel",
@@ -28,6 +30,7 @@ __all__ = [
     "KumiError",
     "Kumihimo",
     "Plan",
+    "Problem",
     "RdfTerm",
     "Record",
     "Snapshot",
@@ -38,6 +41,7 @@ __all__ = [
     "UsageEntry",
 ]
 _MODULES = {  # module -> its public names
+    "app.check": "CheckResult Problem",
     "app.facade": "Kumihimo",
     "app.results": "Built CommunityLevel Estimate Plan RdfTerm Solutions Status UsageEntry",
     "app.snapshot": "Snapshot",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -188,7 +189,10 @@ def test_a_settings_file_is_written_once(kumi: Run) -> None:
     text = Path("kumi.toml").read_text(encoding="utf-8")
     assert "[chunks]" in text
     assert "# size = 600" in text
-    assert "already exists" in error_of(kumi("init"))
+    assert "is there already" in error_of(kumi("init"))
+    Path("kumi.toml").write_text("# mine", encoding="utf-8")
+    assert kumi("init", "--force")[0] == 0
+    assert Path("kumi.toml").read_text(encoding="utf-8") == text
     assert kumi("index", "notes")[0] == 0
     Path("kumi.toml").write_text(text.replace("# size = 600", "size = 101"), encoding="utf-8")
     assert kumi("index")[0] == 0
@@ -318,8 +322,10 @@ def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
         ("retrieve --questions notes", "notes cannot be read"),
         ("retrieve --questions notes/ferry.txt", "notes/ferry.txt, line 1: write"),
         ("retrieve --questions notes/talks.jsonl", "notes/talks.jsonl, line 1: write"),
-        ("retrieve ferry --out gone/x", "gone/x cannot be written (No such file or directory)"),
-        ("retrieve ferry --out notes", "notes cannot be written (Is a directory)"),
+        ("retrieve ferry --out notes/ferry.txt/x", "notes/ferry.txt/x cannot be written (File exists)"),
+        ("retrieve ferry --out notes", "notes is a folder: name a file"),
+        ("retrieve ferry --out notes/ferry.txt", "notes/ferry.txt is there already, not written by `kumi`"),
+        ("retrieve ferry --html notes/ferry.txt", "notes/ferry.txt is there already, not written by `kumi`"),
         ("ask ferry --set naive.kk=3", "naive has no setting 'kk'; did you mean 'k'?"),
         ("ask ferry --set naiv.k=3", "no step, method or model 'naiv'; did you mean 'naive'?"),
         ("ask ferry --set k=3", "write it as step.setting=value"),
@@ -367,7 +373,7 @@ def test_an_index_that_is_half_garbage(built: Run) -> None:
     content = Path(".kumi/index.db").read_bytes()
     Path(".kumi/index.db").write_bytes(content[:4096] + b"Z" * (len(content) - 4096))
     for command in (["index"], ["status"], ["ask", "ferry"]):
-        assert "move it away" in error_of(built(*command))
+        assert "`kumi check --repair`" in error_of(built(*command))
 
 
 @pytest.mark.parametrize("text", ["a = [", "\x00", "chunks = 3", "[chunks]\nsise = 3"])
@@ -375,6 +381,21 @@ def test_a_settings_file_that_is_wrong(built: Run, text: str) -> None:
     fill(Path(), {"kumi.toml": text})
     for command in (["index"], ["status"], ["ask", "ferry"]):
         assert error_of(built(*command))
+
+
+def test_evidence_is_written_over_evidence_alone(built: Run) -> None:
+    mine = '{"id": "1", "question": "Mine?"}\n'
+    fill(Path(), {"mine.jsonl": mine})
+    for name in ("mine.jsonl", "notes/ferry.txt"):
+        before = Path(name).read_bytes()
+        for option in ("--out", "--html"):
+            assert "or replace it with --force" in error_of(built("retrieve", "ferry", option, name))
+        assert Path(name).read_bytes() == before
+    for words in (["ferry"], ["gate"], ["--questions", "mine.jsonl"]):
+        assert built("retrieve", *words, "--out", "found.jsonl")[0] == 0
+        assert built("retrieve", "ferry", "--html", "found.html")[0] == 0
+    assert built("retrieve", "ferry", "--out", "mine.jsonl", "--force")[0] == 0
+    assert json.loads(Path("mine.jsonl").read_text("utf-8"))["question"] == "ferry"
 
 
 def test_a_settings_file_that_cannot_be_read(built: Run) -> None:
@@ -521,7 +542,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         limited = ["sh", "-c", f'ulimit -f {size}; "{KUMI}" index']
         ran = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
         assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
-        assert "check that the disk has room" in ran.stderr
+        assert re.search("disk is full|File too large|disk I/O error", ran.stderr)
         assert "move it away" not in ran.stderr
     assert run_kumi("ask", "ferry", cwd=tmp_path).returncode == 0
     assert run_kumi("index", cwd=tmp_path).stdout.startswith("Files: 1 read, 1 unchanged")

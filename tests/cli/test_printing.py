@@ -1,16 +1,29 @@
-"""a text in pieces -> lines wrapped between words, however the text is cut."""
+"""texts -> a terminal: wrapped between words, without control characters and keys, through one module."""
 
 from __future__ import annotations
 
+import ast
 import io
+import json
+import logging
+from collections.abc import Iterator
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+import kumihimo.cli
+from kumihimo.cli import printing
 from kumihimo.cli.printing import _NO_LINE_START, LineWrapper
+from kumihimo.core import redaction
+
+Capture = pytest.CaptureFixture[str]
+COMMAND_LINE = Path(kumihimo.cli.__file__ or "").parent
+MARKS = "\u061c\u200e\u200f\u202e\u2066\u2069"
+CONTROLS = "".join(map(chr, [*range(9), *range(11, 32), *range(127, 160)])) + MARKS
 
 
 def printed(width: int, *pieces: str) -> list[str]:
@@ -46,3 +59,69 @@ def test_no_line_is_too_long_and_no_letter_is_lost(width: int, pieces: list[str]
     marks = sum(whole.count(mark) for mark in f"{_NO_LINE_START}「")
     assert all(cell_len(line) <= width or marks > width // 2 for line in lines)
     assert lines == printed(width, *whole)
+
+
+# -- the way to the terminal
+
+
+def writes_to_a_stream(node: ast.AST) -> bool:
+    """Return whether a call prints around the module `printing`."""
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Name):
+        return function.id in ("print", "secho", "echo", "Console", "StreamHandler", "pprint")
+    names = ("print", "echo", "secho", "confirm", "prompt", "Console", "StreamHandler", "write", "writelines", "log")
+    if not isinstance(function, ast.Attribute) or function.attr not in names:
+        return False
+    allowed = ("printing.confirm", "make_console().print", "study.write", "own_study.write")
+    return ast.unparse(function) not in allowed
+
+
+def bypasses() -> Iterator[str]:
+    for path in sorted(COMMAND_LINE.rglob("*.py")):
+        if path.name != "printing.py":
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if writes_to_a_stream(node):
+                    yield f"{path.name}: {ast.unparse(node)[:60]}"
+
+
+def test_all_output_goes_through_one_module() -> None:
+    """Allowed: text made visible by `styled_text`, and a fixed line when memory is short."""
+    assert sorted(bypasses()) == ["entry.py: os.write(2, f'kumi: {message}\\n'.encode())"]
+    for line in ("print(1)", "typer.echo(1)", "sys.stdout.write('a')", "Console().print(1)", "StreamHandler()"):
+        assert any(map(writes_to_a_stream, ast.walk(ast.parse(line)))), line
+
+
+def test_control_characters_are_visible() -> None:
+    visible = printing.make_visible(f"a\n\tb {CONTROLS} é 組 🙂")
+    assert visible.startswith("a\n\tb \\x00\\x01")
+    assert visible.endswith(r"\x9f\u061c\u200e\u200f\u202e\u2066\u2069 é 組 🙂")
+    assert not {*visible} & {*CONTROLS}
+
+
+def test_json_stays_the_same_document(capsys: Capture) -> None:
+    document = {CONTROLS: [CONTROLS, "é"]}
+    printing.print_json(document)
+    out = capsys.readouterr().out
+    assert not {*out} & {*CONTROLS}
+    assert r"\u009b" in out
+    assert json.loads(out) == document
+
+
+def test_keys_are_hidden(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_secrets", {"sk-verysecret"})
+    printing.print_text("sk-verysecret https://h/?token=abc")
+    printing.print_json({"a": "sk-verysecret"})
+    printing.print_styled("sk-verysecret")
+    printing.show_rows([("sk-verysecret",)])
+    printing.print_note("sk-verysecret https://h/?token=abc")
+    printing.print_error("sk-verysecret")
+    out, err = capsys.readouterr()
+    assert "verysecret" not in out + err
+    assert "https://h/?token=abc" in out, "a document keeps its addresses"
+    assert "https://h/?token=[hidden]" in err
+
+
+def test_a_log_is_made_visible(capsys: Capture) -> None:
+    record = logging.LogRecord("kumihimo", logging.WARNING, "", 1, "the server says %s", ("\x1b[2J",), None)
+    printing.TerminalHandler().emit(record)
+    assert capsys.readouterr().err == "the server says \\x1b[2J\n"

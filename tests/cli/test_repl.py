@@ -123,11 +123,11 @@ def test_later_questions_point_back(tmp_path: Path, server: FakeServer) -> None:
     (tmp_path / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
-    rewritten = ("The last question: And the other?", "What is harbour 2?")
+    rewritten = ("<question>\nAnd the other?", "What is harbour 2?")
     answers = [
-        (f"Question: What {rest}", f"{answer}. [1]") for rest, answer in (("does", "One"), ("is harbour 2", "Two"))
+        (f"<question>\nWhat {rest}", f"{answer}. [1]") for rest, answer in (("does", "One"), ("is harbour 2", "Two"))
     ]
-    server.configure(replies=[rewritten, *answers, ("Question: What is harbour 1?", "Three. [1]")])
+    server.configure(replies=[rewritten, *answers, ("<question>\nWhat is harbour 1?", "Three. [1]")])
     code, out, _ = piped(tmp_path, "What does note 1 tell of?\nAnd the other?\n/new\nWhat is harbour 1?\n")
     assert code == 0
     assert [line for line in out.splitlines() if line.endswith(". [1]")] == [

@@ -53,7 +53,9 @@ def test_a_place_that_is_taken_is_refused(graph: Run) -> None:
     assert "is there already" in error_of(graph("export", "graphml", "--out", "mine"))
     assert "is there already" in error_of(graph("report", "--html", "mine"))
     assert Path("mine").read_text() == "mine"
-    assert "is there already" in error_of(graph("export", "graphml", "--out", "notes"))
+    assert "is a folder" in error_of(graph("export", "graphml", "--out", "notes"))
+    assert graph("export", "graphml", "--out", "mine", "--force")[0] == 0
+    assert Path("mine").read_text().startswith("<?xml")
     assert "cannot be written" in error_of(graph("export", "csv", "--out", "mine/below"))
 
 

@@ -35,6 +35,7 @@ def built(
     skipped: tuple[str, ...] = (),
     spent: Mapping[str, Usage] | None = None,
     skipped_methods: tuple[str, ...] = (),
+    empty: tuple[str, ...] = (),
 ) -> Built:
     return Built(
         read=1200,
@@ -49,6 +50,7 @@ def built(
         spent=spent or {},
         saved={},
         skipped_methods=skipped_methods,
+        empty=empty,
     )
 
 
@@ -87,11 +89,17 @@ def test_a_build_is_told_in_figures(capsys: Capture) -> None:
     )
 
 
-def test_a_few_of_the_skipped_are_named(capsys: Capture) -> None:
-    terminal.show_built(built(skipped=("a.jpg", "b.jpg")))
-    assert "Skipped 2 of unsupported types: a.jpg, b.jpg\n" in capsys.readouterr().out
-    terminal.show_built(built(skipped=("a.jpg", "b.jpg", "c.jpg", "d.jpg")))
-    assert "Skipped 4 of unsupported types: a.jpg, b.jpg, c.jpg ...\n" in capsys.readouterr().out
+def test_skipped_files_are_counted_by_type(capsys: Capture) -> None:
+    skipped = (*(f"{n}.DOC" for n in range(12)), "a/b.ppt", "c.ppt", "README", "v1.0/LICENSE", "d.doc")
+    terminal.show_built(built(skipped=skipped))
+    assert "Skipped 17 of unsupported types: .doc 13, .ppt 2, no suffix 2.\n" in capsys.readouterr().out
+    terminal.show_built(built(skipped=tuple(f"a.{n:03}" for n in range(25))))
+    assert ".018 1, .019 1, others 5.\n" in capsys.readouterr().out
+
+
+def test_files_without_text_are_counted(capsys: Capture) -> None:
+    terminal.show_built(built(empty=("a.pdf", "b.md")))
+    assert capsys.readouterr().out.startswith("Files: 1,200 read, 3 unchanged, 1 gone, 2 without any text.\n")
 
 
 def test_what_failed_is_told_apart_from_the_rest(capsys: Capture) -> None:
@@ -299,4 +307,4 @@ def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:
 def test_nothing_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with printing.print_stream() as hear:
         hear("At \x1b[31mnine\x1b]0;title\x07.\x9b2J\n\tYes.")
-    assert capsys.readouterr().out == "At \ufffd[31mnine\ufffd]0;title\ufffd.\ufffd2J\n\tYes.\n"
+    assert capsys.readouterr().out == "At \\x1b[31mnine\\x1b]0;title\\x07.\\x9b2J\n\tYes.\n"

@@ -26,7 +26,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
 from kumihimo.core.records import Chunk, Entity, Relation
 from kumihimo.exports import DEFAULT_PATHS, FORMATS, obsidian
-from tests import factories_graphs
+from tests import factories_graph_text, factories_graphs
 
 XML = "{http://graphml.graphdrawing.org/xmlns}"
 FREE = [name for name in FORMATS if name != "parquet"]
@@ -77,7 +77,7 @@ def test_what_is_not_ours_stays(name: str, snapshot: Snapshot, tmp_path: Path) -
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
     for path in (file, folder):
-        with pytest.raises(SettingsError, match=r"is there already, not written by `kumi`|cannot be written"):
+        with pytest.raises(SettingsError, match=r"is there already, not written by `kumi`|is a folder"):
             FORMATS[name](snapshot, path)
     assert files(tmp_path) == {"file": b"mine", "folder/mine.txt": b"mine"}
 
@@ -217,6 +217,35 @@ def test_no_cell_is_a_formula(snapshot: Snapshot, tmp_path: Path) -> None:
 
 
 # -- obsidian
+
+
+IMAGES = (
+    "![a](https://evil.example/a.png)",
+    "![[https://evil.example/a.png]]",
+    "![a][b]\n\n[b]: https://evil.example/a.png",
+    "[![a](https://evil.example/a.png)](https://evil.example)",
+    '<img src="https://evil.example/a.png">',
+)
+
+
+def test_a_note_loads_nothing(tmp_path: Path) -> None:
+    """The text of an image and its address stay."""
+    ada = factories_graph_text.entity(f"Ada {IMAGES[0]}", "person", text="\n".join(IMAGES))
+    for snapshot in read(tmp_path / ".kumi", {"documents": [], "entities": [ada]}):
+        FORMATS["obsidian"](snapshot, tmp_path / "vault")
+    (note,) = (tmp_path / "vault").rglob("*.md")
+    _, _, text = note.read_text("utf-8").partition("\n---\n")
+    assert "![" not in text
+    assert "<img" not in text
+    assert text.count("https://evil.example/a.png") == 6
+
+
+@given(st.text("![]()`~\\<a \n"))
+def test_no_text_of_a_document_is_active(text: str) -> None:
+    escaped = obsidian._escape_markdown(text)
+    active = re.compile(r"(?<!\\)(?:\\\\)*(?:!\[|\[\[|`|~~~)|<")
+    assert not active.search(escaped)
+    assert re.sub(r"\\(.)", r"\1", escaped, flags=re.S).replace("&lt;", "<") == text
 
 
 def notes(folder: Path) -> dict[str, str]:

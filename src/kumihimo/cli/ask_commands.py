@@ -11,15 +11,18 @@ from typer import Argument, Exit, Option
 
 from kumihimo.app.explanations import Reason, explain_evidence
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.safe_write import write_file
+from kumihimo.app.safe_write import check_replaceable, write_file
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing, terminal
+from kumihimo.cli.printing import print_text
 from kumihimo.cli.repl import Repl, ask_question
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Span
 from kumihimo.text.tokens import subject_terms
 
+_EVIDENCE_KEYS = {"id", "question", "queries", "query_type", "evidence"}  # of each line of `retrieve --out`
+_MAX_LINE = 10**8  # characters of such a line
 _MAX_PLACES, _MAX_PAGE_PLACES = 20, 3  # per piece of evidence: a report may come from every passage
 
 Row = dict[str, Any]
@@ -56,7 +59,7 @@ def ask(
 
 
 def _print_answer_line(snapshot: Snapshot, answer: Answer) -> None:
-    print(printing.encode_json(_answer_json(snapshot, answer)))
+    print_text(printing.encode_json(_answer_json(snapshot, answer)))
 
 
 def _explanations(snapshot: Snapshot, question: str, context: Context) -> list[list[str]]:
@@ -110,6 +113,7 @@ def span_location(span: Span) -> Row:
 
 def retrieve(
     session: options.Session,
+    writing: options.Writing,
     question: Annotated[str | None, Argument(help="Your question.")] = None,
     questions: Annotated[
         Path | None, Option(help="A JSONL file of questions instead: `id` and `question` on each line.")
@@ -132,24 +136,31 @@ def retrieve(
         raise SettingsError("--html shows one question: leave out --questions and --out")
     search: Row = {"name": method, "filter": filter, **({} if k is None else {"k": k})}
     rows = [{"id": "", "question": question}] if questions is None else _read_question_lines(questions)
+    for path, is_ours in ((html, None), (out, _is_evidence_file)):  # before a model is called
+        if path:
+            check_replaceable(path, force=writing.force, is_ours=is_ours)
     with session.open() as kumi:
-        if question is not None and (html or not (out or session.as_json)):
-            _show_evidence(kumi, question, search, session, html, explain)
+        if question is not None and html:
+            _write_page(kumi, question, search, session, html)
+        elif question is not None and not (out or session.as_json):
+            _show_evidence(kumi, question, search, explain)
         else:
             _retrieve_json(kumi, rows, search, out, session.as_json, single=questions is None)
 
 
-def _show_evidence(
-    kumi: Kumihimo, question: str, search: Row, output: options.Output, html: Path | None, explain: bool
-) -> None:
-    """Show the evidence for one question as text or a page."""
+def _write_page(kumi: Kumihimo, question: str, search: Row, output: options.Output, path: Path) -> None:
+    """Write the evidence for one question as a page."""
     with kumi.snapshot() as snapshot:
         context = snapshot.retrieve(question, **search)
-        if html:
-            _write_explanation_page(snapshot, html, question, search["name"] or snapshot.default_method(), context)
-            message = f"Wrote {html}: {len(context):,} pieces of evidence, and why each was chosen."
-            output.show({"written": str(html), "evidence": len(context)}, message)
-            return
+        _write_explanation_page(snapshot, path, question, search["name"] or snapshot.default_method(), context)
+    message = f"Wrote {path}: {len(context):,} pieces of evidence, and why each was chosen."
+    output.show({"written": str(path), "evidence": len(context)}, message)
+
+
+def _show_evidence(kumi: Kumihimo, question: str, search: Row, explain: bool) -> None:
+    """Show the evidence for one question."""
+    with kumi.snapshot() as snapshot:
+        context = snapshot.retrieve(question, **search)
         reasons = _explanations(snapshot, question, context) if explain else ()
         terminal.show_evidence(context, snapshot.trace, reasons)
         terminal.show_search_notes(snapshot, context, search["filter"])
@@ -180,7 +191,7 @@ def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, metho
         items=items,
         max_score=max((abs(score) for reason in reasons for _, score in reason.feature_scores), default=0.0),
     )
-    write_file(path, parts)
+    write_file(path, parts, force=True)  # `retrieve` has checked it
 
 
 def _match_words(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -204,14 +215,24 @@ def _retrieve_json(
     failed: list[str] = []
     results = (_retrieve_one(kumi, row, search, failed) for row in rows)
     if out:
-        printing.write_text_lines(out, [json.dumps(result, ensure_ascii=False) for result in results])
+        write_file(out, [f"{json.dumps(result, ensure_ascii=False)}\n" for result in results], force=True)
         if as_json:
             printing.print_json({"written": str(out), "questions": len(rows)})
     else:
         for result in results:
-            print(printing.encode_json(result, indent=2 if as_json and single else None))
+            print_text(printing.encode_json(result, indent=2 if as_json and single else None))
     if failed:
         raise ItemFailed(f"{len(failed):,} of {len(rows):,} questions failed; the first: {failed[0]}")
+
+
+def _is_evidence_file(path: Path) -> bool:
+    """Return whether the first line is one that `retrieve --out` writes."""
+    try:
+        with path.open(encoding="utf-8") as lines:
+            row = json.loads(lines.readline(_MAX_LINE))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and row.keys() >= _EVIDENCE_KEYS
 
 
 def _retrieve_one(kumi: Kumihimo, row: Row, search: Row, failed: list[str]) -> Row:

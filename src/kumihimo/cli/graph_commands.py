@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from heapq import nsmallest
-from io import BytesIO
+from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, cast, get_args
@@ -19,6 +19,7 @@ from kumihimo.app.results import RdfTerm, Solutions
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
 from kumihimo.cli import ask_commands, options, printing, terminal
+from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
@@ -135,22 +136,22 @@ def _show_entities(result: dict[str, Any]) -> None:
     rows = [(e["name"], e["type"], f"{e['mentions']:,}", f"{len(e['forms']):,}") for e in result["entities"]]
     printing.show_rows(rows, head=("entity", "type", "mentions", "forms"), numeric=(2, 3))
     remaining = result["total"] - len(rows)
-    print(f"{remaining:,} more: `kumi entities --limit {result['total']}` lists all." if remaining else "")
+    print_text(f"{remaining:,} more: `kumi entities --limit {result['total']}` lists all." if remaining else "")
 
 
 def _show_entity(result: dict[str, Any]) -> None:
     kinds = f" ({', '.join(result['types'])})" if result["types"] else ""
     lines = [f"{result['name']}{kinds}, {result['mentions']:,} mentions, id entities:{result['id']}"]
     lines += [f"Forms: {'; '.join(result['forms'])}"] if len(result["forms"]) > 1 else []
-    print(printing.replace_controls("\n".join([*lines, f"\n{result['text']}\n"])))
+    print_text("\n".join([*lines, f"\n{result['text']}\n"]))
     if result["neighbours"]:
         nearest = result["neighbours"][:_MAX_NEIGHBOURS]
         rows = [(n["name"], f"{n['weight']:,}", terminal.shorten_line(n["text"], _MAX_WIDTH)) for n in nearest]
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
-        print(f"{remaining:,} more neighbours.\n" if remaining else "")
+        print_text(f"{remaining:,} more neighbours.\n" if remaining else "")
     for span in result["places"]:
-        print(terminal.format_span(Span(chunk="", text="", **span)))
+        print_text(terminal.format_span(Span(chunk="", text="", **span)))
 
 
 # -- likely duplicates
@@ -203,11 +204,11 @@ class _PairReview:
 
     def print_table(self, write: bool) -> None:
         if not self.pairs:
-            print("No two entities seem to be the same.")
+            print_text("No two entities seem to be the same.")
             return
         rows = [(pair.alias_line, f"{pair.score:.2f}", self._reasons(pair)) for pair in self.pairs]
         printing.show_rows(rows, head=("line for aliases.txt", "score", "why"), numeric=(1,))
-        self._add_aliases(self._accepted_lines()) if write else print(
+        self._add_aliases(self._accepted_lines()) if write else print_text(
             f"\nAdd the correct lines to {self.aliases_path}, or let `kumi entities --similar --write` ask about each "
             "pair; then `kumi index` merges each pair."
         )
@@ -218,9 +219,9 @@ class _PairReview:
         for pair in self.pairs:
             for entity in (pair.one, pair.other):
                 text = terminal.shorten_line(entity.text, _MAX_WIDTH)
-                print(printing.replace_controls(f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {text}"))
+                print_text(f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {text}")
             question = f"{pair.score:.2f}: {self._reasons(pair)}. Same entity? [y/N/q] "
-            print(printing.replace_controls(question), end="", flush=True)
+            print_text(question, end="", flush=True)
             reply = sys.stdin.readline().strip().lower()
             if reply in ("y", "yes"):
                 accepted.append(pair.alias_line)
@@ -239,7 +240,7 @@ class _PairReview:
     def _add_aliases(self, accepted: Sequence[str]) -> None:
         config.append_aliases(self.aliases_path, accepted)
         count = f"{len(accepted):,} {'line' if len(accepted) == 1 else 'lines'}"
-        print(f"{count} added to {self.aliases_path}: `kumi index` merges each pair; delete a line to undo it.")
+        print_text(f"{count} added to {self.aliases_path}: `kumi index` merges each pair; delete a line to undo it.")
 
 
 # -- SPARQL
@@ -293,9 +294,9 @@ def _read_query(query: str) -> str:
 
 def _show_table(solutions: Solutions, prefixes: dict[str, str]) -> None:
     if solutions.boolean is not None:
-        print("yes" if solutions.boolean else "no")
+        print_text("yes" if solutions.boolean else "no")
     elif not solutions.rows:
-        print("No results.")
+        print_text("No results.")
     else:
         rows = [[_format_cell(term, prefixes) for term in row] for row in solutions.rows]
         printing.show_rows(rows, solutions.columns)
@@ -332,12 +333,14 @@ def _term_json(term: RdfTerm) -> dict[str, str]:
 
 def _show_csv(solutions: Solutions, _: dict[str, str]) -> None:
     """Print SPARQL 1.1 CSV; an apostrophe protects spreadsheets from formulas."""
-    out = csv.writer(sys.stdout, lineterminator="\n")
+    text = StringIO()
+    out = csv.writer(text, lineterminator="\n")
     if solutions.boolean is not None:
         out.writerows([["answer"], ["yes" if solutions.boolean else "no"]])
-        return
-    out.writerow(solutions.columns)
-    out.writerows([_csv_cell(term) for term in row] for row in solutions.rows)
+    else:
+        out.writerow(solutions.columns)
+        out.writerows([_csv_cell(term) for term in row] for row in solutions.rows)
+    print_text(text.getvalue(), end="")
 
 
 def _csv_cell(term: RdfTerm | None) -> str:
@@ -353,4 +356,4 @@ def _show_turtle(solutions: Solutions, prefixes: dict[str, str]) -> None:
 
     out = BytesIO()
     write_triples(solution_triples(solutions), out, prefixes)
-    print(out.getvalue().decode(), end="")
+    print_text(printing.escape_controls(out.getvalue().decode()), end="")

@@ -1,5 +1,6 @@
 """a command line -> a call of the library, its result printed."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +16,13 @@ from kumihimo.app import config
 from kumihimo.app.catalogue import installed_catalogue
 from kumihimo.app.facade import StorageError
 from kumihimo.app.method_guide import RECALL, RECALL_SETS
+from kumihimo.app.safe_write import write_file
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import DEFAULT_METHOD
+from kumihimo.app.trust import trust_settings_file
 from kumihimo.cli import ask_commands, graph_commands, options, printing, report_commands, terminal, tune
+from kumihimo.cli.failures import describe_failure
+from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.core.signature import Signature
 
@@ -84,8 +89,8 @@ def plan(
 
 def remove(
     index: options.IndexFolder,
-    target: Annotated[str, Argument(help="A source's name or path, a document's uri, or a file or folder.")],
-    forget: Annotated[bool, Option("--forget", help="Also erase cached replies that only it used.")] = False,
+    target: Annotated[str, Argument(help="A source's name or path, a document's uri, or a file or folder.")] = "",
+    forget: Annotated[bool, Option("--forget", help="Erase all traces of what was removed, now or before.")] = False,
     wait: options.Wait = False,
 ) -> None:
     """Remove a source or a document from the index; keep its file."""
@@ -106,6 +111,19 @@ def status(
     raise Exit(1 if state.failed else 0)
 
 
+def check(
+    index: options.IndexFolder,
+    repair: Annotated[bool, Option("--repair", help="Make again what can be made again.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Agree to pay again if the repair requires it.")] = False,
+    wait: options.Wait = False,
+) -> None:
+    """Search the files of the index and the cache for damage."""
+    with index.open() as kumi:
+        result = kumi.check(repair=repair, consent=yes, wait=wait)
+    index.show(result, terminal.show_check)
+    raise Exit(1 if result.problems else 0)
+
+
 def methods(output: options.Output) -> None:
     """List the retrieval methods, with their recall and settings."""
     catalogue = installed_catalogue()
@@ -114,7 +132,7 @@ def methods(output: options.Output) -> None:
         return
     terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
     rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in RECALL.items()]
-    print("Recall@5 without a model (see docs/methods.md):")
+    print_text("Recall@5 without a model (see docs/methods.md):")
     printing.show_rows(rows, head=("", *RECALL_SETS), numeric=range(1, 6))
 
 
@@ -134,15 +152,28 @@ def _method_json(name: str, method: Signature) -> dict[str, object]:
 
 def init(
     index: options.IndexFolder,
+    writing: options.Writing,
     path: Annotated[Path | None, Argument(help="The file to write. Default: kumi.toml beside the index.")] = None,
 ) -> None:
     """Write a kumi.toml that lists every setting, commented out."""
     path = path or index.index_folder.parent / "kumi.toml"
-    if path.exists():
-        raise SettingsError(f"{path} already exists: edit it, or name another file")
     registry = SettingsRegistry(installed_catalogue())
-    printing.write_text_lines(path, config.render_default_config(registry.own, registry.summaries).splitlines())
+    write_file(path, [config.render_default_config(registry.own, registry.summaries)], force=writing.force)
     index.show({"written": str(path)}, f"Wrote {path}: uncomment a line to change a setting.")
+
+
+def trust(
+    index: options.IndexFolder,
+    path: Annotated[
+        Path | None, Argument(help="A kumi.toml, or its folder. Default: the one beside the index.")
+    ] = None,
+) -> None:
+    """Trust a kumi.toml: the servers and keys that it names."""
+    path = path or index.index_folder.resolve().parent
+    path = path / "kumi.toml" if path.is_dir() else path
+    grants = trust_settings_file(path, os.environ)
+    lines = [f"Trusted: {path}", *(f"  {grant}" for grant in grants)] if grants else [f"{path} needs no trust."]
+    index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, "\n".join(lines))
 
 
 def cache(
@@ -183,9 +214,9 @@ def show_version_or_help(
     if version:
         from importlib import metadata
 
-        print(f"kumihimo {metadata.version('kumihimo')}")
+        print_text(f"kumihimo {metadata.version('kumihimo')}")
     elif context.invoked_subcommand is None:
-        print(context.get_help())
+        print_text(context.get_help())
 
 
 HELP = "Index your documents, and get answers with their sources."
@@ -202,7 +233,11 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi plan --methods braid,global,local --sample 20",
             "kumi plan --ask hyde 'Who mended the breakwater?'",
         ),
-        remove: ("kumi remove notes/old.md", "kumi remove reports --forget"),
+        remove: (
+            "kumi remove notes/old.md",
+            "kumi remove reports --forget",
+            "kumi remove --forget                   erase what earlier removals left",
+        ),
     },
     "Ask it": {
         ask_commands.ask: (
@@ -245,8 +280,10 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
     },
     "Look after it": {
         status: ("kumi status", "kumi status --levels", "kumi status --json"),
+        check: ("kumi check", "kumi check --repair"),
         methods: ("kumi methods",),
         init: ("kumi init",),
+        trust: ("kumi trust", "kumi trust shared/kumi.toml"),
         cache: ("kumi cache", "kumi cache prune"),
     },
 }
@@ -311,9 +348,10 @@ def main() -> None:
     """
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="replace")
+    logging.getLogger("kumihimo").handlers[:] = [printing.TerminalHandler()]
     out = sys.stdout
     try:
-        sys.exit(app(standalone_mode=False))
+        _run_app()
     except _ClickException as error:
         command = error.ctx.command_path if error.ctx else "kumi"
         sys.exit(_print_error(f"{error.format_message()} See `{command} --help`", 2))
@@ -323,10 +361,18 @@ def main() -> None:
         sys.exit(0 if stop.code == 1 else stop.code)  # the reader closed the pipe: no error
     except KumiError as error:
         sys.exit(_print_error(str(error), 1 if isinstance(error, ItemFailed) else 2))
-    except options.Interrupted:
-        _exit_now(_print_error("stopped; the index is as it was before. Run the same command again to go on.", 130))
+    except (options.Interrupted, typer.Abort) as stop:
+        _exit_now(_print_error(str(stop) or "stopped", 130))
     except (OSError, StorageError) as error:
-        sys.exit(_print_error(f"{error}: check that the disk has room and that the index folder can be written", 2))
+        sys.exit(_print_error(describe_failure(error), 2))
+
+
+def _run_app() -> None:
+    """Run a command, and exit. Raises Interrupted on Ctrl-C."""
+    code = app(standalone_mode=False)
+    if code == 130:  # typer's, while no index was open
+        raise options.Interrupted
+    sys.exit(code)
 
 
 def _exit_now(code: int) -> None:

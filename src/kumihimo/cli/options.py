@@ -1,7 +1,7 @@
 """options that commands share -> groups that open the index, limit its spending and print results."""
 
 import logging
-import sys
+import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, is_dataclass
@@ -17,7 +17,9 @@ from kumihimo.app.config import parse_options
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.cli import printing
+from kumihimo.app.trust import TrustRequired, save_trust
+from kumihimo.cli import printing, terminal
+from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Caps
@@ -66,6 +68,9 @@ class Interrupted(Exception):
     """Ctrl-C, pressed while an index was open."""
 
 
+_INTERRUPTED = "stopped; the index is as it was before. Run the same command again to go on."
+
+
 @dataclass(frozen=True)
 class Output:
     """The option for the form of the output.
@@ -85,9 +90,16 @@ class Output:
         if self.as_json:
             printing.print_json(result)
         elif isinstance(text, str):
-            print(text)
+            print_text(text)
         else:
             text(result)
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The option of commands that write files."""
+
+    force: Annotated[bool, Option("--force", help="Replace files that `kumi` did not write.")] = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +112,7 @@ class IndexFolder(Output):
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index. Raises Interrupted on Ctrl-C."""
-        return _open_index(self.index_folder)
+        return _open_index(self.index_folder, ask=not self.as_json)
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -125,7 +137,7 @@ class IndexSettings(IndexFolder):
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index with these settings."""
-        return _open_index(self.index_folder, settings=parse_options(self.settings or ()))
+        return _open_index(self.index_folder, ask=not self.as_json, settings=parse_options(self.settings or ()))
 
 
 @dataclass(frozen=True)
@@ -140,8 +152,10 @@ class Session(IndexSettings):
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index, and show its log on standard error."""
-        _configure_logging(self.verbose, self.show_prompts)
-        return _open_index(self.index_folder, settings=parse_options(self.settings or ()), cache=self.cache)
+        logging.getLogger("kumihimo").setLevel(logging.INFO if self.verbose else logging.WARNING)
+        logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if self.show_prompts else logging.WARNING)
+        settings = parse_options(self.settings or ())
+        return _open_index(self.index_folder, ask=not self.as_json, settings=settings, cache=self.cache)
 
     def progress_bar(self) -> AbstractContextManager[Progress | None]:
         """Show progress on a terminal, unless the log is shown there."""
@@ -164,23 +178,23 @@ class PaidSession(Session):
 
 
 @contextmanager
-def _open_index(folder: Path, **arguments: Any) -> Iterator[Kumihimo]:
+def _open_index(folder: Path, *, ask: bool, **arguments: Any) -> Iterator[Kumihimo]:
+    """Open the index.
+
+    ask: a person at a terminal may trust its kumi.toml.
+    """
     try:
-        with Kumihimo.open(folder, **arguments) as kumi:
+        try:
+            kumi = Kumihimo.open(folder, **arguments)
+        except TrustRequired as required:
+            if not (ask and printing.is_interactive() and terminal.confirm_trust(required)):
+                raise
+            save_trust(required.path, required.grants, os.environ)
+            kumi = Kumihimo.open(folder, **arguments)
+        with kumi:
             yield kumi
     except KeyboardInterrupt:
-        raise Interrupted from None
-
-
-def _configure_logging(verbose: bool, show_prompts: bool) -> None:
-    """Log requests and prompts on standard error."""
-    if verbose or show_prompts:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        log = logging.getLogger("kumihimo")
-        log.handlers[:] = log.handlers or [handler]  # one handler only: `kumi eval study` runs several commands
-        log.setLevel(logging.INFO if verbose else logging.WARNING)
-        logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if show_prompts else logging.WARNING)
+        raise Interrupted(_INTERRUPTED) from None
 
 
 def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,6 +1,7 @@
-"""text, tables, JSON and progress -> a terminal, a file, or a program that reads them."""
+"""text, tables, JSON and progress -> a terminal, or a program that reads them: without control characters and keys."""
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -9,15 +10,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kumihimo.app.safe_write import check_ordinary_file
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.redaction import hide_secrets, redact
 from kumihimo.core.task import Progress
 from kumihimo.llm.protocols import TokenCallback
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 _MAX_COLUMNS = 10_000  # no wrapping for programs
-_CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}
+# Characters that act on a terminal: C0 without line ends and tabs, DEL, C1, and marks of the writing direction.
+_DIRECTION_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_CONTROLS = (*(c for c in range(32) if chr(c) not in "\n\t"), *range(127, 160), *_DIRECTION_MARKS)
+_ESCAPES = {c: f"\\x{c:02x}" if c < 256 else f"\\u{c:04x}" for c in _CONTROLS}
+_UNICODE_ESCAPES = {c: f"\\u{c:04x}" for c in _CONTROLS}
 _CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]"
 _NO_LINE_END = "「『（【〈《〔"  # never at the end of a line
 _NO_LINE_START = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # never at the start of a line
@@ -25,9 +33,40 @@ _WORD = rf"[{_NO_LINE_END}]*(?:{_CJK}|(?:(?!{_CJK})\S)+)[{_NO_LINE_START}]*"
 _PARTS = re.compile(rf"\n|[^\S\n]+|{_WORD}|\S")
 
 
-def replace_controls(text: str) -> str:
-    """Replace control characters: documents and models may contain terminal escapes."""
-    return text.translate(_CONTROLS)
+def make_visible(text: str) -> str:
+    r"""Return the text with control characters as escapes.
+
+    Names of files, documents and models may contain commands to the terminal.
+
+    >>> print(make_visible("a\x1b]52;c;aGk=\x07 \x9b2J \u202etxt.exe"))
+    a\x1b]52;c;aGk=\x07 \x9b2J \u202etxt.exe
+    """
+    return text.translate(_ESCAPES)
+
+
+def escape_controls(code: str) -> str:
+    r"""Return JSON or Turtle with control characters as escapes of these languages.
+
+    >>> print(escape_controls('{"name": "a\x9b"}'))
+    {"name": "a\u009b"}
+    """
+    return code.translate(_UNICODE_ESCAPES)
+
+
+def print_text(text: str = "", *, end: str = "\n", flush: bool = False, errors: bool = False) -> None:
+    """Print a text with control characters visible, and without keys.
+
+    errors: on standard error, where secrets in addresses are hidden too. A document keeps its addresses.
+    """
+    safe = redact(text) if errors else hide_secrets(text)
+    print(make_visible(safe), end=end, flush=flush, file=sys.stderr if errors else sys.stdout)
+
+
+class TerminalHandler(logging.Handler):
+    """A log on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_note(self.format(record))
 
 
 def make_console(*, errors: bool = False) -> "Console":
@@ -52,12 +91,19 @@ def print_styled(text: str, style: str = "", *, errors: bool = False) -> None:
 
     errors: on standard error.
     """
-    make_console(errors=errors).print(replace_controls(text), style=style, markup=False)
+    make_console(errors=errors).print(styled_text(text, style))
+
+
+def styled_text(text: str, style: str = "") -> "Text":
+    """Return a text for a console, as `print_text` prints it."""
+    from rich.text import Text
+
+    return Text(make_visible(hide_secrets(text)), style)
 
 
 def print_note(message: str) -> None:
     """Print a message to the user on standard error."""
-    print(replace_controls(message), file=sys.stderr)
+    print_text(message, errors=True)
 
 
 def print_error(message: str) -> None:
@@ -67,7 +113,8 @@ def print_error(message: str) -> None:
         return
     from rich.text import Text
 
-    make_console(errors=True).print(Text.assemble(("kumi: ", "bold red"), replace_controls(message)), soft_wrap=True)
+    line = Text.assemble(("kumi: ", "bold red"), make_visible(redact(message)))
+    make_console(errors=True).print(line, soft_wrap=True)
 
 
 def is_interactive() -> bool:
@@ -75,9 +122,9 @@ def is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def confirm() -> bool:
-    """Ask whether to go on."""
-    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+def confirm(question: str = "Go on?") -> bool:
+    """Ask the user, and return whether the answer is yes."""
+    print_text(f"{question} [y/N] ", end="", errors=True, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -91,7 +138,7 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
     from rich.console import Console
 
     columns = (
-        bars.TextColumn("{task.description}"),
+        bars.TextColumn("{task.description}", markup=False),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
         bars.TextColumn("{task.fields[rate]}"),
@@ -105,7 +152,7 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
             if not tasks:
                 bar.start()
             if step not in tasks:
-                tasks[step] = bar.add_task(step, total=total, rate="")
+                tasks[step] = bar.add_task(make_visible(step), total=total, rate="")
             speed = bar.tasks[tasks[step]].speed
             bar.update(tasks[step], completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
 
@@ -120,29 +167,31 @@ def show_rows(rows: Iterable[Sequence[str]], head: Sequence[str] = (), numeric: 
     numeric: the columns to align right.
     """
     from rich.table import Table
-    from rich.text import Text
 
-    console, cells = make_console(), [[Text(replace_controls(value)) for value in row] for row in rows]
+    console, cells = make_console(), [[styled_text(value) for value in row] for row in rows]
     table = Table(box=None, show_header=bool(head), pad_edge=False, header_style="bold")
     for i in range(max(map(len, [head, *cells]))):
         style, name = "" if i else "cyan", head[i] if head else ""
-        table.add_column(name, justify="right" if i in numeric else "left", style=style, overflow="fold")
+        table.add_column(styled_text(name), justify="right" if i in numeric else "left", style=style, overflow="fold")
     for row in cells:
         table.add_row(*row)
     with console.capture() as captured:
         console.print(table, soft_wrap=False)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))  # with the codes of colours
 
 
 def print_json(document: object) -> None:
     """Print one JSON document on standard output; dataclasses become objects."""
-    print(encode_json(document, indent=2))
+    print_text(encode_json(document, indent=2))
 
 
 def encode_json(document: object, indent: int | None = None) -> str:
-    """Return JSON, escaped if standard output is not UTF-8."""
+    """Return JSON with control characters escaped.
+
+    If standard output is not UTF-8, all but ASCII is escaped.
+    """
     narrow = bool(sys.stdout) and "utf" not in (sys.stdout.encoding or "").lower()
-    return json.dumps(document, ensure_ascii=narrow, indent=indent, default=asdict)
+    return escape_controls(json.dumps(document, ensure_ascii=narrow, indent=indent, default=asdict))
 
 
 def format_number(value: float | None, digits: int) -> str:
@@ -152,18 +201,11 @@ def format_number(value: float | None, digits: int) -> str:
 
 def read_text_file(path: Path, remedy: str) -> str:
     """Return the text of a file. Raises SettingsError with the remedy."""
+    check_ordinary_file(path)
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read ({error}): {remedy}") from error
-
-
-def write_text_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file. Raises SettingsError."""
-    try:
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written ({error.strerror}): choose another --out") from error
 
 
 # -- a text that arrives in pieces
@@ -196,9 +238,9 @@ class LineWrapper:
     def __call__(self, piece: str) -> None:
         self.started = self.started or bool(piece)
         if not self.width:
-            print(replace_controls(piece), end="", flush=True)
+            print_text(piece, end="", flush=True)
             return
-        *parts, self.pending_word = _PARTS.findall(self.pending_word + replace_controls(piece)) or [""]
+        *parts, self.pending_word = _PARTS.findall(self.pending_word + make_visible(piece)) or [""]
         for part in parts:
             self._print_part(part)
 
@@ -206,20 +248,20 @@ class LineWrapper:
         """Print the pending word and end the line."""
         self._print_part(self.pending_word)
         if self.started:
-            print(flush=True)
+            print_text(flush=True)
 
     def _print_part(self, part: str) -> None:
         from rich.cells import cell_len
 
         if part == "\n":
-            print()
+            print_text()
             self.column, self.pending_space = 0, ""
         elif part.isspace():
             self.pending_space += part
         elif part:
             if self.column and self.column + cell_len(self.pending_space + part) > self.width:
-                print()
+                print_text()
                 self.column, self.pending_space = 0, ""
-            print(self.pending_space + part, end="", flush=True)
+            print_text(self.pending_space + part, end="", flush=True)
             self.column += cell_len(self.pending_space + part)
             self.pending_space = ""

@@ -12,6 +12,7 @@ from kumihimo.app import community_tree
 from kumihimo.app.community_tree import CommunityTree, display_name
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
+from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.records import Report, Summary
 from kumihimo.index.summaries import resolve_label_id
@@ -32,6 +33,7 @@ def _format_names() -> list[str]:
 
 def export(
     index: options.IndexFolder,
+    writing: options.Writing,
     format_name: Annotated[
         str, Argument(help="graphml, csv, obsidian, parquet or rdf.", metavar="FORMAT", autocompletion=_format_names)
     ],
@@ -46,12 +48,12 @@ def export(
         raise SettingsError(describe_unknown("format", format_name, FORMATS))
     path = out or Path(DEFAULT_PATHS[format_name])
     with index.snapshot() as snapshot:
-        _show_written(index, path, FORMATS[format_name](snapshot, path))
+        _show_written(index, path, FORMATS[format_name](snapshot, path, force=writing.force))
 
 
 def _show_written(index: options.IndexFolder, path: Path, rows: dict[str, int]) -> None:
     counts = ", ".join(f"{n:,} {name}" for name, n in rows.items())
-    index.show({"written": str(path), "rows": rows}, f"Wrote {printing.replace_controls(str(path))}: {counts}.")
+    index.show({"written": str(path), "rows": rows}, f"Wrote {path}: {counts}.")
 
 
 def _require_table(snapshot: Snapshot, table: str, method: str, verb: str) -> None:
@@ -68,6 +70,7 @@ def _require_table(snapshot: Snapshot, table: str, method: str, verb: str) -> No
 
 def report(
     index: options.IndexFolder,
+    writing: options.Writing,
     id: Annotated[
         str | None, Argument(help="A community, by its id or a prefix. Default: the tree of reports.")
     ] = None,
@@ -86,7 +89,7 @@ def report(
         if html:
             from kumihimo import page
 
-            _show_written(index, html, page.write_graph_page(snapshot, html))
+            _show_written(index, html, page.write_graph_page(snapshot, html, force=writing.force))
             return
         _require_table(snapshot, "reports", "global", "writes")
         tree = community_tree.load_tree(snapshot)
@@ -146,7 +149,7 @@ def _show_report_tree(rows: list[Row], tree: CommunityTree, level: int | None) -
     """
     listed = [row for row in rows if level is not None or row["entities"] >= _MIN_ENTITIES] or rows
     if not rows:
-        print("There are no communities: no related entities were found in the documents.")
+        print_text("There are no communities: no related entities were found in the documents.")
         return
     table, prefix = [], _id_prefix_length(tree)
     for row in listed:
@@ -156,13 +159,13 @@ def _show_report_tree(rows: list[Row], tree: CommunityTree, level: int | None) -
     printing.show_rows(table, head=("id", "report", "rating", "entities"), numeric=(2, 3))
     if hidden := len(rows) - len(listed):
         finest = f"`kumi report --level {tree.depth - 1}` lists them all"
-        print(f"And {hidden:,} with fewer than {_MIN_ENTITIES} entities; {finest}.")
+        print_text(f"And {hidden:,} with fewer than {_MIN_ENTITIES} entities; {finest}.")
     elif level is None and tree.depth > _TREE_LEVELS:
-        print(f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest.")
+        print_text(f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest.")
     extractive = [row["extractive"] for row in rows if row["title"]]
     if any(extractive):
         subject = "They" if all(extractive) else "Some of these"
-        print(f"{subject} are extractive: sentences of the documents, selected without a model.")
+        print_text(f"{subject} are extractive: sentences of the documents, selected without a model.")
 
 
 def _id_prefix_length(tree: CommunityTree) -> int:
@@ -271,7 +274,7 @@ def _summary_row(summary: Summary) -> Row:
 
 def _show_summaries(listing: Row) -> None:
     if not listing["total"]:
-        print(
+        print_text(
             "There are no summaries: no document has metadata to group questions by. "
             "`tags.by` in kumi.toml names the metadata fields."
         )
@@ -279,9 +282,9 @@ def _show_summaries(listing: Row) -> None:
     rows = [(entry["label"], f"{entry['questions']:,}") for entry in listing["summaries"]]
     printing.show_rows(rows, head=("label", "questions"), numeric=(1,))
     if remaining := listing["total"] - len(rows):
-        print(f"{remaining:,} more: `kumi summaries --limit {listing['total']}` lists all.")
+        print_text(f"{remaining:,} more: `kumi summaries --limit {listing['total']}` lists all.")
 
 
 def _show_summary(details: Row) -> None:
     head = f"{details['label']}, {details['questions']:,} questions, id summaries:{details['id']}"
-    print(printing.replace_controls("\n".join([f"{head}\n", f"{details['text']}\n", *details["documents"]])))
+    print_text("\n".join([f"{head}\n", f"{details['text']}\n", *details["documents"]]))

@@ -1,14 +1,18 @@
 """results of the library -> text and tables for a person."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from itertools import islice
+from pathlib import PurePosixPath
 
+from kumihimo.app.check import CheckResult
 from kumihimo.app.explanations import Reason
 from kumihimo.app.results import Built, CommunityLevel, Plan, Range, Status
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.cli.printing import confirm, make_console, print_note, print_styled, replace_controls, show_rows
+from kumihimo.app.trust import TrustRequired
+from kumihimo.cli.printing import confirm, make_console, print_note, print_styled, print_text, show_rows, styled_text
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
@@ -23,6 +27,7 @@ NO_MODEL = (
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
 _MAX_LISTED = 20
+_MAX_SUFFIX = 12  # characters of a type
 _MAX_TEXT = 300  # characters per piece of evidence
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
 _MAX_EXPLAINED = 8  # pieces of evidence below an answer
@@ -33,28 +38,43 @@ _MAX_PASSAGES = 3  # per piece of evidence, and without a citation
 
 
 def show_built(built: Built) -> None:
-    print(f"Files: {built.read:,} read, {built.unchanged:,} unchanged, {built.removed:,} gone.")
+    empty = f", {len(built.empty):,} without any text" if built.empty else ""
+    print_text(f"Files: {built.read:,} read, {built.unchanged:,} unchanged, {built.removed:,} gone{empty}.")
     for table, count in built.rows.items():
         written = built.written.get(table, 0)
         if count or written or table in ("documents", "chunks"):
-            print(f"The index holds {_format_count(count, table)}, {written:,} of them new or changed.")
+            print_text(f"The index holds {_format_count(count, table)}, {written:,} of them new or changed.")
     if not built.rows.get("documents"):
-        print("There is nothing to search: no file of a supported type has any text.")
+        print_text("There is nothing to search: no file of a supported type has any text.")
     if built.skipped:
-        examples = ", ".join(built.skipped[:3]) + (" ..." if len(built.skipped) > 3 else "")
-        print(f"Skipped {len(built.skipped):,} of unsupported types: {examples}")
+        print_text(f"Skipped {len(built.skipped):,} of unsupported types: {_count_types(built.skipped)}.")
     _show_partial(built.partial)
     for purpose, usage in built.spent.items():
-        print(f"Asked for {purpose}: {_format_usage(usage)}.")
+        print_text(f"Asked for {purpose}: {_format_usage(usage)}.")
     _show_failures(built.failed)
     if built.skipped_methods:
         names = ",".join(built.skipped_methods)
-        print(f"Not built, because it costs model calls: {names}. `kumi plan --methods {names}` estimates the cost.")
+        print_text(
+            f"Not built, because it costs model calls: {names}. `kumi plan --methods {names}` estimates the cost."
+        )
     if built.rule_based:
         option = f"--methods {','.join(built.rule_based)}"
         remedy = f"`kumi index {option} --recluster` builds it with the chat model"
-        print(f"The graph is built by rules: {remedy}, `kumi plan {option}` estimates the cost.")
-    print(f"Took {built.seconds:.1f} s.")
+        print_text(f"The graph is built by rules: {remedy}, `kumi plan {option}` estimates the cost.")
+    print_text(f"Took {built.seconds:.1f} s.")
+
+
+def _count_types(uris: Iterable[str]) -> str:
+    """Return the types of files with their numbers, most frequent first.
+
+    >>> _count_types(["a/b.DOC", "c.ppt", "d.doc", "v1.0/README"])
+    '.doc 2, .ppt 1, no suffix 1'
+    """
+    counts = Counter(PurePosixPath(uri).suffix.lower()[:_MAX_SUFFIX] or "no suffix" for uri in uris)
+    listed = sorted(counts.items(), key=lambda item: (-item[1], item[0] == "no suffix", item[0]))
+    parts = [f"{suffix} {count:,}" for suffix, count in listed[:_MAX_LISTED]]
+    hidden = sum(count for _, count in listed[_MAX_LISTED:])
+    return ", ".join([*parts, *([f"others {hidden:,}"] if hidden else [])])
 
 
 def _format_count(count: int, noun: str) -> str:
@@ -83,7 +103,7 @@ def _format_usage(usage: Usage) -> str:
 
 def show_removed(built: Built) -> None:
     before, now = built.before.get("documents", 0), built.rows.get("documents", 0)
-    print(f"Documents removed: {before - now:,}; left in the index: {now:,}. The files themselves are unchanged.")
+    print_text(f"Documents removed: {before - now:,}; left in the index: {now:,}. The files themselves are unchanged.")
     _show_failures(built.failed)
 
 
@@ -106,9 +126,16 @@ def _show_failures(failed: Iterable[tuple[str, str, str]]) -> None:
 
 def confirm_rebuild(plan: Plan, changes: Sequence[str]) -> bool:
     """Show the changes and their cost; return whether to pay again."""
-    print("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), file=sys.stderr)
+    print_text("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), errors=True)
     announce_plan(plan)
     return confirm()
+
+
+def confirm_trust(required: TrustRequired) -> bool:
+    """Show what a kumi.toml names; return whether the user trusts it."""
+    print_note("\n".join([f"{required.path}", *(f"  {grant}" for grant in required.grants)]))
+    print_note("Somebody else may have written this file. If you agree, you will not be asked again.")
+    return confirm("Allow this?")
 
 
 def announce_plan(plan: Plan) -> None:
@@ -119,12 +146,12 @@ def announce_plan(plan: Plan) -> None:
 
 def show_plan(plan: Plan) -> None:
     if not plan.estimates and not plan.unknown:
-        print("No model calls are needed: everything is cached or free.")
+        print_text("No model calls are needed: everything is cached or free.")
     else:
         _show_estimates(plan)
     if plan.rule_based:
         option = f"--methods {','.join(plan.rule_based)}"
-        print(f"The graph is built by rules: `kumi plan {option}` estimates building it with the chat model.")
+        print_text(f"The graph is built by rules: `kumi plan {option}` estimates building it with the chat model.")
 
 
 def _show_estimates(plan: Plan) -> None:
@@ -138,9 +165,11 @@ def _show_estimates(plan: Plan) -> None:
     head = ("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")
     show_rows(rows, head, numeric=range(2, 7))
     if plan.unknown:
-        print("? means unknown without a sample: `kumi plan --sample 20` calls the model for 20 chunks.")
+        print_text("? means unknown without a sample: `kumi plan --sample 20` calls the model for 20 chunks.")
     if not all(e.cost for e in plan.estimates):
-        print("Cost needs prices: prompt_price, completion_price under [chat], price under [embedding], [reranking].")
+        print_text(
+            "Cost needs prices: prompt_price, completion_price under [chat], price under [embedding], [reranking]."
+        )
 
 
 def format_range(bounds: Range, form: str = "{:,.0f}", unit: str = "") -> str:
@@ -162,7 +191,7 @@ def show_sources(answer: Answer, trace: TraceFunction, *, remark: bool = True) -
         passages = dict.fromkeys(map(format_span, spans))
         print_styled("\n  ".join(["\nThe nearest passages:", *passages]), "dim")
     if answer.citations:
-        print()
+        print_text()
     for citation in answer.citations:
         print_styled(f"[{citation.n}] {format_span(citation.span)}", "cyan")
     show_followups(answer)
@@ -181,7 +210,7 @@ def show_followups(answer: Answer) -> None:
 def format_span(span: Span) -> str:
     """Return the location of a span: file, place, characters."""
     location = f"{span.place}, " if span.place else ""
-    return replace_controls(f"{span.uri}, {location}characters {span.start:,}–{span.end:,}")
+    return f"{span.uri}, {location}characters {span.start:,}–{span.end:,}"
 
 
 def show_evidence(context: Context, trace: TraceFunction, explanations: Sequence[Sequence[str]] = ()) -> None:
@@ -190,14 +219,14 @@ def show_evidence(context: Context, trace: TraceFunction, explanations: Sequence
     explanations: the lines that explain each piece.
     """
     if not context:
-        print("Nothing was found.")
+        print_text("Nothing was found.")
     for rank, item in enumerate(context, 1):
         _show_places(rank, item, trace)
         print_styled(f"   {item.table}:{item.record.id}  score {item.score:.3f}", "dim")
         for line in explanations[rank - 1] if explanations else ():
             _print_indented(line, "green")
         _print_indented(shorten_line(item.text, _MAX_TEXT))
-        print()
+        print_text()
 
 
 def _show_places(rank: int, item: Evidence, trace: TraceFunction) -> None:
@@ -206,9 +235,8 @@ def _show_places(rank: int, item: Evidence, trace: TraceFunction) -> None:
 
 def _print_indented(text: str, style: str = "") -> None:
     from rich.padding import Padding
-    from rich.text import Text
 
-    make_console().print(Padding(Text(replace_controls(text), style=style), (0, 0, 0, 3), expand=False))
+    make_console().print(Padding(styled_text(text, style), (0, 0, 0, 3), expand=False))  # no bare text
 
 
 def shorten_line(text: str, size: int) -> str:
@@ -219,7 +247,7 @@ def shorten_line(text: str, size: int) -> str:
 
 def show_reasons(context: Context, trace: TraceFunction, explanations: Sequence[Sequence[str]]) -> None:
     """Print the reasons for the best evidence below an answer."""
-    print("\nWhy these passages:")
+    print_text("\nWhy these passages:")
     for rank, (item, sentences) in enumerate(zip(context.top(_MAX_EXPLAINED), explanations, strict=False), 1):
         _show_places(rank, item, trace)
         for line in sentences:
@@ -283,12 +311,21 @@ def show_status(status: Status) -> None:
         rows.append(("communities", f"modularity {current}", f"{fresh} if detected anew"))
     show_rows(rows)
     if status.levels:
-        print()
+        print_text()
         show_levels(status.levels)
     if status.modularity and status.modularity[0] < _MIN_MODULARITY_SHARE * status.modularity[1]:
-        print("New communities would fit better: `kumi index --recluster` detects them from scratch.")
+        print_text("New communities would fit better: `kumi index --recluster` detects them from scratch.")
     _show_partial(status.partial)
     _show_failures(status.failed)
+
+
+def show_check(result: CheckResult) -> None:
+    for problem in result.repaired:
+        print_text(f"Repaired: {problem.file}: {problem.message}")
+    for problem in result.problems:
+        print_note(f"Damaged: {problem.file}: {problem.message}: {problem.remedy}")
+    if not result.problems:
+        print_text("No damage is left." if result.repaired else "No damage was found.")
 
 
 def show_levels(levels: Iterable[CommunityLevel]) -> None:
@@ -307,7 +344,7 @@ def show_methods(methods: Mapping[str, Signature], default: str) -> None:
 
 def show_cache(stats: Mapping[str, int]) -> None:
     if "erased" in stats:
-        print(f"Erased {stats['erased']:,} replies.")
+        print_text(f"Erased {stats['erased']:,} replies.")
         return
-    print(f"{stats['replies']:,} replies, {stats['bytes'] / 1e6:.1f} MB")
-    print(f"{stats['hits']:,} hits, {stats['misses']:,} misses")
+    print_text(f"{stats['replies']:,} replies, {stats['bytes'] / 1e6:.1f} MB")
+    print_text(f"{stats['hits']:,} hits, {stats['misses']:,} misses")

@@ -31,14 +31,14 @@ _EDGE = {"weight": "double", "strength": "double", "keywords": "string", "descri
 _INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_graphml(snapshot: Snapshot, path: Path) -> dict[str, int]:
+def write_graphml(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[str, int]:
     """Write entities as nodes and relations as edges.
 
     Each node names its community on every level.
     """
     count = {"entities": 0, "relations": 0}
     snapshot.table("entities")
-    write_file(path, _xml_parts(snapshot, load_tree(snapshot), count))
+    write_file(path, _xml_parts(snapshot, load_tree(snapshot), count), force=force)
     return count
 
 
@@ -98,7 +98,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _BATCH_ROWS = 10_000  # in memory at once
 
 
-def write_csv(snapshot: Snapshot, path: Path) -> dict[str, int]:
+def write_csv(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[str, int]:
     """Write one file for each table; lists as JSON."""
 
     def write_table(file: Path, name: str, rows: Iterator[TableRow]) -> None:
@@ -107,10 +107,10 @@ def write_csv(snapshot: Snapshot, path: Path) -> dict[str, int]:
             writer.writerow(_column_names(snapshot, name))
             writer.writerows(map(_cell, row) for row in rows)
 
-    return _write_tables(snapshot, path, "csv", write_table)
+    return _write_tables(snapshot, path, "csv", write_table, force=force)
 
 
-def write_parquet(snapshot: Snapshot, path: Path) -> dict[str, int]:
+def write_parquet(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[str, int]:
     """Write one file for each table.
 
     Lists of names stay lists; lists of lists become JSON. Raises KumiError without pyarrow.
@@ -129,11 +129,16 @@ def write_parquet(snapshot: Snapshot, path: Path) -> dict[str, int]:
                 columns = [[_value(row[i], field, pyarrow) for row in batch] for i, field in enumerate(schema)]
                 out.write_table(pyarrow.table(columns, schema=schema))
 
-    return _write_tables(snapshot, path, "parquet", write_table)
+    return _write_tables(snapshot, path, "parquet", write_table, force=force)
 
 
 def _write_tables(
-    snapshot: Snapshot, path: Path, ending: str, write_table: Callable[[Path, str, Iterator[TableRow]], None]
+    snapshot: Snapshot,
+    path: Path,
+    ending: str,
+    write_table: Callable[[Path, str, Iterator[TableRow]], None],
+    *,
+    force: bool,
 ) -> dict[str, int]:
     """Write each table to a file; return the numbers of rows."""
     snapshot.table("entities")
@@ -148,7 +153,7 @@ def _write_tables(
         for name in GRAPH_TABLES:
             write_table(target / f"{name}.{ending}", name, counted_rows(name))
 
-    write_folder(path, fill)
+    write_folder(path, fill, force=force)
     return count
 
 
@@ -202,7 +207,7 @@ def _value(value: object, field: Any, pyarrow: Any) -> object:
 _FORMATS = {".ttl": RdfFormat.TURTLE, ".nt": RdfFormat.N_TRIPLES, ".nq": RdfFormat.N_QUADS}
 
 
-def write_rdf(snapshot: Snapshot, path: Path) -> dict[str, int]:
+def write_rdf(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[str, int]:
     """Write every row as RDF, in the format of the file's ending.
 
     Turtle is the default. The rows are streamed, never all in memory.
@@ -222,7 +227,7 @@ def write_rdf(snapshot: Snapshot, path: Path) -> dict[str, int]:
             out.write(f"# {FILE_MARK}\n".encode())
             write_triples(counted_quads(), out, prefixes, rdf_format)
 
-    write_file_with(path, fill)
+    write_file_with(path, fill, force=force)
     return {name: n for name, n in row_counts(snapshot.db, snapshot.catalogue).items() if name in RDF_TABLES} | count
 
 
@@ -259,7 +264,7 @@ class _SortedPrefixes:
 
 
 # Each function writes a snapshot to a path (a file or a folder), completely or not at all, and returns the number of
-# rows by table.
+# rows by table. force: replace files that we did not write.
 FORMATS = {
     "graphml": write_graphml,
     "csv": write_csv,

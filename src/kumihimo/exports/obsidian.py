@@ -17,6 +17,7 @@ _MAX_EXCERPTS = 10  # quoted in a note
 _EXCERPT_CHARS = 300  # characters of each
 _MAX_NAME_CHARS = 80  # of a file name
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f-\x9f\\/:*?"<>|#^\[\]%\u200b-\u200f\u2028-\u202e\ufeff]+')
+_ACTIVE_MARKDOWN = re.compile(r"!\[|\[\[|`|~~~|\\")
 _NOT_IN_LINKS = re.compile(r"[|\[\]<>\x00-\x1f]+")
 _RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # in Windows
 
@@ -37,7 +38,7 @@ class _Vault:
         return f"[[{path}|{label or path}]]"
 
 
-def write_obsidian(snapshot: Snapshot, path: Path) -> dict[str, int]:
+def write_obsidian(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[str, int]:
     """Write a note for each entity and each report.
 
     Entity notes link their neighbours and quote their sources. Reports are sorted into a folder for each level.
@@ -58,7 +59,7 @@ def write_obsidian(snapshot: Snapshot, path: Path) -> dict[str, int]:
         for report in community_tree.table_or_empty(snapshot, "reports"):
             _write_note(target, notes["reports", report.id][0], _report_note(vault, report))
 
-    write_folder(path, fill)
+    write_folder(path, fill, force=force)
     return {"entities": len(names), "reports": len(titles)}
 
 
@@ -174,8 +175,11 @@ def _front_matter(**properties: object) -> Iterator[str]:
 
 
 def _escape_markdown(text: str) -> str:
-    """Escape links, tags and code in the text.
+    r"""Escape links, images, tags and code in the text.
 
-    Documents and models may contain anything.
+    Documents and models may contain anything. An image would be loaded when the note is opened.
+
+    >>> _escape_markdown("![a](https://example.org/a.png) [[b]] ~~~dataviewjs")
+    '\\!\\[a](https://example.org/a.png) \\[\\[b]] \\~\\~\\~dataviewjs'
     """
-    return re.sub(r"\[\[|`", lambda m: "\\" + "\\".join(m[0]), text.replace("<", "&lt;").replace("\0", ""))
+    return _ACTIVE_MARKDOWN.sub(lambda m: "\\" + "\\".join(m[0]), text.replace("<", "&lt;").replace("\0", ""))

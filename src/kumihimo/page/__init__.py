@@ -172,10 +172,10 @@ PageData = dict[str, Any]
 Positions = Mapping[str, Mapping[str, int]]  # by table, of each row on the page
 
 
-def write_graph_page(snapshot: Snapshot, path: Path) -> dict[str, int]:
+def write_graph_page(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[str, int]:
     """Write the page; return its number of entities, relations and reports."""
     data = page_data(snapshot)
-    write_file(path, render_page(data))
+    write_file(path, render_page(data), force=force)
     drawn = {"entities": len(data["nodes"]), "relations": len(data["edges"])}
     return drawn | {"reports": len(table_or_empty(snapshot, "reports"))}
 

@@ -99,7 +99,7 @@ def _child_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _exchange(process: "subprocess.Popen[bytes]", message: object) -> Iterator[tuple[str, Any]]:
-    """Send a message and yield (kind, value) of each complete line that comes back."""
+    """Send a message and yield (kind, value) of each reply line."""
     assert process.stdin
     assert process.stdout
     with suppress(BrokenPipeError):

@@ -10,7 +10,7 @@ from typer import Option
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli.evaluating import options as shared
 from kumihimo.cli.options import PaidSession, check_choice, split_names
-from kumihimo.cli.printing import format_number, print_json, print_note, show_rows
+from kumihimo.cli.printing import format_number, print_json, print_note, print_text, show_rows
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.bias import BiasReport, measure_bias, self_judging_of
@@ -220,7 +220,7 @@ class JudgingRun:
                 head = ("criterion", "a", "b", "a wins %", "95 %", "questions", "Z", "p (Holm)")
                 show_rows(map(_format_comparison, comparisons), head=head, numeric=range(3, 8))
                 family = ", ".join(f"{c}: {n}" for c, n in {w.metric: w.family for w in comparisons}.items())
-                print(f"p is corrected for the pairs of a criterion ({family}).\n")
+                print_text(f"p is corrected for the pairs of a criterion ({family}).\n")
             _show_bias(bias)
         return {"pairs": comparisons, "bias": bias, "alarms": bias.alarms}
 
@@ -233,22 +233,22 @@ def _show_bias(bias: BiasReport) -> None:
             rows.append((order.criterion, *(format_number(share.percent, 1) for share in shares)))
         head = ("criterion", "flips %", "first wins %", "ties %", "invalid %", "failed %")
         show_rows(rows, head=head, numeric=range(1, 6))
-        print()
+        print_text()
     if bias.same:
         rates = [(row.system, row.criterion, *_format_rate(row.rate)) for row in bias.same]
         show_rows(rates, head=("against itself", "criterion", "wins %", "95 %", "questions"), numeric=range(2, 5))
-        print()
+        print_text()
     if bias.lengths:
         tokens = ", ".join(f"{system} {size:,.0f}" for system, size in bias.tokens.items())
-        print(f"Tokens of an answer: {tokens}.")
+        print_text(f"Tokens of an answer: {tokens}.")
         longer = ", ".join(f"{row.criterion} {' '.join(_format_rate(row.longer)[:2])}" for row in bias.lengths)
-        print(f"The longer answer wins, in percent: {longer}.")
+        print_text(f"The longer answer wins, in percent: {longer}.")
     for row in bias.agreement:
         kappa = row.why if row.kappa is None else f"kappa {row.kappa:.2f}"
         share = format_number(row.alike.percent, 1)
-        print(f"The second judge agrees by {row.criterion}: {share} % of {row.alike.of:,}, {kappa}.")
+        print_text(f"The second judge agrees by {row.criterion}: {share} % of {row.alike.of:,}, {kappa}.")
     for alarm in bias.alarms:
-        print(f"Alarm: {alarm}.")
+        print_text(f"Alarm: {alarm}.")
 
 
 def _show_means(rows: Sequence[Mapping[str, Any]]) -> None:

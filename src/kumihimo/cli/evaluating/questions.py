@@ -12,6 +12,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import Merge, Replace, StudyOption
+from kumihimo.cli.printing import print_text
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
@@ -93,7 +94,9 @@ def _save_questions(
     else:
         _print_missing(generated.missing)
         if is_draft:
-            print(f"The description was drafted: review {study.folder / DESCRIPTION}, edit it, and run this again.")
+            print_text(
+                f"The description was drafted: review {study.folder / DESCRIPTION}, edit it, and run this again."
+            )
         show_study_questions(study, merged)
     if failed := sum(gap.failed for gap in generated.missing):
         raise ItemFailed(f"{failed:,} calls failed: run the same command to try them again")
@@ -115,7 +118,7 @@ def _show_draft(
     if path.exists() and not replace:
         raise SettingsError(f"{path} already exists: edit it, or draft a new one with --replace")
     text = _draft_description(study, snapshot, llm, source)
-    message = f"{printing.replace_controls(text)}\n\nWritten to {path}: review it, then run `kumi eval questions`."
+    message = f"{text}\n\nWritten to {path}: review it, then run `kumi eval questions`."
     session.show({"written": str(path), "description": text}, message)
 
 
@@ -187,12 +190,14 @@ def show_study_questions(study: Study, merged: MergeResult) -> None:
     if not merged.questions:
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in _count_scopes(merged).items())
-    print(f"{study.path('questions')}: {len(merged.questions):,} questions ({counts}), {merged.added:,} of them new.")
+    print_text(
+        f"{study.path('questions')}: {len(merged.questions):,} questions ({counts}), {merged.added:,} of them new."
+    )
     step = max(len(merged.questions) // 5, 1)
-    print("Examples:")
+    print_text("Examples:")
     printing.show_rows([(q.scope, q.text) for q in merged.questions[::step][:_MAX_EXAMPLES]])
     if study.systems():
-        print("The study already has answers: `kumi eval run` answers the new questions.")
+        print_text("The study already has answers: `kumi eval run` answers the new questions.")
 
 
 # -- assertions
@@ -244,4 +249,4 @@ def _show_assertions(
         return
     rows = [(row.question.id, f"{len(row.question.assertions):,}", f"{len(row.dropped):,}", row.why) for row in results]
     printing.show_rows(rows, head=("question", "assertions", "dropped", ""), numeric=(1, 2))
-    print(f"{total:,} assertions are in {path}; {len(dropped):,} were rated too low and left out.")
+    print_text(f"{total:,} assertions are in {path}; {len(dropped):,} were rated too low and left out.")

@@ -8,11 +8,12 @@ from urllib.parse import quote
 
 from typer import Option
 
-from kumihimo.app.safe_write import write_folder
+from kumihimo.app.safe_write import write_file, write_folder
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import StudyOption, SystemNames
 from kumihimo.cli.evaluating.run import describe_inputs, file_digest, warn_left_out
+from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.evaluate import rankings as trec
@@ -46,6 +47,7 @@ class RetrievalResults:
 def retrieval(
     study: StudyOption,
     session: options.PaidSession,
+    writing: options.Writing,
     methods: SystemNames = "",
     k: Annotated[str, Option("--k", help="Cutoffs, such as 5,10,20.")] = "5,10,20",
     run: Annotated[
@@ -74,7 +76,7 @@ def retrieval(
             _measure_index(results, snapshot, systems, runs, kumi.models.budget(session.caps), progress)
             inputs = describe_inputs(study, session, snapshot)
         results.manifest = {system: {**entry, **inputs} for system, entry in results.manifest.items()}
-        _write_trec(results, run, qrels)
+        _write_trec(results, run, qrels, force=writing.force)
     remeasured = {score.system for score in results.scores}
     study.replace_rows("retrieval", results.scores, lambda row: row.system in remeasured)
     study.update_stage("retrieval", **{name: {"k": results.ks, **entry} for name, entry in results.manifest.items()})
@@ -173,7 +175,7 @@ def _measure_index(
         results.scores += measuring.score_run(name, translated, results.gold, results.ks)
 
 
-def _write_trec(results: RetrievalResults, runs: Path | None, qrels: Path | None) -> None:
+def _write_trec(results: RetrievalResults, runs: Path | None, qrels: Path | None, *, force: bool) -> None:
     """Write the runs and the gold.
 
     Raises SettingsError if other gold is there.
@@ -182,16 +184,14 @@ def _write_trec(results: RetrievalResults, runs: Path | None, qrels: Path | None
     def fill(target: Path) -> None:
         for system, rankings in results.runs.items():
             name = f"{quote(system, safe='=+-_.,')}.run"
-            printing.write_text_lines(target / name, trec.trec_run_lines(system, rankings))
+            lines = (f"{line}\n" for line in trec.trec_run_lines(system, rankings))
+            write_file(target / name, lines)
 
     if qrels:
-        lines = list(trec.trec_qrels_lines(results.gold))
-        text = "".join(f"{line}\n" for line in lines)
-        if qrels.exists() and (qrels.is_dir() or qrels.read_bytes() != text.encode()):
-            raise SettingsError(f"{qrels} already exists with other gold: choose another --qrels, or move it")
-        printing.write_text_lines(qrels, lines)
+        text = "".join(f"{line}\n" for line in trec.trec_qrels_lines(results.gold))
+        write_file(qrels, [text], force=force, is_ours=lambda path: path.read_bytes() == text.encode())
     if runs:
-        write_folder(runs, fill)
+        write_folder(runs, fill, force=force)
 
 
 # -- results
@@ -207,7 +207,7 @@ def _show_results(results: RetrievalResults, as_json: bool) -> None:
         return
     _show_table(means_by_system, results)
     counted = f"{len(results.questions):,} questions with gold, {results.without_gold:,} without"
-    print(f"\n{counted}. Below means: 95 % intervals.")
+    print_text(f"\n{counted}. Below means: 95 % intervals.")
     if missing:
         printing.print_note(f"(Missing baselines: {', '.join(missing)}; compare with them.)")
 

@@ -13,9 +13,10 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import MAX_QUESTION_CHARS, Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
+from kumihimo.cli.printing import print_text
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
@@ -139,7 +140,7 @@ def _show_answers(summaries: Mapping[str, Mapping[str, Any]], paid: Usage) -> No
     printing.show_rows(rows, head=head, numeric=range(1, 7))
     if paid.calls:
         cost = f", cost {paid.cost:,.4f}" if paid.cost else ""
-        print(f"Paid now: {paid.calls:,} calls, {paid.tokens:,} tokens{cost}.")
+        print_text(f"Paid now: {paid.calls:,} calls, {paid.tokens:,} tokens{cost}.")
 
 
 # -- scores
@@ -215,13 +216,13 @@ def _show_scores(
     rows = [_mean_row(mean)[: len(head)] for mean in means if mean.measure in defined]
     printing.show_rows(rows, head=head, numeric=(2, 3, 4, 5))
     if undefined := [name for name in dict.fromkeys(mean.measure for mean in means) if name not in defined]:
-        print(f"Undefined for every answer: {', '.join(undefined)}.")
+        print_text(f"Undefined for every answer: {', '.join(undefined)}.")
     for line in islice(_missing_values(scores), _MAX_REASONS):
         printing.print_note(line)
     if skipped:
         names = ", ".join(skipped)
         printing.print_note(f"Not computed without a chat model: {names}. To compute them, {SET_MODEL_HINT}.")
-    print(f"{len(scores):,} scores are in {study.path('scores')}.")
+    print_text(f"{len(scores):,} scores are in {study.path('scores')}.")
 
 
 def _missing_values(scores: Sequence[Score]) -> Iterator[str]:
@@ -306,7 +307,7 @@ def _passage_search(snapshot: Snapshot) -> Callable[[str], Sequence[str]]:
     """Return a search by `naive`. Raises IndexUnavailable at once."""
 
     def find_passages(claim: str) -> list[str]:
-        context = snapshot.retrieve(claim, "naive", k=_MAX_PASSAGES, budget=_PASSAGE_TOKENS)
+        context = snapshot.retrieve(claim[:MAX_QUESTION_CHARS], "naive", k=_MAX_PASSAGES, budget=_PASSAGE_TOKENS)
         return [item.text for item in context]
 
     snapshot.validate_method("naive")
@@ -322,7 +323,7 @@ def _show_claims(summaries: Mapping[str, Mapping[str, Any]]) -> None:
     ]
     head = ("system", "answers", "claims each", *measures[1:], *(_CHECK_HEADS[name] for name in checks))
     printing.show_rows(rows, head=head, numeric=range(1, len(head)))
-    print()
+    print_text()
     kinds = dict.fromkeys(outcome for each in summaries.values() for outcome in each["sentences"])
     counts = [(s, *(f"{each['sentences'].get(kind, 0):,}" for kind in kinds)) for s, each in summaries.items()]
     printing.show_rows(counts, head=("sentences", *kinds), numeric=range(1, len(kinds) + 1))
@@ -330,9 +331,9 @@ def _show_claims(summaries: Mapping[str, Mapping[str, Any]]) -> None:
         no_samples = "samples" in each and not each["samples"]["samples"]  # describe_samples() says so
         for name, rate in each["fabrication"].items():
             for why, count in rate["why"].items() if not (no_samples and name == "selfcheck") else ():
-                print(f"{system}, {_CHECK_HEADS[name]}: {count:,} claims unknown or partly unknown: {why}.")
+                print_text(f"{system}, {_CHECK_HEADS[name]}: {count:,} claims unknown or partly unknown: {why}.")
         if "samples" in each:
-            print(f"{study_claims.describe_samples(system, fabrication.SampleCounts(**each['samples']))}.")
+            print_text(f"{study_claims.describe_samples(system, fabrication.SampleCounts(**each['samples']))}.")
 
 
 def _format_numbers(summary: Mapping[str, Any], measures: Sequence[str], checks: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from kumihimo.app import safe_write
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, Merge, Replace, StudyOption
 from kumihimo.cli.evaluating.questions import import_mode, show_study_questions
+from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.exchange import benchmarkqed_files, ragas_lines, read_benchmarkqed, read_ragas
 from kumihimo.evaluate.importers import MergeResult, match_answers, merge_questions, read_question_file
@@ -66,11 +67,11 @@ def import_(
 def _show_imported(study: Study, merged: MergeResult, answers: Sequence[SystemAnswer]) -> None:
     show_study_questions(study, merged)
     if merged.repeated:
-        print(f"{merged.repeated:,} questions of the file were already there or came twice.")
+        print_text(f"{merged.repeated:,} questions of the file were already there or came twice.")
     if answers:
         systems = ", ".join(dict.fromkeys(answer.system for answer in answers if answer.system))
         names = f" ({systems})" if systems else ""
-        print(f"It holds {len(answers):,} answers{names}: import them with --system NAME.")
+        print_text(f"It holds {len(answers):,} answers{names}: import them with --system NAME.")
 
 
 def _import_answers(
@@ -110,6 +111,7 @@ def _import_answers(
 def export(
     study: StudyOption,
     output: options.Output,
+    writing: options.Writing,
     out: Annotated[Path, Option(help="The folder to write.", metavar="DIR")],
     format_name: Annotated[str, Option("--format", help="benchmarkqed or ragas.", metavar="NAME")] = "benchmarkqed",
 ) -> None:
@@ -125,7 +127,7 @@ def export(
             path.write_text(text, encoding="utf-8", newline="\n")
             written.append(name)
 
-    safe_write.write_folder(out, fill)
+    safe_write.write_folder(out, fill, force=writing.force)
     failed = {system: sum(bool(a.failed) for a in study.answers(system)) for system in study.systems()}
     lines = [f"Wrote {out}: {', '.join(written)}."]
     lines += [
@@ -175,6 +177,7 @@ def _show_contents(rows: dict[str, int], answers: dict[str, dict[str, int]], mis
 
 def report(
     output: options.Output,
+    writing: options.Writing,
     studies: Annotated[
         list[Path] | None,
         Option(
@@ -197,7 +200,9 @@ def report(
 ) -> None:
     """Write the results of studies to an HTML page and CSV tables."""
     folders = studies or [DEFAULT_STUDY]
-    written = write_evaluation_report(folders, out, systems=options.split_names(systems), neighbours=neighbours)
+    written = write_evaluation_report(
+        folders, out, systems=options.split_names(systems), neighbours=neighbours, force=writing.force
+    )
     document: dict[str, Any] = asdict(written) | {"page": str(written.page), "tables": str(written.tables)}
     output.show(document, lambda _: _show_headlines(written))
 
@@ -206,7 +211,7 @@ def _show_headlines(written: WrittenReport) -> None:
     for name, sentences in written.words.items():
         printing.show_rows([(name if not i else "", sentence) for i, sentence in enumerate(sentences)])
     for sentence in written.cut:
-        print(sentence)
+        print_text(sentence)
     for name, missing in written.missing.items():
         printing.show_rows([(f"{name}: {part}", f"not there yet: `{command}`") for part, command in missing.items()])
-    print(f"{written.page} ({written.size / 1e6:.1f} MB), and its tables in {written.tables}/")
+    print_text(f"{written.page} ({written.size / 1e6:.1f} MB), and its tables in {written.tables}/")
