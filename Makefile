@@ -26,6 +26,9 @@ checks: $(VENV)/dev  ## style, types, imports, documentation
 	$(PYTHON) -m mypy
 	$(SITE)
 
+# Threads of numpy would wait for cores that other workers use.
+quick tests: export OPENBLAS_NUM_THREADS = 1
+
 quick: $(VENV)/dev  ## the fast tests, between edits
 	$(PYTHON) -m pytest -n auto --dist worksteal -m "not slow"
 

@@ -148,8 +148,7 @@ class _SchemaFiller:
 
 def _prompt_text_key(conversation: str) -> str:
     """Return the key of an extraction prompt's text."""
-    # The text stands after the examples and before the first reply.
-    return text_key(re.split(r"\n\n(?:entity<\|>|END)", conversation.rpartition("Text:\n")[2], maxsplit=1)[0])
+    return text_key(conversation.rpartition("Text:\n<text>\n")[2].partition("\n</text>")[0])
 
 
 def text_key(text: str) -> str:

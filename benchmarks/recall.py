@@ -67,13 +67,18 @@ class ScriptedRegistry(ModelRegistry):
     def reply(self, prompt: str) -> str:
         """Return the question's content words, or its parts as JSON."""
         if "JSON schema" not in prompt:
-            return " ".join(content_tokens(prompt.rpartition("Question: ")[2]))
+            return " ".join(content_tokens(_asked_question(prompt)))
         visible = prompt.rpartition("\n\n")[0]
-        question = visible.rpartition("Question: ")[2].strip()
+        question = _asked_question(visible)
         row = self.rows[question]
         gold = [self.texts[id] for id in row["gold_passage_ids"]]
         parts = {"rewrite": "", "decompose": resolve_parts(row, visible, gold), "disambiguate": []}
         return json.dumps(parts if PART_FIELDS & row.keys() else parts | split_question(question))
+
+
+def _asked_question(prompt: str) -> str:
+    """Return the question that a prompt shows between its tags."""
+    return prompt.rpartition("<question>\n")[2].partition("\n</question>")[0].strip()
 
 
 def resolve_parts(row: Row, visible: str, gold: list[str]) -> list[str]:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from tests.fake_server import FakeServer, run_fake_server
 
+TESTS = Path(__file__).parent
+
 # Files and tests of many builds or processes: `make quick` leaves them out.
 SLOW = (
     "tests/app/test_status.py::test_levels_and_modularity_of_an_index",
+    "tests/app/test_check.py",
     "tests/app/test_costs.py",
+    "tests/app/test_erasure.py",
     "tests/app/test_facade.py",
     "tests/app/test_fingerprints.py",
     "tests/app/test_snapshot.py::test_lines_of_a_long_file_are_counted_once",
@@ -69,9 +78,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def pytest_collection_finish() -> None:
+    """Exempt the tests from garbage collection: there are so many that each collection takes long."""
+    gc.freeze()
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Return one more than the cores for `-n auto`, since builds wait for the disk."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_configure() -> None:
+    """Keep compiled code; otherwise each process compiles all that it imports."""
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Import the test modules in another order in each worker.
+
+    Each worker then compiles its part of them and reads the parts that the others have compiled.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker and session.config.args == session.config.getini("testpaths"):
+        paths = sorted(TESTS.rglob("test_*.py"))
+        names = [".".join(path.relative_to(TESTS.parent).with_suffix("").parts) for path in paths]
+        first = int(worker["workerid"].removeprefix("gw")) * len(names) // worker["workercount"]
+        for name in names[first:] + names[:first]:
+            with suppress(Exception):  # pytest reports it
+                import_module(name)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -80,7 +115,6 @@ def offline() -> None:
     for name in [name for name in os.environ if name.startswith(("KUMI_", "OPENAI_"))]:
         del os.environ[name]
     os.environ["KUMI_OFFLINE"] = "1"
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each child compiles all that it imports
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from kumihimo import Kumihimo
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
+from tests.fenced_texts import fenced_text
 
 DOCUMENTS = {
     "gates": ("tides", "Tide gates close at high water. They are painted each May. A gate weighs nine tonnes."),
@@ -38,11 +39,11 @@ class Scholars(ModelRegistry):
 
 def script(told: str) -> str:
     if kind(told) == "metadata":
-        return prepared(told.rpartition("Text:\n")[2])
+        return prepared(fenced_text(told, "text"))
     if kind(told) == "summaries":
-        return f"## Concepts\n{told.partition('Questions:')[2][:200]}"
+        return f"## Concepts\n{fenced_text(told, 'questions')[:200]}"
     if kind(told) == "meta":
-        more = "\n3. What do locks lift?" if "[DatabaseSummary]\n" in told else ""
+        more = "\n3. What do locks lift?" if fenced_text(told, "summary") else ""
         return f"1. What is said of tide gates?\n2. Who mends the pier?{more}"
     return "They close at high water [1][2][3]."
 
@@ -102,4 +103,4 @@ def kinds(asked: list[str]) -> Counter[str]:
 
 
 def label(told: str) -> str:
-    return told.partition("Label: ")[2].partition("\n")[0]
+    return fenced_text(told, "label")

@@ -83,7 +83,7 @@ class Package:
 def test_a_method_is_four_places(tmp_path: Path) -> None:
     package = Package(tmp_path)
     package.write("src/kumihimo/methods/echo.py", FUNCTION)
-    package.write("src/kumihimo/methods/echo.md", "# user\nSuggest words for: {question}\n")
+    package.write("src/kumihimo/methods/echo.md", "# user\nSuggest words for: {user question}\n")
     package.replace(
         "src/kumihimo/methods/__init__.py",
         ("from kumihimo.methods.global_", "from kumihimo.methods.echo import echo\nfrom kumihimo.methods.global_"),

@@ -19,6 +19,7 @@ from tests.counters import wait_until
 from tests.factories_paid_steps import notes, opened, paid
 from tests.fake_replies import CHAT_FAULTS, FAULTS
 from tests.fake_server import FakeServer
+from tests.raw_server import refusal, run_raw_server
 
 __all__ = ["paid"]
 COUNT = 60
@@ -115,6 +116,20 @@ def test_a_text_that_a_model_refuses_does_not_take_others_with_it(tmp_path: Path
     ((step, _, why),) = built.failed
     assert step == "vectors_chunks"
     assert "(400)" in why
+
+
+def test_a_key_that_a_server_repeats_is_stored_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a1B2c3D4e5F6g7H8")
+    index = tmp_path / ".kumi"
+    with run_raw_server(refusal(400, "Incorrect API key provided: a1B2c3D4e5F6g7H8")) as raw:
+        embedding = {"model": "e", "base_url": raw.url.replace("http://", "http://me:my-pass-w0rd@")}
+        with Kumihimo.open(index, settings={"embedding": embedding}) as kumi:
+            ((_, _, why),) = kumi.index(notes(tmp_path / "notes", 1), methods=["naive"]).failed
+    assert why == f"{raw.url} says: Incorrect API key provided: [hidden] (400)"
+    stored = b"".join(path.read_bytes() for path in index.rglob("*") if path.is_file())
+    assert b"provided: [hidden]" in stored
+    assert b"a1B2c3D4" not in stored
+    assert b"pass-w0rd" not in stored
 
 
 def test_parameters_that_a_server_refuses_are_left_out(tmp_path: Path, server: FakeServer) -> None:

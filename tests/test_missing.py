@@ -20,10 +20,11 @@ FAULTS = {"garbage": 1 / 7, "503": 1 / 5, "never": 1 / 50}
 @pytest.fixture
 def town_server(server: FakeServer) -> FakeServer:
     """Return a server that extracts the town's graph."""
-    read = [(text, fake_graph_reader.answer(f"entity<|>NAME<|>TYPE\n\nText:\n{text}")) for text in TOWN.values()]
+    prompts = {text: f"entity<|>NAME<|>TYPE\n\n<text>\n{text}\n</text>" for text in TOWN.values()}
+    read = [(text, fake_graph_reader.answer(prompt)) for text, prompt in prompts.items()]
     claims = "claim<|>Ada<|>NONE<|>doing<|>TRUE<|>NONE<|>NONE<|>Ada came.<|>Ada"
     turns = [("yes or no", "no"), ("are still missing", "END"), ("claim<|>SUBJECT", f"{claims}\nEND")]
-    server.configure(replies=[*read, *turns, ("Of: ", "Much is said of them.")])
+    server.configure(replies=[*read, *turns, ("Of:\n", "Much is said of them.")])
     return server
 
 

@@ -28,7 +28,7 @@ QUESTION = "When does the ferry leave the harbour"
 
 @pytest.fixture
 def kumi(tmp_path: Path, server: FakeServer) -> Iterator[Kumihimo]:
-    server.configure(replies=[("\n\n[4]\n", json.dumps([{"number": 3, "score": 90}]))])
+    server.configure(replies=[("<passage 4>\n", json.dumps([{"number": 3, "score": 90}]))])
     reranking = {"model": "r", "base_url": server.url, "search_price": 2.0, "retries": 0}
     with opened(tmp_path, server, reranking=reranking, chat={"prompt_price": 1.0, "completion_price": 1.0}) as kumi:
         kumi.index(fill(tmp_path / "notes", NOTES), methods=["naive", "bm25", "hyde"])

@@ -175,22 +175,9 @@ class FreshProcess:
         self.process.communicate()
 
 
-def main() -> None:
-    """Build for each line of input.
+def build_until_killed(folder: Path, calls: int) -> None:
+    """Build and kill this process at that call; log each call before it."""
 
-    With a folder and a number: build there, and be killed at that call.
-    """
-    if len(sys.argv) > 1:
-        _build_until_killed(Path(sys.argv[1]), int(sys.argv[2]))
-    for request in sys.stdin:
-        with TemporaryDirectory() as folder:
-            town = Town(Path(folder))
-            town.build(dict(json.loads(request)))
-            print(json.dumps(town.all_rows()), flush=True)
-            town.kumi.close()
-
-
-def _build_until_killed(folder: Path, calls: int) -> None:
     def die(conversation: str) -> None:
         with (folder / "calls.log").open("a", encoding="utf-8") as log:
             log.write(f"{conversation!r}\n")
@@ -199,7 +186,16 @@ def _build_until_killed(folder: Path, calls: int) -> None:
 
     town = Town(folder, intercept=die)
     town.build(TOWN)
-    sys.exit()
+
+
+def main() -> None:
+    """Build for each line of input."""
+    for request in sys.stdin:
+        with TemporaryDirectory() as folder:
+            town = Town(Path(folder))
+            town.build(dict(json.loads(request)))
+            print(json.dumps(town.all_rows()), flush=True)
+            town.kumi.close()
 
 
 if __name__ == "__main__":

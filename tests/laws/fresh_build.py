@@ -1,4 +1,7 @@
-"""a folder of documents -> the contents of a fresh index, as JSON, from another process."""
+"""a folder of documents -> the contents of a fresh index, as JSON, from another process.
+
+As a program: for each line, a JSON list of a folder and names of methods.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,36 @@ from tests.fixtures_index import BUILT, Held, dump
 REPOSITORY = Path(__file__).parents[2]
 
 
-def build_fresh(folder: Path, methods: Iterable[str] = BUILT) -> Held:
-    """Return the contents of a new index, with another hash seed."""
-    command = [sys.executable, "-m", "tests.laws.fresh_build", str(folder), *methods]
-    environment = {**os.environ, "PYTHONHASHSEED": "4242"}
-    process = subprocess.run(
-        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120, check=True
-    )
-    rows: Held = json.loads(process.stdout)
-    return rows
+class FreshBuilder:
+    """A second process with another hash seed, for fresh indexes."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "PYTHONHASHSEED": "4242"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.laws.fresh_build"],
+            cwd=REPOSITORY, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def build(self, folder: Path, methods: Iterable[str] = BUILT) -> Held:
+        """Return the contents of a new index of this folder."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(json.dumps([str(folder), *methods]) + "\n")
+        self.process.stdin.flush()
+        rows: Held = json.loads(self.process.stdout.readline())
+        return rows
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+def main() -> None:
+    for request in sys.stdin:
+        folder, *methods = json.loads(request)
+        with TemporaryDirectory() as home, Kumihimo.open(Path(home, ".kumi")) as kumi:
+            kumi.index(folder)
+            print(json.dumps(dump(kumi, methods)), flush=True)
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as home, Kumihimo.open(Path(home, ".kumi")) as kumi:
-        kumi.index(sys.argv[1])
-        print(json.dumps(dump(kumi, sys.argv[2:])))
+    main()

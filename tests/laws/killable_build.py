@@ -1,7 +1,6 @@
-"""a folder, a count and a number -> a build that kills itself at its so many-th operation; each call is logged first.
+"""a folder, a count and a number -> a build that kills its process at its so many-th operation.
 
-An operation is an SQL statement, some steps within one, or a file that is opened or removed. It prints how many there
-were; 0 kills nothing.
+An operation is an SQL statement, some steps within one, or a file that is opened or removed. 0 kills nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +56,8 @@ class OperationCounter:
         sys.addaudithook(self.audit)
 
 
-def main(folder: Path, size: int, kill_at: int) -> None:
+def build_until_killed(folder: Path, size: int, kill_at: int) -> None:
+    """Log each call before it, and write to a file how many operations there were."""
     operations = OperationCounter(kill_at)
     operations.watch()
     world = World(folder, pool=thread_pool(WORKERS))
@@ -72,8 +72,4 @@ def main(folder: Path, size: int, kill_at: int) -> None:
     world.chat.answer = log_and_answer
     world.build(documents(size))
     world.close()
-    print(next(operations.numbers) - 1)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    (folder / "operations").write_text(f"{next(operations.numbers) - 1}")

@@ -20,7 +20,7 @@ from tests.fixtures_index import Held, apart
 from tests.laws.factories_town import DAYS, TOWN, Documents, FreshProcess, Town, differences, sentences_of
 
 MERGE, REPORT = "You bring several descriptions", "You write a report"
-OF_LINE = re.compile(r"^Of: (.*)$", re.M)
+OF_LINE = re.compile(r"^Of:\n<names>\n(.*)$", re.M)
 MERGED = ("entities", "relations", "claims")
 GRAPH = [step for step in BUILT_IN.steps if step in BUILT_IN.upstream_steps(METHODS["local"].tables)]
 FEW_EXAMPLES = settings(

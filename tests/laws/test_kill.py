@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from threading import Event, Thread
@@ -13,18 +11,17 @@ from threading import Event, Thread
 from kumihimo.core.errors import IndexUnavailable
 from tests.counters import wait_until
 from tests.laws.factories_history import World
-from tests.laws.killable_build import WORKERS, documents
+from tests.laws.killable_build import WORKERS, build_until_killed, documents
+from tests.laws.killable_process import exit_code
 
-REPOSITORY = Path(__file__).parents[2]
 KILLS = 20
 
 
 def build(folder: Path, size: int, kill_at: int = 0) -> int:
     """Return the number of operations of a build of so many documents, or 0 where it was killed."""
-    command = [sys.executable, "-m", "tests.laws.killable_build", str(folder), str(size), str(kill_at)]
-    process = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False)
-    assert process.returncode in (0, -signal.SIGKILL), process.stderr
-    return 0 if process.returncode else int(process.stdout)
+    code = exit_code(build_until_killed, folder, size, kill_at)
+    assert code in (0, -signal.SIGKILL)
+    return 0 if code else int((folder / "operations").read_text())
 
 
 def read_repeatedly(folder: Path, stop: Event, states: Counter[tuple[int, int]], errors: list[str]) -> None:

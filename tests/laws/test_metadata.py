@@ -15,6 +15,7 @@ from kumihimo.core.records import Metadata, Question
 from kumihimo.core.table import Table
 from kumihimo.search.protocols import KeywordSearch
 from tests.factories_paid_steps import install
+from tests.fenced_texts import fenced_text
 from tests.laws.factories_town import TOWN, Documents, Town, sentences_of
 
 TABLES = ("metadata", "questions")
@@ -98,7 +99,7 @@ def test_only_what_changed_is_asked_about(complete_town: Prepared, tmp_path: Pat
     del changed["b.txt"]
     complete_town.build(changed)
     now, new = complete_town.rows(), [prompt for prompt in complete_town.reply_counts if prompt not in counts]
-    assert {prompt.rpartition("Text:\n")[2] for prompt in new} == {changed["a.txt"], changed["new.txt"]}
+    assert {fenced_text(prompt, "text") for prompt in new} == {changed["a.txt"], changed["new.txt"]}
     assert {name: rows for name, rows in now.items() if name not in ("a.txt", "new.txt")} == {
         name: rows for name, rows in before.items() if name not in ("a.txt", "b.txt")
     }
@@ -191,7 +192,7 @@ def test_a_sample_is_of_documents_and_of_chunks(tmp_path: Path) -> None:
     prepared = town(tmp_path / "town")
     prepared.write(TOWN)
     plan = prepared.kumi.plan(prepared.home, methods=["answered", "local"], sample=2)
-    texts = [prompt.partition("\nText:\n")[2] for prompt in prepared.reply_counts if FORM in prompt]
+    texts = [fenced_text(prompt, "text") for prompt in prepared.reply_counts if FORM in prompt]
     assert len(set(texts)) == 2
     assert (
         len({text for text in TOWN.values() if any(text in s for s in prepared.reply_counts if "entity<|>NAME" in s)})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-SEEDS = ("0", "24")  # the first 24 histories; the unchanged engine passes them all
+SEEDS = ("0", "8")  # the first 8 histories; the unchanged engine passes them all
 
 MUTANTS = {
     "a lookup that found something is not recorded": (
@@ -32,10 +32,7 @@ MUTANTS = {
     "the members of a group have a random order": (
         "core/task.py", "Group(map(self.decode, rows))", "Group(set(map(self.decode, rows)))",
     ),
-    "equal requests in flight are all sent": (
-        "storage/sqlite/response_cache.py", "running := self._in_flight.get(key)",
-        "running := self._in_flight.get(b'')",
-    ),
+    "replies are not cached": ("storage/sqlite/response_cache.py", "            self._unwritten += replies\n", ""),
     "waves run in reverse order": ("storage/sqlite/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
     "a wave does not notify the next ones": (
         "core/engine.py", "            if step.wave_column:\n", "            if False:\n",
@@ -53,8 +50,8 @@ MUTANTS = {
 
 
 def run_engine(folder: Path, mutant: tuple[str, str, str] | None) -> subprocess.CompletedProcess[str]:
-    """Run the histories against a copy of the package."""
-    shutil.copytree(REPOSITORY / "src" / "kumihimo", folder / "kumihimo", ignore=shutil.ignore_patterns("__pycache__"))
+    """Run the histories against a copy of the package with its compiled modules."""
+    shutil.copytree(REPOSITORY / "src" / "kumihimo", folder / "kumihimo")
     if mutant:
         path, old, new = folder / "kumihimo" / mutant[0], mutant[1], mutant[2]
         source = path.read_text(encoding="utf-8")

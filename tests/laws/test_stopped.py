@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,8 +17,10 @@ from kumihimo import Kumihimo
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.budget import Caps
+from tests.fenced_texts import fenced_text
 from tests.fixtures_index import Held, apart, tables
-from tests.laws.factories_town import REPOSITORY, TOWN, BuildKilled, Town, check_accounted, differences
+from tests.laws.factories_town import TOWN, BuildKilled, Town, build_until_killed, check_accounted, differences
+from tests.laws.killable_process import exit_code
 
 FIRST = dict(list(TOWN.items())[:2])
 WORKERS = 8
@@ -79,8 +80,7 @@ def test_stopped_at_any_call(town: Town, complete: Held) -> None:
 def test_killed_at_any_call(tmp_path: Path, complete: Held) -> None:
     calls = (9, 60, 70)
     for n in calls:
-        command = [sys.executable, "-m", "tests.laws.factories_town", str(tmp_path), str(n)]
-        assert subprocess.run(command, cwd=REPOSITORY, timeout=60, check=False).returncode == -9
+        assert exit_code(build_until_killed, tmp_path, n) == -signal.SIGKILL
     town = Town(tmp_path)
     check_finished(town, complete)
     town.kumi.close()
@@ -140,7 +140,7 @@ def fail_always(salt: str) -> Callable[[str], str | None]:
     """Return a model that always fails for some texts, names or reports."""
 
     def answer(conversation: str) -> str | None:
-        first = conversation.partition("entity<|>NAME<|>TYPE")[2].rpartition("Text:\n")[2].partition("\n\n")[0]
+        first = fenced_text(conversation, "text")
         if int(hash_parts(salt, first or conversation), 16) % 4 == 0:
             raise ItemFailed("(503)")
         return None
