@@ -29,6 +29,9 @@ def misbehave(request: str) -> Iterator[Any]:
         yield len(bytearray(1 << 40))
     if request == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
+    if request.startswith("abort"):
+        os.write(2, b"memory allocation of 9 bytes failed")
+        os.abort()
     if request == "exit":
         os._exit(3)
     if request == "raise":

@@ -52,6 +52,7 @@ def test_one_process_serves_all_requests_until_one_fails(make_worker: Callable[[
     [
         ("memory", "memory", "memory"),
         ("crash", "crash", "Segmentation fault"),
+        ("abort for memory", "memory", "memory"),
         ("exit", "crash", "exit status 3"),
         ("raise", "crash", "ValueError: no such thing"),
     ],

@@ -2,17 +2,21 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from tempfile import TemporaryFile
 from threading import Event, Timer
-from typing import Any, Literal, Self
+from typing import IO, Any, Literal, Self
 
 from kumihimo.core.errors import KumiError
 
 StopReason = Literal["memory", "time", "crash"]
+_ERROR_BYTES = 4000  # read from the end of its standard error
+_OUT_OF_MEMORY = re.compile("memory allocation|bad_alloc|out of memory|cannot allocate memory", re.I)
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")  # parts of names of variables
 
 
@@ -37,6 +41,7 @@ class Worker:
         self.handler, self.memory = handler, memory
         self.requests = 0  # answered by the present process
         self._process: subprocess.Popen[bytes] | None = None
+        self._errors: IO[bytes] | None = None  # what the libraries of the process print when they end it
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +56,7 @@ class Worker:
         WorkerStopped after the replies so far where a limit is reached, or the process crashes.
         """
         process = self._process = self._process or self._start()
-        timed_out, is_complete = Event(), False
+        timed_out, is_complete, errors = Event(), False, ""
 
         def stop() -> None:
             timed_out.set()
@@ -70,32 +75,40 @@ class Worker:
         finally:
             timer.cancel()
             if not is_complete:
-                self.close()
+                errors = self.close()
         if not is_complete:
-            raise _stop_error(kind, value, process.returncode, timed_out.is_set())
+            raise _stop_error(kind, value, process.returncode, timed_out.is_set(), errors)
         self.requests += 1
 
-    def close(self) -> None:
-        """End the process; the next request starts another one."""
-        process, self._process, self.requests = self._process, None, 0
-        if process:
-            process.kill()
-            with process:  # closes the pipes, and waits
-                pass
+    def close(self) -> str:
+        """End the process, and return its last errors.
+
+        The next request starts another one.
+        """
+        process, errors, self._process, self._errors, self.requests = self._process, self._errors, None, None, 0
+        if not process or not errors:
+            return ""
+        process.kill()
+        with process, errors:  # closes the pipes, and waits
+            process.wait()
+            size = errors.seek(0, os.SEEK_END)
+            errors.seek(max(0, size - _ERROR_BYTES))
+            return errors.read().decode(errors="replace")
 
     def _start(self) -> "subprocess.Popen[bytes]":
         if not sys.executable:
             raise KumiError("this program cannot start Python, which files are read in: run it with a usual Python")
         program = [sys.executable, "-P", "-m", "kumihimo.workers", self.handler, str(self.memory)]
         environment, pipe = _child_environment(os.environ), subprocess.PIPE
-        return subprocess.Popen(program, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+        self._errors = TemporaryFile()  # noqa: SIM115 (closed with the process)
+        return subprocess.Popen(program, env=environment, stdin=pipe, stdout=pipe, stderr=self._errors)
 
 
 def _child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without secrets, and with our import paths."""
     paths = os.pathsep.join(path or str(os.getcwd()) for path in sys.path)  # noqa: PTH109 (as Python itself)
     public = {n: value for n, value in environment.items() if not any(word in n.upper() for word in _SECRET_NAMES)}
-    return {**public, "PYTHONPATH": paths}
+    return {**public, "PYTHONPATH": paths, "RUST_BACKTRACE": "0"}  # a trace would hide the reason
 
 
 def _exchange(process: "subprocess.Popen[bytes]", message: object) -> Iterator[tuple[str, Any]]:
@@ -111,12 +124,13 @@ def _exchange(process: "subprocess.Popen[bytes]", message: object) -> Iterator[t
             yield kind, value
 
 
-def _stop_error(kind: str, detail: str, status: int, timed_out: bool) -> WorkerStopped:
+def _stop_error(kind: str, detail: str, status: int, timed_out: bool, errors: str) -> WorkerStopped:
     """Return the error for a process that ended early.
 
-    kind: of the last line, or `lost`. status: its exit status; a negative one is the number of a signal.
+    kind: of the last line, or `lost`. status: its exit status; a negative one is the number of a signal. errors: the
+    last lines of its standard error.
     """
-    if kind == "memory":
+    if kind == "memory" or (kind == "lost" and _OUT_OF_MEMORY.search(errors)):
         return WorkerStopped("memory")
     if timed_out or status == -getattr(signal, "SIGXCPU", 0):
         return WorkerStopped("time")

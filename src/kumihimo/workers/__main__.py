@@ -6,6 +6,8 @@ import sys
 from importlib import import_module
 from typing import Any, BinaryIO
 
+MAX_FILE_BYTES = 1 << 20
+
 try:
     import resource
 except ImportError:  # not on this system
@@ -17,6 +19,7 @@ def main() -> None:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not get between the replies
     _limit_memory(memory)
+    _limit_files()
     module, _, name = handler_name.partition(":")
     handler = getattr(import_module(module), name)
     for line in sys.stdin.buffer:
@@ -43,6 +46,13 @@ def _limit_memory(memory: int) -> None:
         hard_limit = resource.getrlimit(resource.RLIMIT_DATA)[1]
         limit = memory if hard_limit < 0 else min(memory, hard_limit)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard_limit))
+
+
+def _limit_files() -> None:
+    """Limit what the process may write to a file, such as warnings without end."""
+    if resource:
+        hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, hard_limit))
 
 
 def _limit_cpu(seconds: int) -> None:
