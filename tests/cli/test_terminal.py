@@ -97,9 +97,11 @@ def test_skipped_files_are_counted_by_type(capsys: Capture) -> None:
     assert ".018 1, .019 1, others 5.\n" in capsys.readouterr().out
 
 
-def test_files_without_text_are_counted(capsys: Capture) -> None:
+def test_files_without_text_are_named(capsys: Capture) -> None:
     terminal.show_built(built(empty=("a.pdf", "b.md")))
-    assert capsys.readouterr().out.startswith("Files: 1,200 read, 3 unchanged, 1 gone, 2 without any text.\n")
+    assert "\nWithout any text: a.pdf, b.md.\n" in capsys.readouterr().out
+    terminal.show_built(built(empty=tuple(f"{n}.md" for n in range(7))))
+    assert "\nWithout any text: 0.md, 1.md, 2.md, 3.md, 4.md and 2 more.\n" in capsys.readouterr().out
 
 
 def test_what_failed_is_told_apart_from_the_rest(capsys: Capture) -> None:

@@ -27,6 +27,7 @@ NO_MODEL = (
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
 _MAX_LISTED = 20
+_MAX_EMPTY = 5  # names of files without text
 _MAX_SUFFIX = 12  # characters of a type
 _MAX_TEXT = 300  # characters per piece of evidence
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
@@ -38,8 +39,7 @@ _MAX_PASSAGES = 3  # per piece of evidence, and without a citation
 
 
 def show_built(built: Built) -> None:
-    empty = f", {len(built.empty):,} without any text" if built.empty else ""
-    print_text(f"Files: {built.read:,} read, {built.unchanged:,} unchanged, {built.removed:,} gone{empty}.")
+    print_text(f"Files: {built.read:,} read, {built.unchanged:,} unchanged, {built.removed:,} gone.")
     for table, count in built.rows.items():
         written = built.written.get(table, 0)
         if count or written or table in ("documents", "chunks"):
@@ -48,6 +48,9 @@ def show_built(built: Built) -> None:
         print_text("There is nothing to search: no file of a supported type has any text.")
     if built.skipped:
         print_text(f"Skipped {len(built.skipped):,} of unsupported types: {_count_types(built.skipped)}.")
+    if built.empty:
+        more = f" and {len(built.empty) - _MAX_EMPTY:,} more" if len(built.empty) > _MAX_EMPTY else ""
+        print_text(f"Without any text: {', '.join(built.empty[:_MAX_EMPTY])}{more}.")
     _show_partial(built.partial)
     for purpose, usage in built.spent.items():
         print_text(f"Asked for {purpose}: {_format_usage(usage)}.")
