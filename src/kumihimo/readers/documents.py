@@ -170,7 +170,7 @@ class ReadingLimits:
     text: int = 250
     rows: int = 1_000_000
     memory: int = 2_000
-    seconds: int = 120
+    seconds: int = 300
 
     def __post_init__(self) -> None:
         if too_low := next((name for name, value in vars(self).items() if value < 1), ""):
