@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.readers.html import read_html
+from kumihimo.readers.html import bound_markup, read_html
 from kumihimo.readers.page import Page
 
 MESSY = Path(__file__).parents[3] / "shared" / "data" / "messy" / "html"
@@ -131,3 +131,8 @@ def test_a_blog_keeps_its_article_and_loses_its_menu() -> None:
     assert "\n- Just by tuning the inference parameters" in page.text
     assert "\n\n# Does Model and Inference Parameter Matter" in page.text
     assert "Copyright" not in page.text
+
+
+@pytest.mark.parametrize("part", ["<a", "<a ", "<aaaaaaaaaaaaaaaa", "<", "</", "<a b='"])
+def test_tags_that_never_end_are_scanned_once(part: str) -> None:
+    assert len(bound_markup(part * 100_000)) == len(part) * 100_000

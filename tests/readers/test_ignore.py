@@ -48,3 +48,10 @@ def test_a_pattern_holds_for_its_own_folder() -> None:
     assert is_ignored(("sub", "x", "y.txt"), False, rules)
     assert not is_ignored(("a",), False, rules)
     assert not is_ignored(("y.txt",), False, rules)
+
+
+def test_a_pattern_of_many_parts_is_matched_at_once() -> None:
+    (deep,) = parse_ignore_rules(["**/" * 2000 + "x"])
+    path = tuple("abcdefghij" * 20)
+    assert is_ignored((*path, "x"), False, [deep])
+    assert not is_ignored((*path, "y"), False, [deep])

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kumihimo.readers import READERS, documents
 from kumihimo.readers.documents import ReadingLimits, read_documents
 from kumihimo.readers.file_reader import FileReader
 from kumihimo.readers.page import Page
+from kumihimo.workers import WorkerStopped
 from tests import factories_office
 from tests.readers.hungry_readers import read_hungry, read_leaking
 
@@ -53,7 +55,7 @@ def write(path: Path, data: bytes | str) -> Path:
         (
             {"size": 1},
             b"x" * ((1 << 20) + 1),
-            "it holds more than 1 MB (reading.size): cut it up, or raise that setting",
+            "it holds more than 1 MB (reading.size): split the file, or raise this setting",
         ),
         ({"text": 1}, b"a b " * 250_001, "it holds more than 1 million characters of text (reading.text)"),
     ],
@@ -185,7 +187,6 @@ def test_a_reader_that_only_this_process_has_runs_here(open_reader: Callable[...
     [
         ("memory 600", r"it needs more than 500 MB of memory \(reading\.memory\)"),
         ("spin", r"it needs more than 1 seconds of processor time \(reading\.seconds\)"),
-        ("crash", r"its reader ended early \(Aborted\), since the file is damaged or needs more than reading\.memory"),
     ],
 )
 def test_a_bomb_is_refused_by_name_and_the_next_file_is_read(
@@ -195,6 +196,39 @@ def test_a_bomb_is_refused_by_name_and_the_next_file_is_read(
     with pytest.raises(LimitExceeded, match=f"^n/a.hungry: {message}"):
         reader.read(write(tmp_path / "a.hungry", text), "n/a.hungry")
     assert reader.read(write(tmp_path / "b.hungry", "eat"), "n/b.hungry")
+
+
+def test_a_crash_is_named_and_may_have_other_causes(open_reader: Callable[..., FileReader], tmp_path: Path) -> None:
+    reader = open_reader(memory=500)
+    message = r"^n/a.hungry: its reader crashed \(Aborted\); the file is damaged, or needs more than 500 MB of memory"
+    with pytest.raises(SourceError, match=message) as error:
+        reader.read(write(tmp_path / "a.hungry", "crash"), "n/a.hungry")
+    assert not isinstance(error.value, LimitExceeded), "the next build tries again"
+    assert reader.read(write(tmp_path / "b.hungry", "eat"), "n/b.hungry")
+
+
+def test_time_by_the_clock_is_limited(
+    open_reader: Callable[..., FileReader], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> Iterator[Any]:
+        raise WorkerStopped("clock")
+        yield
+
+    reader = open_reader(seconds=5)
+    monkeypatch.setattr(reader.worker, "ask", stop)
+    with pytest.raises(SourceError, match=r"^a: it was not read within 20 seconds") as error:
+        reader.read(write(tmp_path / "a.html", "x"), "a")
+    assert not isinstance(error.value, LimitExceeded)
+
+
+@pytest.mark.parametrize("metadata", [{"date": date(2026, 1, 1)}, {1: "x", "y": 2}])
+def test_metadata_that_json_cannot_hold_is_an_error_of_the_file(metadata: Any, tmp_path: Path) -> None:
+    def read_odd(data: bytes, name: str) -> Iterator[Page]:
+        yield Page(text="x", metadata=metadata)
+
+    path = write(tmp_path / "a.odd", "x")
+    with pytest.raises(SourceError, match=r"^n/a\.odd: cannot be read \(its metadata is not JSON: "):
+        read_documents(path, "n/a.odd", {".odd": FileType("x/odd", read_odd)})
 
 
 @linux

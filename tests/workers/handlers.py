@@ -22,6 +22,13 @@ def environment(names: list[str]) -> Iterator[Any]:
     yield [sys.path, sys.flags.safe_path]
 
 
+def print_errors(size: int) -> Iterator[Any]:
+    """Print as many bytes as an error."""
+    while size:
+        size -= os.write(2, b"x" * size)
+    yield True
+
+
 def misbehave(request: str) -> Iterator[Any]:
     """Yield a reply; then do what the request names."""
     yield os.getpid()

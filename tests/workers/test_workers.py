@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kumihimo import workers
-from kumihimo.workers import Worker, WorkerStopped
+from kumihimo.core.redaction import register_secret
+from kumihimo.workers import Worker, WorkerStopped, __main__
 
 MEMORY = 500 << 20
 
@@ -54,7 +55,7 @@ def test_one_process_serves_all_requests_until_one_fails(make_worker: Callable[[
         ("crash", "crash", "Segmentation fault"),
         ("abort for memory", "memory", "memory"),
         ("exit", "crash", "exit status 3"),
-        ("raise", "crash", "ValueError: no such thing"),
+        ("raise", "error", "ValueError: no such thing"),
     ],
 )
 def test_the_reason_of_a_stop_follows_the_replies(
@@ -91,19 +92,23 @@ def test_time_by_the_clock_is_limited(make_worker: Callable[[str], Worker], monk
     monkeypatch.setattr(workers, "Timer", FakeTimer)
     with pytest.raises(WorkerStopped) as stop:
         list(make_worker("misbehave").ask("spin", seconds=60))
-    assert stop.value.reason == "time"
+    assert stop.value.reason == "clock"
 
 
 def test_the_child_has_no_secrets_and_the_same_imports(
     make_worker: Callable[[str], Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("OPENAI_API_KEY", "HF_TOKEN", "DB_PASSWORD", "PLAIN_THING"):
-        monkeypatch.setenv(name, "secret")
+    register_secret("a key in use")
+    environment = {
+        **dict.fromkeys(("OPENAI_API_KEY", "HF_TOKEN", "DB_PASSWORD", "PLAIN_THING"), "secret"),
+        "OTHER_NAME": "a key in use",
+        "SOME_URL": "http://me:password@host/v1",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.syspath_prepend("")
-    values, imports = make_worker("environment").ask(
-        ["OPENAI_API_KEY", "HF_TOKEN", "DB_PASSWORD", "PLAIN_THING"], seconds=60
-    )
-    assert values == [None, None, None, "secret"]
+    values, imports = make_worker("environment").ask(list(environment), seconds=60)
+    assert values == [None, None, None, "secret", None, None]
     paths, is_safe = imports
     assert is_safe
     assert str(os.getcwd()) in paths  # noqa: PTH109
@@ -114,6 +119,23 @@ def test_without_a_python_to_start_the_error_says_so(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "executable", "")
     with pytest.raises(Exception, match="cannot start Python"):
         list(Worker("x:y", memory=MEMORY).ask(None, seconds=1))
+
+
+def test_each_request_may_print_as_much(make_worker: Callable[[str], Worker]) -> None:
+    worker = make_worker("print_errors")
+    assert [list(worker.ask(600_000, seconds=60)) for _ in range(3)] == [[True]] * 3
+    with pytest.raises(WorkerStopped, match="File too large"):
+        list(worker.ask(2_000_000, seconds=60))
+
+
+def test_a_limit_of_the_system_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (50, 90))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, pair: limits.append(pair))
+    for value in (20, 100, resource.RLIM_INFINITY):
+        __main__._set_limit(0, value)
+    assert limits == [(20, 90), (90, 90), (90, 90)]
 
 
 def test_a_handler_that_does_not_exist_stops_at_once() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
@@ -106,11 +106,21 @@ class Build:
         if ledger.rows_written or row_counts(db, catalogue) != rows_before:
             db.set_meta(rdf_store.BUILD_KEY, number + 1)
         self._save_meta()
-        files = (refreshed.read, refreshed.unchanged, refreshed.removed, tuple(refreshed.skipped))
-        spent, saved, seconds = dict(self.budget.spent), dict(self.budget.saved), perf_counter() - start
-        rows, failed, partial = row_counts(db, catalogue), db.failures(), tuple(refreshed.partial)
-        result = Built(*files, rows_before, rows, ledger.rows_written, failed, seconds, spent, saved, (), partial)
-        return replace(result, empty=tuple(refreshed.empty))
+        return Built(
+            read=refreshed.read,
+            unchanged=refreshed.unchanged,
+            removed=refreshed.removed,
+            skipped=tuple(refreshed.skipped),
+            partial=tuple(refreshed.partial),
+            empty=tuple(refreshed.empty),
+            before=rows_before,
+            rows=row_counts(db, catalogue),
+            written=ledger.rows_written,
+            failed=db.failures(),
+            seconds=perf_counter() - start,
+            spent=dict(self.budget.spent),
+            saved=dict(self.budget.saved),
+        )
 
     def _save_meta(self) -> None:
         """Store the methods, models, settings and plug-ins of this build."""

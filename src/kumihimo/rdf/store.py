@@ -120,7 +120,7 @@ def run_query(
         raise StoreRemoved(f"the triples in {path} cannot be read ({head['failed']}): ask again")
     if "more" in head or "yes" in head:
         return head, rows, "rows" if head.get("more") else ""
-    if stopped != "time":
+    if stopped != "clock":
         raise SettingsError("the query took more memory than it may have: ask for less at once")
     if "kind" not in head:
         raise SettingsError(f"nothing was found within {timeout:g} s: ask for less, or give it more with `--timeout`")

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from glob import escape
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -143,13 +142,23 @@ def _parse_rule(line: str, base: tuple[str, ...]) -> IgnoreRule:
     return IgnoreRule((*map(escape, base), *parts), folders_only=pattern.endswith("/"), negated=negated)
 
 
-@lru_cache(maxsize=4096)  # several `**` repeat the same calls
 def _matches(parts: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    if not parts:
-        return not path
-    if parts[0] == "**":
-        return any(_matches(parts[1:], path[skipped:]) for skipped in range(len(path) + 1))
-    return bool(path) and fnmatchcase(path[0], parts[0]) and _matches(parts[1:], path[1:])
+    """Return whether a pattern matches a whole path; `**` matches any number of names."""
+    positions = _skip_stars(parts, {0})  # of the pattern, after the names so far
+    for name in path:
+        stars = {i for i in positions if i < len(parts) and parts[i] == "**"}
+        next_positions = {i + 1 for i in positions - stars if i < len(parts) and fnmatchcase(name, parts[i])}
+        positions = _skip_stars(parts, stars | next_positions)
+    return len(parts) in positions
+
+
+def _skip_stars(parts: tuple[str, ...], positions: set[int]) -> set[int]:
+    """Return the positions, with those after each `**`."""
+    result = set(positions)
+    for i in range(min(positions, default=len(parts)), len(parts)):
+        if i in result and parts[i] == "**":
+            result.add(i + 1)
+    return result
 
 
 MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost tokens a thousand times
@@ -180,7 +189,7 @@ class ReadingLimits:
         """Return the error for a file over a limit."""
         limit = f"{getattr(self, setting):,} {_LIMIT_UNITS[setting]} (reading.{setting})"
         verb = "needs" if setting in ("memory", "seconds") else "holds"
-        return LimitExceeded(f"{name}: it {verb} more than {limit}: cut it up, or raise that setting")
+        return LimitExceeded(f"{name}: it {verb} more than {limit}: split the file, or raise this setting")
 
 
 _LIMIT_UNITS = {
@@ -225,12 +234,20 @@ def iterate_documents(
     characters = 0
     documents = _build_documents(_Origin(uri, modified), data, path.suffix, readers)
     for number, document in enumerate(documents, 1):
-        characters += len(document.text) + len(json.dumps(document.metadata, ensure_ascii=False, default=str))
+        characters += len(document.text) + _metadata_size(document)
         if characters > limits.text * 1_000_000:
             raise limits.error(uri, "text")
         if number > limits.rows:
             raise limits.error(uri, "rows")
         yield from _cut_document(document)
+
+
+def _metadata_size(document: Document) -> int:
+    """Return the characters of the metadata. Raise SourceError if JSON cannot hold it."""
+    try:
+        return len(json.dumps(document.metadata, ensure_ascii=False, sort_keys=True))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise unreadable_error(document.uri, f"its metadata is not JSON: {error}") from error
 
 
 def _cut_document(document: Document) -> Iterator[Document]:
@@ -313,7 +330,12 @@ def _read_pages(reader: Reader, data: bytes, name: str) -> Iterator[Page]:
         raise SourceError(f"{name}: reading it needs {error.name}: `pip install 'kumihimo[docs]'`") from error
     except Exception as error:  # third-party parsers may raise anything for a broken file
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise SourceError(f"{name}: cannot be read ({reason[:200]}); save it again, or in another format") from error
+        raise unreadable_error(name, reason) from error
+
+
+def unreadable_error(name: str, reason: str) -> SourceError:
+    """Return the error for a file that its reader could not read."""
+    return SourceError(f"{name}: cannot be read ({reason[:200]}); save it again, or in another format")
 
 
 def _load_file(path: Path, uri: str, limits: ReadingLimits) -> tuple[bytes, str]:

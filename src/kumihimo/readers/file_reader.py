@@ -14,7 +14,7 @@ from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.core.records import Document
 from kumihimo.core.table import codec
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import ReadingLimits, iterate_documents, read_documents
+from kumihimo.readers.documents import ReadingLimits, iterate_documents, read_documents, unreadable_error
 from kumihimo.workers import Worker, WorkerStopped
 
 _SMALL_BYTES = 1 << 20  # of a simple file that this process reads itself
@@ -62,8 +62,8 @@ class FileReader:
                 return self._ask_worker(request)
             except WorkerStopped as stop:
                 # Earlier files use some of the memory of a process, so a fresh one decides.
-                if is_fresh or stop.reason == "time":
-                    raise self._limit_error(uri, stop) from stop
+                if is_fresh or stop.reason not in ("memory", "crash"):
+                    raise self._describe_stop(uri, stop) from stop
 
     def _ask_worker(self, request: Mapping[str, Any]) -> list[Document]:
         decode, seconds = codec(Document).decode, self.limits.seconds
@@ -78,14 +78,22 @@ class FileReader:
             raise error
         return documents
 
-    def _limit_error(self, uri: str, stop: WorkerStopped) -> LimitExceeded:
-        if stop.reason == "crash":
-            limit = f"reading.memory = {self.limits.memory:,} MB"
-            return LimitExceeded(
-                f"{uri}: its reader ended early ({stop}), since the file is damaged or needs more than {limit}: "
-                "save it again, or raise that setting"
-            )
-        return self.limits.error(uri, "memory" if stop.reason == "memory" else "seconds")
+    def _describe_stop(self, uri: str, stop: WorkerStopped) -> SourceError:
+        """Return the error for a file that ended its process.
+
+        A crash and the clock may have other causes, so such a file is read again by the next build.
+        """
+        if stop.reason in ("memory", "time"):
+            return self.limits.error(uri, "memory" if stop.reason == "memory" else "seconds")
+        if stop.reason == "clock":
+            seconds = self.limits.seconds * _CLOCK_FACTOR
+            return SourceError(f"{uri}: it was not read within {seconds:,} seconds (four times reading.seconds)")
+        if stop.reason == "error":
+            return unreadable_error(uri, str(stop))
+        return SourceError(
+            f"{uri}: its reader crashed ({stop}); the file is damaged, or needs more than "
+            f"{self.limits.memory:,} MB of memory (reading.memory)"
+        )
 
     def close(self) -> None:
         self.worker.close()

@@ -34,7 +34,7 @@ HEAD_BYTES = 4096  # an encoding is declared within these
 MAX_ARTICLE_CHARS = 4 << 20  # trafilatura takes seconds for each million characters
 
 # Parsers take quadratic time for nested elements, and for the attributes of one element.
-TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)([^<>]*)>")
+TAG = re.compile(r"<(/?)([a-zA-Z][^\s/<>]*+)([^<>]*+)>")
 MAX_DEPTH = 1000  # of open elements; browsers stop at 512
 MAX_ATTRIBUTE_BREAKS = 5000  # between the attributes of an element
 ATTRIBUTE_BREAK = re.compile(r"[\s/\"']")

@@ -13,17 +13,21 @@ from threading import Event, Timer
 from typing import IO, Any, Literal, Self
 
 from kumihimo.core.errors import KumiError
+from kumihimo.core.redaction import redact
 
-StopReason = Literal["memory", "time", "crash"]
+StopReason = Literal["memory", "time", "clock", "error", "crash"]
 _ERROR_BYTES = 4000  # read from the end of its standard error
-_OUT_OF_MEMORY = re.compile("memory allocation|bad_alloc|out of memory|cannot allocate memory", re.I)
+_OUT_OF_MEMORY = re.compile("memory allocation|bad_alloc|out of memory|cannot allocate memory|MemoryError", re.I)
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")  # parts of names of variables
 
 
 class WorkerStopped(KumiError):
-    """A child process that ended before its last reply."""
+    """A child process that ended before its last reply.
 
-    def __init__(self, reason: StopReason, detail: str = "") -> None:
+    reason: it reached the limit of memory, of processor time, or of the clock; its handler raised an error; or it crashed.
+    """
+
+    def __init__(self, reason: StopReason, detail: str | None = None) -> None:
         super().__init__(detail or reason)
         self.reason = reason
 
@@ -56,6 +60,8 @@ class Worker:
         WorkerStopped after the replies so far where a limit is reached, or the process crashes.
         """
         process = self._process = self._process or self._start()
+        assert self._errors
+        self._errors.truncate(self._errors.seek(0))  # each request may print as much
         timed_out, is_complete, errors = Event(), False, ""
 
         def stop() -> None:
@@ -89,7 +95,10 @@ class Worker:
         if not process or not errors:
             return ""
         process.kill()
-        with process, errors:  # closes the pipes, and waits
+        assert process.stdin
+        with suppress(BrokenPipeError):  # it may have ended before it read all
+            process.stdin.close()
+        with process, errors:  # closes the other pipe
             process.wait()
             size = errors.seek(0, os.SEEK_END)
             errors.seek(max(0, size - _ERROR_BYTES))
@@ -107,7 +116,11 @@ class Worker:
 def _child_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without secrets, and with our import paths."""
     paths = os.pathsep.join(path or str(os.getcwd()) for path in sys.path)  # noqa: PTH109 (as Python itself)
-    public = {n: value for n, value in environment.items() if not any(word in n.upper() for word in _SECRET_NAMES)}
+    public = {
+        name: value
+        for name, value in environment.items()
+        if redact(value) == value and not any(word in name.upper() for word in _SECRET_NAMES)
+    }
     return {**public, "PYTHONPATH": paths, "RUST_BACKTRACE": "0"}  # a trace would hide the reason
 
 
@@ -132,8 +145,10 @@ def _stop_error(kind: str, detail: str, status: int, timed_out: bool, errors: st
     """
     if kind == "memory" or (kind == "lost" and _OUT_OF_MEMORY.search(errors)):
         return WorkerStopped("memory")
-    if timed_out or status == -getattr(signal, "SIGXCPU", 0):
+    if timed_out:
+        return WorkerStopped("clock")
+    if status == -getattr(signal, "SIGXCPU", 0):
         return WorkerStopped("time")
-    if not detail:
-        detail = signal.strsignal(-status) or f"signal {-status}" if status < 0 else f"exit status {status}"
-    return WorkerStopped("crash", detail)
+    if kind == "error":
+        return WorkerStopped("error", detail)
+    return WorkerStopped("crash", signal.strsignal(-status) if status < 0 else f"exit status {status}")

@@ -18,8 +18,9 @@ def main() -> None:
     handler_name, memory = sys.argv[1], int(sys.argv[2])
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not get between the replies
-    _limit_memory(memory)
-    _limit_files()
+    if resource:
+        _set_limit(resource.RLIMIT_DATA, memory)
+        _set_limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)  # such as warnings without end
     module, _, name = handler_name.partition(":")
     handler = getattr(import_module(module), name)
     for line in sys.stdin.buffer:
@@ -41,26 +42,19 @@ def _write_line(replies: BinaryIO, kind: str, value: Any) -> None:
     replies.flush()
 
 
-def _limit_memory(memory: int) -> None:
-    if resource:
-        hard_limit = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        limit = memory if hard_limit < 0 else min(memory, hard_limit)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard_limit))
-
-
-def _limit_files() -> None:
-    """Limit what the process may write to a file, such as warnings without end."""
-    if resource:
-        hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, hard_limit))
-
-
 def _limit_cpu(seconds: int) -> None:
     """Limit the processor time of the next request; 0: no limit."""
     if resource:
-        usage, hard_limit = resource.getrusage(resource.RUSAGE_SELF), resource.getrlimit(resource.RLIMIT_CPU)[1]
-        limit = int(usage.ru_utime + usage.ru_stime) + 1 + seconds if seconds else hard_limit
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, hard_limit))
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        used = int(usage.ru_utime + usage.ru_stime) + 1
+        _set_limit(resource.RLIMIT_CPU, used + seconds if seconds else resource.RLIM_INFINITY)
+
+
+def _set_limit(kind: int, value: int) -> None:
+    """Set a limit of this process, at most the one that the system allows."""
+    hard_limit = resource.getrlimit(kind)[1]
+    allowed = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
+    resource.setrlimit(kind, (hard_limit if value == resource.RLIM_INFINITY else allowed, hard_limit))
 
 
 if __name__ == "__main__":
