@@ -190,7 +190,7 @@ def folder(tmp_path: Path) -> Path:
         ({}, {"KUMI_CHAT_BASE_URL": "", "KUMI_OFFLINE": "0"}, "no key for https://api.openai.com/v1: put it into"),
         ({"window": 9}, {}, "(400)"),
         ({"faults": {"500": 1.0}}, {}, "(500)"),
-        ({"faults": {"garbage": 1.0}}, {}, "is not what a model server answers"),
+        ({"faults": {"garbage": 1.0}}, {}, "does not have the form of a model server's answer"),
         ({"faults": {"never": 1.0}}, {"KUMI_CHAT_TIMEOUT": "0.5"}, "did not answer within 0.5 s"),
     ],
 )
@@ -209,7 +209,7 @@ def test_what_is_set_wrong_is_said_in_one_line_with_the_remedy(
 
 def test_ctrl_c_does_not_wait_for_a_silent_server(folder: Path, server: FakeServer) -> None:
     server.configure(faults={"never": 1.0})
-    command = [sys.executable, "-m", "kumihimo.cli.main", "ask", "Which ferry?", "-m", "hyde"]
+    command = [sys.executable, "-m", "kumihimo.cli.entry", "ask", "Which ferry?", "-m", "hyde"]
     variables = {"KUMI_CHAT_MODEL": "m", "KUMI_CHAT_BASE_URL": server.url, "KUMI_HYDE_PASSAGES": "4"}
     variables["KUMI_CHAT_TIMEOUT"] = "3600"
     running = subprocess.Popen(command, cwd=folder, env={**os.environ, **variables}, stderr=subprocess.PIPE, text=True)

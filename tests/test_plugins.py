@@ -62,7 +62,7 @@ class Environment:
         return process.stdout + (process.stderr if not check else "")
 
     def kumi(self, *arguments: str, check: bool = True) -> str:
-        return self.run("-m", "kumihimo.cli.main", *arguments, check=check)
+        return self.run("-m", "kumihimo.cli.entry", *arguments, check=check)
 
     def pip(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "pip", "--python", str(self.python), "-q", *arguments]

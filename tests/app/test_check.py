@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,9 @@ def kumi(built: Path, tmp_path: Path) -> Iterator[Kumihimo]:
         yield kumi
 
 
-def execute_sql(kumi: Kumihimo, *statements: str) -> None:
+def execute_sql(kumi: Kumihimo, statement: str) -> None:
     with closing(sqlite3.connect(kumi.folder / "index.db", isolation_level=None)) as db:
-        for statement in statements:
-            db.execute(statement)
+        db.execute(statement)
 
 
 def damage_vectors(kumi: Kumihimo) -> None:
@@ -113,6 +113,18 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
         "tables",
         lambda kumi: execute_sql(kumi, "UPDATE mentions SET name = CAST(x'ff41' AS TEXT)"),
     ),
+    **{
+        f"one value of {table}": (
+            "tables",
+            partial(execute_sql, statement=f"UPDATE {table} SET {change} WHERE id = (SELECT max(id) FROM {table})"),
+        )
+        for table, change in {
+            "documents": "title = 'other'",
+            "mentions": "text = text || ' '",
+            "communities": "level = level + 1",
+            "reports": "text = replace(text, 'e', '3')",
+        }.items()
+    },
     "rows without their source": ("tables", lambda kumi: execute_sql(kumi, "DELETE FROM mentions WHERE id LIKE '%1%'")),
     "triples": (
         "triples",
@@ -181,10 +193,16 @@ def test_nothing_is_paid_again_without_consent(tmp_path: Path, server: FakeServe
     assert server.counts()["repeats"] == 0, "the vectors come from the cache"
     damage(with_cache=True)
     with opened(tmp_path, server, embedding=embedding) as kumi:
-        with pytest.raises(ConsentRequired, match="vectors_chunks would be embedded again with up to 1 calls"):
+        store = tmp_path / ".kumi" / "rdf" / "1"
+        fill(store, {"CURRENT": "damaged"})
+        with pytest.raises(
+            ConsentRequired,
+            match=r"vectors_chunks would be embedded again with up to 1 calls. The index was not changed",
+        ):
             kumi.check(repair=True)
-        assert len(kumi.check().problems) == 1
-        assert len(kumi.check(repair=True, consent=True).repaired) == 1
+        assert store.exists()
+        assert len(kumi.check().problems) == 2
+        assert len(kumi.check(repair=True, consent=True).repaired) == 2
         assert len(kumi.retrieve("harbour", "naive")) == 5
 
 

@@ -241,6 +241,29 @@ def test_a_linked_settings_file_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real.toml").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_link_to_another_folder_is_not_written_through(tmp_path: Path) -> None:
+    """A stranger's `aliases.txt` may be a link to a file of yours."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / "env").write_text("mine", "utf-8")
+    (project / "aliases.txt").symlink_to("../env")
+    (project / "kumi.toml").symlink_to("aliases.txt")
+    with pytest.raises(SettingsError, match=r"aliases\.txt is a link to .*env, in another folder: replace the link"):
+        append_aliases(project / "aliases.txt", ["a = b"])
+    with pytest.raises(SettingsError, match=r"kumi\.toml is a link to .*env, in another folder: replace the link"):
+        add_settings(project / "kumi.toml", {"naive": {"k": 5}})
+    assert (tmp_path / "env").read_text("utf-8") == "mine"
+    (tmp_path / "same").symlink_to(project)
+    add_settings(tmp_path / "same" / "new.toml", {"naive": {"k": 5}})
+    assert (project / "new.toml").exists()
+
+
+def test_a_link_to_itself_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "aliases.txt").symlink_to("aliases.txt")
+    append_aliases(tmp_path / "aliases.txt", ["a = b"])
+    assert read_aliases(tmp_path / "aliases.txt") == {"mentions": {"aliases": ("a = b",)}}
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_no_settings_file(tmp_path: Path) -> None:
     for name, read in (("kumi.toml", read_settings_file), ("aliases.txt", read_aliases)):

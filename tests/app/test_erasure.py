@@ -256,7 +256,34 @@ def test_a_cache_beside_other_indexes_is_kept_and_the_index_is_erased(kumi: Kumi
     kumi.close()
     (kumi.folder / "cache.db").rename(tmp_path / "shared.db")
     with Kumihimo.open(kumi.folder, cache=tmp_path / "shared.db") as sharing:
-        with pytest.raises(IndexUnavailable, match=r"shared.db may be shared with other indexes"):
-            sharing.remove("notes/diary.md", forget=True)
+        assert sharing.remove("notes/diary.md", forget=True).removed == 1
         assert_erased(sharing, vectors)
         assert sharing.cache_stats()["replies"] > 0
+        with pytest.raises(IndexUnavailable, match=r"shared.db may be shared with other indexes"):
+            sharing.prune()
+    ran = run_kumi(kumi.folder.parent, "remove", "notes/01.txt", "--forget", KUMI_CACHE=str(tmp_path / "shared.db"))
+    assert (ran.returncode, ran.stdout.partition(";")[0]) == (0, "Documents removed: 1")
+    assert ran.stderr == f"{tmp_path / 'shared.db'} was not pruned, since other indexes may share it\n"
+    fill(kumi.folder, {"cache.db": SECRET})  # of the time before the shared one
+    assert run_kumi(kumi.folder.parent, "remove", "--forget", KUMI_CACHE=str(tmp_path / "shared.db")).stderr.endswith(
+        ".kumi/cache.db was not pruned, since another cache is used: run `kumi remove --forget` without KUMI_CACHE "
+        "and --cache\n"
+    )
+
+
+def test_a_cache_named_in_full_is_still_the_index_s_own(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
+    kumi.close()
+    monkeypatch.chdir(kumi.folder.parent)
+    with Kumihimo.open(".kumi", cache=kumi.folder / "cache.db") as own:
+        own.remove("notes/diary.md", forget=True)
+        assert own.cache_stats()["replies"] == 0
+    assert traces_in_files(kumi.folder) == []
+
+
+def test_files_of_others_stay_in_the_folder(kumi: Kumihimo) -> None:
+    others = {"photo-damaged.jpg": "a", "cache.db-damaged-notes/a.txt": "b", "cache.db-damaged-shm/c.txt": "c"}
+    fill(kumi.folder, {**others, "cache.db-damaged": "d", "cache.db-damaged-wal": "e"})
+    kumi.remove(forget=True)
+    left = {path.relative_to(kumi.folder).as_posix() for path in kumi.folder.rglob("*damaged*/*")}
+    left |= {path.name for path in kumi.folder.glob("*-damaged*") if path.is_file()}
+    assert left == {*others}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from kumihimo.core.errors import SettingsError
 
 def test_only_files_of_ours_are_replaced(tmp_path: Path) -> None:
     path = tmp_path / "deeper" / "page.html"
-    write_file(path, [f"<!-- {FILE_MARK} -->", "1"])
+    write_file(path, [f"<!-- {FILE_MARK} -->\n", "1"])
     write_file(path, ["2"])
     assert path.read_text() == "2"
     with pytest.raises(SettingsError, match="or replace it with --force"):
@@ -23,6 +25,38 @@ def test_only_files_of_ours_are_replaced(tmp_path: Path) -> None:
     write_file(path, ["5"], force=True)
     assert path.read_text() == "5"
     assert [each.name for each in path.parent.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'Quote: "{FILE_MARK}". Precious.',
+        f"Mine.\n# {FILE_MARK}\n",
+        f"# {FILE_MARK} by mistake\n",
+        f"<p>Mine.</p>\n<!-- {FILE_MARK} -->\n",
+        f'{{"mine": 1, "note": "{FILE_MARK}"}}',
+    ],
+)
+def test_a_file_that_quotes_the_mark_is_not_ours(text: str, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text(text)
+    with pytest.raises(SettingsError, match="mine already exists"):
+        write_file(tmp_path / "mine", ["1"])
+    assert (tmp_path / "mine").read_text() == text
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        f"# {FILE_MARK}\n",
+        f'<?xml version="1.0"?>\n<!-- {FILE_MARK} -->\n',
+        f'\n<!DOCTYPE html>\n<html lang="en">\n<head>\n  <!-- {FILE_MARK} -->\n',
+        json.dumps({"note": FILE_MARK, "stages": {}}, indent=2),
+    ],
+)
+def test_the_mark_of_each_format_is_recognised(start: str, tmp_path: Path) -> None:
+    write_file(tmp_path / "ours", [start, "1"])
+    write_file(tmp_path / "ours", ["2"])
+    assert (tmp_path / "ours").read_text() == "2"
 
 
 def test_an_empty_file_is_replaced(tmp_path: Path) -> None:
@@ -53,13 +87,13 @@ def test_a_folder_of_others_is_filled_only_by_force(tmp_path: Path) -> None:
     def fill(target: Path) -> None:
         (target / "a.csv").write_text("1")
 
-    with pytest.raises(SettingsError, match="csv is there already"):
+    with pytest.raises(SettingsError, match="csv already exists"):
         write_folder(folder, fill)
     write_folder(folder, fill, force=True)
     assert ((folder / "a.csv").read_text(), (folder / "b.csv").read_text()) == ("1", "mine")
     write_folder(folder, fill)
     (folder / "b.csv").write_text("mine")
-    with pytest.raises(SettingsError, match=r"b.csv is there already"):
+    with pytest.raises(SettingsError, match=r"b.csv already exists"):
         write_folder(folder, lambda target: write_file(target / "b.csv", ["1"]))
 
 
@@ -71,3 +105,109 @@ def test_a_pipe_is_neither_read_nor_replaced(tmp_path: Path) -> None:
             check_ordinary_file(path)
         with pytest.raises(SettingsError, match="is no ordinary file"):
             write_file(path, ["1"], force=True)
+    folder = tmp_path / "csv"
+    folder.mkdir()
+    os.mkfifo(folder / ".kumihimo.json")
+    with pytest.raises(SettingsError, match="is no ordinary file"):
+        write_folder(folder, _fill("a.csv"))
+
+
+def _fill(*names: str) -> Callable[[Path], None]:
+    """Return a function that writes these files."""
+
+    def fill(target: Path) -> None:
+        for name in names:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).write_text("1")
+
+    return fill
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        *('{"files": ["a\\u0000b"]}', '{"files": [1]}', "[]", "[" * 100_000, '{"files": 1}', "\xff", "{}", "null"),
+        '{"files": ["mine.csv"]}',
+        f'{{"files": ["{"0" * 32} a\\u0000b"]}}',
+        f'{{"files": ["{"0" * 32} ../mine.csv", "{"0" * 32} /mine.csv"]}}',
+    ],
+)
+def test_a_manifest_of_others_makes_no_folder_ours(manifest: str, tmp_path: Path) -> None:
+    (tmp_path / ".kumihimo.json").write_text(manifest, "latin-1")
+    (tmp_path / "mine.csv").write_text("mine")
+    with pytest.raises(SettingsError, match="already exists"):
+        write_folder(tmp_path, _fill("a.csv"))
+    assert not (tmp_path / "a.csv").exists()
+    write_folder(tmp_path, _fill("a.csv"), force=True)
+    assert ((tmp_path / "a.csv").read_text(), (tmp_path / "mine.csv").read_text()) == ("1", "mine")
+
+
+def test_only_files_with_our_content_are_replaced_or_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "vault"
+    write_folder(folder, _fill("edited.md", "gone.md", "gone and edited.md", "same.md"))
+    for name in ("edited.md", "gone and edited.md"):
+        (folder / name).write_text("mine")
+    with pytest.raises(SettingsError, match=r"edited\.md has changed since `kumi` wrote it"):
+        write_folder(folder, _fill("edited.md", "same.md"))
+    assert (folder / "edited.md").read_text() == "mine"
+    assert (folder / "gone.md").exists()
+    write_folder(folder, _fill("edited.md", "same.md"), force=True)
+    assert (folder / "edited.md").read_text() == "1"
+    assert (folder / "gone and edited.md").read_text() == "mine"
+    assert not (folder / "gone.md").exists()
+
+
+def test_a_write_after_an_interrupted_one_needs_no_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "csv"
+    write_folder(folder, _fill("a.csv", "b.csv"))
+    replace, moved = Path.replace, []
+
+    def interrupt(self: Path, target: Path) -> Path:
+        moved.append(target.name)
+        if target.name == "c.csv":
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    def fill(target: Path) -> None:
+        for name in ("a.csv", "b.csv", "c.csv"):
+            (target / name).write_text("2")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            write_folder(folder, fill)
+    assert moved == [".kumihimo.json", "a.csv", "b.csv", "c.csv"]
+    write_folder(folder, _fill("a.csv"))
+    assert sorted(path.name for path in folder.iterdir()) == [".kumihimo.json", "a.csv"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_links_in_a_folder_are_not_followed(force: bool, tmp_path: Path) -> None:
+    """A stranger's list of files once had files elsewhere replaced and deleted."""
+    folder, elsewhere = tmp_path / "vault", tmp_path / "elsewhere"
+    write_folder(elsewhere, _fill("Bo.md", "keys.md"))
+    write_folder(folder, _fill("entities/Bo.md", "entities/keys.md"))
+    for name in ("Bo.md", "keys.md"):
+        (folder / "entities" / name).unlink()
+    (folder / "entities").rmdir()
+    (folder / "entities").symlink_to(elsewhere)
+    before = {path.name: path.stat().st_ino for path in elsewhere.iterdir()}
+    for name in ("Bo.md", "new.md"):
+        with pytest.raises(SettingsError, match=r"vault/entities is a link: remove it"):
+            write_folder(folder, _fill(f"entities/{name}"), force=force)
+    write_folder(folder, _fill("Bo.md"), force=force)
+    assert {path.name: path.stat().st_ino for path in elsewhere.iterdir()} == before
+    assert (folder / "entities").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["a.csv", ".kumihimo.json"])
+def test_a_linked_file_in_a_folder_is_refused(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "csv"
+    write_folder(folder, _fill("a.csv"))
+    (folder / name).replace(tmp_path / "elsewhere")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SettingsError, match=rf"csv/{name} is a link: remove it"):
+        write_folder(folder, _fill("a.csv"))
+    (tmp_path / "elsewhere").unlink()
+    with pytest.raises(SettingsError, match=rf"csv/{name} is a link: remove it"):
+        write_folder(folder, _fill("a.csv"))

@@ -85,6 +85,10 @@ def test_servers_elsewhere_and_unusual_keys_need_trust(settings: Any, grants: li
         ("http://evil.example#@localhost", "http://evil.example"),
         ("http://evil\\@localhost", "http://evil\\@localhost"),
         ("ftp://localhost", "ftp://localhost"),
+        ("http://me:p@ssw0rd1@host/v1", "http://host"),
+        ("http://evil.example@x@localhost", ""),
+        ("http://me:p@ssw0rd1@evil\\host/v1?key=abc", "http://me:[hidden]@evil\\host/v1"),
+        ("ftp://me:p@ssw0rd1@host", "ftp://me:[hidden]@host"),
         ("", ""),
     ],
 )
@@ -104,15 +108,15 @@ def test_every_scope_with_a_model_is_searched() -> None:
 
 def test_a_folder_of_somebody_else_is_not_opened(home: Path, tmp_path: Path) -> None:
     text = f'[chat]\nmodel = "m"\nbase_url = "{EVIL}"\nkey = "AWS_SECRET_ACCESS_KEY"\n'
-    path = toml(tmp_path / "gift", text)
+    path = toml(tmp_path / "a gift", text)
     with pytest.raises(TrustRequired) as refused:
-        Kumihimo.open(tmp_path / "gift" / ".kumi")
+        Kumihimo.open(tmp_path / "a gift" / ".kumi")
     grant = "sends text of your documents and the key in AWS_SECRET_ACCESS_KEY to https://evil.example"
-    remedy = f"`kumi trust {path}` allows this file to do so, KUMI_TRUST=1 every file"
+    remedy = f"to allow this, run `kumi trust '{path}'`; KUMI_TRUST=1 allows it for every file"
     assert str(refused.value) == f"{path} {grant}: {remedy}"
     assert isinstance(refused.value, SettingsError)
     trust_settings_file(path, {"XDG_CONFIG_HOME": str(home), "APPDATA": str(home)})
-    Kumihimo.open(tmp_path / "gift" / ".kumi").close()
+    Kumihimo.open(tmp_path / "a gift" / ".kumi").close()
     Kumihimo.open(tmp_path / "other" / ".kumi", settings={"chat": {"base_url": EVIL, "key": "X"}}).close()
 
 

@@ -18,7 +18,7 @@ from tests import cli_runner
 from tests.factories_paid_steps import notes
 from tests.fake_server import FakeServer
 
-COMMAND = [sys.executable, "-m", "kumihimo.cli.main"]
+COMMAND = [sys.executable, "-m", "kumihimo.cli.entry"]
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_change_needs_a_yes(folder: Path, server: FakeServer) -> None:
     kumi(folder, "index", "notes", "--methods", "naive")
     requests = server.counts()["requests"]
     _, err = kumi(folder, "index", "--set", "embedding.model=other", code=2)
-    assert "chunks were embedded by e, and would be by other: 3 calls. Nothing was changed" in err
+    assert "chunks were embedded by e, and would be by other: 3 calls. The index was not changed" in err
     assert server.counts()["requests"] == requests
     kumi(folder, "index", "--set", "embedding.model=other", "--yes")
     assert server.counts()["requests"] == requests + 3

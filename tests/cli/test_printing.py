@@ -61,6 +61,12 @@ def test_no_line_is_too_long_and_no_letter_is_lost(width: int, pieces: list[str]
     assert lines == printed(width, *whole)
 
 
+@pytest.mark.parametrize("width", [0, 40])
+def test_a_key_that_arrives_in_pieces_is_hidden(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr(redaction, "_secrets", ("sk-verysecret",))
+    assert printed(width, "it is sk-", "very", "secret.", " And  so") == ["it is [hidden]. And  so"]
+
+
 # -- the way to the terminal
 
 
@@ -72,7 +78,7 @@ def writes_to_a_stream(node: ast.AST) -> bool:
     names = ("print", "echo", "secho", "confirm", "prompt", "Console", "StreamHandler", "write", "writelines", "log")
     if not isinstance(function, ast.Attribute) or function.attr not in names:
         return False
-    allowed = ("printing.confirm", "make_console().print", "study.write", "own_study.write")
+    allowed = ("printing.confirm", "printing.make_console().print", "study.write", "own_study.write")
     return ast.unparse(function) not in allowed
 
 

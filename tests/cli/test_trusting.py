@@ -31,7 +31,7 @@ def index(folder: Path, *words: str, typed: str = "", **environment: str) -> Ran
 def test_a_script_stops_and_names_the_command(folder: Path) -> None:
     ran = index(folder)
     path = folder / "kumi.toml"
-    remedy = f"`kumi trust {path}` allows this file to do so, KUMI_TRUST=1 every file"
+    remedy = f"to allow this, run `kumi trust {path}`; KUMI_TRUST=1 allows it for every file"
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", f"kumi: {path} {GRANT}: {remedy}\n")
     assert not (folder / ".kumi").exists()
     assert index(folder, KUMI_TRUST="1").returncode == 0

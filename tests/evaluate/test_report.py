@@ -370,7 +370,7 @@ def test_missing_input_is_reported(study: Study, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="has no system 'nieve'"):
         load_study_results(study, "harbour", systems=["nieve"])
     (tmp_path / "report.html").write_text("mine")
-    with pytest.raises(SettingsError, match="not written by `kumi`"):
+    with pytest.raises(SettingsError, match="already exists, and `kumi` did not write it"):
         report.write_evaluation_report([study.folder], tmp_path / "report.html")
 
 

@@ -179,8 +179,8 @@ def test_a_run_with_other_names(folder: Path) -> None:
         (["--from-run", "theirs.run", "--qrels", "empty"], "marks nothing as relevant"),
         (["--from-run", "theirs.run", "--qrels", "other"], "ranks none of the questions with gold"),
         (["--from-run", "theirs.run", "--qrels", "other", "--methods", "bm25"], "leave out --methods"),
-        (["--qrels", "other"], "other is there already"),
-        (["--run", "notes"], "is there already"),
+        (["--qrels", "other"], "other already exists"),
+        (["--run", "notes"], "already exists"),
     ],
 )
 def test_errors_name_the_remedy(folder: Path, words: list[str], message: str) -> None:

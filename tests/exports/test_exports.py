@@ -77,7 +77,7 @@ def test_what_is_not_ours_stays(name: str, snapshot: Snapshot, tmp_path: Path) -
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
     for path in (file, folder):
-        with pytest.raises(SettingsError, match=r"is there already, not written by `kumi`|is a folder"):
+        with pytest.raises(SettingsError, match=r"already exists, and `kumi` did not write it|is a folder"):
             FORMATS[name](snapshot, path)
     assert files(tmp_path) == {"file": b"mine", "folder/mine.txt": b"mine"}
 
@@ -331,19 +331,41 @@ def test_a_note_of_ones_own_is_not_overwritten(snapshot: Snapshot, tmp_path: Pat
         FORMATS["obsidian"](smaller, vault)
     mine = vault / "entities" / "con_.md"
     mine.write_text("mine")
-    with pytest.raises(SettingsError, match=r"con_\.md is there already"):
+    with pytest.raises(SettingsError, match=r"con_\.md already exists"):
         FORMATS["obsidian"](snapshot, vault)
     assert mine.read_text() == "mine"
     assert len(notes(vault)) == 2
 
 
-def test_a_list_of_files_that_leads_elsewhere_is_not_followed(snapshot: Snapshot, tmp_path: Path) -> None:
-    vault, mine = tmp_path / "vault", tmp_path / "mine.md"
-    mine.write_text("mine")
-    vault.mkdir()
-    (vault / ".kumihimo.json").write_text(json.dumps({"files": ["../mine.md", str(mine)]}))
-    FORMATS["obsidian"](snapshot, vault)
-    assert mine.read_text() == "mine"
+def test_a_note_that_you_edited_is_replaced_only_by_force(tmp_path: Path) -> None:
+    bo = factories_graph_text.entity("Bo", "person")
+    for snapshot in read(tmp_path / ".kumi", {"documents": [], "entities": [bo]}):
+        FORMATS["obsidian"](snapshot, tmp_path / "vault")
+        note = tmp_path / "vault" / "entities" / "Bo.md"
+        ours = note.read_bytes()
+        note.write_bytes(ours + b"mine")
+        with pytest.raises(SettingsError, match=r"Bo\.md has changed since `kumi` wrote it: move it away to keep it, or"):
+            FORMATS["obsidian"](snapshot, tmp_path / "vault")
+        assert note.read_bytes() == ours + b"mine"
+        FORMATS["obsidian"](snapshot, tmp_path / "vault", force=True)
+        assert note.read_bytes() == ours
+
+
+@pytest.mark.parametrize("name", ["`$= dv.view('x')` Ada", "<%* tp.file.create_new() %>", "<% tp %> `= 1`"])
+def test_no_name_is_a_command_of_a_plugin(name: str, tmp_path: Path) -> None:
+    """Dataview runs code between backticks; Templater runs commands in `<% %>` anywhere in the file."""
+    entities = [factories_graph_text.entity(each, "person") for each in (name, "Bo")]
+    tables = {"documents": [], "entities": entities, "relations": [factories_graph_text.relation(name, "Bo")]}
+    for snapshot in read(tmp_path / ".kumi", tables):
+        FORMATS["obsidian"](snapshot, tmp_path / "vault")
+    vault = notes(tmp_path / "vault")
+    assert len(vault) == 2
+    assert not any(character in "".join(vault) for character in "`<")
+    assert not any("<" in text for text in vault.values())
+    assert "[[" in vault["entities/Bo.md"]
+    assert not any(re.search(r"(?<!\\)`", text.partition("\n---\n")[2]) for text in vault.values())
+    front = next(text for path, text in vault.items() if path != "entities/Bo.md").splitlines()
+    assert json.loads(next(line for line in front if line.startswith("aliases: "))[9:]) == [name]
 
 
 # -- parquet

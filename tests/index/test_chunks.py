@@ -192,3 +192,9 @@ def test_the_smallest_chunks_come_to_an_end_too(text: str, size: int) -> None:
         results = make_chunks(text, size, size - 1, ruler)
         assert len(results) <= len(text)
         assert set("".join(uncovered(text, results).split())) <= set("-=")
+
+
+def test_headings_without_text_are_packed() -> None:
+    texts = chunk_texts("# 見\n" * 500, 40)
+    assert len(texts) < 150
+    assert "\n".join(texts).count("見") == 500

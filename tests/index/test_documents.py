@@ -340,6 +340,15 @@ def test_a_file_of_rows_is_taken_out_whole(kumi: Kumihimo, tmp_path: Path) -> No
     assert uris(kumi) == ["talks/u.jsonl#cy"]
 
 
+@pytest.mark.parametrize("target", ["notes/bad.json", "{tmp}/notes/bad.json"])
+def test_a_file_that_could_never_be_read_is_taken_out(kumi: Kumihimo, notes: Path, tmp_path: Path, target: str) -> None:
+    fill(notes, {"bad.json": "{"})
+    kumi.index(notes)
+    assert failed(kumi) == ["notes/bad.json"]
+    assert kumi.remove(target.format(tmp=tmp_path)).failed == ()
+    assert (kumi.index().failed, failed(kumi), len(uris(kumi))) == ((), [], 3)
+
+
 def test_what_is_not_there_cannot_be_taken_out(kumi: Kumihimo, notes: Path) -> None:
     kumi.index(notes)
     for target in ("note", "notes/a", "notes/a.txt#1", "notes/photo.jpg"):

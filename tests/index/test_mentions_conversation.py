@@ -141,7 +141,7 @@ def test_lines_that_stay_broken_cost_nothing_whole(cache: ResponseCache) -> None
     replies = {"first": [record_lines(ROY, ("entity", "Oban"))], "mend": [record_lines(("entity", "Oban"), AYR)]}
     names, failure, chat = extract(cache, replies)
     assert (names, chat.turns) == (["Ines Roy"], {"first": 1, "mend": 3})
-    assert "Some lines of the reply are no records still." in str(failure)
+    assert "Some lines are still not records." in str(failure)
     names, failure, _ = extract(cache, {**replies, "mend": ["Sorry."]}, types=("other",))
     assert names == ["Ines Roy"]
     assert failure

@@ -118,7 +118,7 @@ def test_a_bad_vector_of_the_model_is_refused_and_the_good_ones_are_cached(
     def with_a_bad_one(count: int) -> Vectors:
         return np.array([[1, 0], values, [0, 1]][:count], dtype=np.float32)
 
-    with pytest.raises(ItemFailed, match=r"^1 of 3 vectors of two are zero, infinite or no numbers: is it an embed"):
+    with pytest.raises(ItemFailed, match=r"^1 of 3 vectors of two are zero, infinite or not numbers: is it an embed"):
         cached_embedder(CountingEmbedder(with_a_bad_one), cache, "two")(["sea", "sky", "sun"])
     counting = CountingEmbedder(unit_vectors)
     assert cached_embedder(counting, cache, "two")(["sea", "sky", "sun"]).tolist() == [[1, 0], [1, 0], [0, 1]]

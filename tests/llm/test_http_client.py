@@ -100,7 +100,9 @@ def test_another_machine_is_asked_by_the_proxy_unless_offline(
 def test_a_useless_proxy_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUMI_OFFLINE", "0")
     monkeypatch.setenv("ALL_PROXY", address)
-    with pytest.raises(SettingsError, match=r"a useless proxy or certificate .*: correct or unset HTTP_PROXY"):
+    with pytest.raises(
+        SettingsError, match=r"a proxy or certificate that cannot be used .*: correct or unset HTTP_PROXY"
+    ):
         ask("http://useless-proxy.invalid/v1")
 
 

@@ -49,7 +49,7 @@ def test_a_message_is_a_text_or_texts_in_parts(content: Any, text: str) -> None:
     [{}, {"ok": True}, {"choices": []}, {"choices": [None]}, {"choices": "x"}, body(5), body({"a": 1}), body([1])],
 )
 def test_a_body_that_is_no_completion_is_requested_again(strange: dict[str, Any]) -> None:
-    with pytest.raises(FailedTry, match="not what a model server answers"):
+    with pytest.raises(FailedTry, match="not have the form of a model server"):
         _parse_completion(strange)
 
 
@@ -65,6 +65,15 @@ def test_a_body_that_is_no_json_is_requested_again(strange: bytes) -> None:
 def test_an_invalid_event_is_requested_again(event: str) -> None:
     with pytest.raises(FailedTry):
         _read_stream([f"data: {event}"], lambda _: None, [], 60.0)
+
+
+def test_a_server_that_ignores_the_length_limit_is_cut_off() -> None:
+    event = f"data: {json.dumps({'choices': [{'delta': {'content': 'tide ' * 10}}]})}"
+    pieces: list[str] = []
+    lines = (event for _ in range(1000))
+    assert _read_stream(lines, pieces.append, [], 60.0, openai._max_chars({"max_tokens": 10})) == ("length", {})
+    assert 320 < len("".join(pieces)) < 400
+    assert openai._max_chars({}) == openai.inf
 
 
 def test_a_stream_is_passed_on_token_by_token() -> None:

@@ -46,9 +46,9 @@ The ferry leaves at nine."
 """
 VALUES: dict[str, dict[str, FencedText]] = {
     "answer": {"sources": SOURCES, "searched_for": "- When does the ferry leave?", "question": "When does it leave?"},
-    "assertions": {"text": "The {ferry} leaves at nine.", "question": "組紐はいつ?", "most": "20"},
+    "assertions": {"texts": PASSAGES, "question": "組紐はいつ?", "most": "20"},
     "assertions_rated": {
-        "text": "The ferry leaves at nine.",
+        "texts": PASSAGES,
         "question": "When does it leave?",
         "items": "1. The answer should say that the ferry leaves at nine.\n2. 回答は組紐に触れる。",
     },
@@ -154,12 +154,12 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "text": "At nine.",
         "items": "1. The answer should say nine.\n2. 組紐のことを述べる。",
     },
-    "scoring_grade": {"text": "The {ferry} leaves at nine.", "question": "組紐はいつ?"},
-    "scoring_grade_again": {"text": "The {ferry} leaves at nine.", "question": "組紐はいつ?"},
+    "scoring_grade": {"texts": PASSAGES, "question": "組紐はいつ?"},
+    "scoring_grade_again": {"texts": PASSAGES, "question": "組紐はいつ?"},
     "scoring_needed": {"items": "1. The ferry leaves at nine.\n2. 雨だった。", "question": "When does it leave?"},
     "scoring_statements": {"question": "When does it leave?", "text": "At nine, {daily}. [1]"},
     "scoring_supported": {
-        "text": "The ferry leaves at nine.\n\n---\n\n組紐は十月に届きます。",
+        "texts": PASSAGES,
         "question": "When does it leave?",
         "items": "1. The ferry leaves at nine.\n2. It is white.",
     },
@@ -382,6 +382,14 @@ def test_only_these_values_stand_outside_of_tags() -> None:
     placeholders = [found for path in PROMPTS for found in _PLACEHOLDER.findall(path.read_text(encoding="utf-8"))]
     assert {name for kind, name, _ in placeholders if kind == "trusted"} == set(TRUSTED.split())
     assert {name for kind, name, _ in placeholders if kind == "user"} == {"question"}
+
+
+@pytest.mark.parametrize("path", PROMPTS, ids=relative_path)
+def test_no_prompt_names_a_tag(path: Path) -> None:
+    """With `<question>` in a source, the real tag is `<question-2>`: a prompt would name the text of the source."""
+    text, values = path.read_text(encoding="utf-8"), VALUES[path.stem]
+    tags = [name if isinstance(value, str) else name.removesuffix("s") for name, value in values.items()]
+    assert not [tag for tag in tags if f"<{tag}" in text]
 
 
 @pytest.mark.parametrize("path", PROMPTS, ids=relative_path)

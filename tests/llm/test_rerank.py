@@ -179,7 +179,7 @@ def test_other_scores_are_scaled_from_0_to_1() -> None:
     ],
 )
 def test_an_invalid_response_is_requested_again(response: dict[str, Any]) -> None:
-    with pytest.raises(FailedTry, match="not what a model server answers"):
+    with pytest.raises(FailedTry, match="not have the form of a model server"):
         parse_scores(response, 2)
 
 

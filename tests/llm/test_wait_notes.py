@@ -19,7 +19,7 @@ def stay_silent(notes: WaitNotes, clock: FakeClock, waits: int) -> None:
     """Watch a request that is answered during this wait."""
     clock.stopped, clock.waits = False, []
     clock.on_wait = lambda: clock.set() if len(clock.waits) == waits else None
-    notes.note_silence(URL, cast(Event, clock), clock.now)
+    notes._note_silence(URL, cast(Event, clock), clock.now)
 
 
 def test_silence_is_said_after_ten_seconds_and_then_each_minute(

@@ -313,7 +313,7 @@ def test_the_page_is_the_same_each_time(snapshot: Snapshot, tmp_path: Path) -> N
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
     page.write_graph_page(snapshot, tmp_path / "a.html")
     (tmp_path / "mine.html").write_text("mine")
-    with pytest.raises(SettingsError, match=r"mine\.html is there already"):
+    with pytest.raises(SettingsError, match=r"mine\.html already exists"):
         page.write_graph_page(snapshot, tmp_path / "mine.html")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import has_reader, walk
+from kumihimo.readers.documents import MAX_IGNORE_BYTES, has_reader, walk
 
 
 def fill(root: Path, *names: str) -> None:
@@ -113,3 +113,16 @@ def test_a_folder_that_may_not_be_read(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0)
     with pytest.raises(SourceError, match=r"closed: .*list it in \.kumiignore"):
         names(tmp_path)
+
+
+def test_a_link_to_a_name_that_is_too_long_hides_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("x", encoding="utf-8")
+    (tmp_path / "bad").symlink_to("x" * 300)
+    (tmp_path / "self").symlink_to("self")
+    assert [name for _, name in walk(tmp_path)] == ["good.txt"]
+
+
+def test_an_ignore_file_has_a_limit(tmp_path: Path) -> None:
+    (tmp_path / ".kumiignore").write_bytes(b"x" * (MAX_IGNORE_BYTES + 1))
+    with pytest.raises(SourceError, match=r"\.kumiignore: holds more than 100,000 bytes: shorten it"):
+        list(walk(tmp_path))

@@ -283,3 +283,27 @@ def test_files_without_text_are_reported(tmp_path: Path) -> None:
     write(notes / "full.txt", "The ferry leaves at nine.")
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         assert kumi.index(notes, methods=["bm25"]).empty == ("notes/blank.md", "notes/empty.txt")
+
+
+# -- files that change while they are read
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    os.mkfifo(path)
+    with pytest.raises(SourceError, match=r"^a\.txt: not an ordinary file"):
+        read_documents(path, "a.txt", READERS)
+
+
+def test_a_time_after_the_last_year_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = os.stat_result((0o100644, 0, 0, 1, 0, 0, 4, 0, 2**40, 0))
+    monkeypatch.setattr("kumihimo.readers.documents.os.fstat", lambda _: status)
+    (document,) = read_documents(write(tmp_path / "a.txt", "tide and more"), "a.txt", READERS)
+    assert (document.text, document.modified) == ("tide", ""), "a file that grows is read as it was"
+
+
+def test_the_names_of_rows_count_as_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"text": "a"}\n' * 2000)
+    with pytest.raises(LimitExceeded, match=r"\(reading\.text\)"):
+        read_documents(path, "n" * 500, READERS, ReadingLimits(text=1))

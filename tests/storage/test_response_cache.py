@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import IndexUnavailable, ItemFailed
+from kumihimo.core.errors import IndexBusy, IndexUnavailable, ItemFailed
 from kumihimo.core.usage import Usage
 from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry, cache_key
 from tests.counters import wait_until
@@ -388,6 +388,22 @@ def test_pruning_keeps_used_replies(tmp_path: Path) -> None:
     assert b"secret 77" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
 
+def test_replies_that_another_process_reads_are_not_erased_yet(tmp_path: Path) -> None:
+    cache = ResponseCache(tmp_path / "cache.db")
+    cache.put_many([(b"k", b"secret 77")])
+    cache._connect_writer().execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(cache.path, isolation_level=None)
+    other.execute("BEGIN")
+    other.execute("SELECT count(*) FROM replies").fetchall()
+    with pytest.raises(IndexBusy, match="end that process, then run `kumi cache prune`"):
+        cache.prune(set())
+    other.close()
+    assert b"secret 77" in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert cache.prune(set()) == 0
+    assert b"secret 77" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    cache.close()
+
+
 def test_stored_replies_count_as_used(tmp_path: Path) -> None:
 
     cache = ResponseCache(tmp_path / "cache.db")
@@ -745,3 +761,12 @@ def test_other_databases_are_not_touched(tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "index.db")
     assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("chunks",)]
     other.close()
+
+
+def test_a_repair_leaves_a_file_that_is_no_cache(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("my text", encoding="utf-8")
+    with pytest.raises(IndexUnavailable, match=r"notes\.txt is no cache, so it stays as it is"):
+        ResponseCache(path).check(lambda _: True, repair=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+    assert path.read_text(encoding="utf-8") == "my text"

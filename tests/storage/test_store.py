@@ -519,3 +519,18 @@ def test_a_folder_that_is_read_only_can_be_read(tmp_path: Path, monkeypatch: pyt
     before = sorted(tmp_path.iterdir())
     assert texts(store) == ["one"]
     assert sorted(tmp_path.iterdir()) == before, "neither a log nor its index"
+
+
+def test_a_database_of_something_else_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    with closing(sqlite3.connect(path)) as foreign:
+        foreign.execute("CREATE TABLE t (x)")
+        foreign.commit()
+    before = path.read_bytes()
+    for open_store in (Store(tmp_path).read_transaction, Store(tmp_path).write_transaction):
+        with (
+            pytest.raises(IndexUnavailable, match=r"index\.db is a database of something else: name another"),
+            open_store(),
+        ):
+            pass
+    assert path.read_bytes() == before

@@ -122,7 +122,7 @@ def require_consent(build: Build, consent: bool | Consent, *, rebuild: bool = Fa
         else "`kumi plan` says what it costs, `kumi index --yes` does it, the previous settings avoid it"
     )
     calls = low if low == high else f"{low} to {high}"
-    raise ConsentRequired(f"{'; '.join(changes)}: {calls} calls. Nothing was changed: {remedy}")
+    raise ConsentRequired(f"{'; '.join(changes)}: {calls} calls. The index was not changed: {remedy}")
 
 
 def used_cache_keys(build: Build, cache: ResponseCache) -> set[bytes]:

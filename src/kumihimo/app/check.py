@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.build_cost import plan_build
 from kumihimo.app.prepare_build import prepare_build, run_and_save
 from kumihimo.app.sparql import rdf_prefixes
-from kumihimo.core.errors import ConsentRequired, IndexDamaged, KumiError
+from kumihimo.core.errors import ConsentRequired, IndexDamaged
 from kumihimo.core.table import Codec, codec
-from kumihimo.core.wiring import ROOT
 from kumihimo.llm.cached_llm import is_cached_value
 from kumihimo.rdf import store as rdf_store
 from kumihimo.search.fulltext import KeywordIndex, stored_indexes
 from kumihimo.search.vector_files import find_vector_damage, vector_path
-from kumihimo.storage.sqlite.integrity import check_pages, count_orphans, stored_columns
+from kumihimo.storage.sqlite.integrity import check_pages, checksum_name, stored_columns, sum_rows
 from kumihimo.storage.sqlite.store import Db, as_db
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ _REBUILD = "`kumi check --repair` builds all tables again; if it cannot, move th
 _ASK_AGAIN = "`kumi check --repair` keeps the other replies; models are asked again for the damaged ones"
 _STORE_TIMEOUT = 600.0  # seconds to read a store
 _COUNT_TRIPLES = "SELECT (COUNT(*) AS ?count) { ?s ?p ?o }"
-_UNREADABLE = (KumiError, TypeError, ValueError, AttributeError)  # of a row that does not fit its class
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,7 @@ class Problem:
 class CheckResult:
     """The damage in the files of an index.
 
-    problems: those that are left. repaired: those that were repaired.
+    problems: the damage that is left. repaired: the damage that was repaired.
     """
 
     problems: tuple[Problem, ...]
@@ -80,7 +77,7 @@ def _index_problems(kumi: Kumihimo) -> list[Problem]:
     try:
         with kumi.store.read_transaction() as transaction:
             db = as_db(transaction)
-            messages = check_pages(db) or [m for name in _tables(kumi, db) for m in _table_damage(kumi, db, name)]
+            messages = check_pages(db) or [m for name in _tables(kumi, db) for m in _table_damage(db, name)]
             if messages:  # the search indexes are compared with the tables
                 return [Problem(path, "tables", message, _REBUILD) for message in messages]
             return [problem for name in stored_indexes(db) for problem in _search_problems(kumi, db, name)]
@@ -97,25 +94,11 @@ def _tables(kumi: Kumihimo, db: Db) -> list[str]:
     return [name for name in types if stored_columns(db, name) == codec(types[name]).columns]
 
 
-def _table_damage(kumi: Kumihimo, db: Db, name: str) -> Iterator[str]:
-    """Yield what is wrong with the rows of a table."""
-    table_codec: Codec[Any] = codec(kumi.catalogue.record_types[name])
-    document_text = lru_cache(maxsize=1)(lambda id: db.value(ROOT, id, "text"))  # rows come document by document
-    for page in db.rows(name).pages():
-        for row in page:
-            try:
-                record = table_codec.decode(row)
-                fits = isinstance(record.index_text, str) and (
-                    name != "chunks" or document_text(record.document)[record.start : record.end] == record.text
-                )
-            except _UNREADABLE:
-                fits = False
-            if not fits:
-                yield f"row {row[0]} of {name} does not fit its table or its source"
-                return  # one is enough to build the table again
-    step = next((step for step in kumi.catalogue.order if step.name == name and step.keyed), None)
-    if step and db.has(step.source) and (count := count_orphans(db, step)):
-        yield f"{count:,} rows of {name} come from rows that do not exist"
+def _table_damage(db: Db, name: str) -> list[str]:
+    """Return what is wrong with the rows of a table."""
+    checksum = sum(map(sum_rows, db.rows(name).pages()))
+    is_sound = db.meta(checksum_name(name), checksum) == checksum
+    return [] if is_sound else [f"the rows of {name} are not those that the last build wrote"]
 
 
 def _search_problems(kumi: Kumihimo, db: Db, name: str) -> Iterator[Problem]:
@@ -160,18 +143,18 @@ def _cache_problems(kumi: Kumihimo) -> list[Problem]:
 def _repair(kumi: Kumihimo, problems: tuple[Problem, ...], *, consent: bool, wait: bool) -> None:
     """Repair what can be made again.
 
-    The cache comes first: it holds what the others are made from.
+    The cache comes first: what is not in it is paid again, if the user agrees. Until then nothing else is changed.
     """
     parts = {problem.part for problem in problems}
     if "cache" in parts:
         kumi.cache.check(is_cached_value, repair=True)
-    for path in _rdf_stores(kumi) if "triples" in parts else ():
-        rdf_store.remove_store(path)
     if "tables" in parts:
         with suppress(IndexDamaged):  # then the problem is left
             _rebuild_tables(kumi, consent=consent, wait=wait)
     elif indexes := sorted(parts - {"cache", "triples"}):
         _rebuild_indexes(kumi, indexes, consent=consent, wait=wait)
+    for path in _rdf_stores(kumi) if "triples" in parts else ():
+        rdf_store.remove_store(path)
 
 
 def _rebuild_tables(kumi: Kumihimo, *, consent: bool, wait: bool) -> None:
@@ -181,7 +164,9 @@ def _rebuild_tables(kumi: Kumihimo, *, consent: bool, wait: bool) -> None:
     with kumi.store.read_transaction() as db:
         for source in load_sources(db, kumi.base).values():
             source.files()  # raises SourceError
-    kumi.index(rebuild=True, consent=consent, wait=wait)
+        # A rebuild keeps the communities, to make similar ones.
+        recluster = db.has("communities") and bool(_table_damage(as_db(db), "communities"))
+    kumi.index(rebuild=True, recluster=recluster, consent=consent, wait=wait)
     kumi.store.rewrite(wait=wait)
 
 
@@ -194,7 +179,7 @@ def _rebuild_indexes(kumi: Kumihimo, names: list[str], *, consent: bool, wait: b
         calls = plan_build(build).calls[1] if build.models.paid_embedder and not consent else 0
         if calls:
             raise ConsentRequired(
-                f"{', '.join(names)} would be embedded again with up to {calls:,.0f} calls. Nothing was changed: "
+                f"{', '.join(names)} would be embedded again with up to {calls:,.0f} calls. The index was not changed: "
                 "`kumi check --repair --yes` does it"
             )
         run_and_save(kumi, build)

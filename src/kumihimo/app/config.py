@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from kumihimo.app.safe_write import check_ordinary_file, write_file
+from kumihimo.app.safe_write import check_ordinary_file, resolve_link, write_file
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues
 
@@ -130,10 +130,11 @@ def read_aliases(path: Path) -> SettingValues:
 def append_aliases(path: Path, lines: Iterable[str]) -> None:
     """Append lines to an alias file, and create it if needed."""
     addition = "".join(f"{line}\n" for line in lines)
+    path = resolve_link(path)
     text = _read_text(path) if path.exists() else ""
     if addition:
         prefix = _ALIASES_HEADER if not text else "" if text.endswith("\n") else "\n"
-        write_file(path.resolve(), [text + prefix + addition], force=True)
+        write_file(path, [text + prefix + addition], force=True)
 
 
 def _read_text(path: Path) -> str:
@@ -197,9 +198,10 @@ def render_section(scope: str, values: Mapping[str, object]) -> str:
 
 def add_settings(path: Path, settings: SettingValues) -> list[str]:
     """Add settings to a kumi.toml, and return the unchanged scopes."""
+    path = resolve_link(path)
     before = _read_text(path) if path.exists() else ""
     text, unchanged = merge_settings(before, settings)
-    write_file(path.resolve(), [text], force=True)
+    write_file(path, [text], force=True)
     return unchanged
 
 

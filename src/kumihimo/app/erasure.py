@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kumihimo.app.build import Build
 from kumihimo.rdf import store as rdf_store
 from kumihimo.search.vectors import remove_unused_files
+from kumihimo.storage.sqlite.cache_file import damaged_copy, delete_database
 from kumihimo.storage.sqlite.ledger import drop_retired_tables
 from kumihimo.storage.sqlite.store import as_db
 
@@ -33,6 +34,5 @@ def erase_files(kumi: Kumihimo, *, wait: bool) -> None:
     kumi.store.rewrite(wait=wait)  # then no reader of an earlier build is left, who may need other files
     with kumi.store.write_transaction(wait=wait) as db:
         remove_unused_files(as_db(db), kumi.folder)
-        for path in kumi.folder.glob("*-damaged*"):  # a file that a repair has replaced
-            path.unlink()
+        delete_database(damaged_copy(kumi.folder / "cache.db"))
         rdf_store.erase_old_stores(kumi.folder, db.meta(rdf_store.BUILD_KEY, 0))

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.app.results import Estimate, Plan, Range
-from kumihimo.app.snapshot import Snapshot, question_problem
+from kumihimo.app.snapshot import Snapshot, check_question
 from kumihimo.app.status import index_levels
-from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import resolve_settings
 from kumihimo.core.signature import QueryCost, Signature
 from kumihimo.core.usage import Usage
@@ -34,8 +33,8 @@ def estimate_query_cost(snapshot: Snapshot, question: str, name: str, *, filter:
     they cost nothing. No model is called. Without a question, a typical length is assumed. `unknown` names a method
     that calls a model and declares no bound.
     """
-    if question.strip() and (problem := question_problem(question)):
-        raise SettingsError(problem)
+    if question.strip():
+        check_question(question)
     name = name or snapshot.default_method()
     snapshot.validate_method(name, filter=filter, **settings)
     return _QueryEstimator(snapshot, snapshot.method(name), question, settings).plan()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -38,6 +39,8 @@ from kumihimo.search.vectors import MappedFiles, load_matrices
 from kumihimo.storage import StorageError as StorageError
 from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry, adopt_old_cache
 from kumihimo.storage.sqlite.store import Store, as_db
+
+log = logging.getLogger("kumihimo")
 
 
 class Kumihimo:
@@ -183,8 +186,9 @@ class Kumihimo:
         """Remove a source (name or path) or documents (uri or path).
 
         They stay out until you index them by name again. forget: also erase what is left of them in the files of the
-        index folder, and the cached replies that only they needed; without a target, what earlier removals left.
-        Raises IndexBusy if another process uses the index; then the removal is done, and the erasure is not.
+        index folder, and the cached replies that only they needed, except in a cache outside the folder; without a
+        target, what earlier removals left. Raises IndexBusy if another process uses the index; then the removal is
+        done, and the erasure is not.
         """
         from kumihimo.index.documents import remove_source
 
@@ -201,7 +205,10 @@ class Kumihimo:
         if forget:
             self._files.clear()  # a mapped file stays on the disk
             erase_files(self, wait=wait)
-            self.prune(wait=wait)
+            if self._owns_cache:
+                self.prune(wait=wait)
+            else:
+                self._note_unpruned_caches()
         return built
 
     def check(self, *, repair: bool = False, consent: bool = False, wait: bool = False) -> CheckResult:
@@ -312,6 +319,20 @@ class Kumihimo:
         """Return the response cache, which several indexes may share."""
         return ResponseCache(self._cache_path)
 
+    @property
+    def _owns_cache(self) -> bool:
+        """Return whether no other index can share the cache."""
+        return self._cache_path.resolve() == self.folder.resolve() / "cache.db"
+
+    def _note_unpruned_caches(self) -> None:
+        """Warn of a shared cache, and of an unused one."""
+        if self._cache_path.exists():
+            log.warning("%s was not pruned, since other indexes may share it", self._cache_path)
+        unused_path = self.folder / "cache.db"
+        if unused_path.is_file() and not unused_path.is_symlink():
+            remedy = "run `kumi remove --forget` without KUMI_CACHE and --cache"
+            log.warning("%s was not pruned, since another cache is used: %s", unused_path, remedy)
+
     def cache_stats(self) -> dict[str, int]:
         """Return the number of cached replies, their bytes, hits and misses."""
         if not self._cache_path.exists():
@@ -330,7 +351,7 @@ class Kumihimo:
         what methods asked for them, are deleted too: they may hold text of documents. Raises ConsentRequired if a model
         or a setting differs from that of the index.
         """
-        if self._cache_path != self.folder / "cache.db":
+        if not self._owns_cache:
             raise IndexUnavailable(f"{self._cache_path} may be shared with other indexes: nothing in it is deleted")
         if not self._cache_path.exists():
             return 0

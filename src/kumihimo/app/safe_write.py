@@ -1,16 +1,24 @@
-"""content -> a complete file or folder; files that Kumihimo did not write are replaced only by force."""
+"""path -> text; content -> a complete file or folder; files that Kumihimo did not write are replaced only by force."""
 
+import hashlib
 import json
+import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 
 from kumihimo.core.errors import SettingsError
 
-FILE_MARK = "written by kumihimo"  # near the start of each file of ours
-OWNED_FILES_LIST = ".kumihimo.json"  # in a folder of ours: the names of our files
+FILE_MARK = "written by kumihimo"  # at the start of each file of ours, as a comment
+OWNED_FILES_LIST = ".kumihimo.json"  # in a folder of ours: the digests and names of our files
+_OWNED_FILE = re.compile(r"[0-9a-f]{32} ([^\0\ud800-\udfff]+)")
+_OUR_START = re.compile(  # of RDF; of XML and HTML, where only tags come before; of the manifest of a study
+    rf'# {FILE_MARK}\r?\n|\s*(?:<[^>]*>\s*)*<!-- {FILE_MARK} -->\s|\{{\s*"note": "{FILE_MARK}",\s'.encode()
+)
 _SHELL_PIPES = ("/dev/fd/", "/dev/stdin")  # `kumi retrieve --questions <(command)`
 
 
@@ -21,6 +29,26 @@ def check_ordinary_file(path: Path) -> None:
     """
     if path.exists() and not path.is_file() and not path.is_dir() and not str(path).startswith(_SHELL_PIPES):
         raise SettingsError(f"{path} is no ordinary file: name one, or move it away")
+
+
+def read_text_file(path: Path, remedy: str) -> str:
+    """Return the text of a file. Raises SettingsError with the remedy."""
+    check_ordinary_file(path)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read ({error}): {remedy}") from error
+
+
+def resolve_link(path: Path) -> Path:
+    """Return the path of the file, with links followed.
+
+    Raises SettingsError if a link leads out of its folder: anyone may have put it there.
+    """
+    target, folder = Path(os.path.realpath(path)), Path(os.path.realpath(path.parent))
+    if folder not in target.parents:
+        raise SettingsError(f"{path} is a link to {target}, in another folder: replace the link with a file")
+    return target
 
 
 def write_file(
@@ -72,25 +100,32 @@ def check_replaceable(path: Path, *, force: bool = False, is_ours: Callable[[Pat
 
 
 def _in_the_way(path: Path) -> str:
-    return f"{path} is there already, not written by `kumi`: choose another name, or replace it with --force"
+    return f"{path} already exists, and `kumi` did not write it: choose another name, or replace it with --force"
+
+
+def _changed(path: Path) -> str:
+    return f"{path} has changed since `kumi` wrote it: move it away to keep it, or replace it with --force"
 
 
 def write_folder(path: Path, fill: Callable[[Path], None], *, force: bool = False) -> None:
     """Write a folder with `fill`, replacing only files of ours.
 
     fill: writes into the folder that it gets. force: replace any file of the same name. Our earlier files are replaced
-    or removed; others stay. Everything is written to a temporary folder first, then moved file by file. Raises
-    SettingsError if other files are in the way.
+    or removed; others stay, and so do files of ours with other content than we wrote. Everything is written to a
+    temporary folder first, then moved file by file. Raises SettingsError if other files or links are in the way.
     """
     with _wrap_os_errors(path):
-        ours = _own_files(path, force=force)
+        earlier = _read_manifest(path, force=force)
         with _temporary_folder(path) as temporary:
             fill(temporary)
             new = sorted(file.relative_to(temporary).as_posix() for file in temporary.rglob("*") if file.is_file())
-            foreign = [name for name in new if name not in ours and (path / name).exists()]
-            if foreign and not force:
-                raise SettingsError(_in_the_way(path / foreign[0]))
-            _replace_files(temporary, path, new, ours)
+            listed = set(map(_owned_name, earlier))
+            ours = {name for name in listed if _is_unchanged(path, name, earlier)}
+            for name in new:
+                _check_no_link(path, name)
+                if name not in ours and not force and os.path.lexists(path / name):
+                    raise SettingsError((_changed if name in listed else _in_the_way)(path / name))
+            _replace_files(temporary, path, new, ours, earlier)
 
 
 @contextmanager
@@ -107,9 +142,10 @@ def _temporary_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _replace_files(temporary: Path, path: Path, new: list[str], ours: set[str]) -> None:
+def _replace_files(temporary: Path, path: Path, new: list[str], ours: set[str], earlier: set[str]) -> None:
+    manifest = {_describe_file(temporary, name) for name in new}
     path.mkdir(exist_ok=True)
-    _write_manifest(path, sorted(ours.union(new)))  # if we are interrupted, all files are still listed as ours
+    _write_manifest(path, earlier | manifest)  # if we are interrupted, all files are still listed as ours
     for name in new:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (temporary / name).replace(path / name)
@@ -119,33 +155,67 @@ def _replace_files(temporary: Path, path: Path, new: list[str], ours: set[str]) 
     for subfolder in sorted(folders, reverse=True):  # inner folders first
         if subfolder.is_dir() and not any(subfolder.iterdir()):
             subfolder.rmdir()
-    _write_manifest(path, new)
+    _write_manifest(path, manifest)
 
 
-def _write_manifest(path: Path, names: list[str]) -> None:
-    text = json.dumps({"about": FILE_MARK, "files": names}, ensure_ascii=False, indent=0)
+def _write_manifest(path: Path, files: set[str]) -> None:
+    text = json.dumps({"about": FILE_MARK, "files": sorted(files)}, ensure_ascii=False, indent=0)
     write_file(path / OWNED_FILES_LIST, [text], force=True)
 
 
-def _own_files(path: Path, *, force: bool) -> set[str]:
-    """Return the files that we wrote there before.
+def _read_manifest(path: Path, *, force: bool) -> set[str]:
+    """Return the entries of our list of files in the folder.
 
     Raises SettingsError if the path exists without our list of files, unless it is a folder and we may use force.
     """
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return set()
+    _check_no_link(path, OWNED_FILES_LIST)
+    check_ordinary_file(path / OWNED_FILES_LIST)
     try:
-        names = json.loads((path / OWNED_FILES_LIST).read_text(encoding="utf-8"))["files"]
-        return {name for name in names if ".." not in Path(name).parts and not Path(name).is_absolute()}
-    except (OSError, ValueError, KeyError, TypeError):
-        if force and path.is_dir():
-            return set()
-        raise SettingsError(_in_the_way(path)) from None
+        files = json.loads((path / OWNED_FILES_LIST).read_text(encoding="utf-8"))["files"]
+        if all(map(_owned_name, files)):
+            return set(files)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    if force and path.is_dir():
+        return set()
+    raise SettingsError(_in_the_way(path))
+
+
+def _owned_name(file: str) -> str:
+    """Return the name in an entry; empty if the entry is not ours."""
+    match = _OWNED_FILE.fullmatch(file)
+    name = match[1] if match else ""
+    return "" if Path(name).anchor or ".." in Path(name).parts else name
+
+
+def _describe_file(folder: Path, name: str) -> str:
+    """Return the entry of a file: its digest and name."""
+    with (folder / name).open("rb") as file:
+        return f"{hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=16)).hexdigest()} {name}"
+
+
+def _is_unchanged(folder: Path, name: str, files: set[str]) -> bool:
+    """Return whether the file has the content that we wrote."""
+    is_file = _find_link(folder, name) is None and (folder / name).is_file()
+    return is_file and _describe_file(folder, name) in files
+
+
+def _find_link(folder: Path, name: str) -> Path | None:
+    """Return the first link between the folder and the file."""
+    inside = [part for part in (folder / name, *(folder / name).parents) if folder in part.parents]
+    return next((part for part in reversed(inside) if part.is_symlink()), None)
+
+
+def _check_no_link(folder: Path, name: str) -> None:
+    if link := _find_link(folder, name):
+        raise SettingsError(f"{link} is a link: remove it, or choose another folder")
 
 
 def _has_mark(path: Path) -> bool:
     with path.open("rb") as file:
-        return FILE_MARK.encode() in file.read(1000)
+        return bool(_OUR_START.match(file.read(1000)))
 
 
 @contextmanager

@@ -50,7 +50,8 @@ def question_problem(question: str) -> str:
     return ""
 
 
-def _check_question(question: str) -> None:
+def check_question(question: str) -> None:
+    """Raise SettingsError if the question cannot be asked."""
     if problem := question_problem(question):
         raise SettingsError(problem)
 
@@ -179,7 +180,7 @@ class Snapshot:
         }
 
         def search(question: str) -> Context:
-            _check_question(question)
+            check_question(question)
             context: Context = signature.function(question, **arguments)
             return context
 
@@ -279,7 +280,7 @@ class Snapshot:
         name = name or self.default_method()
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
         search = self._prepare_search(name, filter, settings, budget)
-        _check_question(question)
+        check_question(question)
         if history and self.models.chat("answer"):
             question = rewrite_standalone(question, history, self._llm("answer", budget))
         context = search(question)

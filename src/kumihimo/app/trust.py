@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from tempfile import mkstemp
 from typing import NamedTuple
 
@@ -17,15 +18,12 @@ from kumihimo.core.settings import SettingValues
 from kumihimo.llm.http_client import is_local
 from kumihimo.llm.registry import CHAT, MODEL_SETTINGS
 
-USUAL_KEYS = frozenset(
-    f"{name}_API_KEY"
-    for name in (
-        *("OPENAI", "ANTHROPIC", "AZURE_OPENAI", "CEREBRAS", "CO", "COHERE", "DEEPSEEK", "EMBEDDING", "FIREWORKS"),
-        *("GEMINI", "GOOGLE", "GROQ", "JINA", "LLM", "MISTRAL", "NVIDIA", "OPENROUTER", "PERPLEXITY", "RERANK"),
-        *("RERANKING", "TOGETHER", "VOYAGE", "XAI"),
-    )
-) | {"HF_TOKEN"}
-_ADDRESS = re.compile(r"(https?://)(?:[^@/?#\\\s]*@)?([\w.-]+|\[[\da-f:.]+\])(:\d+)?(?:[/?#]\S*)?", re.I)
+_USUAL_OWNERS = (
+    "OPENAI ANTHROPIC AZURE_OPENAI CEREBRAS CO COHERE DEEPSEEK EMBEDDING FIREWORKS GEMINI GOOGLE GROQ JINA LLM MISTRAL "
+    "NVIDIA OPENROUTER PERPLEXITY RERANK RERANKING TOGETHER VOYAGE XAI"
+)
+USUAL_KEYS = {*(f"{owner}_API_KEY" for owner in _USUAL_OWNERS.split()), "HF_TOKEN"}
+_ADDRESS = re.compile(r"(https?://)(?:[^/?#\\\s]*@)?([\w.-]+|\[[\da-f:.]+\])(:\d+)?(?:[/?#]\S*)?", re.I)
 
 
 class Grant(NamedTuple):
@@ -47,8 +45,8 @@ class TrustRequired(SettingsError):
     def __init__(self, path: Path, grants: Sequence[Grant]) -> None:
         self.path, self.grants = path, grants
         super().__init__(
-            f"{path} {'; it '.join(map(str, grants))}: `kumi trust {path}` allows this file to do so, KUMI_TRUST=1 "
-            "every file"
+            f"{path} {'; it '.join(map(str, grants))}: to allow this, run `kumi trust {quote(str(path))}`; "
+            "KUMI_TRUST=1 allows it for every file"
         )
 
 
@@ -114,8 +112,8 @@ def _remote_server(url: str) -> str:
     'http://localhost\\\\@evil.example/v1'
     """
     address = _ADDRESS.fullmatch(url)
-    if address is None:
-        return url
+    if address is None:  # shown as it is, to hide no part of a host, but for passwords
+        return re.sub(r"(://[^/?#:\s]*):\S*@", r"\1:[hidden]@", url.partition("?")[0])
     scheme, host, port = address.groups(default="")
     return "" if is_local(host.strip("[]").lower()) else f"{scheme}{host}{port}".lower()
 

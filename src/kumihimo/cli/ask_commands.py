@@ -11,11 +11,9 @@ from typer import Argument, Exit, Option
 
 from kumihimo.app.explanations import Reason, explain_evidence
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.safe_write import check_replaceable, write_file
+from kumihimo.app.safe_write import check_replaceable, read_text_file, write_file
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.cli import options, printing, terminal
-from kumihimo.cli.printing import print_text
-from kumihimo.cli.repl import Repl, ask_question
+from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Span
@@ -36,14 +34,14 @@ def ask(
     suggest: Annotated[bool, Option("--suggest", help="Suggest follow-up questions (one more call).")] = False,
     explain: options.Explain = False,
 ) -> None:
-    """Answer a question and cite its sources; without one, start a conversation."""
+    """Answer a question with its sources, or start a conversation."""
     if question is None:
         with session.open() as kumi:
             show = _print_answer_line if session.as_json else None
-            failed = Repl(kumi, method, filter, session.caps, show, suggest=suggest).run()
+            failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest).run()
         raise Exit(1 if failed else 0)
     with session.snapshot() as snapshot:
-        answer, followup_error = ask_question(
+        answer, followup_error = repl.ask_question(
             snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, filter=filter
         )
         if session.as_json:
@@ -59,7 +57,7 @@ def ask(
 
 
 def _print_answer_line(snapshot: Snapshot, answer: Answer) -> None:
-    print_text(printing.encode_json(_answer_json(snapshot, answer)))
+    printing.print_text(printing.encode_json(_answer_json(snapshot, answer)))
 
 
 def _explanations(snapshot: Snapshot, question: str, context: Context) -> list[list[str]]:
@@ -129,7 +127,7 @@ def retrieve(
     ] = None,
     out: Annotated[Path | None, Option(help="Write one JSON line per question to this file.")] = None,
 ) -> None:
-    """Show the evidence for a question, best first, without answering."""
+    """Show the evidence for a question, best first; no answer."""
     if (question is None) == (questions is None):
         raise SettingsError("give either a question or --questions FILE.jsonl")
     if html and (questions is not None or out):
@@ -220,7 +218,7 @@ def _retrieve_json(
             printing.print_json({"written": str(out), "questions": len(rows)})
     else:
         for result in results:
-            print_text(printing.encode_json(result, indent=2 if as_json and single else None))
+            printing.print_text(printing.encode_json(result, indent=2 if as_json and single else None))
     if failed:
         raise ItemFailed(f"{len(failed):,} of {len(rows):,} questions failed; the first: {failed[0]}")
 
@@ -264,7 +262,7 @@ def _read_question_lines(path: Path) -> list[Row]:
 
     Raises SettingsError with the line number.
     """
-    lines = printing.read_text_file(path, "give a JSONL file in UTF-8").split("\n")
+    lines = read_text_file(path, "give a JSONL file in UTF-8").split("\n")
     return [_parse_question(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 

@@ -13,13 +13,12 @@ from typing import Annotated, Any, cast, get_args
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app import config
+from kumihimo.app import config, safe_write
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import RdfTerm, Solutions
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
 from kumihimo.cli import ask_commands, options, printing, terminal
-from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
@@ -136,22 +135,24 @@ def _show_entities(result: dict[str, Any]) -> None:
     rows = [(e["name"], e["type"], f"{e['mentions']:,}", f"{len(e['forms']):,}") for e in result["entities"]]
     printing.show_rows(rows, head=("entity", "type", "mentions", "forms"), numeric=(2, 3))
     remaining = result["total"] - len(rows)
-    print_text(f"{remaining:,} more: `kumi entities --limit {result['total']}` lists all." if remaining else "")
+    printing.print_text(
+        f"{remaining:,} more: `kumi entities --limit {result['total']}` lists all." if remaining else ""
+    )
 
 
 def _show_entity(result: dict[str, Any]) -> None:
     kinds = f" ({', '.join(result['types'])})" if result["types"] else ""
     lines = [f"{result['name']}{kinds}, {result['mentions']:,} mentions, id entities:{result['id']}"]
     lines += [f"Forms: {'; '.join(result['forms'])}"] if len(result["forms"]) > 1 else []
-    print_text("\n".join([*lines, f"\n{result['text']}\n"]))
+    printing.print_text("\n".join([*lines, f"\n{result['text']}\n"]))
     if result["neighbours"]:
         nearest = result["neighbours"][:_MAX_NEIGHBOURS]
         rows = [(n["name"], f"{n['weight']:,}", terminal.shorten_line(n["text"], _MAX_WIDTH)) for n in nearest]
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
-        print_text(f"{remaining:,} more neighbours.\n" if remaining else "")
+        printing.print_text(f"{remaining:,} more neighbours.\n" if remaining else "")
     for span in result["places"]:
-        print_text(terminal.format_span(Span(chunk="", text="", **span)))
+        printing.print_text(terminal.format_span(Span(chunk="", text="", **span)))
 
 
 # -- likely duplicates
@@ -204,11 +205,11 @@ class _PairReview:
 
     def print_table(self, write: bool) -> None:
         if not self.pairs:
-            print_text("No two entities seem to be the same.")
+            printing.print_text("No two entities seem to be the same.")
             return
         rows = [(pair.alias_line, f"{pair.score:.2f}", self._reasons(pair)) for pair in self.pairs]
         printing.show_rows(rows, head=("line for aliases.txt", "score", "why"), numeric=(1,))
-        self._add_aliases(self._accepted_lines()) if write else print_text(
+        self._add_aliases(self._accepted_lines()) if write else printing.print_text(
             f"\nAdd the correct lines to {self.aliases_path}, or let `kumi entities --similar --write` ask about each "
             "pair; then `kumi index` merges each pair."
         )
@@ -219,9 +220,9 @@ class _PairReview:
         for pair in self.pairs:
             for entity in (pair.one, pair.other):
                 text = terminal.shorten_line(entity.text, _MAX_WIDTH)
-                print_text(f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {text}")
+                printing.print_text(f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {text}")
             question = f"{pair.score:.2f}: {self._reasons(pair)}. Same entity? [y/N/q] "
-            print_text(question, end="", flush=True)
+            printing.print_text(question, end="", flush=True)
             reply = sys.stdin.readline().strip().lower()
             if reply in ("y", "yes"):
                 accepted.append(pair.alias_line)
@@ -240,7 +241,9 @@ class _PairReview:
     def _add_aliases(self, accepted: Sequence[str]) -> None:
         config.append_aliases(self.aliases_path, accepted)
         count = f"{len(accepted):,} {'line' if len(accepted) == 1 else 'lines'}"
-        print_text(f"{count} added to {self.aliases_path}: `kumi index` merges each pair; delete a line to undo it.")
+        printing.print_text(
+            f"{count} added to {self.aliases_path}: `kumi index` merges each pair; delete a line to undo it."
+        )
 
 
 # -- SPARQL
@@ -261,7 +264,7 @@ def sparql(
     limit: Annotated[int, Option(help="Maximum number of rows; 0: all.", min=0)] = DEFAULT_LIMIT,
     timeout: Annotated[float, Option(help="Stop after this many seconds.", min=0.01)] = DEFAULT_TIMEOUT,
 ) -> None:
-    """Query the whole index as RDF: documents, passages, entities, reports."""
+    """Query documents, passages, entities and reports as RDF."""
     if format_name and format_name not in RESULT_FORMATS:
         raise SettingsError(describe_unknown("format", format_name, RESULT_FORMATS))
     with index.open() as kumi:
@@ -289,14 +292,14 @@ def _read_query(query: str) -> str:
     """
     if query == "-":
         return sys.stdin.read()
-    return printing.read_text_file(Path(query[1:]), "name a file in UTF-8") if query.startswith("@") else query
+    return safe_write.read_text_file(Path(query[1:]), "name a file in UTF-8") if query.startswith("@") else query
 
 
 def _show_table(solutions: Solutions, prefixes: dict[str, str]) -> None:
     if solutions.boolean is not None:
-        print_text("yes" if solutions.boolean else "no")
+        printing.print_text("yes" if solutions.boolean else "no")
     elif not solutions.rows:
-        print_text("No results.")
+        printing.print_text("No results.")
     else:
         rows = [[_format_cell(term, prefixes) for term in row] for row in solutions.rows]
         printing.show_rows(rows, solutions.columns)
@@ -340,7 +343,7 @@ def _show_csv(solutions: Solutions, _: dict[str, str]) -> None:
     else:
         out.writerow(solutions.columns)
         out.writerows([_csv_cell(term) for term in row] for row in solutions.rows)
-    print_text(text.getvalue(), end="")
+    printing.print_text(text.getvalue(), end="")
 
 
 def _csv_cell(term: RdfTerm | None) -> str:
@@ -356,4 +359,4 @@ def _show_turtle(solutions: Solutions, prefixes: dict[str, str]) -> None:
 
     out = BytesIO()
     write_triples(solution_triples(solutions), out, prefixes)
-    print_text(printing.escape_controls(out.getvalue().decode()), end="")
+    printing.print_text(printing.escape_controls(out.getvalue().decode()), end="")

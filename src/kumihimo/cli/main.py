@@ -12,17 +12,13 @@ import typer.main
 from typer import Argument, Exit, Option
 from typer.core import TyperGroup
 
-from kumihimo.app import config
+from kumihimo.app import config, method_guide, safe_write
 from kumihimo.app.catalogue import installed_catalogue
 from kumihimo.app.facade import StorageError
-from kumihimo.app.method_guide import RECALL, RECALL_SETS
-from kumihimo.app.safe_write import write_file
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.app.trust import trust_settings_file
-from kumihimo.cli import ask_commands, graph_commands, options, printing, report_commands, terminal, tune
-from kumihimo.cli.failures import describe_failure
-from kumihimo.cli.printing import print_text
+from kumihimo.cli import ask_commands, failures, graph_commands, options, printing, report_commands, terminal, tune
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.core.signature import Signature
 
@@ -45,7 +41,9 @@ def index(
     reread: Annotated[bool, Option("--reread", help="Read every file again, even if it looks unchanged.")] = False,
     recluster: Annotated[bool, Option("--recluster", help="Detect the communities of the graph from scratch.")] = False,
     rebuild: Annotated[bool, Option("--rebuild", help="Build every table again; cached replies are kept.")] = False,
-    yes: Annotated[bool, Option("--yes", "-y", help="Agree to pay again if a change requires it.")] = False,
+    yes: Annotated[
+        bool, Option("--yes", "-y", help="Agree to pay for model calls again if a change needs them.")
+    ] = False,
 ) -> None:
     """Add files and folders to the index, or refresh what it holds."""
     consent = yes or (terminal.confirm_rebuild if printing.is_interactive() and not session.as_json else False)
@@ -74,7 +72,7 @@ def plan(
         str, Option(help="Estimate a question by this method instead; the question may follow.", metavar="METHOD")
     ] = "",
 ) -> None:
-    """Estimate the model calls and the cost of indexing or a question."""
+    """Estimate model calls and cost of indexing or of a question."""
     if ask and (methods or sample):
         raise SettingsError(
             "--ask estimates a question, --methods and --sample estimate indexing: use one or the other"
@@ -89,8 +87,12 @@ def plan(
 
 def remove(
     index: options.IndexFolder,
-    target: Annotated[str, Argument(help="A source's name or path, a document's uri, or a file or folder.")] = "",
-    forget: Annotated[bool, Option("--forget", help="Erase all traces of what was removed, now or before.")] = False,
+    target: Annotated[
+        str, Argument(help="The name or path of a source, the uri of a document, a file, or a folder.")
+    ] = "",
+    forget: Annotated[
+        bool, Option("--forget", help="Erase all traces of what you remove now or removed earlier.")
+    ] = False,
     wait: options.Wait = False,
 ) -> None:
     """Remove a source or a document from the index; keep its file."""
@@ -113,11 +115,13 @@ def status(
 
 def check(
     index: options.IndexFolder,
-    repair: Annotated[bool, Option("--repair", help="Make again what can be made again.")] = False,
-    yes: Annotated[bool, Option("--yes", "-y", help="Agree to pay again if the repair requires it.")] = False,
+    repair: Annotated[bool, Option("--repair", help="Rebuild the damaged parts that can be rebuilt.")] = False,
+    yes: Annotated[
+        bool, Option("--yes", "-y", help="Agree to pay for model calls again if the repair needs them.")
+    ] = False,
     wait: options.Wait = False,
 ) -> None:
-    """Search the files of the index and the cache for damage."""
+    """Check the files of the index and of the cache for damage."""
     with index.open() as kumi:
         result = kumi.check(repair=repair, consent=yes, wait=wait)
     index.show(result, terminal.show_check)
@@ -131,16 +135,16 @@ def methods(output: options.Output) -> None:
         printing.print_json({name: _method_json(name, method) for name, method in catalogue.methods.items()})
         return
     terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
-    rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in RECALL.items()]
-    print_text("Recall@5 without a model (see docs/methods.md):")
-    printing.show_rows(rows, head=("", *RECALL_SETS), numeric=range(1, 6))
+    rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in method_guide.RECALL.items()]
+    printing.print_text("Recall@5 without a model (see docs/methods.md):")
+    printing.show_rows(rows, head=("", *method_guide.RECALL_SETS), numeric=range(1, 6))
 
 
 def _method_json(name: str, method: Signature) -> dict[str, object]:
     return {
         "summary": method.summary,
         "suits": method.declaration.best_for,
-        "recall@5": dict(zip(RECALL_SETS, RECALL.get(name, ()), strict=False)),
+        "recall@5": dict(zip(method_guide.RECALL_SETS, method_guide.RECALL.get(name, ()), strict=False)),
         "default": name == DEFAULT_METHOD,
         "reads": list(method.tables),
         "settings": {
@@ -158,7 +162,7 @@ def init(
     """Write a kumi.toml that lists every setting, commented out."""
     path = path or index.index_folder.parent / "kumi.toml"
     registry = SettingsRegistry(installed_catalogue())
-    write_file(path, [config.render_default_config(registry.own, registry.summaries)], force=writing.force)
+    safe_write.write_file(path, [config.render_default_config(registry.own, registry.summaries)], force=writing.force)
     index.show({"written": str(path)}, f"Wrote {path}: uncomment a line to change a setting.")
 
 
@@ -168,7 +172,7 @@ def trust(
         Path | None, Argument(help="A kumi.toml, or its folder. Default: the one beside the index.")
     ] = None,
 ) -> None:
-    """Trust a kumi.toml: the servers and keys that it names."""
+    """Allow a kumi.toml to use the servers and keys that it names."""
     path = path or index.index_folder.resolve().parent
     path = path / "kumi.toml" if path.is_dir() else path
     grants = trust_settings_file(path, os.environ)
@@ -214,9 +218,9 @@ def show_version_or_help(
     if version:
         from importlib import metadata
 
-        print_text(f"kumihimo {metadata.version('kumihimo')}")
+        printing.print_text(f"kumihimo {metadata.version('kumihimo')}")
     elif context.invoked_subcommand is None:
-        print_text(context.get_help())
+        printing.print_text(context.get_help())
 
 
 HELP = "Index your documents, and get answers with their sources."
@@ -288,7 +292,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
     },
 }
 EXAMPLES = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")
-EVAL_HELP = "Measure which method works best on your documents, at what cost and confidence."
+EVAL_HELP = "Measure which method works best for you, and at what cost."
 EVAL_EXAMPLES = (
     "kumi eval questions",
     "kumi eval run --methods bm25,naive,local --again naive --max-cost 5",
@@ -364,7 +368,7 @@ def main() -> None:
     except (options.Interrupted, typer.Abort) as stop:
         _exit_now(_print_error(str(stop) or "stopped", 130))
     except (OSError, StorageError) as error:
-        sys.exit(_print_error(describe_failure(error), 2))
+        sys.exit(_print_error(failures.describe_failure(error), 2))
 
 
 def _run_app() -> None:
@@ -385,7 +389,3 @@ def _exit_now(code: int) -> None:
 def _print_error(message: str, code: int) -> int:
     printing.print_error(message)
     return code
-
-
-if __name__ == "__main__":
-    main()

@@ -12,14 +12,12 @@ from typing import Annotated, Any, TypeVar
 
 from typer import Option
 
+from kumihimo.app import config, trust
 from kumihimo.app.catalogue import installed_catalogue
-from kumihimo.app.config import parse_options
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.app.trust import TrustRequired, save_trust
 from kumihimo.cli import printing, terminal
-from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Caps
@@ -90,7 +88,7 @@ class Output:
         if self.as_json:
             printing.print_json(result)
         elif isinstance(text, str):
-            print_text(text)
+            printing.print_text(text)
         else:
             text(result)
 
@@ -137,7 +135,7 @@ class IndexSettings(IndexFolder):
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index with these settings."""
-        return _open_index(self.index_folder, ask=not self.as_json, settings=parse_options(self.settings or ()))
+        return _open_index(self.index_folder, ask=not self.as_json, settings=config.parse_options(self.settings or ()))
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,7 @@ class Session(IndexSettings):
         """Open the index, and show its log on standard error."""
         logging.getLogger("kumihimo").setLevel(logging.INFO if self.verbose else logging.WARNING)
         logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if self.show_prompts else logging.WARNING)
-        settings = parse_options(self.settings or ())
+        settings = config.parse_options(self.settings or ())
         return _open_index(self.index_folder, ask=not self.as_json, settings=settings, cache=self.cache)
 
     def progress_bar(self) -> AbstractContextManager[Progress | None]:
@@ -186,10 +184,10 @@ def _open_index(folder: Path, *, ask: bool, **arguments: Any) -> Iterator[Kumihi
     try:
         try:
             kumi = Kumihimo.open(folder, **arguments)
-        except TrustRequired as required:
+        except trust.TrustRequired as required:
             if not (ask and printing.is_interactive() and terminal.confirm_trust(required)):
                 raise
-            save_trust(required.path, required.grants, os.environ)
+            trust.save_trust(required.path, required.grants, os.environ)
             kumi = Kumihimo.open(folder, **arguments)
         with kumi:
             yield kumi

@@ -7,11 +7,8 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kumihimo.app.safe_write import check_ordinary_file
-from kumihimo.core.errors import SettingsError
 from kumihimo.core.redaction import hide_secrets, redact
 from kumihimo.core.task import Progress
 from kumihimo.llm.protocols import TokenCallback
@@ -199,15 +196,6 @@ def format_number(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def read_text_file(path: Path, remedy: str) -> str:
-    """Return the text of a file. Raises SettingsError with the remedy."""
-    check_ordinary_file(path)
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read ({error}): {remedy}") from error
-
-
 # -- a text that arrives in pieces
 
 
@@ -224,7 +212,7 @@ def print_stream() -> Iterator[TokenCallback]:
 
 @dataclass(slots=True)
 class LineWrapper:
-    """A printer of streamed text that wraps lines and keeps words whole.
+    """A printer of streamed text that wraps lines and keeps words and keys whole.
 
     width: in columns; 0: no wrapping.
     """
@@ -237,16 +225,19 @@ class LineWrapper:
 
     def __call__(self, piece: str) -> None:
         self.started = self.started or bool(piece)
-        if not self.width:
-            print_text(piece, end="", flush=True)
-            return
         *parts, self.pending_word = _PARTS.findall(self.pending_word + make_visible(piece)) or [""]
+        if not self.width:
+            print_text("".join(parts), end="", flush=True)
+            return
         for part in parts:
             self._print_part(part)
 
     def finish(self) -> None:
         """Print the pending word and end the line."""
-        self._print_part(self.pending_word)
+        if self.width:
+            self._print_part(self.pending_word)
+        else:
+            print_text(self.pending_word, end="")
         if self.started:
             print_text(flush=True)
 

@@ -11,7 +11,6 @@ from unicodedata import normalize
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import printing, terminal
-from kumihimo.cli.printing import print_text
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.llm.budget import Caps
@@ -46,7 +45,7 @@ class Repl:
         with self.kumi.snapshot():
             pass  # raises at once if there is no index
         if _is_interactive():
-            print_text(GREETING)
+            printing.print_text(GREETING)
         failed = 0
         for line in filter(None, map(str.strip, _read_lines())):
             try:
@@ -60,13 +59,13 @@ class Repl:
                 failed += 1
                 printing.print_error(str(error) if _is_interactive() else f"{line}: {error}")
             except KeyboardInterrupt:
-                print_text("\n(Stopped.)")
+                printing.print_text("\n(Stopped.)")
         return 0 if _is_interactive() else failed
 
     def _ask(self, question: str) -> None:
         with self.kumi.snapshot() as snapshot:
             if not self.show and not _is_interactive():  # piped input is not visible otherwise
-                print_text(f"> {question}")
+                printing.print_text(f"> {question}")
             search = {"filter": self.filter, "history": self.answers}
             answer, followup_error = ask_question(
                 snapshot, question, self.method, self.caps, quiet=bool(self.show), suggest=self.suggest, **search
@@ -77,7 +76,7 @@ class Repl:
                 terminal.show_sources(answer, snapshot.trace, remark=not self.answers)
                 terminal.show_search_notes(snapshot, answer.context, self.filter)
                 if not _is_interactive():
-                    print_text()
+                    printing.print_text()
         self.answers.append(answer)
         if followup_error:
             raise followup_error
@@ -93,14 +92,16 @@ class Repl:
             if argument:
                 self.method = snapshot.method(argument).name
             available = ", ".join(snapshot.catalogue.methods)
-            print_text(f"Searching by {self.method or snapshot.default_method()}. Available: {available}.")
+            printing.print_text(f"Searching by {self.method or snapshot.default_method()}. Available: {available}.")
 
     def set_filter(self, argument: str) -> None:
         if argument:
             with self.kumi.snapshot() as snapshot:
                 count = len(snapshot.matching_documents(argument))
         self.filter = argument
-        print_text(f"Asking only documents that match, {count:,}: {argument}" if argument else "Asking all documents.")
+        printing.print_text(
+            f"Asking only documents that match, {count:,}: {argument}" if argument else "Asking all documents."
+        )
 
     def _last_answer(self) -> Answer:
         if not self.answers:
@@ -118,11 +119,11 @@ class Repl:
             answer = snapshot.followup_suggester(self.caps)(answer)
         terminal.show_followups(answer)
         if not answer.followups:
-            print_text("No follow-up questions.")
+            printing.print_text("No follow-up questions.")
 
     def forget_history(self, _: str) -> None:
         self.answers.clear()
-        print_text("The next question stands alone.")
+        printing.print_text("The next question stands alone.")
 
     def leave(self, _: str) -> None:
         raise EOFError
@@ -173,7 +174,7 @@ def _read_lines() -> Iterator[str]:
             yield input("> " if _is_interactive() else "")
         except EOFError:
             if _is_interactive():
-                print_text()
+                printing.print_text()
             return
         except KeyboardInterrupt:
-            print_text("\n(Ctrl-D quits.)")
+            printing.print_text("\n(Ctrl-D quits.)")

@@ -9,10 +9,8 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from kumihimo.app import community_tree
-from kumihimo.app.community_tree import CommunityTree, display_name
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
-from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.records import Report, Summary
 from kumihimo.index.summaries import resolve_label_id
@@ -99,7 +97,7 @@ def report(
             index.show(_report_details(snapshot, tree, _find_report(snapshot, tree, id)), _show_report)
 
 
-def _find_report(snapshot: Snapshot, tree: CommunityTree, id: str) -> Report:
+def _find_report(snapshot: Snapshot, tree: community_tree.CommunityTree, id: str) -> Report:
     """Return the report of a community by its id or prefix.
 
     Raises SettingsError if no community or several match.
@@ -117,7 +115,7 @@ def _find_report(snapshot: Snapshot, tree: CommunityTree, id: str) -> Report:
     return report
 
 
-def _list_reports(snapshot: Snapshot, tree: CommunityTree, level: int | None) -> list[Row]:
+def _list_reports(snapshot: Snapshot, tree: community_tree.CommunityTree, level: int | None) -> list[Row]:
     """Return the communities of a level, with the titles of their reports.
 
     level None: the upper two levels, as a tree. Raises SettingsError if there is no such level.
@@ -132,7 +130,7 @@ def _list_reports(snapshot: Snapshot, tree: CommunityTree, level: int | None) ->
     return [row for id in ids if (row := _report_row(tree, id, reports.get(id)))["title"] or row["entities"] > 1]
 
 
-def _report_row(tree: CommunityTree, id: str, report: Report | None) -> Row:
+def _report_row(tree: community_tree.CommunityTree, id: str, report: Report | None) -> Row:
     return {
         "id": id,
         "level": tree.level[id],
@@ -142,14 +140,14 @@ def _report_row(tree: CommunityTree, id: str, report: Report | None) -> Row:
     }
 
 
-def _show_report_tree(rows: list[Row], tree: CommunityTree, level: int | None) -> None:
+def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level: int | None) -> None:
     """Print one line per community: id, title, rating, size.
 
     In a tree, small communities are counted in the last line.
     """
     listed = [row for row in rows if level is not None or row["entities"] >= _MIN_ENTITIES] or rows
     if not rows:
-        print_text("There are no communities: no related entities were found in the documents.")
+        printing.print_text("There are no communities: no related entities were found in the documents.")
         return
     table, prefix = [], _id_prefix_length(tree)
     for row in listed:
@@ -159,21 +157,21 @@ def _show_report_tree(rows: list[Row], tree: CommunityTree, level: int | None) -
     printing.show_rows(table, head=("id", "report", "rating", "entities"), numeric=(2, 3))
     if hidden := len(rows) - len(listed):
         finest = f"`kumi report --level {tree.depth - 1}` lists them all"
-        print_text(f"And {hidden:,} with fewer than {_MIN_ENTITIES} entities; {finest}.")
+        printing.print_text(f"And {hidden:,} with fewer than {_MIN_ENTITIES} entities; {finest}.")
     elif level is None and tree.depth > _TREE_LEVELS:
-        print_text(f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest.")
+        printing.print_text(f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest.")
     extractive = [row["extractive"] for row in rows if row["title"]]
     if any(extractive):
         subject = "They" if all(extractive) else "Some of these"
-        print_text(f"{subject} are extractive: sentences of the documents, selected without a model.")
+        printing.print_text(f"{subject} are extractive: sentences of the documents, selected without a model.")
 
 
-def _id_prefix_length(tree: CommunityTree) -> int:
+def _id_prefix_length(tree: community_tree.CommunityTree) -> int:
     """Return the length of the shortest unambiguous id prefix, at least 6."""
     return next(n for n in count(6) if len({id[:n] for id in tree.level}) == len(tree.level))
 
 
-def _report_details(snapshot: Snapshot, tree: CommunityTree, report: Report) -> Row:
+def _report_details(snapshot: Snapshot, tree: community_tree.CommunityTree, report: Report) -> Row:
     """Return a whole report, with the names of its references."""
     name_by_ref = community_tree.reference_names(snapshot, report)
     with_names = partial(community_tree.name_references, report=report, names=name_by_ref)
@@ -186,14 +184,17 @@ def _report_details(snapshot: Snapshot, tree: CommunityTree, report: Report) -> 
         "findings": [{"summary": summary, "explanation": explanation} for summary, explanation in findings],
         "data": [{"table": t, "number": n, "id": id, "name": name_by_ref[t, id]} for t, n, id in report.data],
         "parts": [_title_row(snapshot, id) for id in tree.sorted_children(report.id)],
-        "members": [{"id": id, "name": display_name(snapshot, ("entities", id))} for id in tree.members[report.id]],
+        "members": [
+            {"id": id, "name": community_tree.display_name(snapshot, ("entities", id))}
+            for id in tree.members[report.id]
+        ],
         "sources": _source_counts(snapshot, report),
         "dropped": report.dropped,
     }
 
 
 def _title_row(snapshot: Snapshot, id: str) -> Row:
-    return {"id": id, "title": display_name(snapshot, ("reports", id))}
+    return {"id": id, "title": community_tree.display_name(snapshot, ("reports", id))}
 
 
 def _source_counts(snapshot: Snapshot, report: Report) -> dict[str, int]:
@@ -274,7 +275,7 @@ def _summary_row(summary: Summary) -> Row:
 
 def _show_summaries(listing: Row) -> None:
     if not listing["total"]:
-        print_text(
+        printing.print_text(
             "There are no summaries: no document has metadata to group questions by. "
             "`tags.by` in kumi.toml names the metadata fields."
         )
@@ -282,9 +283,9 @@ def _show_summaries(listing: Row) -> None:
     rows = [(entry["label"], f"{entry['questions']:,}") for entry in listing["summaries"]]
     printing.show_rows(rows, head=("label", "questions"), numeric=(1,))
     if remaining := listing["total"] - len(rows):
-        print_text(f"{remaining:,} more: `kumi summaries --limit {listing['total']}` lists all.")
+        printing.print_text(f"{remaining:,} more: `kumi summaries --limit {listing['total']}` lists all.")
 
 
 def _show_summary(details: Row) -> None:
     head = f"{details['label']}, {details['questions']:,} questions, id summaries:{details['id']}"
-    print_text("\n".join([f"{head}\n", f"{details['text']}\n", *details["documents"]]))
+    printing.print_text("\n".join([f"{head}\n", f"{details['text']}\n", *details["documents"]]))

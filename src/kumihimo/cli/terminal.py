@@ -12,7 +12,7 @@ from kumihimo.app.explanations import Reason
 from kumihimo.app.results import Built, CommunityLevel, Plan, Range, Status
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.trust import TrustRequired
-from kumihimo.cli.printing import confirm, make_console, print_note, print_styled, print_text, show_rows, styled_text
+from kumihimo.cli import printing
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
@@ -39,32 +39,27 @@ _MAX_PASSAGES = 3  # per piece of evidence, and without a citation
 
 
 def show_built(built: Built) -> None:
-    print_text(f"Files: {built.read:,} read, {built.unchanged:,} unchanged, {built.removed:,} gone.")
+    printing.print_text(f"Files: {built.read:,} read, {built.unchanged:,} unchanged, {built.removed:,} gone.")
     for table, count in built.rows.items():
         written = built.written.get(table, 0)
         if count or written or table in ("documents", "chunks"):
-            print_text(f"The index holds {_format_count(count, table)}, {written:,} of them new or changed.")
+            printing.print_text(f"The index holds {_format_count(count, table)}, {written:,} of them new or changed.")
     if not built.rows.get("documents"):
-        print_text("There is nothing to search: no file of a supported type has any text.")
-    if built.skipped:
-        print_text(f"Skipped {len(built.skipped):,} of unsupported types: {_count_types(built.skipped)}.")
-    if built.empty:
-        more = f" and {len(built.empty) - _MAX_EMPTY:,} more" if len(built.empty) > _MAX_EMPTY else ""
-        print_text(f"Without any text: {', '.join(built.empty[:_MAX_EMPTY])}{more}.")
-    _show_partial(built.partial)
+        printing.print_text("There is nothing to search: no file of a supported type has any text.")
+    _show_unread(built)
     for purpose, usage in built.spent.items():
-        print_text(f"Asked for {purpose}: {_format_usage(usage)}.")
+        printing.print_text(f"Asked for {purpose}: {_format_usage(usage)}.")
     _show_failures(built.failed)
     if built.skipped_methods:
         names = ",".join(built.skipped_methods)
-        print_text(
+        printing.print_text(
             f"Not built, because it costs model calls: {names}. `kumi plan --methods {names}` estimates the cost."
         )
     if built.rule_based:
         option = f"--methods {','.join(built.rule_based)}"
         remedy = f"`kumi index {option} --recluster` builds it with the chat model"
-        print_text(f"The graph is built by rules: {remedy}, `kumi plan {option}` estimates the cost.")
-    print_text(f"Took {built.seconds:.1f} s.")
+        printing.print_text(f"The graph is built by rules: {remedy}, `kumi plan {option}` estimates the cost.")
+    printing.print_text(f"Took {built.seconds:.1f} s.")
 
 
 def _count_types(uris: Iterable[str]) -> str:
@@ -90,11 +85,20 @@ def _format_count(count: int, noun: str) -> str:
     return f"{count:,} {singular if count == 1 else noun}"
 
 
+def _show_unread(built: Built) -> None:
+    if built.skipped:
+        printing.print_text(f"Skipped {len(built.skipped):,} of unsupported types: {_count_types(built.skipped)}.")
+    if built.empty:
+        more = f" and {len(built.empty) - _MAX_EMPTY:,} more" if len(built.empty) > _MAX_EMPTY else ""
+        printing.print_text(f"Without any text: {', '.join(built.empty[:_MAX_EMPTY])}{more}.")
+    _show_partial(built.partial)
+
+
 def _show_partial(messages: Sequence[str]) -> None:
     for message in messages[:_MAX_LISTED]:
-        print_note(f"Read in part: {message}")
+        printing.print_note(f"Read in part: {message}")
     if len(messages) > _MAX_LISTED:
-        print_note(f"Read in part: {len(messages) - _MAX_LISTED:,} more; `kumi status --json` lists them")
+        printing.print_note(f"Read in part: {len(messages) - _MAX_LISTED:,} more; `kumi status --json` lists them")
 
 
 def _format_usage(usage: Usage) -> str:
@@ -106,7 +110,9 @@ def _format_usage(usage: Usage) -> str:
 
 def show_removed(built: Built) -> None:
     before, now = built.before.get("documents", 0), built.rows.get("documents", 0)
-    print_text(f"Documents removed: {before - now:,}; left in the index: {now:,}. The files themselves are unchanged.")
+    printing.print_text(
+        f"Documents removed: {before - now:,}; left in the index: {now:,}. The files themselves are unchanged."
+    )
     _show_failures(built.failed)
 
 
@@ -118,27 +124,27 @@ def _show_failures(failed: Iterable[tuple[str, str, str]]) -> None:
     if not groups:
         return
     count = sum(map(len, groups.values()))
-    print_note(f"{count:,} failed; `kumi index` tries again:")
+    printing.print_note(f"{count:,} failed; `kumi index` tries again:")
     for (step, error), items in list(groups.items())[:_MAX_LISTED]:
         label = items[0] if len(items) == 1 else f"{len(items):,} items, such as {items[0]}"
-        print_note(f"  {step}: {error}" if items[0] in error else f"  {step} {label}: {error}")
+        printing.print_note(f"  {step}: {error}" if items[0] in error else f"  {step} {label}: {error}")
     hidden = f"{len(groups) - _MAX_LISTED:,} more kinds of failure; " if len(groups) > _MAX_LISTED else ""
     if hidden or count > len(groups):
-        print_note(f"  {hidden}`kumi status --json` lists them all")
+        printing.print_note(f"  {hidden}`kumi status --json` lists them all")
 
 
 def confirm_rebuild(plan: Plan, changes: Sequence[str]) -> bool:
     """Show the changes and their cost; return whether to pay again."""
-    print_text("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), errors=True)
+    printing.print_text("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), errors=True)
     announce_plan(plan)
-    return confirm()
+    return printing.confirm()
 
 
 def confirm_trust(required: TrustRequired) -> bool:
     """Show what a kumi.toml names; return whether the user trusts it."""
-    print_note("\n".join([f"{required.path}", *(f"  {grant}" for grant in required.grants)]))
-    print_note("Somebody else may have written this file. If you agree, you will not be asked again.")
-    return confirm("Allow this?")
+    printing.print_note("\n".join([f"{required.path}", *(f"  {grant}" for grant in required.grants)]))
+    printing.print_note("Somebody else may have written this file. If you agree, you will not be asked again.")
+    return printing.confirm("Allow this?")
 
 
 def announce_plan(plan: Plan) -> None:
@@ -149,12 +155,14 @@ def announce_plan(plan: Plan) -> None:
 
 def show_plan(plan: Plan) -> None:
     if not plan.estimates and not plan.unknown:
-        print_text("No model calls are needed: everything is cached or free.")
+        printing.print_text("No model calls are needed: everything is cached or free.")
     else:
         _show_estimates(plan)
     if plan.rule_based:
         option = f"--methods {','.join(plan.rule_based)}"
-        print_text(f"The graph is built by rules: `kumi plan {option}` estimates building it with the chat model.")
+        printing.print_text(
+            f"The graph is built by rules: `kumi plan {option}` estimates building it with the chat model."
+        )
 
 
 def _show_estimates(plan: Plan) -> None:
@@ -166,11 +174,11 @@ def _show_estimates(plan: Plan) -> None:
         rows.append((e.step, e.model, format_range(e.calls), *tokens, cost, time))
     rows += [(step, "", "?", "?", "?", "?", "?") for step in plan.unknown]
     head = ("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")
-    show_rows(rows, head, numeric=range(2, 7))
+    printing.show_rows(rows, head, numeric=range(2, 7))
     if plan.unknown:
-        print_text("? means unknown without a sample: `kumi plan --sample 20` calls the model for 20 chunks.")
+        printing.print_text("? means unknown without a sample: `kumi plan --sample 20` calls the model for 20 chunks.")
     if not all(e.cost for e in plan.estimates):
-        print_text(
+        printing.print_text(
             "Cost needs prices: prompt_price, completion_price under [chat], price under [embedding], [reranking]."
         )
 
@@ -192,22 +200,24 @@ def show_sources(answer: Answer, trace: TraceFunction, *, remark: bool = True) -
     if not answer.citations and answer.context:
         spans = (span for item in answer.context.top(_MAX_PASSAGES) for span in islice(trace(item), _MAX_PASSAGES))
         passages = dict.fromkeys(map(format_span, spans))
-        print_styled("\n  ".join(["\nThe nearest passages:", *passages]), "dim")
+        printing.print_styled("\n  ".join(["\nThe nearest passages:", *passages]), "dim")
     if answer.citations:
-        print_text()
+        printing.print_text()
     for citation in answer.citations:
-        print_styled(f"[{citation.n}] {format_span(citation.span)}", "cyan")
+        printing.print_styled(f"[{citation.n}] {format_span(citation.span)}", "cyan")
     show_followups(answer)
     if answer.dangling:
-        print_styled(f"(Citations removed because they matched no source: {answer.dangling}.)", errors=True)
+        printing.print_styled(f"(Citations removed because they matched no source: {answer.dangling}.)", errors=True)
     if answer.model or remark:
-        print_styled(f"({answer.model}: {_format_usage(answer.usage)})" if answer.model else NO_MODEL, errors=True)
+        printing.print_styled(
+            f"({answer.model}: {_format_usage(answer.usage)})" if answer.model else NO_MODEL, errors=True
+        )
 
 
 def show_followups(answer: Answer) -> None:
     """Print the follow-up questions."""
     if answer.followups:
-        print_styled("\n  ".join(["\nYou could ask next:", *answer.followups]))
+        printing.print_styled("\n  ".join(["\nYou could ask next:", *answer.followups]))
 
 
 def format_span(span: Span) -> str:
@@ -222,24 +232,26 @@ def show_evidence(context: Context, trace: TraceFunction, explanations: Sequence
     explanations: the lines that explain each piece.
     """
     if not context:
-        print_text("Nothing was found.")
+        printing.print_text("Nothing was found.")
     for rank, item in enumerate(context, 1):
         _show_places(rank, item, trace)
-        print_styled(f"   {item.table}:{item.record.id}  score {item.score:.3f}", "dim")
+        printing.print_styled(f"   {item.table}:{item.record.id}  score {item.score:.3f}", "dim")
         for line in explanations[rank - 1] if explanations else ():
             _print_indented(line, "green")
         _print_indented(shorten_line(item.text, _MAX_TEXT))
-        print_text()
+        printing.print_text()
 
 
 def _show_places(rank: int, item: Evidence, trace: TraceFunction) -> None:
-    print_styled(f"{rank}. {'; '.join(map(format_span, islice(trace(item), _MAX_PASSAGES)))}", "cyan")
+    printing.print_styled(f"{rank}. {'; '.join(map(format_span, islice(trace(item), _MAX_PASSAGES)))}", "cyan")
 
 
 def _print_indented(text: str, style: str = "") -> None:
     from rich.padding import Padding
 
-    make_console().print(Padding(styled_text(text, style), (0, 0, 0, 3), expand=False))  # no bare text
+    printing.make_console().print(
+        Padding(printing.styled_text(text, style), (0, 0, 0, 3), expand=False)
+    )  # no bare text
 
 
 def shorten_line(text: str, size: int) -> str:
@@ -250,11 +262,11 @@ def shorten_line(text: str, size: int) -> str:
 
 def show_reasons(context: Context, trace: TraceFunction, explanations: Sequence[Sequence[str]]) -> None:
     """Print the reasons for the best evidence below an answer."""
-    print_text("\nWhy these passages:")
+    printing.print_text("\nWhy these passages:")
     for rank, (item, sentences) in enumerate(zip(context.top(_MAX_EXPLAINED), explanations, strict=False), 1):
         _show_places(rank, item, trace)
         for line in sentences:
-            print_styled(f"   {line}", "green")
+            printing.print_styled(f"   {line}", "green")
 
 
 def reason_lines(reason: Reason) -> list[str]:
@@ -275,20 +287,20 @@ def format_feature_scores(reason: Reason) -> str:
 def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None:
     """Print the query type; say why an index or filter found nothing."""
     if context.query_type:
-        print_note(f"({context.query_type[:1].upper()}{context.query_type[1:]}.)")
+        printing.print_note(f"({context.query_type[:1].upper()}{context.query_type[1:]}.)")
     if context:
         return
     if not snapshot.table(ROOT):
-        print_note("(The index holds no documents: `kumi index PATH` adds some.)")
+        printing.print_note("(The index holds no documents: `kumi index PATH` adds some.)")
     elif filter and not snapshot.matching_documents(filter):
-        print_note("(No document passes the filter.)")
+        printing.print_note("(No document passes the filter.)")
 
 
 def show_trace(row: Evidence, spans: Iterable[Span]) -> None:
-    print_styled(f"{row.table}:{row.record.id}", "bold")
+    printing.print_styled(f"{row.table}:{row.record.id}", "bold")
     for span in spans:
-        print_styled(format_span(span), "cyan")
-        print_styled(f"{span.text}\n")
+        printing.print_styled(format_span(span), "cyan")
+        printing.print_styled(f"{span.text}\n")
 
 
 # -- the state of an index
@@ -296,7 +308,7 @@ def show_trace(row: Evidence, spans: Iterable[Span]) -> None:
 
 def show_status(status: Status) -> None:
     by_rule = [step for step, model in status.models.items() if model == RULES]
-    print_styled(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", "bold")
+    printing.print_styled(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", "bold")
     rows = [
         *(("source", name, path) for name, path in status.sources.items()),
         *(("removed", uri, "") for uri in status.removed),
@@ -312,42 +324,42 @@ def show_status(status: Status) -> None:
     if status.modularity:
         current, fresh = (f"{value:.3f}" for value in status.modularity)
         rows.append(("communities", f"modularity {current}", f"{fresh} if detected anew"))
-    show_rows(rows)
+    printing.show_rows(rows)
     if status.levels:
-        print_text()
+        printing.print_text()
         show_levels(status.levels)
     if status.modularity and status.modularity[0] < _MIN_MODULARITY_SHARE * status.modularity[1]:
-        print_text("New communities would fit better: `kumi index --recluster` detects them from scratch.")
+        printing.print_text("New communities would fit better: `kumi index --recluster` detects them from scratch.")
     _show_partial(status.partial)
     _show_failures(status.failed)
 
 
 def show_check(result: CheckResult) -> None:
     for problem in result.repaired:
-        print_text(f"Repaired: {problem.file}: {problem.message}")
+        printing.print_text(f"Repaired: {problem.file}: {problem.message}")
     for problem in result.problems:
-        print_note(f"Damaged: {problem.file}: {problem.message}: {problem.remedy}")
+        printing.print_note(f"Damaged: {problem.file}: {problem.message}: {problem.remedy}")
     if not result.problems:
-        print_text("No damage is left." if result.repaired else "No damage was found.")
+        printing.print_text("No damage is left." if result.repaired else "No damage was found.")
 
 
 def show_levels(levels: Iterable[CommunityLevel]) -> None:
     """Print what a question to each community level reads."""
     rows = [(level.name, f"{level.units:,}", f"{level.tokens:,}", f"{level.share:.1f} %") for level in levels]
-    show_rows(rows, head=("level", "units", "tokens", "of the source"), numeric=range(1, 4))
+    printing.show_rows(rows, head=("level", "units", "tokens", "of the source"), numeric=range(1, 4))
 
 
 def show_methods(methods: Mapping[str, Signature], default: str) -> None:
     for name, method in methods.items():
         settings = ", ".join(f"{setting.name}={setting.default}" for setting in method.settings.values())
-        print_styled(f"{name}{' (default)' if name == default else ''}", "bold")
-        print_styled(f"  {method.summary}\n  suits: {method.declaration.best_for}")
-        print_styled(f"  settings: {settings}", "dim")
+        printing.print_styled(f"{name}{' (default)' if name == default else ''}", "bold")
+        printing.print_styled(f"  {method.summary}\n  suits: {method.declaration.best_for}")
+        printing.print_styled(f"  settings: {settings}", "dim")
 
 
 def show_cache(stats: Mapping[str, int]) -> None:
     if "erased" in stats:
-        print_text(f"Erased {stats['erased']:,} replies.")
+        printing.print_text(f"Erased {stats['erased']:,} replies.")
         return
-    print_text(f"{stats['replies']:,} replies, {stats['bytes'] / 1e6:.1f} MB")
-    print_text(f"{stats['hits']:,} hits, {stats['misses']:,} misses")
+    printing.print_text(f"{stats['replies']:,} replies, {stats['bytes'] / 1e6:.1f} MB")
+    printing.print_text(f"{stats['hits']:,} hits, {stats['misses']:,} misses")

@@ -8,7 +8,6 @@ from typer import Exit, Option
 
 from kumihimo.app import config
 from kumihimo.cli import options, printing
-from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.index.prompt_tuning import TunedSettings, tune_prompts
 
@@ -25,7 +24,7 @@ def tune(
     examples: Annotated[int | None, Option(help="Number of examples to write (default 2).", min=0, max=5)] = None,
     write: Annotated[bool, Option("--write", help="Write the settings to kumi.toml beside the index.")] = False,
 ) -> None:
-    """Let the chat model write settings; or fit `braid` to your questions."""
+    """Let the chat model write settings, or fit `braid` to questions."""
     sizes = {name: size for name, size in (("sample", sample), ("examples", examples)) if size is not None}
     path = session.index_folder.resolve().parent / "kumi.toml"
     if questions:
@@ -47,10 +46,10 @@ def tune(
 def _show_tuned(result: TunedSettings, path: Path, unwritten: Sequence[str], write: bool) -> None:
     """Print the settings. unwritten: the tables that are not in the file."""
     sections = [config.render_section(scope, result.settings[scope]) for scope in unwritten]
-    print_text("\n".join(sections), end="")
+    printing.print_text("\n".join(sections), end="")
     written = [f"[{scope}]" for scope in result.settings if scope not in unwritten]
     if written:
-        print_text(f"{' and '.join(written)} written to {path}: review it, then run `kumi index`.")
+        printing.print_text(f"{' and '.join(written)} written to {path}: review it, then run `kumi index`.")
     if write and unwritten:
         names = " and ".join(f"[{scope}]" for scope in unwritten)
         printing.print_error(f"{path} already sets some of {names} and was not changed: copy what you want")
@@ -94,14 +93,16 @@ def _refit_json(result: "RefitResult", unwritten: Sequence[str]) -> dict[str, ob
 
 
 def _show_refitted(result: "RefitResult", path: Path | None, unwritten: Sequence[str]) -> None:
-    print_text(f"{result.questions:,} questions with gold. Recall@5:")
-    print_text(f"  {result.present_recall:.3f} by the present weights")
-    print_text(f"  {result.fitted_recall:.3f} by weights fitted to 4/5 of the questions, measured on the other 1/5")
+    printing.print_text(f"{result.questions:,} questions with gold. Recall@5:")
+    printing.print_text(f"  {result.present_recall:.3f} by the present weights")
+    printing.print_text(
+        f"  {result.fitted_recall:.3f} by weights fitted to 4/5 of the questions, measured on the other 1/5"
+    )
     interval = f"95 % interval {result.low:+.3f} to {result.high:+.3f}"
     p = "p < .001" if result.p < 0.001 else f"p = {result.p:.3f}"
-    print_text(f"  {result.difference:+.3f} between the two, {interval}, {p}")
+    printing.print_text(f"  {result.difference:+.3f} between the two, {interval}, {p}")
     verdict = "Fitted weights help" if result.is_improvement else "Fitted weights do not help more than chance would"
-    print_text(f"{verdict}.{'' if unwritten else f' They were written to {path}.'}")
+    printing.print_text(f"{verdict}.{'' if unwritten else f' They were written to {path}.'}")
     if unwritten:
-        print_text(f"Fitted to all {result.questions:,} they would be:\n")
-        print_text(config.render_section("braid", result.settings["braid"]), end="")
+        printing.print_text(f"Fitted to all {result.questions:,} they would be:\n")
+        printing.print_text(config.render_section("braid", result.settings["braid"]), end="")

@@ -13,13 +13,19 @@ _MIN_SECRET_CHARS = 6  # a shorter value may be part of an ordinary word
 # A password in an address, and values of a query that look like secrets.
 _URL_PASSWORD = re.compile(r"(?<=://)[^/?#\s\"<>]*@")
 _URL_SECRET = re.compile(
-    r"([?&][\w.-]{0,60}(?:key|token|secret|password|passwd|pwd|auth|credential|sig|signature)=)([^&\s#\"<>]+)", re.I
+    r"([?&](?:[\w.-]{0,60}[_.-])?"
+    r"(?:access|account|api|app|auth|client|id|master|private|refresh|secret|session|subscription|user)?"
+    r"(?:key|token|secret|password|passwd|pwd|o?auth|credential|sig|signature)=)([^&\s#\"<>]+)",
+    re.I,
 )
 # Keys by their usual beginnings, whole or shortened, and the values of the header `Authorization`.
+_PREFIX = r"(?:sk|pk|rk|gsk|xai|hf|nvapi|pplx|csk|tgp|jina)[-_]"
+_MIXED = r"(?=[\w-]{0,200}[A-Z])(?=[\w-]{0,200}(?:[A-Za-z]\d+[A-Za-z]|[A-Za-z\d]{20}))"  # no name of a file
+_LOWER = r"(?=[\w-]{0,200}[a-z\d]{32})"
 _STARS = r"(?:\*{2,}|\.{2,}|…|•{2,})"  # what stands for the hidden part of a key
 _KEY = re.compile(
-    rf"(?<![\w-])(?:(?:sk|pk|rk|gsk|xai|hf|nvapi|pplx|csk|tgp|jina)[-_](?:[\w-]{{0,80}}{_STARS}[\w*…•-]{{0,80}}"
-    r"|(?=[\w-]{0,80}\d)[\w-]{16,})|AIza[\w-]{30,})"
+    rf"(?<![\w-])(?:{_PREFIX}(?:[\w-]{{0,80}}{_STARS}[\w*…•-]{{0,80}}"
+    rf"|(?=[\w-]{{0,200}}\d)(?:{_MIXED}|{_LOWER})[\w-]{{20,}})|hf_[A-Za-z]{{34,}}|AIza[\w-]{{30,}})"
 )
 _HEADER_VALUE = re.compile(r"\b(Bearer|Basic) +(?=[\w.~+/-]{0,200}\d)[\w.~+/-]{16,}=*", re.I)
 _SHORTENED = re.compile(rf"(?<![\w-])([\w-]{{0,40}}){_STARS}([\w-]{{0,40}})(?![\w-])")

@@ -14,7 +14,6 @@ import numpy as np
 from kumihimo.evaluate import statistics
 from kumihimo.evaluate.points import CriterionPair
 from kumihimo.evaluate.records import ByQuestion, Clusters
-from kumihimo.evaluate.statistics import Floats, ZeroMethod
 
 SystemPair = tuple[str, str]  # two different systems
 PairPoints = Mapping[SystemPair, ByQuestion]  # points of the first system, 0 to 100
@@ -75,13 +74,19 @@ class Comparison:
         return replace(sides, z=-self.z, effect=-self.effect)
 
 
-def zero_method_for(protocol: str) -> ZeroMethod:
+def zero_method_for(protocol: str) -> statistics.ZeroMethod:
     """Return the treatment of ties: as published, or Pratt's."""
     return "wilcox" if protocol in PROTOCOLS_DROPPING_ZEROS else "pratt"
 
 
 def _compare(
-    metric: str, sides: SystemPair, values: ByQuestion, clusters: Clusters, zeros: ZeroMethod, left_out: int, even: int
+    metric: str,
+    sides: SystemPair,
+    values: ByQuestion,
+    clusters: Clusters,
+    zeros: statistics.ZeroMethod,
+    left_out: int,
+    even: int,
 ) -> Comparison | None:
     """Compare two systems by values that are 0 if they are equal.
 
@@ -127,7 +132,7 @@ def _correct_detectable(comparison: Comparison, family: int) -> float | None:
 
 
 def compare_by_criterion(
-    metric: str, points: PairPoints, clusters: Clusters, *, zeros: ZeroMethod = "pratt"
+    metric: str, points: PairPoints, clusters: Clusters, *, zeros: statistics.ZeroMethod = "pratt"
 ) -> list[Comparison]:
     """Compare every pair of systems by one criterion, as one family.
 
@@ -172,7 +177,7 @@ def compare_by_measures(
     clusters: Clusters,
     pairs: Sequence[SystemPair] | None = None,
     *,
-    zeros: ZeroMethod = "wilcox",
+    zeros: statistics.ZeroMethod = "wilcox",
 ) -> list[Comparison]:
     """Compare these pairs, or all, by some measures, as one family.
 
@@ -236,7 +241,7 @@ def rank_systems(points: PairPoints, clusters: Clusters, *, draws: int = 1000) -
     ]
 
 
-def _win_tables(pairs: PairPoints, systems: Sequence[str], clusters: Clusters) -> Floats:
+def _win_tables(pairs: PairPoints, systems: Sequence[str], clusters: Clusters) -> statistics.Floats:
     """Return a win table for each cluster.
 
     A tie is half a win.

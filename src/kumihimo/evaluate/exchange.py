@@ -18,7 +18,7 @@ from itertools import count, product
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kumihimo.app.safe_write import check_ordinary_file
+from kumihimo.app.safe_write import read_text_file
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.importers import parse_answer, parse_question_row
@@ -177,11 +177,12 @@ def read_benchmarkqed(path: Path) -> tuple[list[EvalQuestion], list[SystemAnswer
 
 
 def _iterate_entries(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    remedy = "give a JSON file of BenchmarkQED"
+    text = read_text_file(path, remedy)
     try:
-        check_ordinary_file(path)
-        entries = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} cannot be read ({error}): give a JSON file of BenchmarkQED") from error
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} cannot be read ({error}): {remedy}") from error
     if not isinstance(entries, list) or not entries:
         raise SettingsError(f"{path}: this is no list of questions or answers, as BenchmarkQED writes it")
     for n, row in enumerate(entries, 1):

@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
-from kumihimo.app.safe_write import check_ordinary_file
+from kumihimo.app.safe_write import read_text_file
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.question_generation import question_text_key
@@ -63,11 +63,7 @@ def parse_answer(id: str, text: object, where: str) -> SystemAnswer:
 
 def _iterate_rows(path: Path) -> Iterator[tuple[str, FileRow]]:
     """Yield each row with its place for error messages."""
-    try:
-        check_ordinary_file(path)
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read ({error}): give a file in UTF-8") from error
+    text = read_text_file(path, "give a file in UTF-8")
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
         yield from _iterate_table(path, text, "\t" if kind == ".tsv" else ",")

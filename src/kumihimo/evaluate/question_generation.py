@@ -11,9 +11,10 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import EvalQuestion, ReplyStatus
-from kumihimo.evaluate.scoring.case import Tools, ask_by_item, join_passages
+from kumihimo.evaluate.scoring.case import Tools, ask_by_item
 from kumihimo.evaluate.workers import classify_failure, map_with_progress
 from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM
 
@@ -342,17 +343,17 @@ def generate_assertions(
         if not available:
             return AssertionResult(question, why="no gold passage and no reference answer to take assertions from")
         try:
-            return _generate_for_question(question, join_passages(available), Tools(llm))
+            return _generate_for_question(question, number_sources(available), Tools(llm))
         except ItemFailed as failure:
             return AssertionResult(question, status=classify_failure(failure), why=str(failure))
 
     return map_with_progress(process, questions, llm.workers, "questions", progress)
 
 
-def _generate_for_question(question: EvalQuestion, text: str, tools: Tools) -> AssertionResult:
-    replies = tools.ask(WRITE_PROMPT, Written, question=question.text, text=text, most=str(MAX_ASSERTIONS)).assertions
+def _generate_for_question(question: EvalQuestion, texts: Sequence[Source], tools: Tools) -> AssertionResult:
+    replies = tools.ask(WRITE_PROMPT, Written, question=question.text, texts=texts, most=str(MAX_ASSERTIONS)).assertions
     statements = list(dict.fromkeys(statement.strip() for statement in replies if statement.strip()))[:MAX_ASSERTIONS]
-    ratings = ask_by_item(tools, RATE_PROMPT, statements, Rated, question=question.text, text=text)
+    ratings = ask_by_item(tools, RATE_PROMPT, statements, Rated, question=question.text, texts=texts)
     pairs = list(zip(statements, ratings, strict=True))
     accepted = tuple(statement for statement, rating in pairs if rating.is_sufficient)
     dropped = tuple((statement, rating) for statement, rating in pairs if not rating.is_sufficient)

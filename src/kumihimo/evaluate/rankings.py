@@ -12,7 +12,7 @@ from math import isfinite, log2
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from kumihimo.app.safe_write import check_ordinary_file
+from kumihimo.app.safe_write import read_text_file
 from kumihimo.core.errors import SettingsError
 
 Ranking = Sequence[str]
@@ -199,17 +199,12 @@ def read_trec_qrels(path: Path) -> dict[str, list[str]]:
 
 
 def _iterate_rows(path: Path, size: int, form: str) -> Iterator[tuple[int, list[str]]]:
-    try:
-        check_ordinary_file(path)
-        with path.open(encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, 1):
-                parts = line.split()
-                if parts and len(parts) != size:
-                    raise SettingsError(f"{path}, line {number}: {len(parts)} columns, not {size}: {form}")
-                if parts:
-                    yield number, [_unescape_field(part) for part in parts]
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read ({error}): give a file of TREC in UTF-8") from error
+    for number, line in enumerate(read_text_file(path, "give a file of TREC in UTF-8").split("\n"), 1):
+        parts = line.split()
+        if parts and len(parts) != size:
+            raise SettingsError(f"{path}, line {number}: {len(parts)} columns, not {size}: {form}")
+        if parts:
+            yield number, [_unescape_field(part) for part in parts]
 
 
 def _parse_number(path: Path, number: int, text: str) -> float:

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from pydantic import TypeAdapter, ValidationError
 
-from kumihimo.app.safe_write import FILE_MARK, check_ordinary_file, write_file
+from kumihimo.app.safe_write import FILE_MARK, read_text_file, write_file
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, Rating, Score, SystemAnswer, Verdict
 
@@ -235,17 +235,13 @@ def read_jsonl_rows(path: Path, row_type: type[T]) -> Iterator[T]:
     Raises SettingsError with the line number.
     """
     adapter: TypeAdapter[T] = _adapter(cast(Any, row_type))
-    try:
-        check_ordinary_file(path)
-        with path.open(encoding="utf-8-sig") as lines:
-            for number, text in enumerate(lines, 1):  # noqa: B007 - the message names the line
-                if text.strip():
-                    yield adapter.validate_json(text)
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors()[:3])
-        raise SettingsError(f"{path}, line {number}: {problems}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read ({error}): give a JSONL file in UTF-8") from error
+    for number, line in enumerate(read_text_file(path, "give a JSONL file in UTF-8").split("\n"), 1):
+        if line.strip():
+            try:
+                yield adapter.validate_json(line)
+            except ValidationError as error:
+                problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'it'}: {e['msg']}" for e in error.errors()[:3])
+                raise SettingsError(f"{path}, line {number}: {problems}") from error
 
 
 @cache

@@ -23,7 +23,7 @@ from kumihimo.evaluate.scoring import case as cases
 from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES, build_cases
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.systems import System
-from kumihimo.llm.fences import fence_text
+from kumihimo.llm.fences import fence_text, number_sources
 from kumihimo.llm.prompts import prompt_frame
 from kumihimo.llm.registry import ModelRegistry
 
@@ -303,7 +303,7 @@ def _score_prompts(case: cases.Case, names: Iterable[str]) -> Iterator[tuple[Seq
     texts = {
         "answer": case.answer_text,
         "reference": reference,
-        "evidence": cases.join_passages(case.contexts),
+        "evidence": fence_text("text", "", number_sources(case.contexts)),
         "assertions": "\n".join(case.question.assertions),
     }
     for parts, certain, senders in _SCORE_PROMPTS:

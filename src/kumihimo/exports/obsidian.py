@@ -16,9 +16,9 @@ from kumihimo.core.records import Entity, Reference, Relation, Report
 _MAX_EXCERPTS = 10  # quoted in a note
 _EXCERPT_CHARS = 300  # characters of each
 _MAX_NAME_CHARS = 80  # of a file name
-_NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f-\x9f\\/:*?"<>|#^\[\]%\u200b-\u200f\u2028-\u202e\ufeff]+')
+_NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f-\x9f\\/:*?"<>|#^\[\]%`\u200b-\u200f\u2028-\u202e\ufeff]+')
 _ACTIVE_MARKDOWN = re.compile(r"!\[|\[\[|`|~~~|\\")
-_NOT_IN_LINKS = re.compile(r"[|\[\]<>\x00-\x1f]+")
+_NOT_IN_LINKS = re.compile(r"[|\[\]<>`\x00-\x1f]+")
 _RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # in Windows
 
 
@@ -167,10 +167,12 @@ def _with_links(vault: _Vault, text: str, report: Report) -> str:
 def _front_matter(**properties: object) -> Iterator[str]:
     """Yield the properties of a note, in YAML.
 
-    The values are JSON, which is valid YAML.
+    The values are JSON, which is valid YAML, without `<`, which begins a command of the plugin Templater.
     """
     yield "---"
-    yield from (f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in properties.items() if value != "")
+    for name, value in properties.items():
+        if value != "":
+            yield f"{name}: {json.dumps(value, ensure_ascii=False)}".replace("<", "\\u003c")
     yield "---"
 
 

@@ -84,7 +84,7 @@ def _format_place(item: Evidence, spans: SpanFinder) -> str:
 
 
 def _check_text(reply: Reply) -> Reply:
-    """Return the reply. Raise ItemFailed where its limit left no text."""
+    """Return the reply. Raise ItemFailed if its limit left no text."""
     if reply.truncated and not reply.text:
         raise ItemFailed("the model's reply reached its maximum length before its text began: raise answer.max_tokens")
     require_text(reply)

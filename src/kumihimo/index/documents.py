@@ -170,6 +170,7 @@ def remove_source(db: IndexTransaction, sources: dict[str, IndexedSource], targe
         return set()
     nested_uris = [source.uri(path) for source in sources.values() if source.path in path.parents]
     uris = db.column(ROOT, "uri") if db.has(ROOT) else []
+    uris += [item for step, item, _ in db.failures() if step == ROOT]
     target = target.rstrip("/")
     for uri in [target, _encode_uri_part(target), *nested_uris]:
         source = next((candidate for candidate in sources.values() if candidate.contains_uri(uri)), None)

@@ -283,7 +283,7 @@ def _parse_repaired_turn(reply: Reply) -> ParsedTurn:
     """
     turn = _parse_turn(reply)
     if turn[1].broken_lines:
-        raise MalformedReply("Some lines of the reply are no records still.")
+        raise MalformedReply("Some lines are still not records.")
     return turn
 
 

@@ -222,12 +222,12 @@ class CachedEmbedder:
         good = {key: value for key, value in fetched.items() if _can_parse(parse_vector, value)}
         if bad := len(fetched) - len(good):
             self.cache.put_many(good.items())
-            message = f"{bad} of {len(fetched)} vectors of {self.fingerprint} are zero, infinite or no numbers"
+            message = f"{bad} of {len(fetched)} vectors of {self.fingerprint} are zero, infinite or not numbers"
             raise ItemFailed(f"{message}: is it an embedding model?")
 
 
 def parse_vector(value: bytes, dimensions: int | None = None) -> protocols.Vectors:
-    """Return a cached vector. Raise ValueError where its length is not 1."""
+    """Return a cached vector. Raise ValueError if its length is not 1."""
     import numpy as np
 
     vector = np.frombuffer(value, dtype=np.float32)

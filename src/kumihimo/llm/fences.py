@@ -44,10 +44,10 @@ def free_suffix(tags: Iterable[str], texts: Iterable[str]) -> str:
     """
     skeletons = [_skeleton(text) for text in texts if _OPENING.search(text)]
     patterns = [re.compile(f"<{_skeleton(tag)}([0-9]*)") for tag in tags] if skeletons else []
-    taken = {digits for pattern in patterns for text in skeletons for digits in pattern.findall(text)}
-    if not taken:
+    used_numbers = {digits for pattern in patterns for text in skeletons for digits in pattern.findall(text)}
+    if not used_numbers:
         return ""
-    prefixes = {digits[:length] for digits in taken for length in range(1, _MAX_DIGITS)}
+    prefixes = {digits[:length] for digits in used_numbers for length in range(1, _MAX_DIGITS)}
     return f"-{next(n for n in count(2) if str(n) not in prefixes)}"
 
 

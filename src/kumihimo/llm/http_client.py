@@ -94,7 +94,9 @@ def _create_client(url: str, api_key: str, api_version: str, timeout: float) -> 
     except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
         remedy = "correct or unset HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
         reason = redact(str(error))
-        raise SettingsError(f"the environment names a useless proxy or certificate ({reason}): {remedy}") from None
+        raise SettingsError(
+            f"the environment sets a proxy or certificate that cannot be used ({reason}): {remedy}"
+        ) from None
     options: dict[str, Any] = {
         "api_key": api_key,
         "max_retries": 0,

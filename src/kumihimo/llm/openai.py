@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, read_
 from kumihimo.llm.transport import connect_server
 
 StructuredOutput = Literal["auto", "schema", "json", "text"]
+_MAX_TOKEN_CHARS = 32  # far more than a token has in any text
 _LENGTH_LIMITS = ("max_tokens", "max_completion_tokens")  # the old and the new name of one parameter
 _MAX_VECTORS_BYTES = 64 * MEGABYTE
 
@@ -27,7 +29,7 @@ _MAX_VECTORS_BYTES = 64 * MEGABYTE
 class OpenAIChat:
     """A `Chat` over HTTP. Its fields are the settings of `[chat]`.
 
-    default_parameters: sent with each request, and part of the cache key. Raises SettingsError where a setting is out
+    default_parameters: sent with each request, and part of the cache key. Raises SettingsError if a setting is out
     of bounds.
     """
 
@@ -64,13 +66,13 @@ class OpenAIChat:
         return {"model": self.model, **self._merge(parameters), **output_form}
 
     def __call__(self, request: ChatRequest) -> Reply:
-        started, timeout = monotonic(), self.server.timeout
+        started, timeout, body = monotonic(), self.server.timeout, self._body(request)
         tokens: list[str] = []
         try:
-            with self.server.post("/chat/completions", self._body(request)) as response:
+            with self.server.post("/chat/completions", body) as response:
                 if request.on_token:
                     lines = split_lines(response.iter_bytes())
-                    finish_reason, counts = _read_stream(lines, request.on_token, tokens, timeout)
+                    finish_reason, counts = _read_stream(lines, request.on_token, tokens, timeout, _max_chars(body))
                     raw = "".join(tokens)
                 else:
                     raw, finish_reason, counts = _parse_completion(read_json_body(response.iter_bytes(), timeout))
@@ -139,7 +141,7 @@ def _chat_usage(
 def _parse_completion(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
     """Return the text, the finish reason and the usage counts.
 
-    Raises FailedTry where the body is no completion.
+    Raises FailedTry if the body is no completion.
     """
     usage_counts = body.get("usage") or {}
     try:
@@ -171,14 +173,23 @@ def get_count(body: Any, *names: str, guess: int) -> int:
     return body if type(body) is int and 0 <= body < 10**9 else guess
 
 
+def _max_chars(body: Mapping[str, Any]) -> float:
+    """Return the characters of a streamed reply after which we stop reading.
+
+    A server may ignore the limit on the length of its reply.
+    """
+    limit = next((body[name] for name in _LENGTH_LIMITS if isinstance(body.get(name), int)), None)
+    return inf if limit is None else limit * _MAX_TOKEN_CHARS
+
+
 def _read_stream(
-    lines: Iterable[str], on_token: TokenCallback, tokens: list[str], timeout: float
+    lines: Iterable[str], on_token: TokenCallback, tokens: list[str], timeout: float, max_chars: float = inf
 ) -> tuple[str, Mapping[str, Any]]:
     """Return finish reason and usage counts of server-sent events.
 
-    Collects each token as it arrives, and passes it on. Raises FailedTry where the events break off.
+    Collects each token as it arrives, and passes it on. Raises FailedTry if the events break off.
     """
-    finish_reason = ""
+    finish_reason, length = "", 0
     usage_counts: Mapping[str, Any] = {}
     last_token_at = monotonic()
     for line in lines:
@@ -187,18 +198,27 @@ def _read_stream(
         body = _parse_event(line)
         if isinstance(usage := body.get("usage"), Mapping) and usage:
             usage_counts = usage
-        try:
-            for choice in body.get("choices") or []:
-                if token := _content_text((choice.get("delta") or {}).get("content")):
-                    tokens.append(token)
-                    on_token(token)
-                    last_token_at = monotonic()
-                finish_reason = choice.get("finish_reason") or finish_reason
-        except (TypeError, AttributeError) as error:
-            raise garbled_error() from error
+        token, reason = _read_choices(body)
+        finish_reason = reason or finish_reason
+        if token:
+            tokens.append(token)
+            on_token(token)
+            last_token_at, length = monotonic(), length + len(token)
+        if length > max_chars:
+            return "length", usage_counts
     if not finish_reason:
         raise FailedTry("the answer broke off", paid=True)
     return finish_reason, usage_counts
+
+
+def _read_choices(body: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the new text and the finish reason of an event."""
+    try:
+        choices = body.get("choices") or []
+        text = "".join(_content_text((choice.get("delta") or {}).get("content")) for choice in choices)
+        return text, next((reason for choice in choices if (reason := choice.get("finish_reason"))), "")
+    except (TypeError, AttributeError) as error:
+        raise garbled_error() from error
 
 
 def _parse_event(line: str) -> Mapping[str, Any]:
@@ -223,7 +243,7 @@ def _parse_event(line: str) -> Mapping[str, Any]:
 class OpenAIEmbedder:
     """An embedding model over HTTP. Its fields are the settings of `[embedding]`.
 
-    Raises SettingsError where a setting is out of bounds.
+    Raises SettingsError if a setting is out of bounds.
     """
 
     model: str = ""
@@ -280,7 +300,7 @@ def parse_values(parse: Callable[[Any, int], Any], body: Any, count: int, usage:
 def _parse_vectors(body: Mapping[str, Any], count: int, dimensions: int | None = None) -> Vectors:
     """Return vectors of length 1, in the order of the texts.
 
-    Raises FailedTry where their number or their size is wrong, or one has no direction.
+    Raises FailedTry if their number or their size is wrong, or one has no direction.
     """
     import numpy as np
 
@@ -292,7 +312,7 @@ def _parse_vectors(body: Mapping[str, Any], count: int, dimensions: int | None =
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise garbled_error() from error
     if vectors.ndim != 2 or not vectors.size or len(vectors) != count:
-        raise FailedTry(f"the answer holds {len(vectors)} vectors for {count} texts, or no numbers")
+        raise FailedTry(f"the answer holds {len(vectors)} vectors for {count} texts, or values that are not numbers")
     if dimensions not in (None, vectors.shape[1]):
         raise FailedTry(
             f"the answer holds vectors of {vectors.shape[1]} numbers: leave out `dimensions`, or set it to that"
@@ -300,5 +320,7 @@ def _parse_vectors(body: Mapping[str, Any], count: int, dimensions: int | None =
     exact = vectors.astype(np.float64)  # squares may be too large or too small for 32 bits
     lengths = np.sqrt((exact * exact).sum(axis=1, keepdims=True))
     if not (np.isfinite(lengths) & (lengths > 0)).all():
-        raise FailedTry("the answer holds a vector of zeros, or numbers that are none: is this an embedding model?")
+        raise FailedTry(
+            "the answer holds a vector of zeros, or values that are not numbers: is this an embedding model?"
+        )
     return np.asarray(exact / lengths, dtype=np.float32)

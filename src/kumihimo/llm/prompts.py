@@ -161,14 +161,14 @@ def _strip_closed_reasoning(text: str) -> str:
 
 
 def require_text(reply: Reply) -> str:
-    """Return the text, even if truncated. Raise MalformedReply where it is empty."""
+    """Return the text, even if truncated. Raise MalformedReply if it is empty."""
     if not reply.text:
         raise MalformedReply("The reply is empty.")
     return reply.text
 
 
 def require_complete_text(reply: Reply) -> str:
-    """Return the text. Raise MalformedReply where it is empty or truncated."""
+    """Return the text. Raise MalformedReply if it is empty or truncated."""
     if reply.truncated and reply.text:
         raise MalformedReply(_CUT_OFF)
     return require_text(reply)

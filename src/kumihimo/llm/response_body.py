@@ -19,7 +19,7 @@ class LateReply(FailedTry):
 def read_json_body(pieces: Iterable[bytes], timeout: float, max_bytes: int = 8 * MEGABYTE) -> Any:
     """Return the JSON of a response body.
 
-    A body that is no object, such as a bare list, becomes the `data` of one. Raises FailedTry where the body takes
+    A body that is no object, such as a bare list, becomes the `data` of one. Raises FailedTry if the body takes
     longer than `timeout`, is too long, or is no JSON.
     """
     deadline, body = monotonic() + timeout, bytearray()
@@ -37,7 +37,7 @@ def read_json_body(pieces: Iterable[bytes], timeout: float, max_bytes: int = 8 *
 def split_lines(pieces: Iterable[bytes]) -> Iterator[str]:
     """Yield the lines of a stream of events.
 
-    A piece without a line end gives an empty line, so that the caller can look at the clock. Raises FailedTry where a
+    A piece without a line end gives an empty line, so that the caller can look at the clock. Raises FailedTry if a
     line or the whole stream is too long.
     """
     rest = b""
@@ -61,7 +61,7 @@ def _limit_bytes(pieces: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
 
 
 def garbled_error() -> FailedTry:
-    return FailedTry("the answer is not what a model server answers: is base_url right?", paid=True)
+    return FailedTry("the answer does not have the form of a model server's answer: is base_url right?", paid=True)
 
 
 def _too_long_error(max_bytes: int) -> FailedTry:

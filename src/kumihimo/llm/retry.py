@@ -34,7 +34,7 @@ def retrying(send: Callable[[Q], R], server: ModelServer) -> Callable[[Q], R]:
                 raise _refusal_error(server, refusal) from refusal
             except FailedTry as failure:
                 tries += 1
-                patience = server.patience_left()
+                patience = server.start_patience()
                 retries = _max_retries(server, failure, request)
                 if failure.final or tries > retries or patience <= 0 or (failure.wait or 0) > patience:
                     raise failure.final or _failure_error(server, failure, request, tries) from failure
@@ -89,7 +89,7 @@ def _failure_error(server: ModelServer, failure: FailedTry, request: Q, tries: i
         server.limiter.stopped.set()
         return ModelError(f"{failure}: is the server running, and base_url right?")
     message = str(failure) if server.display_url in str(failure) else f"{server.display_url}: {failure}"
-    if failure.wait and failure.wait > server.patience_left():
+    if failure.wait and failure.wait > server.start_patience():
         wait = f"{failure.wait:,.0f} s"
         return ItemFailed(f"{message}; it asks to wait {wait}: run it again after that, or set a longer `patience`")
     message = f"{message}, {tries} times" if tries > 1 else message

@@ -154,8 +154,8 @@ class ModelServer:
             raise SettingsError(f"{self.key} holds no valid key: it has characters that a key cannot have")
         return shared_client(self.url, api_key or "none", self.api_version, self.timeout)
 
-    def patience_left(self) -> float:
-        """Return the seconds until failed requests are not repeated.
+    def start_patience(self) -> float:
+        """Note a failure, and return the seconds until no request is repeated.
 
         They count from the first failure after the last answer.
         """
@@ -257,13 +257,12 @@ def connect_server(settings: Mapping[str, Any]) -> ModelServer:
 
     Raises SettingsError for values out of bounds.
     """
-    for name, minimum in {"workers": 1, "retries": 0, "requests_per_minute": 0, "tokens_per_minute": 0}.items():
+    minima = {"workers": 1, "retries": 0, "requests_per_minute": 0, "tokens_per_minute": 0, "patience": 0}
+    for name, minimum in minima.items():
         if settings[name] < minimum:
             raise SettingsError(f"{name} is at least {minimum}, not {settings[name]}")
     if settings["timeout"] <= 0:
         raise SettingsError(f"timeout is more than 0 seconds, not {settings['timeout']:g}")
-    if settings["patience"] < 0:
-        raise SettingsError(f"patience is at least 0 seconds, not {settings['patience']:g}")
     limiter = RateLimiter(settings["requests_per_minute"], settings["tokens_per_minute"], settings["workers"])
     names = ("base_url", "key", "api_version", "timeout", "retries", "patience", "workers")
     server = ModelServer(limiter, **{name: settings[name] for name in names if name in settings})

@@ -37,13 +37,13 @@ class WaitNotes:
     def watch(self, url: str) -> Iterator[None]:
         """Warn while a server gives no answer to a request."""
         answered = Event()
-        Thread(target=self.note_silence, args=(url, answered, monotonic()), daemon=True).start()
+        Thread(target=self._note_silence, args=(url, answered, monotonic()), daemon=True).start()
         try:
             yield
         finally:
             answered.set()
 
-    def note_silence(self, url: str, answered: Event, started: float) -> None:
+    def _note_silence(self, url: str, answered: Event, started: float) -> None:
         """Warn from time to time until there is an answer."""
         pause = _FIRST_SILENCE
         while not answered.wait(pause):

@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path, PurePosixPath
+from stat import S_ISREG
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -18,6 +20,7 @@ from kumihimo.core.records import NOT_READ, Document
 from kumihimo.readers.page import Page, format_utc, unique_name
 
 IGNORE_FILES = (".gitignore", ".kumiignore")
+MAX_IGNORE_BYTES = 100_000  # each file is compared with each line
 
 
 class IgnoreRule(NamedTuple):
@@ -89,14 +92,21 @@ def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
     rules = folder.rules
     for file in (folder.path / name for name in IGNORE_FILES):
         if file.is_file():
-            rules += parse_ignore_rules(file.read_text("utf-8-sig", "replace").splitlines(), folder.relative)
+            rules += parse_ignore_rules(_read_ignore_file(file), folder.relative)
     entries: list[FolderEntry] = []
     for path in paths:
         relative = (*folder.relative, _normalize_name(path.name))
-        if not is_ignored(relative, path.is_dir(), rules):
-            real_path = Path(os.path.realpath(path)) if path.is_symlink() else folder.real_path / path.name
-            entries.append(FolderEntry(path, real_path, relative, rules))
+        with suppress(OSError):  # a link to a name that is too long, or to itself, leads nowhere
+            if not is_ignored(relative, path.is_dir(), rules):
+                real_path = Path(os.path.realpath(path)) if path.is_symlink() else folder.real_path / path.name
+                entries.append(FolderEntry(path, real_path, relative, rules))
     return entries
+
+
+def _read_ignore_file(path: Path) -> list[str]:
+    if path.stat().st_size > MAX_IGNORE_BYTES:
+        raise SourceError(f"{path}: holds more than {MAX_IGNORE_BYTES:,} bytes: shorten it")
+    return path.read_text("utf-8-sig", "replace").splitlines()
 
 
 def _normalize_name(name: str) -> str:
@@ -172,7 +182,7 @@ class ReadingLimits:
 
     size: of the file, in MB. text: of all its documents with their metadata, in millions of characters. rows: the
     number of its documents. memory: of the process that reads it, in MB. seconds: of processor time; by the clock it
-    may take four times as long. Raises SettingsError where one is below 1.
+    may take four times as long. Raises SettingsError if one is below 1.
     """
 
     size: int = 500
@@ -234,7 +244,7 @@ def iterate_documents(
     characters = 0
     documents = _build_documents(_Origin(uri, modified), data, path.suffix, readers)
     for number, document in enumerate(documents, 1):
-        characters += len(document.text) + _metadata_size(document)
+        characters += len(document.text) + len(document.uri) + len(document.file) + _metadata_size(document)
         if characters > limits.text * 1_000_000:
             raise limits.error(uri, "text")
         if number > limits.rows:
@@ -339,14 +349,30 @@ def unreadable_error(name: str, reason: str) -> SourceError:
 
 
 def _load_file(path: Path, uri: str, limits: ReadingLimits) -> tuple[bytes, str]:
+    """Return the content of a file, and its time.
+
+    It is opened once, without waiting: another program may put a pipe in its place.
+    """
     try:
-        if path.exists() and not path.is_file():  # reading a pipe would never end
-            raise SourceError(f"{uri}: not an ordinary file; name the files to read")
-        if path.stat().st_size > limits.size << 20:
-            raise limits.error(uri, "size")
-        return path.read_bytes(), format_utc(datetime.fromtimestamp(int(path.stat().st_mtime), UTC))
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if status.st_size > limits.size << 20:
+                raise limits.error(uri, "size")
+            is_file, data = S_ISREG(status.st_mode), file.read(status.st_size)
+    except IsADirectoryError:
+        is_file = False
     except OSError as error:
         raise SourceError(f"{uri}: {error.strerror}; check that it exists and that you may read it") from error
+    if not is_file:
+        raise SourceError(f"{uri}: not an ordinary file; name the files to read")
+    try:
+        return data, format_utc(datetime.fromtimestamp(int(status.st_mtime), UTC))
+    except (ValueError, OverflowError, OSError):  # a year after 9999
+        return data, ""
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def describe_unread(document: Document) -> str:

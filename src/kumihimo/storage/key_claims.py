@@ -1,4 +1,4 @@
-"""keys -> those that one thread of one process may fetch: locks of the system on the bytes of a file.
+"""keys -> the keys that this thread may fetch: locks of the system on the bytes of a file.
 
 A claim costs no write, and the system frees the claims of a process that is killed.
 """
@@ -25,25 +25,25 @@ log = logging.getLogger("kumihimo")
 if sys.platform == "linux":
     import fcntl
 
-    def _set_lock(file: int, place: int, *, locked: bool) -> None:
+    def _set_lock(file: int, offset: int, *, locked: bool) -> None:
         """Lock or unlock a byte, for this open file alone."""
         kind = fcntl.F_WRLCK if locked else fcntl.F_UNLCK
-        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, place, 1, 0))
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, offset, 1, 0))
 
 elif sys.platform == "win32":
     import msvcrt
 
-    def _set_lock(file: int, place: int, *, locked: bool) -> None:
+    def _set_lock(file: int, offset: int, *, locked: bool) -> None:
         """Lock or unlock a byte."""
-        os.lseek(file, place, os.SEEK_SET)
+        os.lseek(file, offset, os.SEEK_SET)
         msvcrt.locking(file, msvcrt.LK_NBLCK if locked else msvcrt.LK_UNLCK, 1)
 
 else:
     import fcntl
 
-    def _set_lock(file: int, place: int, *, locked: bool) -> None:
+    def _set_lock(file: int, offset: int, *, locked: bool) -> None:
         """Lock or unlock a byte for this process."""
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN, 1, place)
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN, 1, offset)
 
 
 class KeyClaims:
@@ -52,7 +52,7 @@ class KeyClaims:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock, self._closed = Lock(), Event()
-        self._places: set[int] = set()  # the bytes that threads of this process have locked
+        self._locked_offsets: set[int] = set()  # of the bytes that threads of this process have locked
         self._file: int | None = None
         self._has_warned = False
 
@@ -63,14 +63,14 @@ class KeyClaims:
         While a caller waits it has no claim, so that no two of them wait for each other.
         """
         polls = 0
-        while not (places := self._try_claim(keys)) and polls < _MAX_POLLS:
+        while not (offsets := self._try_claim(keys)) and polls < _MAX_POLLS:
             self._note_wait(polls)
             self._closed.wait(_POLL_SECONDS)
             polls += 1
         try:
-            yield [key for key in keys if _place(key) in places] if places else list(keys)
+            yield [key for key in keys if _lock_offset(key) in offsets] if offsets else list(keys)
         finally:
-            self._release(places)
+            self._release(offsets)
 
     def close(self) -> None:
         """Free all claims; waiting callers raise IndexUnavailable."""
@@ -78,23 +78,23 @@ class KeyClaims:
             self._closed.set()
             if self._file is not None:
                 os.close(self._file)
-            self._file, self._places = None, set()
+            self._file, self._locked_offsets = None, set()
 
     def _try_claim(self, keys: Iterable[bytes]) -> set[int]:
-        """Lock the places of these keys, and return the free ones."""
+        """Lock the free keys, and return the offsets of their bytes."""
         claimed: set[int] = set()
         with self._lock:
             if self._closed.is_set():
                 raise IndexUnavailable("the cache was closed while a request waited for a reply")
             if self._file is None:
                 self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-            for place in {_place(key) for key in keys} - self._places:
+            for offset in {_lock_offset(key) for key in keys} - self._locked_offsets:
                 try:
-                    _set_lock(self._file, place, locked=True)
+                    _set_lock(self._file, offset, locked=True)
                 except (BlockingIOError, PermissionError):  # another process has it
                     continue
-                claimed.add(place)
-            self._places |= claimed
+                claimed.add(offset)
+            self._locked_offsets |= claimed
         return claimed
 
     def _note_wait(self, polls: int) -> None:
@@ -105,16 +105,16 @@ class KeyClaims:
             self._has_warned = True
             log.warning("waiting for replies that another process has requested; they are not paid for twice")
 
-    def _release(self, places: set[int]) -> None:
+    def _release(self, offsets: set[int]) -> None:
         with self._lock:
-            for place in places & self._places:
+            for offset in offsets & self._locked_offsets:
                 if self._file is not None:
-                    _set_lock(self._file, place, locked=False)
-            self._places -= places
+                    _set_lock(self._file, offset, locked=False)
+            self._locked_offsets -= offsets
 
 
-def _place(key: bytes) -> int:
-    """Return the byte of a key.
+def _lock_offset(key: bytes) -> int:
+    """Return the offset of a key's byte.
 
     Keys that share one wait for each other, which does no harm. Windows locks the first 2**31 bytes only.
     """

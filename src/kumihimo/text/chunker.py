@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kumihimo.core.context import Tokenizer
 from kumihimo.text.sentences import Block, split_blocks, split_sentences
 
+_MAX_MOVED_HEADINGS = 6  # one of each level
 _TOKENIZED_CHARS = 50_000  # characters in one call of the tokenizer
 
 
@@ -49,8 +50,9 @@ def _pack_units(units: list[_Unit], size: int, overlap: int) -> Iterator[tuple[i
         while last == first or (last < len(units) and total + units[last].tokens <= size):
             total += units[last].tokens + units[last].gap_tokens
             last += 1
-        while first + 1 < last < len(units) and units[last - 1].heading:
-            last -= 1
+        moved = 0  # headings that go with the text after them; a long run of headings is packed like text
+        while first + 1 < last < len(units) and units[last - 1].heading and moved < _MAX_MOVED_HEADINGS:
+            last, moved = last - 1, moved + 1
         yield first, last
         if last == len(units):
             return

@@ -24,7 +24,8 @@ _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")  # parts of
 class WorkerStopped(KumiError):
     """A child process that ended before its last reply.
 
-    reason: it reached the limit of memory, of processor time, or of the clock; its handler raised an error; or it crashed.
+    reason: it reached the limit of memory, of processor time (`time`) or of the clock, its handler raised an error, or
+    it crashed.
     """
 
     def __init__(self, reason: StopReason, detail: str | None = None) -> None:

@@ -21,6 +21,7 @@ def main() -> None:
     if resource:
         _set_limit(resource.RLIMIT_DATA, memory)
         _set_limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)  # such as warnings without end
+        sys.dont_write_bytecode = True  # Python would keep a file that was cut off
     module, _, name = handler_name.partition(":")
     handler = getattr(import_module(module), name)
     for line in sys.stdin.buffer:

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from typer import Option
 
 from kumihimo.app.facade import Kumihimo
+from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
-from kumihimo.cli.options import PaidSession, check_choice, split_names
-from kumihimo.cli.printing import format_number, print_json, print_note, print_text, show_rows
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.bias import BiasReport, measure_bias, self_judging_of
@@ -26,7 +25,7 @@ SECOND_JUDGE = "second_judge"
 
 def judge(
     study: shared.StudyOption,
-    session: PaidSession,
+    session: options.PaidSession,
     protocol: shared.ProtocolName = "debiased",
     methods: shared.AnsweredSystems = "",
     criteria: shared.Criteria = "",
@@ -51,9 +50,13 @@ def judge(
     yes: shared.Yes = False,
 ) -> None:
     """Let a judge model compare answers in pairs, or rate them."""
-    check_choice("protocol", protocol, protocols.PROTOCOLS)
+    options.check_choice("protocol", protocol, protocols.PROTOCOLS)
     inputs = verdicts.select_judge_inputs(
-        study, systems=split_names(methods), against=against, sample=sample, aa_systems=split_names(same)
+        study,
+        systems=options.split_names(methods),
+        against=against,
+        sample=sample,
+        aa_systems=options.split_names(same),
     )
     study.check_readable("ratings" if protocol == "mk" else "verdicts")
     with session.open() as kumi, session.progress_bar() as progress:
@@ -61,10 +64,10 @@ def judge(
         if protocol == "mk":
             summary = run.rate(replicates or 1, context_tokens, alone=alone)
         else:
-            options = {"criteria": split_names(criteria), "replicates": replicates, "order": order or ""}
-            summary = run.compare({**options, "against": against}, second, max_invalid)
+            choices = {"criteria": options.split_names(criteria), "replicates": replicates, "order": order or ""}
+            summary = run.compare({**choices, "against": against}, second, max_invalid)
     if session.as_json:
-        print_json(summary)
+        printing.print_json(summary)
     _raise_failures(summary, max_invalid)
 
 
@@ -92,7 +95,7 @@ class JudgingRun:
     """
 
     study: shared.StudyOption
-    session: PaidSession
+    session: options.PaidSession
     protocol: protocols.JudgeProtocol
     inputs: verdicts.JudgeInputs
     kumi: Kumihimo
@@ -100,7 +103,7 @@ class JudgingRun:
     progress: Progress | None
     strip: protocols.StripMode | None
 
-    def compare(self, options: Mapping[str, Any], second: float, max_invalid: float) -> dict[str, Any]:
+    def compare(self, choices: Mapping[str, Any], second: float, max_invalid: float) -> dict[str, Any]:
         """Judge pairs of answers.
 
         second: percent of the calls that the second judge repeats, if one is set.
@@ -111,7 +114,7 @@ class JudgingRun:
         has_second = second and models.settings.get(SECOND_JUDGE, {}).get("model")
         second_llm = models.llm(SECOND_JUDGE, budget) if has_second else None
         call_list = verdicts.plan_judge_calls(
-            self.protocol, inputs.questions, inputs.answers, other_answers=inputs.other_answers, **options
+            self.protocol, inputs.questions, inputs.answers, other_answers=inputs.other_answers, **choices
         )
         if not call_list and len(inputs.answers) + len(inputs.other_answers) < 2:
             raise SettingsError(
@@ -131,9 +134,9 @@ class JudgingRun:
         verdicts.write_judgements(self.study, "verdicts", self.protocol, rows)
         settings = {
             "criteria": list(dict.fromkeys(c for call in call_list for c in call.criteria)),
-            "replicates": options["replicates"] or self.protocol.replicates,
-            "order": self.protocol.resolve_order(options["order"]),
-            "against": options["against"],
+            "replicates": choices["replicates"] or self.protocol.replicates,
+            "order": self.protocol.resolve_order(choices["order"]),
+            "against": choices["against"],
             "max_invalid": max_invalid,
             SECOND_JUDGE: second_llm.fingerprint if second_llm else "",
             "second": second if second_llm else 0,
@@ -177,7 +180,7 @@ class JudgingRun:
             command = f"kumi eval run --methods {','.join(inputs.single_generation)} --generations 2"
             remarks.append(f"not compared with themselves, because they answered only once: `{command}`")
         for remark in remarks:
-            print_note(f"{remark[0].upper()}{remark[1:]}.")
+            printing.print_note(f"{remark[0].upper()}{remark[1:]}.")
         shared.confirm_calls(count, self.session, yes=self.yes)
 
     def _with_progress(self, role: str, rows: Iterable[T], total: int) -> Iterator[T]:
@@ -188,7 +191,7 @@ class JudgingRun:
                 self.progress(role.replace("_", " "), done, total)
 
     def _record_run(
-        self, llm: StructuredLLM, rows: Sequence[Verdict] | Sequence[Rating], count: int, options: Mapping[str, Any]
+        self, llm: StructuredLLM, rows: Sequence[Verdict] | Sequence[Rating], count: int, choices: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Record the run in the manifest; return its summary."""
         inputs = self.inputs
@@ -206,7 +209,7 @@ class JudgingRun:
             "own": [self_match.alarm for self_match in self_judging_of(llm.fingerprint, inputs.answers)],
         }
         strip = self.protocol.strip if self.strip is None else self.strip
-        verdicts.note_judging(self.study, self.protocol, inputs, **systems, **options, strip=strip)
+        verdicts.note_judging(self.study, self.protocol, inputs, **systems, **choices, strip=strip)
         return {"protocol": self.protocol.name, "questions": len(inputs.questions), **systems, "why": first_errors}
 
     def _summarize(self, rows: Sequence[Verdict]) -> dict[str, Any]:
@@ -218,9 +221,9 @@ class JudgingRun:
         if not self.session.as_json:
             if comparisons:
                 head = ("criterion", "a", "b", "a wins %", "95 %", "questions", "Z", "p (Holm)")
-                show_rows(map(_format_comparison, comparisons), head=head, numeric=range(3, 8))
+                printing.show_rows(map(_format_comparison, comparisons), head=head, numeric=range(3, 8))
                 family = ", ".join(f"{c}: {n}" for c, n in {w.metric: w.family for w in comparisons}.items())
-                print_text(f"p is corrected for the pairs of a criterion ({family}).\n")
+                printing.print_text(f"p is corrected for the pairs of a criterion ({family}).\n")
             _show_bias(bias)
         return {"pairs": comparisons, "bias": bias, "alarms": bias.alarms}
 
@@ -230,25 +233,27 @@ def _show_bias(bias: BiasReport) -> None:
         rows = []
         for order in bias.orders:
             shares = (order.flips, order.first, order.ties, order.invalid, order.failed)
-            rows.append((order.criterion, *(format_number(share.percent, 1) for share in shares)))
+            rows.append((order.criterion, *(printing.format_number(share.percent, 1) for share in shares)))
         head = ("criterion", "flips %", "first wins %", "ties %", "invalid %", "failed %")
-        show_rows(rows, head=head, numeric=range(1, 6))
-        print_text()
+        printing.show_rows(rows, head=head, numeric=range(1, 6))
+        printing.print_text()
     if bias.same:
         rates = [(row.system, row.criterion, *_format_rate(row.rate)) for row in bias.same]
-        show_rows(rates, head=("against itself", "criterion", "wins %", "95 %", "questions"), numeric=range(2, 5))
-        print_text()
+        printing.show_rows(
+            rates, head=("against itself", "criterion", "wins %", "95 %", "questions"), numeric=range(2, 5)
+        )
+        printing.print_text()
     if bias.lengths:
         tokens = ", ".join(f"{system} {size:,.0f}" for system, size in bias.tokens.items())
-        print_text(f"Tokens of an answer: {tokens}.")
+        printing.print_text(f"Tokens of an answer: {tokens}.")
         longer = ", ".join(f"{row.criterion} {' '.join(_format_rate(row.longer)[:2])}" for row in bias.lengths)
-        print_text(f"The longer answer wins, in percent: {longer}.")
+        printing.print_text(f"The longer answer wins, in percent: {longer}.")
     for row in bias.agreement:
         kappa = row.why if row.kappa is None else f"kappa {row.kappa:.2f}"
-        share = format_number(row.alike.percent, 1)
-        print_text(f"The second judge agrees by {row.criterion}: {share} % of {row.alike.of:,}, {kappa}.")
+        share = printing.format_number(row.alike.percent, 1)
+        printing.print_text(f"The second judge agrees by {row.criterion}: {share} % of {row.alike.of:,}, {kappa}.")
     for alarm in bias.alarms:
-        print_text(f"Alarm: {alarm}.")
+        printing.print_text(f"Alarm: {alarm}.")
 
 
 def _show_means(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -256,7 +261,7 @@ def _show_means(rows: Sequence[Mapping[str, Any]]) -> None:
     means = ["" if row["mean"] is None else f"{row['mean']:.1f}" for row in rows]
     if rows:
         cells = [(r["system"], r["criterion"], mean, str(r["questions"])) for r, mean in zip(rows, means, strict=True)]
-        show_rows(cells, head=head, numeric=(2, 3))
+        printing.show_rows(cells, head=head, numeric=(2, 3))
 
 
 def _format_rate(rate: WinRate) -> tuple[str, str, str]:

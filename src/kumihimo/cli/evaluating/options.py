@@ -6,8 +6,7 @@ from typing import Annotated
 
 from typer import Option
 
-from kumihimo.cli import printing
-from kumihimo.cli.options import PaidSession, complete_methods
+from kumihimo.cli import options, printing
 from kumihimo.core.errors import ConsentRequired
 from kumihimo.evaluate.study import Study
 from kumihimo.llm.budget import Caps
@@ -22,7 +21,7 @@ SystemNames = Annotated[
         "-m",
         help="Systems: naive,global:C0,light:hybrid,naive:words=false+k=10. Default: all methods of the index.",
         metavar="NAMES",
-        autocompletion=complete_methods,
+        autocompletion=options.complete_methods,
     ),
 ]
 AnsweredSystems = Annotated[
@@ -52,7 +51,7 @@ class StudyOption(Study):
     ] = DEFAULT_STUDY
 
 
-def confirm_calls(calls: float, session: PaidSession, *, yes: bool, cheaper: str = "") -> None:
+def confirm_calls(calls: float, session: options.PaidSession, *, yes: bool, cheaper: str = "") -> None:
     """Raise ConsentRequired if many calls are neither capped nor confirmed.
 
     cheaper: a remedy that takes fewer calls.

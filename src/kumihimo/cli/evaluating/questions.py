@@ -9,16 +9,14 @@ from typing import Annotated, Any, get_args
 from typer import Option
 
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.safe_write import read_text_file
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import Merge, Replace, StudyOption
-from kumihimo.cli.printing import print_text
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
-from kumihimo.evaluate import grounded_questions, question_generation
-from kumihimo.evaluate.importers import MergeResult, merge_questions
-from kumihimo.evaluate.question_generation import GeneratedQuestions
+from kumihimo.evaluate import grounded_questions, importers, question_generation
 from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.study import Study
 from kumihimo.llm.cached_llm import StructuredLLM
@@ -80,10 +78,15 @@ def questions(
 
 
 def _save_questions(
-    study: Study, session: options.PaidSession, generated: GeneratedQuestions, mode: Any, is_draft: bool, run_with: Any
+    study: Study,
+    session: options.PaidSession,
+    generated: question_generation.GeneratedQuestions,
+    mode: Any,
+    is_draft: bool,
+    run_with: Any,
 ) -> None:
     """Write the questions; print what is missing. Raises ItemFailed after failures."""
-    merged = merge_questions(study.rows_or_empty("questions"), generated.questions, mode)
+    merged = importers.merge_questions(study.rows_or_empty("questions"), generated.questions, mode)
     if merged.questions:
         study.write("questions", merged.questions)
         study.record_stage("questions", **run_with, written=len(generated.questions))
@@ -94,7 +97,7 @@ def _save_questions(
     else:
         _print_missing(generated.missing)
         if is_draft:
-            print_text(
+            printing.print_text(
                 f"The description was drafted: review {study.folder / DESCRIPTION}, edit it, and run this again."
             )
         show_study_questions(study, merged)
@@ -145,7 +148,7 @@ def _read_description(description: str) -> str:
     if not description.startswith("@"):
         return description.strip()
     path = Path(description[1:])
-    text = printing.read_text_file(path, "describe the documents in it, in UTF-8").strip()
+    text = read_text_file(path, "describe the documents in it, in UTF-8").strip()
     if not text:
         raise SettingsError(f"{path} is empty: describe the documents in it")
     return text
@@ -153,8 +156,8 @@ def _read_description(description: str) -> str:
 
 def _generate_questions(
     snapshot: Snapshot, llm: StructuredLLM, description: str, request: dict[str, Any], progress: Progress | None
-) -> GeneratedQuestions:
-    parts: list[GeneratedQuestions] = []
+) -> question_generation.GeneratedQuestions:
+    parts: list[question_generation.GeneratedQuestions] = []
     if request["personas"]:
         sizes = {name: request[name] for name in ("personas", "tasks", "questions", "variant")}
         parts.append(question_generation.generate_global_questions(description, llm, **sizes, progress=progress))
@@ -163,14 +166,14 @@ def _generate_questions(
     if count := request["linked"]:
         parts.append(grounded_questions.generate_linked_questions(snapshot, llm, count, progress=progress))
     questions = tuple(question for part in parts for question in part.questions)
-    return GeneratedQuestions(questions, tuple(gap for part in parts for gap in part.missing))
+    return question_generation.GeneratedQuestions(questions, tuple(gap for part in parts for gap in part.missing))
 
 
 def _prompt_digests(*paths: Path) -> dict[str, str]:
     return {path.stem: hash_parts(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def _count_scopes(merged: MergeResult) -> Counter[str]:
+def _count_scopes(merged: importers.MergeResult) -> Counter[str]:
     return Counter(question.scope for question in merged.questions)
 
 
@@ -185,19 +188,19 @@ def _print_missing(missing: Sequence[question_generation.Missing]) -> None:
         printing.print_error(f"{short:,} fewer than requested, {first.what}{more}: {reason}")
 
 
-def show_study_questions(study: Study, merged: MergeResult) -> None:
+def show_study_questions(study: Study, merged: importers.MergeResult) -> None:
     """Print the number of questions in the study, and a few examples."""
     if not merged.questions:
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in _count_scopes(merged).items())
-    print_text(
+    printing.print_text(
         f"{study.path('questions')}: {len(merged.questions):,} questions ({counts}), {merged.added:,} of them new."
     )
     step = max(len(merged.questions) // 5, 1)
-    print_text("Examples:")
+    printing.print_text("Examples:")
     printing.show_rows([(q.scope, q.text) for q in merged.questions[::step][:_MAX_EXAMPLES]])
     if study.systems():
-        print_text("The study already has answers: `kumi eval run` answers the new questions.")
+        printing.print_text("The study already has answers: `kumi eval run` answers the new questions.")
 
 
 # -- assertions
@@ -249,4 +252,4 @@ def _show_assertions(
         return
     rows = [(row.question.id, f"{len(row.question.assertions):,}", f"{len(row.dropped):,}", row.why) for row in results]
     printing.show_rows(rows, head=("question", "assertions", "dropped", ""), numeric=(1, 2))
-    print_text(f"{total:,} assertions are in {path}; {len(dropped):,} were rated too low and left out.")
+    printing.print_text(f"{total:,} assertions are in {path}; {len(dropped):,} were rated too low and left out.")

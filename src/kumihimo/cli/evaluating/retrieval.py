@@ -13,7 +13,6 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import StudyOption, SystemNames
 from kumihimo.cli.evaluating.run import describe_inputs, file_digest, warn_left_out
-from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.evaluate import rankings as trec
@@ -207,7 +206,7 @@ def _show_results(results: RetrievalResults, as_json: bool) -> None:
         return
     _show_table(means_by_system, results)
     counted = f"{len(results.questions):,} questions with gold, {results.without_gold:,} without"
-    print_text(f"\n{counted}. Below means: 95 % intervals.")
+    printing.print_text(f"\n{counted}. Below means: 95 % intervals.")
     if missing:
         printing.print_note(f"(Missing baselines: {', '.join(missing)}; compare with them.)")
 

@@ -16,7 +16,6 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.snapshot import MAX_QUESTION_CHARS, Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
-from kumihimo.cli.printing import print_text
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
@@ -140,7 +139,7 @@ def _show_answers(summaries: Mapping[str, Mapping[str, Any]], paid: Usage) -> No
     printing.show_rows(rows, head=head, numeric=range(1, 7))
     if paid.calls:
         cost = f", cost {paid.cost:,.4f}" if paid.cost else ""
-        print_text(f"Paid now: {paid.calls:,} calls, {paid.tokens:,} tokens{cost}.")
+        printing.print_text(f"Paid now: {paid.calls:,} calls, {paid.tokens:,} tokens{cost}.")
 
 
 # -- scores
@@ -216,13 +215,13 @@ def _show_scores(
     rows = [_mean_row(mean)[: len(head)] for mean in means if mean.measure in defined]
     printing.show_rows(rows, head=head, numeric=(2, 3, 4, 5))
     if undefined := [name for name in dict.fromkeys(mean.measure for mean in means) if name not in defined]:
-        print_text(f"Undefined for every answer: {', '.join(undefined)}.")
+        printing.print_text(f"Undefined for every answer: {', '.join(undefined)}.")
     for line in islice(_missing_values(scores), _MAX_REASONS):
         printing.print_note(line)
     if skipped:
         names = ", ".join(skipped)
         printing.print_note(f"Not computed without a chat model: {names}. To compute them, {SET_MODEL_HINT}.")
-    print_text(f"{len(scores):,} scores are in {study.path('scores')}.")
+    printing.print_text(f"{len(scores):,} scores are in {study.path('scores')}.")
 
 
 def _missing_values(scores: Sequence[Score]) -> Iterator[str]:
@@ -323,7 +322,7 @@ def _show_claims(summaries: Mapping[str, Mapping[str, Any]]) -> None:
     ]
     head = ("system", "answers", "claims each", *measures[1:], *(_CHECK_HEADS[name] for name in checks))
     printing.show_rows(rows, head=head, numeric=range(1, len(head)))
-    print_text()
+    printing.print_text()
     kinds = dict.fromkeys(outcome for each in summaries.values() for outcome in each["sentences"])
     counts = [(s, *(f"{each['sentences'].get(kind, 0):,}" for kind in kinds)) for s, each in summaries.items()]
     printing.show_rows(counts, head=("sentences", *kinds), numeric=range(1, len(kinds) + 1))
@@ -331,9 +330,13 @@ def _show_claims(summaries: Mapping[str, Mapping[str, Any]]) -> None:
         no_samples = "samples" in each and not each["samples"]["samples"]  # describe_samples() says so
         for name, rate in each["fabrication"].items():
             for why, count in rate["why"].items() if not (no_samples and name == "selfcheck") else ():
-                print_text(f"{system}, {_CHECK_HEADS[name]}: {count:,} claims unknown or partly unknown: {why}.")
+                printing.print_text(
+                    f"{system}, {_CHECK_HEADS[name]}: {count:,} claims unknown or partly unknown: {why}."
+                )
         if "samples" in each:
-            print_text(f"{study_claims.describe_samples(system, fabrication.SampleCounts(**each['samples']))}.")
+            printing.print_text(
+                f"{study_claims.describe_samples(system, fabrication.SampleCounts(**each['samples']))}."
+            )
 
 
 def _format_numbers(summary: Mapping[str, Any], measures: Sequence[str], checks: Sequence[str]) -> list[str]:

@@ -13,19 +13,17 @@ from kumihimo.app import safe_write
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, Merge, Replace, StudyOption
 from kumihimo.cli.evaluating.questions import import_mode, show_study_questions
-from kumihimo.cli.printing import print_text
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.exchange import benchmarkqed_files, ragas_lines, read_benchmarkqed, read_ragas
-from kumihimo.evaluate.importers import MergeResult, match_answers, merge_questions, read_question_file
+from kumihimo.evaluate import exchange, importers
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
 from kumihimo.evaluate.report import WrittenReport, write_evaluation_report
 from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
 
 StudyRows = tuple[list[EvalQuestion], list[SystemAnswer]]
 READERS: dict[str, Callable[..., StudyRows]] = {
-    "questions": read_question_file,
-    "benchmarkqed": read_benchmarkqed,
-    "ragas": read_ragas,
+    "questions": importers.read_question_file,
+    "benchmarkqed": exchange.read_benchmarkqed,
+    "ragas": exchange.read_ragas,
 }
 
 
@@ -56,7 +54,7 @@ def import_(
     if system:
         _import_answers(study, (questions, answers), system, file, output, replace=replace)
         return
-    merged = merge_questions(study.rows_or_empty("questions"), questions, mode)
+    merged = importers.merge_questions(study.rows_or_empty("questions"), questions, mode)
     study.write("questions", merged.questions)
     study.record_stage("import", file=file.name, format=format_name, read=len(questions))
     summary = {"written": str(study.path("questions")), "questions": len(merged.questions), "added": merged.added}
@@ -64,14 +62,14 @@ def import_(
     output.show(summary, lambda _: _show_imported(study, merged, answers))
 
 
-def _show_imported(study: Study, merged: MergeResult, answers: Sequence[SystemAnswer]) -> None:
+def _show_imported(study: Study, merged: importers.MergeResult, answers: Sequence[SystemAnswer]) -> None:
     show_study_questions(study, merged)
     if merged.repeated:
-        print_text(f"{merged.repeated:,} questions of the file were already there or came twice.")
+        printing.print_text(f"{merged.repeated:,} questions of the file were already there or came twice.")
     if answers:
         systems = ", ".join(dict.fromkeys(answer.system for answer in answers if answer.system))
         names = f" ({systems})" if systems else ""
-        print_text(f"It holds {len(answers):,} answers{names}: import them with --system NAME.")
+        printing.print_text(f"It holds {len(answers):,} answers{names}: import them with --system NAME.")
 
 
 def _import_answers(
@@ -86,9 +84,9 @@ def _import_answers(
     is_new = not study.has("questions")
     if is_new and not all(question.text for question in question_rows):
         raise SettingsError(f"{file} has no question texts: import the questions first")
-    questions = merge_questions([], question_rows).questions if is_new else study.questions()
+    questions = importers.merge_questions([], question_rows).questions if is_new else study.questions()
     own_rows = [answer for answer in answer_rows if answer.system == system] or answer_rows
-    answers, unmatched = match_answers(questions, question_rows, own_rows, system)
+    answers, unmatched = importers.match_answers(questions, question_rows, own_rows, system)
     if is_new:
         study.write("questions", questions)
     study.write_answers(system, 0, answers)
@@ -141,10 +139,10 @@ def _export_files(study: Study, kind: str) -> Iterator[tuple[str, str]]:
     questions, systems = study.questions(), study.systems()
     if kind == "ragas":
         answers = (answer for system in systems for answer in study.answers(system) if not answer.failed)
-        yield "ragas.jsonl", "".join(f"{line}\n" for line in ragas_lines(questions, answers))
+        yield "ragas.jsonl", "".join(f"{line}\n" for line in exchange.ragas_lines(questions, answers))
         return
     answers_by_name = {quote(system, safe=" =,+-_."): study.answers(system) for system in systems}
-    yield from benchmarkqed_files(questions, answers_by_name)
+    yield from exchange.benchmarkqed_files(questions, answers_by_name)
 
 
 # -- contents and report
@@ -211,7 +209,7 @@ def _show_headlines(written: WrittenReport) -> None:
     for name, sentences in written.words.items():
         printing.show_rows([(name if not i else "", sentence) for i, sentence in enumerate(sentences)])
     for sentence in written.cut:
-        print_text(sentence)
+        printing.print_text(sentence)
     for name, missing in written.missing.items():
         printing.show_rows([(f"{name}: {part}", f"not there yet: `{command}`") for part, command in missing.items()])
-    print_text(f"{written.page} ({written.size / 1e6:.1f} MB), and its tables in {written.tables}/")
+    printing.print_text(f"{written.page} ({written.size / 1e6:.1f} MB), and its tables in {written.tables}/")

@@ -16,7 +16,6 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.evaluate.judging import protocols
-from kumihimo.evaluate.judging.protocols import JudgeProtocol, PresentationOrder, StripMode, strip_markup
 from kumihimo.evaluate.records import EvalQuestion, Rating, ReplyStatus, SystemAnswer, Verdict, Winner
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.workers import classify_failure
@@ -50,14 +49,14 @@ class JudgeCall:
 
 
 def plan_judge_calls(
-    protocol: JudgeProtocol,
+    protocol: protocols.JudgeProtocol,
     questions: Iterable[EvalQuestion],
     answers: AnswersBySystem,
     *,
     other_answers: AnswersBySystem = NO_ANSWERS,
     criteria: Sequence[str] = (),
     replicates: int = 0,
-    order: PresentationOrder | Literal[""] = "",
+    order: protocols.PresentationOrder | Literal[""] = "",
     against: str = "",
 ) -> list[JudgeCall]:
     """Plan the judge calls for each question and pair of answers.
@@ -160,7 +159,9 @@ def select_judge_inputs(
     return JudgeInputs(questions, answers, other_answers, [system for system in repeated if system not in regenerated])
 
 
-def write_judgements(study: Study, name: str, protocol: JudgeProtocol, rows: Iterable[Verdict | Rating]) -> None:
+def write_judgements(
+    study: Study, name: str, protocol: protocols.JudgeProtocol, rows: Iterable[Verdict | Rating]
+) -> None:
     """Replace this protocol's rows; keep those of other protocols.
 
     The protocols stay in the order of the catalogue.
@@ -170,7 +171,7 @@ def write_judgements(study: Study, name: str, protocol: JudgeProtocol, rows: Ite
     study.write(name, sorted([*remaining, *rows], key=lambda row: rank.get(row.protocol, -1)))
 
 
-def note_judging(study: Study, protocol: JudgeProtocol, inputs: JudgeInputs, **run_with: Any) -> None:
+def note_judging(study: Study, protocol: protocols.JudgeProtocol, inputs: JudgeInputs, **run_with: Any) -> None:
     """Note the settings and input digests of a protocol in the manifest."""
     entry = {
         **run_with,
@@ -197,12 +198,12 @@ _SIGMAS = 3  # standard deviations above the allowed rate
 
 
 def judge_pairs(
-    protocol: JudgeProtocol,
+    protocol: protocols.JudgeProtocol,
     calls: Iterable[JudgeCall],
     llm: LLM,
     *,
     role: JudgeRole = "judge",
-    strip: StripMode | None = None,
+    strip: protocols.StripMode | None = None,
     max_invalid: float = 100.0,
 ) -> Iterator[Verdict]:
     """Yield a row for each call and criterion, in order.
@@ -239,7 +240,7 @@ def exceeds_invalid_limit(invalid: int, replies: int, percent: float) -> bool:
 
 
 def _verdict_rows(
-    protocol: JudgeProtocol, llm: LLM, role: JudgeRole, strip: StripMode, call: JudgeCall
+    protocol: protocols.JudgeProtocol, llm: LLM, role: JudgeRole, strip: protocols.StripMode, call: JudgeCall
 ) -> list[Verdict]:
     """Return the rows of one call.
 
@@ -266,10 +267,10 @@ def _request_reply(llm: LLM, prompt: Messages, schema: Any, sample: int) -> tupl
         return None, classify_failure(failure), str(failure)
 
 
-def build_verdict_prompt(protocol: JudgeProtocol, call: JudgeCall, strip: StripMode) -> Messages:
+def build_verdict_prompt(protocol: protocols.JudgeProtocol, call: JudgeCall, strip: protocols.StripMode) -> Messages:
     """Build the prompt of a call, with the answers in its order."""
     answers = (call.a, call.b) if call.first == "a" else (call.b, call.a)
-    first, second = (strip_markup(answer.text, strip) or NO_ANSWER_TEXT for answer in answers)
+    first, second = (protocols.strip_markup(answer.text, strip) or NO_ANSWER_TEXT for answer in answers)
     if protocol.one_call:
         criteria = {name: text for name, text in protocol.criteria.items() if name != "overall"}
     else:
@@ -312,13 +313,13 @@ def plan_rating_calls(
 
 
 def rate_answers(
-    protocol: JudgeProtocol,
+    protocol: protocols.JudgeProtocol,
     calls: Iterable[RatingCall],
     llm: LLM,
     *,
     tokenizer: Tokenizer,
     context: int = CONTEXT_TOKENS,
-    strip: StripMode | None = None,
+    strip: protocols.StripMode | None = None,
 ) -> Iterator[Rating]:
     """Yield a row for each call, system and criterion.
 
@@ -334,7 +335,9 @@ def rate_answers(
         yield from rows
 
 
-def _rating_rows(protocol: JudgeProtocol, call: RatingCall, llm: LLM, systems: Sequence[Source]) -> list[Rating]:
+def _rating_rows(
+    protocol: protocols.JudgeProtocol, call: RatingCall, llm: LLM, systems: Sequence[Source]
+) -> list[Rating]:
     """Request the scores of one call and return its rows."""
     form = protocols.build_rating_form(tuple(protocol.criteria), len(call.answers))
     prompt = render_prompt(protocol.prompt, question=call.question.text, systems=systems, **protocol.criteria)
@@ -350,7 +353,7 @@ def _rating_rows(protocol: JudgeProtocol, call: RatingCall, llm: LLM, systems: S
 
 
 def render_systems(
-    answers: Sequence[SystemAnswer], tokenizer: Tokenizer, context: int, strip: StripMode = "none"
+    answers: Sequence[SystemAnswer], tokenizer: Tokenizer, context: int, strip: protocols.StripMode = "none"
 ) -> list[Source]:
     """Return the evidence and answer of each system, without its name.
 
@@ -359,7 +362,7 @@ def render_systems(
     parts: list[Source] = []
     for place, answer in enumerate(answers, 1):
         evidence = truncate_tokens("\n\n".join(source.text for source in answer.contexts), tokenizer, context)
-        text = strip_markup(answer.text, strip) or NO_ANSWER_TEXT
+        text = protocols.strip_markup(answer.text, strip) or NO_ANSWER_TEXT
         parts += [Source(place, evidence or NO_EVIDENCE_TEXT, "found"), Source(place, text, "answered")]
     return parts
 

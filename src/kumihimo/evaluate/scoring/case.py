@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from kumihimo.core.errors import ItemFailed, SettingsError, UnparsableReply
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
+from kumihimo.llm.fences import FencedText, number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Embedder
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
@@ -71,11 +72,11 @@ class Tools:
     sample: int = 0
     _replies: dict[Any, Any] = field(default_factory=dict)
 
-    def ask(self, path: Path, schema: type[A], **values: str) -> A:
+    def ask(self, path: Path, schema: type[A], **values: FencedText) -> A:
         """Return the LLM's reply to this prompt."""
         if self.llm is None:
             raise SettingsError("this measure needs a chat model")
-        key = (path, *sorted(values.items()))
+        key = (path, repr(sorted(values.items())))
         if key not in self._replies:
             try:
                 self._replies[key] = self.llm(render_prompt(path, **values), schema=schema, sample=self.sample)
@@ -113,11 +114,6 @@ def render_numbered_list(texts: Sequence[str]) -> str:
     2. Roake left.
     """
     return "\n".join(f"{n}. {collapse_spaces(text)}" for n, text in enumerate(texts, 1))
-
-
-def join_passages(texts: Sequence[str]) -> str:
-    """Return the texts as passages between lines of `---`."""
-    return "\n\n---\n\n".join(text.strip() for text in texts)
 
 
 def split_into_sentences(text: str) -> Iterator[str]:
@@ -184,17 +180,17 @@ class Checked:
 N = TypeVar("N", bound=Any)  # a reply form with a `number`
 
 
-def check_support(tools: Tools, question: str, statements: Sequence[str], text: str) -> list[Checked]:
-    """Check each statement against the text, and return the verdicts in order.
+def check_support(tools: Tools, question: str, statements: Sequence[str], texts: Sequence[str]) -> list[Checked]:
+    """Check each statement against the texts, and return the verdicts in order.
 
-    Without statements or text no LLM is called.
+    Without statements or texts no LLM is called.
     """
-    if not text.strip():
+    if not any(text.strip() for text in texts):
         return [Checked(number, "there is no text", False) for number, _ in enumerate(statements, 1)]
-    return ask_by_item(tools, SUPPORT_PROMPT, statements, Checked, question=question, text=text)
+    return ask_by_item(tools, SUPPORT_PROMPT, statements, Checked, question=question, texts=number_sources(texts))
 
 
-def ask_by_item(tools: Tools, path: Path, items: Sequence[str], schema: type[N], **values: str) -> list[N]:
+def ask_by_item(tools: Tools, path: Path, items: Sequence[str], schema: type[N], **values: FencedText) -> list[N]:
     """Return the LLM's reply on each item, in order.
 
     path: a prompt that shows the items as `{items}`. schema: a reply form with the `number` of its item. Items missing

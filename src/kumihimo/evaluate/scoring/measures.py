@@ -12,6 +12,7 @@ from unicodedata import category, normalize
 
 from kumihimo.evaluate.scoring import case as cases
 from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, ScoreResult, Tools, check_support, describe_checks
+from kumihimo.llm.fences import number_sources
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_EVIDENCE = "there is no evidence"
@@ -140,7 +141,7 @@ def context_recall(case: Case, tools: Tools) -> ScoreResult:
 
 def _share_in_evidence(case: Case, tools: Tools, name: str, items: Sequence[str]) -> ScoreResult:
     """Return the share of supported items; name: of the detail."""
-    checks = check_support(tools, case.question.text, items, cases.join_passages(case.contexts))
+    checks = check_support(tools, case.question.text, items, case.contexts)
     reason = "" if case.contexts else _NO_EVIDENCE
     return ScoreResult(fraction_true([c.holds for c in checks]), reason, {name: describe_checks(items, checks)})
 
@@ -166,8 +167,8 @@ def answer_correctness(case: Case, tools: Tools) -> ScoreResult:
         return ScoreResult(None, reason, statements)
     if not answer_claims:
         return ScoreResult(0.0, "the answer states nothing", statements)
-    precision_checks = check_support(tools, case.question.text, answer_claims, reference)
-    recall_checks = check_support(tools, case.question.text, reference_claims, case.answer_text)
+    precision_checks = check_support(tools, case.question.text, answer_claims, [reference])
+    recall_checks = check_support(tools, case.question.text, reference_claims, [case.answer_text])
     tp, fn = sum(check.holds for check in precision_checks), sum(not check.holds for check in recall_checks)
     facts, cosine = f1(tp, len(answer_claims) - tp, fn), tools.cosine(case.answer_text, reference)
     detail = {
@@ -216,8 +217,8 @@ def context_relevance_graded(case: Case, tools: Tools) -> ScoreResult:
     """
     if not case.contexts:
         return ScoreResult(None, _NO_EVIDENCE)
-    values = {"question": case.question.text, "text": cases.join_passages(case.contexts)}
-    grades = [tools.ask(path, Grade, **values) for path in GRADE_PROMPTS]
+    question, texts = case.question.text, number_sources(case.contexts)
+    grades = [tools.ask(path, Grade, question=question, texts=texts) for path in GRADE_PROMPTS]
     detail = {"ratings": [{"grade": grade.grade, "reason": grade.reason} for grade in grades]}
     return ScoreResult(sum(grade.grade for grade in grades) / (2 * len(grades)), detail=detail)
 
@@ -350,7 +351,7 @@ def _check_claims(
 
     def support(claims: Sequence[str], text: str) -> list[bool]:
         """Return per claim whether the text supports it."""
-        return [verdict.holds for verdict in check_support(tools, case.question.text, claims, text)]
+        return [verdict.holds for verdict in check_support(tools, case.question.text, claims, [text])]
 
     def by_chunks(claims: Sequence[str]) -> list[list[bool]]:
         """Return per claim the chunks that support it."""

@@ -1,15 +1,15 @@
 """a path -> connections to cache.db, errors with a remedy, and the repair of a damaged file."""
 
 import logging
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
+from kumihimo.storage.sqlite.store import is_immutable
 
 _CREATE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
@@ -97,10 +97,7 @@ def _switch_to_log(db: sqlite3.Connection) -> None:
 
 
 def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Connect without the log and its locks where the folder is read-only."""
-    log = path.with_name(f"{path.name}-wal")
-    immutable = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
-    return _connect(path, "?immutable=1" if immutable else "")
+    return _connect(path, "?immutable=1" if is_immutable(path) else "")
 
 
 def _connect(path: Path, options: str = "") -> sqlite3.Connection:
@@ -152,25 +149,27 @@ def _find_file_error(db: sqlite3.Connection, path: Path) -> str:
     return "" if result == "ok" else " ".join(result.removeprefix("*** in database main ***").split())
 
 
-def _rebuild_file(damaged: sqlite3.Connection, path: Path, is_reply: Callable[[object], bool]) -> None:
+def _rebuild_file(old_db: sqlite3.Connection, path: Path, is_reply: Callable[[object], bool]) -> None:
     """Replace a damaged file by one with its readable rows."""
-    new_path, old_path = path.with_name(f"{path.name}-new"), path.with_name(f"{path.name}-damaged")
+    new_path, old_path = path.with_name(f"{path.name}-new"), damaged_copy(path)
+    if path.read_bytes()[:16] not in (b"SQLite format 3\0", bytes(16)):
+        raise IndexUnavailable(f"{path} is no cache, so it stays as it is: {_NAME_ANOTHER}")
     if old_path.exists():
         raise IndexUnavailable(f"{old_path} is in the way: it holds an earlier damaged cache; move it away")
-    _delete_database(new_path)
-    damaged.execute("PRAGMA writable_schema = ON")  # or SQLite reads no row of a file that is too short
-    damaged.execute("PRAGMA busy_timeout = 1000")
-    damaged.execute("PRAGMA locking_mode = EXCLUSIVE")
+    delete_database(new_path)
+    old_db.execute("PRAGMA writable_schema = ON")  # or SQLite reads no row of a file that is too short
+    old_db.execute("PRAGMA busy_timeout = 1000")
+    old_db.execute("PRAGMA locking_mode = EXCLUSIVE")
     with _suppress_damage():  # no other process may write now
-        damaged.execute("BEGIN IMMEDIATE")
+        old_db.execute("BEGIN IMMEDIATE")
     with closing(open_to_write(new_path)) as new, new:
         new.execute("BEGIN IMMEDIATE")
-        replies = (row for row in _readable_replies(damaged) if is_reply(row[1]))
+        replies = (row for row in _readable_replies(old_db) if is_reply(row[1]))
         copied = new.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", replies).rowcount
         for table in ("counts", "usage"):
-            for row in _readable_rows(damaged, f"SELECT * FROM {table}"):
+            for row in _readable_rows(old_db, f"SELECT * FROM {table}"):
                 new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-    damaged.close()
+    old_db.close()
     for suffix in ("-wal", "-shm", ""):  # the log first: it must not stay beside the new file
         with suppress(FileNotFoundError):
             Path(f"{path}{suffix}").rename(f"{old_path}{suffix}")
@@ -183,13 +182,12 @@ def _readable_replies(db: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
 
     The table and its index are read from both ends, to learn the row numbers; those between them are tried too.
     """
-    known: set[int] = set()
+    row_numbers: set[int] = set()
     for order in ("key", "key DESC", "rowid", "rowid DESC"):
-        known.update(number for (number,) in _readable_rows(db, f"SELECT rowid FROM replies ORDER BY {order}"))
-    numbers: Iterable[int] = range(min(known, default=0), max(known, default=-1) + 1)
-    if max(known, default=0) - min(known, default=0) > _MAX_GAP * len(known):  # some numbers are damaged
-        numbers = sorted(known)
-    for number in numbers:
+        row_numbers.update(number for (number,) in _readable_rows(db, f"SELECT rowid FROM replies ORDER BY {order}"))
+    first, last = min(row_numbers, default=0), max(row_numbers, default=-1)
+    some_are_damaged = last - first > _MAX_GAP * len(row_numbers)
+    for number in sorted(row_numbers) if some_are_damaged else range(first, last + 1):
         yield from _readable_rows(db, "SELECT key, value FROM replies NOT INDEXED WHERE rowid = ?", number)
 
 
@@ -209,9 +207,16 @@ def _suppress_damage() -> Iterator[None]:
             raise
 
 
-def _delete_database(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
+def damaged_copy(path: Path) -> Path:
+    """Return where a repair moves a damaged cache."""
+    return path.with_name(f"{path.name}-damaged")
+
+
+def delete_database(path: Path) -> None:
+    """Delete a database and its log; folders stay."""
+    for file in (Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")):
+        if file.is_file():
+            file.unlink()
 
 
 def _error_code(error: sqlite3.Error) -> int:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from kumihimo.core.errors import IndexDamaged, IndexUnavailable
 
 if TYPE_CHECKING:
-    from kumihimo.core.wiring import Step
+    from kumihimo.core.table import Row
     from kumihimo.storage.sqlite.store import Db
-
-_ORDINAL_CHARS = 6  # of an id: a point and five digits, after the id of the source row
 
 
 def raise_if_unusable(path: Path, error: sqlite3.DatabaseError) -> None:
@@ -32,16 +32,22 @@ def raise_if_unusable(path: Path, error: sqlite3.DatabaseError) -> None:
         raise IndexDamaged(message) from error
 
 
+def sum_rows(rows: Iterable[Row]) -> int:
+    """Return a checksum of rows, the same in any order.
+
+    The checksum of a table is the sum of those of its rows, so a change of some rows needs no look at the others.
+    """
+    return sum(crc32(repr([float(v) if isinstance(v, int) else v for v in row]).encode()) for row in rows)
+
+
+def checksum_name(table: str) -> str:
+    """Return the name of the `meta` row with the checksum of a table."""
+    return f"sum_{table}"
+
+
 def check_pages(db: Db) -> list[str]:
     """Return what SQLite finds wrong with the pages and their indexes."""
     return [message for (message,) in db.all("PRAGMA integrity_check") if message != "ok"]
-
-
-def count_orphans(db: Db, step: Step) -> int:
-    """Return the number of rows without their source row or group."""
-    maker = f"substr(made.id, 1, length(made.id) - {_ORDINAL_CHARS})" if step.signature.many else "made.id"
-    source = f'SELECT 1 FROM "{step.source}" AS source WHERE source."{step.key}" = {maker}'
-    return int(db.all(f'SELECT count(*) FROM "{step.name}" AS made WHERE NOT EXISTS ({source})')[0][0])
 
 
 def stored_columns(db: Db, table: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from kumihimo.core.table import Codec, Row, lookup_hash
 from kumihimo.core.wiring import ROOT
+from kumihimo.storage.sqlite.integrity import checksum_name, sum_rows
 from kumihimo.storage.sqlite.store import LEDGER_TABLES, PAGE_ROWS, Db, SqlRows
 
 _TEMPORARY_TABLES = """
@@ -43,6 +44,7 @@ class SqlLedger:
         self._changed_lookups: defaultdict[str, set[int]] = defaultdict(set)
         self._columns: dict[str, tuple[str, ...]] = {}
         self._indexes: dict[str, list[tuple[str, ...]]] = {}
+        self._sums: dict[str, int] = {}  # the checksum of each table
         self._dropped_tables: set[str] = set()  # with them go the tables made from them
         self._current_work = ("", "", "", False)
         self._last_wave: int | None = None
@@ -74,6 +76,8 @@ class SqlLedger:
         self._indexes[table] = [columns for columns in codec.lookup_keys if columns != ("id",)]
         if self.db.one(f'SELECT 1 FROM "{table}" LIMIT 1') is None:
             self._empty_at_start.add(table)
+        known_sum = 0 if table in self._empty_at_start else self.db.meta(checksum_name(table))
+        self._sums[table] = sum(map(sum_rows, self.rows(table).pages())) if known_sum is None else known_sum
         return emptied
 
     def retire(self, steps: list[str]) -> None:
@@ -97,6 +101,8 @@ class SqlLedger:
             name = "_".join([table, *columns])
             column_list = ", ".join(f'"{c}"' for c in (*columns, "id"))
             self.db.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON "{table}" ({column_list})')
+        if self.db.meta(checksum_name(table)) != self._sums[table]:
+            self.db.set_meta(checksum_name(table), self._sums[table])
 
     def rows(self, table: str) -> SqlRows:
         return SqlRows(self.db, table)
@@ -130,6 +136,7 @@ class SqlLedger:
         if not old and not new:
             return
         self._changed_tables.add(table)
+        self._sums[table] += sum_rows(new) - sum_rows(old)
         self.rows_written[table] = self.rows_written.get(table, 0) + len(new)
         self.db.many(f'DELETE FROM "{table}" WHERE id = ?', ((row[0],) for row in old))
         placeholders = ",".join("?" * len(self._columns[table]))

@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+from kumihimo.core.errors import IndexBusy
 from kumihimo.core.usage import Usage
 from kumihimo.storage.key_claims import KeyClaims
 from kumihimo.storage.sqlite.cache_file import check_cache, explain_cache_errors, open_to_read, open_to_write
@@ -252,7 +253,7 @@ class ResponseCache:
     def prune(self, used_keys: set[bytes]) -> int:
         """Delete all other replies, and return how many were deleted.
 
-        Freed space in the file is overwritten.
+        Freed space in the file is overwritten. Raises IndexBusy while an earlier state is read; then repeat it.
         """
         writer = self._connect_writer()
         with self._write_lock, explain_cache_errors(self.path):
@@ -263,7 +264,12 @@ class ResponseCache:
                 deleted = [(k,) for k in stored if k not in used_keys]
                 writer.executemany("DELETE FROM replies WHERE key = ?", deleted)
             writer.execute("VACUUM")
-            writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            blocked, *_ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if blocked:
+            raise IndexBusy(
+                f"another process reads {self.path}, so its files still hold the erased replies: end that process, "
+                "then run `kumi cache prune`"
+            )
         return len(deleted)
 
     def check(self, is_reply: Callable[[object], bool], *, repair: bool = False) -> list[str]:

@@ -251,9 +251,8 @@ class Store:
             self._begin_write(db, wait=wait, rebuild=rebuild)
             _prepare_tables(db, rebuild=rebuild)
             yield db
-            db.run("COMMIT")
-            db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
-            db.all("PRAGMA wal_checkpoint(TRUNCATE)")
+            for statement in ("COMMIT", "PRAGMA busy_timeout = 50", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                db.all(statement)  # a reader may hold the log: then the next build truncates it
 
     def rewrite(self, *, wait: bool = False) -> None:
         """Rewrite the file and empty its log, without deleted rows.
@@ -284,10 +283,7 @@ class Store:
                 if file_inode == inode:
                     return file_inode, db
                 db.close()
-        log = self.folder / "index.db-wal"
-        # Read without the log and its locks: a folder that is read-only to us cannot hold them.
-        immutable = not os.access(self.folder, os.W_OK) and not (log.exists() and log.stat().st_size)
-        db = Db(_connect(self.path, immutable=immutable), self.path)
+        db = Db(_connect(self.path, immutable=(immutable := is_immutable(self.path))), self.path)
         db.run("PRAGMA query_only = 1")
         return 0 if immutable else inode, db  # an immutable connection serves one question only
 
@@ -295,8 +291,9 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
-            message = f"{self.folder} is a file: name a folder for the index with `--index DIR`"
-            raise IndexUnavailable(message) from error
+            raise IndexUnavailable(
+                f"{self.folder} is a file: name a folder for the index with `--index DIR`"
+            ) from error
         if self.path.is_dir():
             raise IndexUnavailable(f"{self.path} is a folder: name another place for the index with `--index DIR`")
         ignore = self.folder / ".gitignore"
@@ -343,6 +340,15 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=512)
 
 
+def is_immutable(path: Path) -> bool:
+    """Return whether to read a database without its log and locks.
+
+    A folder that is read-only to us cannot hold them. An existing log has rows that are not in the file.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    return not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+
+
 def _rewrite_file(db: Db) -> bool:
     """Rewrite the file, empty its log; return whether that succeeded."""
     db.run(f"PRAGMA busy_timeout = {_REWRITE_TIMEOUT}")
@@ -358,7 +364,10 @@ def _rewrite_file(db: Db) -> bool:
 
 def _file_format(db: Db) -> int:
     """Return the file's format; 0 where nothing was written yet."""
-    return int(db.all("PRAGMA user_version")[0][0])
+    version = int(db.all("PRAGMA user_version")[0][0])
+    if version == 0 and db.one("SELECT 1 FROM sqlite_master"):
+        raise IndexUnavailable(f"{db.path} is a database of something else: name another folder with `--index DIR`")
+    return version
 
 
 def _prepare_tables(db: Db, *, rebuild: bool) -> None:
