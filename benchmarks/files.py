@@ -16,7 +16,7 @@ from benchmarks.meter import check_at_least, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo import Kumihimo
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import walk
+from kumihimo.readers.folder import walk
 
 HOME = Path(__file__).parents[1]
 MOST = 400.0  # MB of peak memory

@@ -25,8 +25,9 @@ from benchmarks.meter import check_at_most
 from benchmarks.options import bench_parser, read_options
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import ReadingLimits, walk
+from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.file_reader import FileReader
+from kumihimo.readers.folder import walk
 
 HOME = Path(__file__).parents[1]
 MAX_SEED_BYTES = 300_000

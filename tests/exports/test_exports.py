@@ -344,7 +344,7 @@ def test_a_note_that_you_edited_is_replaced_only_by_force(tmp_path: Path) -> Non
         note = tmp_path / "vault" / "entities" / "Bo.md"
         ours = note.read_bytes()
         note.write_bytes(ours + b"mine")
-        with pytest.raises(SettingsError, match=r"Bo\.md has changed since `kumi` wrote it: move it away to keep it, or"):
+        with pytest.raises(SettingsError, match=r"Bo\.md has changed since `kumi` wrote it: move it away to keep it"):
             FORMATS["obsidian"](snapshot, tmp_path / "vault")
         assert note.read_bytes() == ours + b"mine"
         FORMATS["obsidian"](snapshot, tmp_path / "vault", force=True)
@@ -355,7 +355,11 @@ def test_a_note_that_you_edited_is_replaced_only_by_force(tmp_path: Path) -> Non
 def test_no_name_is_a_command_of_a_plugin(name: str, tmp_path: Path) -> None:
     """Dataview runs code between backticks; Templater runs commands in `<% %>` anywhere in the file."""
     entities = [factories_graph_text.entity(each, "person") for each in (name, "Bo")]
-    tables = {"documents": [], "entities": entities, "relations": [factories_graph_text.relation(name, "Bo")]}
+    tables: factories_graphs.Tables = {
+        "documents": [],
+        "entities": entities,
+        "relations": [factories_graph_text.relation(name, "Bo")],
+    }
     for snapshot in read(tmp_path / ".kumi", tables):
         FORMATS["obsidian"](snapshot, tmp_path / "vault")
     vault = notes(tmp_path / "vault")

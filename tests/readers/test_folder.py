@@ -11,7 +11,8 @@ import pytest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import MAX_IGNORE_BYTES, has_reader, walk
+from kumihimo.readers.documents import has_reader
+from kumihimo.readers.folder import MAX_IGNORE_BYTES, walk
 
 
 def fill(root: Path, *names: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kumihimo.readers.documents import is_ignored, parse_ignore_rules
+from kumihimo.readers.folder import is_ignored, parse_ignore_rules
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document
 from kumihimo.readers import READERS
 from kumihimo.readers import documents as reading
-from kumihimo.readers.documents import MAX_TITLE_CHARS, has_reader, walk
+from kumihimo.readers.documents import MAX_TITLE_CHARS, has_reader
+from kumihimo.readers.folder import walk
 
 OFFICE = {".pdf", ".docx", ".pptx", ".xlsx", ".xlsm", ".xls", ".epub", ".eml"}
 read_documents = partial(reading.read_documents, readers=READERS)

@@ -184,7 +184,7 @@ def _read_manifest(path: Path, *, force: bool) -> set[str]:
 
 
 def _owned_name(file: str) -> str:
-    """Return the name in an entry; empty if the entry is not ours."""
+    """Return the name in an entry; empty if it is not ours."""
     match = _OWNED_FILE.fullmatch(file)
     name = match[1] if match else ""
     return "" if Path(name).anchor or ".." in Path(name).parts else name

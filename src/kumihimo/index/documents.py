@@ -17,8 +17,9 @@ from kumihimo.core.errors import LimitExceeded, SourceError, describe_unknown
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
 from kumihimo.core.wiring import ROOT
-from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader, walk
+from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader
 from kumihimo.readers.file_reader import FileReader
+from kumihimo.readers.folder import walk
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.ledger import SqlLedger
 

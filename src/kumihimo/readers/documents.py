@@ -1,175 +1,18 @@
-"""a folder -> the files to read in it; a file -> its documents, read by the reader for its suffix."""
+"""a file -> its documents, read by the reader for its suffix, within limits."""
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
-from glob import escape
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
-from typing import NamedTuple
-from unicodedata import normalize
 
 from kumihimo.core.catalogue import FileType, Reader
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError, describe_unknown
 from kumihimo.core.records import NOT_READ, Document
-from kumihimo.readers.page import Page, format_utc, unique_name
-
-IGNORE_FILES = (".gitignore", ".kumiignore")
-MAX_IGNORE_BYTES = 100_000  # each file is compared with each line
-
-
-class IgnoreRule(NamedTuple):
-    """A pattern of an ignore file.
-
-    parts: the names of the folder below the root, and the pattern's; `**` stands for any number of folders.
-    """
-
-    parts: tuple[str, ...]
-    folders_only: bool
-    negated: bool  # `!`
-
-
-class FolderEntry(NamedTuple):
-    """A file, folder or link.
-
-    relative: its names below the root. real_path: its path with links resolved.
-    """
-
-    path: Path
-    real_path: Path
-    relative: tuple[str, ...] = ()
-    rules: tuple[IgnoreRule, ...] = ()
-
-
-def walk(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each file under `root` with its relative path, sorted by path.
-
-    If `root` is a file, yield it alone. Left out: hidden files and folders, paths that a `.gitignore` or `.kumiignore`
-    names (see `parse_ignore_rules`), special files such as pipes, and links that lead out of `root` or to a file
-    read under its own name. If a folder cannot be read, it is yielded itself, in place of its files. A path is NFC,
-    whatever the file system writes. If two paths become the same, the second is `path~2`.
-    """
-    try:
-        exists = root.is_dir() or root.is_file()
-    except OSError:
-        exists = False
-    if not exists:
-        raise SourceError(f"{root}: no such file or folder, or no access to it; check the path")
-    used: dict[str, int] = {}
-    entries = (("/".join(entry.relative) or _normalize_name(root.name), entry.path) for entry in _walk_entries(root))
-    for name, path in sorted(entries):
-        yield path, unique_name(name, used)
-
-
-def _walk_entries(root: Path) -> Iterator[FolderEntry]:
-    home = root.resolve()
-    visited: set[Path] = set()
-    pending, links = [FolderEntry(root, home)], list[FolderEntry]()
-    while pending or links:
-        entry = pending.pop() if pending else links.pop()  # links last: a file keeps its own name if it has one
-        if entry.real_path in visited or not entry.real_path.is_relative_to(home):
-            continue
-        visited.add(entry.real_path)
-        if entry.path.is_dir():
-            try:
-                for child in _list_folder(entry):
-                    (links if child.path.is_symlink() else pending).append(child)
-            except OSError as error:
-                if entry.path == root:
-                    raise SourceError(f"{root}: {error.strerror}; allow reading it") from error
-                yield entry
-        elif entry.path.is_file():
-            yield entry
-
-
-def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
-    paths = sorted(path for path in folder.path.iterdir() if not path.name.startswith("."))
-    rules = folder.rules
-    for file in (folder.path / name for name in IGNORE_FILES):
-        if file.is_file():
-            rules += parse_ignore_rules(_read_ignore_file(file), folder.relative)
-    entries: list[FolderEntry] = []
-    for path in paths:
-        relative = (*folder.relative, _normalize_name(path.name))
-        with suppress(OSError):  # a link to a name that is too long, or to itself, leads nowhere
-            if not is_ignored(relative, path.is_dir(), rules):
-                real_path = Path(os.path.realpath(path)) if path.is_symlink() else folder.real_path / path.name
-                entries.append(FolderEntry(path, real_path, relative, rules))
-    return entries
-
-
-def _read_ignore_file(path: Path) -> list[str]:
-    if path.stat().st_size > MAX_IGNORE_BYTES:
-        raise SourceError(f"{path}: holds more than {MAX_IGNORE_BYTES:,} bytes: shorten it")
-    return path.read_text("utf-8-sig", "replace").splitlines()
-
-
-def _normalize_name(name: str) -> str:
-    """Normalize a name to NFC; replace undecodable bytes by U+FFFD.
-
-    An index could not store them.
-    """
-    return normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))
-
-
-def parse_ignore_rules(lines: Iterable[str], base: tuple[str, ...] = ()) -> tuple[IgnoreRule, ...]:
-    r"""Parse one ignore file: a subset of git's syntax.
-
-    Supported: blank lines and `#` comments, `name` (at any depth), `folder/` (folders only), `*` `?` `[a-z]` (within
-    one name), a `/` before or within a pattern (relative to this folder), `**` (any number of folders), `!name`
-    (included again; but not inside an ignored folder) and `\#`, `\!` for names that begin with these. Other
-    backslashes are letters. Only the files `.gitignore` and `.kumiignore` in the root and below are read, not git's own
-    settings.
-    """
-    patterns = (line.strip() for line in lines if not line.startswith("#"))
-    return tuple(_parse_rule(line, base) for line in patterns if line.strip("!/\\"))
-
-
-def is_ignored(path: tuple[str, ...], is_folder: bool, rules: Sequence[IgnoreRule]) -> bool:
-    """Return whether the last rule that matches `path` ignores it.
-
-    >>> rules = parse_ignore_rules(["*.log", "!keep.log", "/build/", "docs/**/old"])
-    >>> [is_ignored(path, False, rules) for path in [("a", "x.log"), ("keep.log",), ("docs", "a", "b", "old")]]
-    [True, False, True]
-    """
-    candidates = (rule for rule in reversed(rules) if is_folder or not rule.folders_only)
-    return not next((rule.negated for rule in candidates if _matches(rule.parts, path)), True)
-
-
-def _parse_rule(line: str, base: tuple[str, ...]) -> IgnoreRule:
-    negated = line.startswith("!")
-    pattern = normalize("NFC", line[negated:].removeprefix("\\"))
-    parts = [part for part in pattern.split("/") if part]
-    if "/" not in pattern.rstrip("/"):
-        parts = ["**", *parts]
-    if parts[-1] == "**":
-        parts.append("*")  # `a/**` matches everything in `a`, not `a` itself
-    return IgnoreRule((*map(escape, base), *parts), folders_only=pattern.endswith("/"), negated=negated)
-
-
-def _matches(parts: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """Return whether a pattern matches a whole path; `**` matches any number of names."""
-    positions = _skip_stars(parts, {0})  # of the pattern, after the names so far
-    for name in path:
-        stars = {i for i in positions if i < len(parts) and parts[i] == "**"}
-        next_positions = {i + 1 for i in positions - stars if i < len(parts) and fnmatchcase(name, parts[i])}
-        positions = _skip_stars(parts, stars | next_positions)
-    return len(parts) in positions
-
-
-def _skip_stars(parts: tuple[str, ...], positions: set[int]) -> set[int]:
-    """Return the positions, with those after each `**`."""
-    result = set(positions)
-    for i in range(min(positions, default=len(parts)), len(parts)):
-        if i in result and parts[i] == "**":
-            result.add(i + 1)
-    return result
-
+from kumihimo.readers.page import Page, format_utc
 
 MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost tokens a thousand times
 MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
@@ -253,7 +96,10 @@ def iterate_documents(
 
 
 def _metadata_size(document: Document) -> int:
-    """Return the characters of the metadata. Raise SourceError if JSON cannot hold it."""
+    """Return the characters of the metadata.
+
+    Raise SourceError if JSON cannot hold it.
+    """
     try:
         return len(json.dumps(document.metadata, ensure_ascii=False, sort_keys=True))
     except (TypeError, ValueError, RecursionError) as error:

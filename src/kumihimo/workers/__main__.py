@@ -52,7 +52,7 @@ def _limit_cpu(seconds: int) -> None:
 
 
 def _set_limit(kind: int, value: int) -> None:
-    """Set a limit of this process, at most the one that the system allows."""
+    """Set a limit of this process, as far as the system allows."""
     hard_limit = resource.getrlimit(kind)[1]
     allowed = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
     resource.setrlimit(kind, (hard_limit if value == resource.RLIM_INFINITY else allowed, hard_limit))

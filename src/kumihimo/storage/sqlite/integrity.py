@@ -41,7 +41,7 @@ def sum_rows(rows: Iterable[Row]) -> int:
 
 
 def checksum_name(table: str) -> str:
-    """Return the name of the `meta` row with the checksum of a table."""
+    """Return the name of the checksum of a table, in `meta`."""
     return f"sum_{table}"
 
 

@@ -4,12 +4,12 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Any
+from typing import Any, TypeVar
 
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import redact
@@ -17,6 +17,7 @@ from kumihimo.core.table import Row
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.integrity import raise_if_unusable
 
+T = TypeVar("T")
 PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from being truncated
 _REWRITE_TIMEOUT = 10_000  # milliseconds to wait for other processes
 FORMAT = 2  # of index.db; version 0.1 wrote 1
@@ -44,12 +45,7 @@ class Db:
     lock: RLock = field(default_factory=RLock)
 
     def all(self, sql: str, *values: object) -> list[Row]:
-        try:
-            with self.lock:
-                return self.connection.execute(sql, values).fetchall()
-        except sqlite3.DatabaseError as error:
-            raise_if_unusable(self.path, error)
-            raise
+        return self._guard(lambda: self.connection.execute(sql, values).fetchall())
 
     def one(self, sql: str, *values: object) -> Row | None:
         return next(iter(self.all(sql, *values)), None)
@@ -86,17 +82,16 @@ class Db:
             raise
 
     def run(self, sql: str, *values: object) -> None:
-        try:
-            with self.lock:
-                self.connection.execute(sql, values)
-        except sqlite3.DatabaseError as error:
-            raise_if_unusable(self.path, error)
-            raise
+        self._guard(lambda: self.connection.execute(sql, values))
 
     def many(self, sql: str, rows: Any) -> None:
+        self._guard(lambda: self.connection.executemany(sql, rows))
+
+    def _guard(self, statement: Callable[[], T]) -> T:
+        """Run a statement; raise IndexDamaged if the file is damaged."""
         try:
             with self.lock:
-                self.connection.executemany(sql, rows)
+                return statement()
         except sqlite3.DatabaseError as error:
             raise_if_unusable(self.path, error)
             raise
@@ -251,8 +246,9 @@ class Store:
             self._begin_write(db, wait=wait, rebuild=rebuild)
             _prepare_tables(db, rebuild=rebuild)
             yield db
-            for statement in ("COMMIT", "PRAGMA busy_timeout = 50", "PRAGMA wal_checkpoint(TRUNCATE)"):
-                db.all(statement)  # a reader may hold the log: then the next build truncates it
+            db.run("COMMIT")
+            db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
+            db.all("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def rewrite(self, *, wait: bool = False) -> None:
         """Rewrite the file and empty its log, without deleted rows.
@@ -283,7 +279,8 @@ class Store:
                 if file_inode == inode:
                     return file_inode, db
                 db.close()
-        db = Db(_connect(self.path, immutable=(immutable := is_immutable(self.path))), self.path)
+        immutable = is_immutable(self.path)
+        db = Db(_connect(self.path, immutable=immutable), self.path)
         db.run("PRAGMA query_only = 1")
         return 0 if immutable else inode, db  # an immutable connection serves one question only
 
