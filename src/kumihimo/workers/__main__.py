@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -55,7 +56,9 @@ def _set_limit(kind: int, value: int) -> None:
     """Set a limit of this process, as far as the system allows."""
     hard_limit = resource.getrlimit(kind)[1]
     allowed = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
-    resource.setrlimit(kind, (hard_limit if value == resource.RLIM_INFINITY else allowed, hard_limit))
+    limit = hard_limit if value == resource.RLIM_INFINITY else allowed
+    with suppress(OSError, ValueError):  # macOS refuses some
+        resource.setrlimit(kind, (limit, hard_limit))
 
 
 if __name__ == "__main__":
