@@ -232,3 +232,57 @@ def test_a_check_needs_an_index(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi, pytest.raises(IndexUnavailable, match="there is no index"):
         kumi.check()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rebuild_works_after_the_file_was_rewritten(kumi: Kumihimo) -> None:
+    kumi.remove("notes/3.txt", forget=True)
+    before = dump(kumi, METHODS)
+    kumi.index(rebuild=True)
+    assert dump(kumi, METHODS) == before
+    assert kumi.check().problems == ()
+
+
+def test_a_rebuild_that_is_stopped_loses_no_vector(kumi: Kumihimo) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kumi.index(rebuild=True, progress=stop)
+    assert kumi.check().problems == ()
+    assert kumi.retrieve("boat", "naive").evidence
+
+
+def test_questions_are_answered_during_a_rebuild(kumi: Kumihimo) -> None:
+    answers: list[int] = []
+
+    def ask(*_: object) -> None:
+        if len(answers) < 3:
+            with Kumihimo.open(kumi.folder) as other:
+                answers.append(len(other.retrieve("boat", "naive").evidence))
+
+    kumi.index(rebuild=True, progress=ask)
+    assert len(answers) == 3
+    assert all(answers)
+
+
+def test_a_rebuild_makes_new_triples(kumi: Kumihimo) -> None:
+    query = 'ASK { ?s ?p ?o FILTER(CONTAINS(STR(?o), "Zorro")) }'
+    assert kumi.sparql(query).boolean is False
+    (kumi.base / "notes" / "3.txt").write_text("Zorro mended a boat.", encoding="utf-8")
+    kumi.index(rebuild=True)
+    assert kumi.sparql(query).boolean is True
+
+
+def test_a_rebuild_without_a_source_changes_nothing(kumi: Kumihimo) -> None:
+    before = dump(kumi, METHODS)
+    (kumi.base / "notes").rename(kumi.base / "elsewhere")
+    with pytest.raises(SourceError, match="put it back"):
+        kumi.index(rebuild=True)
+    assert dump(kumi, METHODS) == before
+
+
+def test_an_index_that_was_emptied_is_sound(kumi: Kumihimo) -> None:
+    for path in (kumi.base / "notes").iterdir():
+        path.unlink()
+    kumi.index()
+    assert kumi.check().problems == ()

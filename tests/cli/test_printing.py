@@ -131,3 +131,12 @@ def test_a_log_is_made_visible(capsys: Capture) -> None:
     record = logging.LogRecord("kumihimo", logging.WARNING, "", 1, "the server says %s", ("\x1b[2J",), None)
     printing.TerminalHandler().emit(record)
     assert capsys.readouterr().err == "the server says \\x1b[2J\n"
+
+
+def test_a_long_word_in_a_pipe_is_printed_in_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    writer = printing.LineWrapper(0)
+    for _ in range(2000):
+        writer("組紐")
+        assert len(writer.pending_word) <= printing._MAX_WORD
+    writer.finish()
+    assert capsys.readouterr().out == "組紐" * 2000 + "\n"

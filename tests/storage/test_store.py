@@ -6,16 +6,19 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from enum import StrEnum
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import register_secret
 from kumihimo.storage.sqlite import store as module
+from kumihimo.storage.sqlite.integrity import sum_rows
 from kumihimo.storage.sqlite.store import SqlRows, Store
 
 
@@ -534,3 +537,12 @@ def test_a_database_of_something_else_stays_as_it_is(tmp_path: Path) -> None:
         ):
             pass
     assert path.read_bytes() == before
+
+
+def test_the_checksum_of_a_row_is_that_of_what_is_stored() -> None:
+    class Kind(StrEnum):
+        A = "a"
+
+    written = (Kind.A, np.float64(0.5), -0.0, float("nan"), True, 3, None)
+    assert sum_rows([written]) == sum_rows([("a", 0.5, 0.0, None, 1, 3.0, None)])
+    assert sum_rows([("a",), ("b",)]) == sum_rows([("b",), ("a",)]) != sum_rows([("a",), ("c",)])

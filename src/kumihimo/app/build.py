@@ -67,6 +67,7 @@ class Build:
     progress: Progress | None = None
     reread: bool = False
     from_scratch: frozenset[str] = frozenset()
+    rebuild: bool = False
 
     def run(self, *, code: CodeFingerprint | None = None, fingerprint: str = "", with_views: bool = True) -> Built:
         """Update all tables and views.
@@ -78,7 +79,7 @@ class Build:
         start, db, catalogue = perf_counter(), self.db, self.catalogue
         code, fingerprint = code or self.code, fingerprint or view_code()
         rows_before = row_counts(db, catalogue)
-        remove_unused_files(as_db(db), self.folder)
+        self._remove_unused_files()
         rdf_store.remove_old_stores(self.folder, number := db.meta(rdf_store.BUILD_KEY, 0))
         ledger = SqlLedger(as_db(db))
         watch_tables(self.steps, ledger)
@@ -222,6 +223,14 @@ class Build:
             with self.db.rolled_back():
                 self.run(code=code, fingerprint=fingerprint, with_views=with_views)
         finally:
+            self._remove_unused_files()
+
+    def _remove_unused_files(self) -> None:
+        """Remove the files of earlier builds.
+
+        A rebuild leaves them to the next build: readers need them until it is done.
+        """
+        if not self.rebuild:
             remove_unused_files(as_db(self.db), self.folder)
 
 

@@ -145,7 +145,9 @@ class Kumihimo:
             adopt_old_cache(self._cache_path)
         with self.store.write_transaction(wait=wait, rebuild=rebuild) as db:
             build = prepare_build(self, db, absolute, methods, budget, progress, reread=reread)
-            build = replace(build, from_scratch=frozenset({"communities"} if recluster else ()))
+            build = replace(build, from_scratch=frozenset({"communities"} if recluster else ()), rebuild=rebuild)
+            for source in build.sources.values() if rebuild else ():
+                source.files()  # raises SourceError before anything is lost
             require_consent(build, consent, rebuild=rebuild)
             built = run_and_save(self, build)
         if methods:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+_MAX_WORD = 1000  # characters of a word that wait for its end, since a key is hidden as a whole
 _MAX_COLUMNS = 10_000  # no wrapping for programs
 # Characters that act on a terminal: C0 without line ends and tabs, DEL, C1, and marks of the writing direction.
 _DIRECTION_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -225,10 +226,14 @@ class LineWrapper:
 
     def __call__(self, piece: str) -> None:
         self.started = self.started or bool(piece)
-        *parts, self.pending_word = _PARTS.findall(self.pending_word + make_visible(piece)) or [""]
+        text = self.pending_word + make_visible(piece)
         if not self.width:
-            print_text("".join(parts), end="", flush=True)
+            end = max(text.rfind(" "), text.rfind("\n")) + 1
+            end = end if len(text) - end <= _MAX_WORD else len(text) - _MAX_WORD // 2
+            print_text(text[:end], end="", flush=True)
+            self.pending_word = text[end:]
             return
+        *parts, self.pending_word = _PARTS.findall(text) or [""]
         for part in parts:
             self._print_part(part)
 

@@ -115,7 +115,8 @@ class KeywordIndex:
                 return False
         lengths = [self.db.all(f'SELECT * FROM "{table}_docsize" ORDER BY id') for table in (self.name, _EXPECTED)]
         totals = [self.db.all(f'SELECT block FROM "{table}_data" WHERE id = 1') for table in (self.name, _EXPECTED)]
-        return lengths[0] == lengths[1] and totals[0] == totals[1]
+        # An index that was emptied keeps totals of 0; a new one has none.
+        return lengths[0] == lengths[1] and (not lengths[0] or totals[0] == totals[1])
 
     def _token_texts(self, rows: list[Row]) -> dict[str, str]:
         records: list[Record] = [self.codec.decode(row) for row in rows]

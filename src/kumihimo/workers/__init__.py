@@ -97,7 +97,7 @@ class Worker:
             return ""
         process.kill()
         assert process.stdin
-        with suppress(BrokenPipeError):  # it may have ended before it read all
+        with suppress(OSError):  # it may have ended before it read all
             process.stdin.close()
         with process, errors:  # closes the other pipe
             process.wait()
@@ -129,7 +129,7 @@ def _exchange(process: "subprocess.Popen[bytes]", message: object) -> Iterator[t
     """Send a message and yield (kind, value) of each reply line."""
     assert process.stdin
     assert process.stdout
-    with suppress(BrokenPipeError):
+    with suppress(OSError):
         process.stdin.write(json.dumps(message).encode("ascii") + b"\n")
         process.stdin.flush()
     for line in process.stdout:

@@ -37,7 +37,14 @@ def sum_rows(rows: Iterable[Row]) -> int:
 
     The checksum of a table is the sum of those of its rows, so a change of some rows needs no look at the others.
     """
-    return sum(crc32(repr([float(v) if isinstance(v, int) else v for v in row]).encode()) for row in rows)
+    return sum(crc32(repr(list(map(_stored_value, row))).encode()) for row in rows)
+
+
+def _stored_value(value: object) -> object:
+    """Return a value as SQLite gives it back."""
+    if isinstance(value, int | float):
+        return None if value != value else float(value) + 0.0  # -0.0 becomes 0.0
+    return "".join(value) if isinstance(value, str) and type(value) is not str else value
 
 
 def checksum_name(table: str) -> str:

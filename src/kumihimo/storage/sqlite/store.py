@@ -22,7 +22,7 @@ PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from be
 _REWRITE_TIMEOUT = 10_000  # milliseconds to wait for other processes
 FORMAT = 2  # of index.db; version 0.1 wrote 1
 _KEPT_BY_REBUILD = ("communities", "meta", "steps")  # communities remember; meta holds the sources and methods
-_KEPT_META = ("sources", "methods", "models", "origins")
+_KEPT_META = ("sources", "methods", "models", "origins", "build", "file")  # the last two number other files
 
 LEDGER_TABLES = """
 CREATE TABLE IF NOT EXISTS steps  (step TEXT PRIMARY KEY, fingerprint TEXT, shape TEXT) WITHOUT ROWID;
@@ -342,6 +342,7 @@ def is_immutable(path: Path) -> bool:
 
     A folder that is read-only to us cannot hold them. An existing log has rows that are not in the file.
     """
+    path = path.resolve()
     log = path.with_name(f"{path.name}-wal")
     return not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
 
@@ -378,10 +379,10 @@ def _prepare_tables(db: Db, *, rebuild: bool) -> None:
 
 def _drop_tables(db: Db) -> None:
     """Drop the tables that a build makes, except the communities."""
-    tables = db.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    for (name,) in tables:
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY sql LIKE ? DESC"
+    for (name,) in db.all(query, "CREATE VIRTUAL%"):  # a full-text table takes its own tables with it
         if name not in _KEPT_BY_REBUILD:
-            db.run(f'DROP TABLE IF EXISTS "{name}"')  # a full-text table takes its own tables with it
+            db.run(f'DROP TABLE IF EXISTS "{name}"')
     db.run(f"DELETE FROM meta WHERE name NOT IN ({','.join('?' * len(_KEPT_META))})", *_KEPT_META)
     db.run("DELETE FROM steps WHERE step <> 'communities'")
     db.run("UPDATE steps SET fingerprint = NULL")
