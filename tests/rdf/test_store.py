@@ -176,6 +176,12 @@ def test_memory_is_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run_query(path, "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?i ?f ?c", timeout=60)
 
 
+def test_an_error_of_the_worker_is_not_said_to_be_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_HANDLER", "tests.workers.handlers:misbehave")
+    with pytest.raises(SettingsError, match=r"the query cannot be answered \(AttributeError: "):
+        run_query(path, "ASK {}")
+
+
 def test_construct_ask_and_terms(path: Path) -> None:
     head, rows, _ = run_query(path, "CONSTRUCT { ?s a [] } { ?s ex:p 3 }")
     assert head["kind"] == "graph"

@@ -296,9 +296,9 @@ class _SourceScan:
         """Read one file if it changed, and store its documents."""
         try:
             stamp = self._stamp(source, uri, path)
-            refused = hash_parts(stamp, repr(self.reader.limits))  # the stamp of a file over a limit
+            limit_stamp = hash_parts(stamp, repr(self.reader.limits))  # of a file over a limit
             previous = self.stamps[source.name].get(uri)
-            if previous == refused and uri in self.failed_before and not self.reread:
+            if previous == limit_stamp and uri in self.failed_before and not self.reread:
                 self.result.failed[uri] = self.failed_before[uri]
                 return
             if previous == stamp and uri not in self.failed_before and not self.reread:
@@ -308,7 +308,7 @@ class _SourceScan:
         except SourceError as error:
             self.result.failed[uri] = str(error)
             if isinstance(error, LimitExceeded):
-                self.ledger.record_file(uri, source.name, refused)
+                self.ledger.record_file(uri, source.name, limit_stamp)
         except OSError as error:
             self.result.failed[uri] = f"{path}: {error.strerror or error}"
         else:

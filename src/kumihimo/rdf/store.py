@@ -105,13 +105,13 @@ def run_query(
     StoreRemoved if the store is gone.
     """
     request = {"store": str(path), "query": query, "prefixes": prefixes, "base": base, "limit": limit}
-    lines, stopped = list[Any](), ""
+    lines, stopped, detail = list[Any](), "", ""
     with Worker(_HANDLER, memory=_QUERY_MEMORY) as worker:
         try:
             for line in worker.ask(request, seconds=timeout):
                 lines.append(line)  # also before a stop
         except WorkerStopped as stop:
-            stopped = stop.reason
+            stopped, detail = stop.reason, str(stop)
     head = {name: value for line in lines if isinstance(line, dict) for name, value in line.items()}
     rows = [line for line in lines if isinstance(line, list)]
     if "wrong" in head:
@@ -121,7 +121,9 @@ def run_query(
     if "more" in head or "yes" in head:
         return head, rows, "rows" if head.get("more") else ""
     if stopped != "clock":
-        raise SettingsError("the query took more memory than it may have: ask for less at once")
+        memory = "the query took more memory than it may have: ask for less at once"
+        error = f"the query cannot be answered ({detail}): write it in another way"
+        raise SettingsError(error if stopped == "error" else memory)
     if "kind" not in head:
         raise SettingsError(f"nothing was found within {timeout:g} s: ask for less, or give it more with `--timeout`")
     return head, rows, "time"
