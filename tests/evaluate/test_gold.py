@@ -9,7 +9,15 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.gold import GoldPassage, IndexLayout, parse_span_name, read_index_layout, resolve_gold
+from kumihimo.evaluate.gold import (
+    DocumentSpan,
+    GoldPassage,
+    IndexLayout,
+    found_share,
+    parse_span_name,
+    read_index_layout,
+    resolve_gold,
+)
 from kumihimo.evaluate.records import EvalQuestion, Gold
 from tests.evaluate.factories_harbour import LONG, PIER
 
@@ -64,10 +72,40 @@ def test_a_text_is_found_anywhere(snapshot: Snapshot, layout: IndexLayout) -> No
     assert PIER[slice(*in_document.places[0][1:])] == "built in 1911"
 
 
-def test_gold_in_the_same_chunks_is_merged(snapshot: Snapshot, layout: IndexLayout) -> None:
+def test_equal_gold_counts_once(snapshot: Snapshot, layout: IndexLayout) -> None:
     passages = resolve(snapshot, layout, Gold(LOG, 0, 4), Gold(LOG, 2, 9), Gold("r-1"), Gold("rows.jsonl#r-1"))
-    assert [(passage.name, len(passage.places)) for passage in passages] == [(f"{LOG}[0,4)", 2), ("rows.jsonl#r-1", 1)]
+    assert [passage.name for passage in passages] == [f"{LOG}[0,4)", f"{LOG}[2,9)", "rows.jsonl#r-1"]
     assert resolve_gold(snapshot, layout, [EvalQuestion("q", "?")]) == {}
+
+
+def test_one_of_several_places_is_enough(snapshot: Snapshot, layout: IndexLayout) -> None:
+    either, part = Gold("r-1", alternatives=(Gold("r-2"),)), Gold("r-1", alternatives=(Gold(text="built in 1911"),))
+    one, mixed = resolve(snapshot, layout, either, part)
+    assert (one.name, one.is_document, mixed.is_document) == ("rows.jsonl#r-1 or rows.jsonl#r-2", True, False)
+    (second,) = resolve(snapshot, layout, Gold("r-2"))
+    assert (one.is_found(second.places), mixed.is_found(second.places)) == (True, False)
+    assert len(resolve(snapshot, layout, either, Gold("r-2", alternatives=(Gold("r-1"),)))) == 1
+    with pytest.raises(SettingsError, match="'zzz' is no document"):
+        resolve(snapshot, layout, Gold("r-1", alternatives=(Gold("zzz"),)))
+
+
+def test_half_of_a_range_is_enough() -> None:
+    passage = GoldPassage("a.md[10,30)", (DocumentSpan("a", 10, 30),))
+    assert not passage.is_found([DocumentSpan("a", 0, 19), DocumentSpan("a", 5, 19), DocumentSpan("b", 10, 30)])
+    assert passage.is_found([DocumentSpan("a", 0, 19), DocumentSpan("a", 29, 40)])
+    assert passage.is_found([DocumentSpan("a", 18, 28)])
+
+
+def test_the_share_is_of_chunks_or_of_documents() -> None:
+    whole = parse_span_name(IndexLayout({}, {"a": ["a"]}, {}, {}, {}), "a")
+    assert whole is not None
+    chunks = [DocumentSpan("b", 0, 9), DocumentSpan("b", 9, 20), DocumentSpan("a", 0, 9), DocumentSpan("a", 9, 20)]
+    document = GoldPassage("a.md", (whole,))
+    spans = [GoldPassage(f"{start}", (DocumentSpan("a", start, start + 4),)) for start in (0, 4, 10)]
+    assert [found_share(chunks, [document], k) for k in (1, 2)] == [0, 1], "two chunks of one document are one"
+    assert [found_share(chunks, [document, spans[2]], k) for k in (2, 3, 4)] == [0, 0.5, 1]
+    assert [found_share(chunks, spans, k) for k in (2, 3)] == [0, pytest.approx(2 / 3)], "one chunk holds two"
+    assert found_share([], spans) == 0
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ FULL = EvalQuestion(
     "Compare years",
     "Roake.",
     ("It names Roake.",),
-    (Gold("a.md", 0, 9), Gold("b.md"), Gold(text="Roake mended it.")),
+    (Gold("a.md", 0, 9, alternatives=(Gold("c.md"),)), Gold("b.md"), Gold(text="Roake mended it.")),
     {"entity": "Roake", "references": ["Roake mended it."]},
 )
 
@@ -58,6 +58,20 @@ def test_rows_may_use_other_key_names(tmp_path: Path) -> None:
     assert fourth.text == "Plain?"
 
 
+def test_gold_has_three_forms(tmp_path: Path) -> None:
+    rows = [
+        {"question": "All?", "gold_passage_ids": ["p1", 2]},
+        {"question": "Any?", "gold_sets": [["p1", "p2"], ["p3"], [["a.md", 0, 9], {"text": "Roake."}]]},
+        {"question": "Parts?", "gold": [["a.md", 0, 9], ["a.md", 20, 29]]},
+    ]
+    path = write_lines(tmp_path, "q.jsonl", *map(json.dumps, rows))
+    passages, sets, parts = (question.gold for question in importers.read_question_file(path)[0])
+    assert passages == (Gold("p1"), Gold("2"))
+    either = Gold("a.md", 0, 9, alternatives=(Gold(text="Roake."),))
+    assert sets == (Gold("p1", alternatives=(Gold("p2"),)), Gold("p3"), either)
+    assert parts == (Gold("a.md", 0, 9), Gold("a.md", 20, 29))
+
+
 def test_rows_of_a_study_survive_a_round_trip(tmp_path: Path) -> None:
     assert importers.read_question_file(write_lines(tmp_path, "q.jsonl", row_to_json(FULL))) == ([FULL], [])
 
@@ -81,6 +95,10 @@ def test_tables_and_lists_of_questions_are_read(tmp_path: Path) -> None:
         ("q.jsonl", ['{"question": "a", "scope": "wide"}'], "'wide' is none of global, local, linked"),
         ("q.jsonl", ['{"question": "a", "gold": [{"uri": "a", "start": 9, "end": 3}]}'], "line 1: gold is an id"),
         ("q.jsonl", ['{"question": "a", "gold": [[]]}'], "line 1: gold is an id"),
+        ("q.jsonl", ['{"question": "a", "gold": [["a", 9, 3]]}'], r'gold is an id, .* not {"id": "a", "start": 9'),
+        ("q.jsonl", ['{"question": "a", "gold": [["a", "b"]]}'], r'not \["a", "b"\]'),
+        ("q.jsonl", ['{"question": "a", "gold_sets": ["a"]}'], "line 1: `gold_sets` is a list of lists"),
+        ("q.jsonl", ['{"question": "a", "gold_sets": [[]]}'], "line 1: `gold_sets` is a list of lists"),
         ("q.jsonl", ["", " "], "holds no questions"),
         ("q.csv", ["name,id", "a,1"], "its first line has to name a column question"),
     ],

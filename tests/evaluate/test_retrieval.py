@@ -21,6 +21,7 @@ from kumihimo.evaluate.retrieval import (
     name_places,
     retrieve_all,
     score_result,
+    translate_rankings,
     unique_names,
 )
 from kumihimo.evaluate.study import Study
@@ -87,14 +88,28 @@ def test_evidence_is_traced_to_its_chunks(snapshot: Snapshot) -> None:
 def test_places_are_named_after_their_gold() -> None:
     layout = IndexLayout({"a": "a.md", "b": "b.md"}, {}, {}, {}, {})
     places = [DocumentSpan("a", 0, 9), DocumentSpan("b", 0, 5), DocumentSpan("a", 9, 20)]
-    part, document = (
-        GoldPassage("a.md[8,12)", (DocumentSpan("a", 8, 12),), is_document=False),
-        GoldPassage("b.md", (DocumentSpan("b", 0, 99),), True),
-    )
-    start = GoldPassage("a.md[0,2)", (DocumentSpan("a", 0, 2),), is_document=False)
-    assert unique_names(name_places(places, [part], layout)) == ["a.md[8,12)", "b.md[0,5)"]
-    assert unique_names(name_places(places, [document], layout)) == ["a.md", "b.md"]
-    assert unique_names(name_places(places, [part, start, document], layout)) == ["a.md[8,12)", "a.md[0,2)", "b.md"]
+    part, start = (GoldPassage(f"a.md[{x},{y})", (DocumentSpan("a", x, y),)) for x, y in ((8, 12), (0, 2)))
+    document = GoldPassage("b.md", (DocumentSpan("b", 0, 2**62),))
+    assert list(name_places(places, [part], layout)) == [["a.md[0,9)"], ["b.md[0,5)"], ["a.md[8,12)"]]
+    assert list(name_places([None, *places], [document], layout)) == [[], ["a.md"], ["b.md"], []]
+    assert unique_names(name_places(places, [part, start, document], layout)) == ["a.md[0,2)", "b.md", "a.md[8,12)"]
+
+
+def test_recall_counts_chunks_not_names() -> None:
+    layout = IndexLayout({"a": "a.md"}, {}, {}, {}, {})
+    gold = [GoldPassage(f"a.md[{x},{x + 2})", (DocumentSpan("a", x, x + 2),)) for x in (0, 3, 6, 9)]
+    row = RetrievalResult("s", "q", (DocumentSpan("a", 0, 9), DocumentSpan("a", 9, 20)), (5, 5))
+    measured = values(score_result(row, gold, layout, [1, 2]))
+    assert (measured["recall@1"], measured["recall@2"], measured["all-gold@2"]) == (0.75, 1, 1)
+    assert (measured["all-gold@1"], measured["MAP"], measured["recall@2000tokens"]) == (0, 1, 1)
+
+
+def test_a_foreign_run_may_name_any_alternative() -> None:
+    layout = IndexLayout({"a": "a.md", "b": "b.md"}, {"a.md": ["a"], "b.md": ["b"]}, {}, {}, {})
+    whole = [DocumentSpan(id, 0, 2**62) for id in "ab"]
+    gold = {"q": [GoldPassage("a.md or b.md", tuple(whole))]}
+    assert translate_rankings({"q": ["x", "b.md", "a.md"]}, gold, layout) == ({"q": ["x", "a.md or b.md", "a.md"]}, 1)
+    assert translate_rankings({"q": ["a.md or b.md"]}, gold, layout) == ({"q": ["a.md or b.md"]}, 0)
 
 
 def test_failed_retrieval_has_a_reason(snapshot: Snapshot) -> None:

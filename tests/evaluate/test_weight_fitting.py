@@ -40,7 +40,7 @@ def build_all_examples() -> list[FittingExample]:
                 keyword_search,
                 FakeVectorSearch(),
             ),
-            tuple(GoldPassage(id, (DocumentSpan(id, 0, 5),), True) for id in gold),
+            tuple(GoldPassage(id, (DocumentSpan(id, 0, 5),)) for id in gold),
             layout,
             tables["chunks"],
         )

@@ -111,8 +111,8 @@ def _ragas_answer(sample: _Sample, question: str) -> SystemAnswer | None:
 def ragas_lines(questions: Sequence[EvalQuestion], answers: Iterable[SystemAnswer]) -> Iterator[str]:
     """Yield a line for each answer and for each unanswered question.
 
-    The format has no place for source places, scores, citations, usage, scope, task, assertions and character ranges
-    of gold; they are left out. A failed answer has no `response`.
+    The format has no place for source places, scores, citations, usage, scope, task, assertions, character ranges and
+    alternatives of gold; they are left out. A failed answer has no `response`.
     """
     by_id = {question.id: question for question in questions}
     unanswered = dict(by_id)
@@ -265,7 +265,7 @@ def _question_entry(q: EvalQuestion) -> dict[str, Any]:
         "persona": q.persona,
         "task": q.task,
         "reference": q.reference,
-        "gold": [{k: v for k, v in asdict(gold).items() if v not in (None, "")} for gold in q.gold],
+        "gold": [_gold_entry(gold) for gold in q.gold],
         "assertions": [{"statement": text} for text in q.assertions],
     }
     attributes = {k: v for k, v in q.more.items() if k != "references"} | {k: v for k, v in own.items() if v}
@@ -276,6 +276,11 @@ def _question_entry(q: EvalQuestion) -> dict[str, Any]:
         "references": q.more.get("references"),
         "attributes": attributes,
     }
+
+
+def _gold_entry(gold: Gold) -> dict[str, Any]:
+    own = {k: v for k, v in asdict(gold).items() if v not in (None, "", ())}
+    return own | ({"alternatives": [_gold_entry(option) for option in gold.alternatives]} if gold.alternatives else {})
 
 
 def _answer_entry(question: EvalQuestion, answer: SystemAnswer) -> dict[str, Any]:

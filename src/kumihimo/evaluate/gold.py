@@ -1,9 +1,11 @@
 """Gold of questions and an index -> GoldPassage: its places in the documents, or an error."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import PurePosixPath
+from statistics import fmean
 from typing import NamedTuple, Self
 
 from kumihimo.app.snapshot import Snapshot
@@ -15,6 +17,7 @@ _MAX_SUGGESTIONS = 3  # names in an error message
 _PREFIX_LENGTH = 16  # characters: texts are located by prefix, so that one pass finds many
 _SPAN_NAME = re.compile(r"(.*)\[(\d+),(\d+)\)", re.S)  # `uri[start,end)`
 _DOCUMENT_END = 2**62  # stands for the end of any document
+_ENOUGH = 0.5  # of the characters of a range: a shorter part does not hold the answer
 
 
 class DocumentSpan(NamedTuple):
@@ -24,21 +27,66 @@ class DocumentSpan(NamedTuple):
     start: int
     end: int
 
+    @property
+    def is_document(self) -> bool:
+        """Return whether the range is a whole document."""
+        return self.end == _DOCUMENT_END
+
     def overlaps(self, other: Self) -> bool:
         """Return whether two ranges of one document overlap."""
         return self.document == other.document and self.start < other.end and other.start < self.end
 
+    def is_covered(self, read: Iterable[Self]) -> bool:
+        """Return whether the ranges read hold enough of this one.
+
+        Any part of a whole document is enough; of another range, half of its characters.
+
+        >>> part = DocumentSpan("a", 10, 20)
+        >>> part.is_covered([DocumentSpan("a", 0, 13)]), part.is_covered([DocumentSpan("a", 0, 13), part])
+        (False, True)
+        """
+        characters, last = 0, self.start
+        for place in sorted(filter(self.overlaps, read)):
+            if self.is_document:
+                return True
+            end = min(place.end, self.end)
+            characters += max(0, end - max(place.start, last))
+            last = max(last, end)
+        return characters >= _ENOUGH * (self.end - self.start)
+
 
 @dataclass(frozen=True, slots=True)
 class GoldPassage:
-    """A passage that a question needs; any of its places suffices.
+    """A passage that a question needs; any of its places suffices."""
 
-    is_document: the passage is a whole document, and any part of it suffices.
-    """
-
-    name: str  # `uri`, or `uri[start,end)`
+    name: str  # `uri` or `uri[start,end)`; alternatives joined by ` or `
     places: tuple[DocumentSpan, ...]
-    is_document: bool
+
+    @property
+    def is_document(self) -> bool:
+        """Return whether each place is a whole document."""
+        return all(place.is_document for place in self.places)
+
+    def is_found(self, read: Collection[DocumentSpan]) -> bool:
+        """Return whether the ranges read hold enough of a place."""
+        return any(place.is_covered(read) for place in self.places)
+
+
+def found_share(ranking: Sequence[DocumentSpan], passages: Sequence[GoldPassage], k: int = _DOCUMENT_END) -> float:
+    """Return the share of the passages among the first k chunks.
+
+    If all passages are whole documents, the first k documents count.
+
+    >>> chunks = [DocumentSpan("a", 0, 9), DocumentSpan("a", 9, 20), DocumentSpan("b", 0, 9)]
+    >>> gold = [GoldPassage("a.md[6,14)", (DocumentSpan("a", 6, 14),)), GoldPassage("b.md[1,4)", (chunks[2],))]
+    >>> [found_share(chunks, gold, k) for k in (1, 2, 3)]
+    [0.0, 0.5, 1.0]
+    """
+    read = ranking[:k]
+    if all(passage.is_document for passage in passages):
+        documents = dict.fromkeys(place.document for place in ranking)
+        read = [DocumentSpan(document, 0, _DOCUMENT_END) for document in list(documents)[:k]]
+    return fmean(passage.is_found(read) for passage in passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +132,21 @@ def resolve_gold(
 ) -> dict[str, tuple[GoldPassage, ...]]:
     """Resolve the gold passages of each question, by question id.
 
-    Questions without gold are left out. Raises SettingsError for gold that is missing from the index or ambiguous.
-    Passages in the same chunks become one, because the index cannot tell them apart.
+    Questions without gold are left out. Equal passages become one. Raises SettingsError for gold that is missing from
+    the index or ambiguous.
     """
     with_gold = [question for question in questions if question.gold]
-    spans_by_text = _find_texts(
-        snapshot, {_remove_whitespace(g.text) for q in with_gold for g in q.gold if g.text.strip() and not g.id}
-    )
+    options = [option for question in with_gold for gold in question.gold for option in gold.options]
+    spans_by_text = _find_texts(snapshot, {_remove_whitespace(g.text) for g in options if g.text.strip() and not g.id})
     resolved: dict[str, tuple[GoldPassage, ...]] = {}
     errors: list[str] = []
     for question in with_gold:
         try:
-            passages = [_resolve(snapshot, layout, gold, spans_by_text) for gold in question.gold]
-            resolved[question.id] = tuple(_merge_passages(layout, passages))
+            passages = (
+                _gold_passage(layout, [_resolve(snapshot, layout, option, spans_by_text) for option in gold.options])
+                for gold in question.gold
+            )
+            resolved[question.id] = tuple({frozenset(passage.places): passage for passage in passages}.values())
         except KumiError as error:
             errors.append(f"question {question.id!r}: {error}")
     if errors:
@@ -119,11 +169,12 @@ def parse_span_name(layout: IndexLayout, name: str) -> DocumentSpan | None:
 
 def _resolve(
     snapshot: Snapshot, layout: IndexLayout, gold: Gold, spans_by_text: Mapping[str, list[DocumentSpan]]
-) -> GoldPassage:
+) -> list[DocumentSpan]:
+    """Return the places of one option of the gold."""
     if not gold.id:
         if not gold.text.strip():
             raise SettingsError("its gold names neither a document nor a text: write `id`, or `text`")
-        return _gold_passage(layout, _require_spans(gold, spans_by_text[_remove_whitespace(gold.text)]))
+        return _require_spans(gold, spans_by_text[_remove_whitespace(gold.text)])
     chunk = layout.chunks.get(gold.id.removeprefix("chunks:"))
     ids = layout.ids_by_name.get(gold.id, () if chunk is None else (chunk.document,))
     if not ids:
@@ -135,8 +186,8 @@ def _resolve(
         )
     place = DocumentSpan(ids[0], 0, _DOCUMENT_END) if gold.id in layout.ids_by_name or chunk is None else chunk
     if gold.start is None and gold.end is None and not gold.text.strip():
-        return _gold_passage(layout, [place])
-    return _gold_passage(layout, _spans_in_document(snapshot, gold, place))
+        return [place]
+    return _spans_in_document(snapshot, gold, place)
 
 
 def _spans_in_document(snapshot: Snapshot, gold: Gold, place: DocumentSpan) -> list[DocumentSpan]:
@@ -159,33 +210,18 @@ def _require_spans(gold: Gold, places: list[DocumentSpan]) -> list[DocumentSpan]
     return places
 
 
-def _gold_passage(layout: IndexLayout, places: list[DocumentSpan]) -> GoldPassage:
-    if places[0].end == _DOCUMENT_END:
-        return GoldPassage(layout.uris[places[0].document], tuple(places), is_document=True)
-    return GoldPassage(layout.span_name(places[0]), tuple(places), is_document=False)
+def _gold_passage(layout: IndexLayout, options: Sequence[Sequence[DocumentSpan]]) -> GoldPassage:
+    """Join the places of all options.
 
-
-def _merge_passages(layout: IndexLayout, passages: Iterable[GoldPassage]) -> list[GoldPassage]:
-    """Return each passage once; passages in the same chunks become one.
-
-    Raises SettingsError for a passage outside all chunks.
+    Raises SettingsError if no chunks hold enough of them.
     """
-    by_chunks: dict[frozenset[str], GoldPassage] = {}
-    for passage in passages:
-        chunks = frozenset(
-            id
-            for place in passage.places
-            for id in layout.chunk_ids.get(place.document, ())
-            if layout.chunks[id].overlaps(place)
-        )
-        if not chunks:
-            raise SettingsError(f"its gold {passage.name} is in no chunk of the index: it is blank, or front matter")
-        earlier = by_chunks.setdefault(chunks, passage)
-        if passage.is_document and not earlier.is_document:
-            by_chunks[chunks] = passage
-        elif not earlier.is_document:
-            by_chunks[chunks] = replace(earlier, places=tuple(dict.fromkeys(earlier.places + passage.places)))
-    return list(by_chunks.values())
+    first = [places[0] for places in options]
+    names = [layout.uris[place.document] if place.is_document else layout.span_name(place) for place in first]
+    passage = GoldPassage(" or ".join(dict.fromkeys(names)), tuple(dict.fromkeys(chain.from_iterable(options))))
+    documents = dict.fromkeys(place.document for place in passage.places)
+    if not passage.is_found([layout.chunks[id] for document in documents for id in layout.chunk_ids[document]]):
+        raise SettingsError(f"its gold {passage.name} is in no chunk of the index: it is blank, or front matter")
+    return passage
 
 
 # -- texts

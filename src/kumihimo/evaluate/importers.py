@@ -22,7 +22,7 @@ _TEXT_KEYS = ("question", "question_text", "text", "query")
 _ID_KEYS = ("id", "question_id", "_id", "qid")
 _REFERENCE_KEYS = ("reference", "reference_answer", "answer", "answers", "ground_truth", "ground_truths")
 _ANSWER_KEYS = ("answer", "response", "output")
-_GOLD_KEYS = ("gold", "gold_chunks", "gold_passage_ids")
+_GOLD_KEYS = ("gold", "gold_chunks", "gold_passage_ids", "gold_sets")
 _PLAIN_KEYS = ("persona", "task")
 _SCOPES = ("global", "local", "linked")
 _SOURCES = ("activity", "data", "user")
@@ -113,11 +113,12 @@ def parse_question_row(row: FileRow, where: str) -> EvalQuestion:
         for names in (_TEXT_KEYS, _ID_KEYS, _REFERENCE_KEYS, _GOLD_KEYS)
     ]
     text, id, reference, places = (row.get(name) for name in present)
+    parse = _parse_gold_set if present[3] == "gold_sets" else _parse_gold
     if not isinstance(text, str) or not text.strip():
         hint = "; is it a file of ragas? --format ragas" if "user_input" in row else ""
         raise SettingsError(f'{where}: it asks nothing: write {{"question": ...}}{hint}')
     text, references = replace_surrogates(text.strip()), _as_list(reference)
-    gold = tuple(_parse_gold(place, where) for place in _as_list(places))
+    gold = tuple(parse(place, where) for place in _as_list(places))
     source = row.get("source") if row.get("source") in _SOURCES else "user"  # other programs write an origin here
     used_keys = {*present, *_PLAIN_KEYS, "scope", "assertions"} | ({"source"} if row.get("source") == source else set())
     more = {k: v for k, v in row.items() if k not in used_keys and not (k == "more" and isinstance(v, Mapping))}
@@ -147,19 +148,34 @@ def _as_list(value: Any) -> list[Any]:
     return (list(value) if isinstance(value, list | tuple) else [value]) if _has_value(value) else []
 
 
+def _parse_gold_set(value: Any, where: str) -> Gold:
+    """Build gold from a list of places, any of which is enough."""
+    if not isinstance(value, list) or not value:
+        raise SettingsError(f'{where}: `gold_sets` is a list of lists, such as [["a.md", "b.md"], ["c.md"]]')
+    first, *others = (_parse_gold(option, where) for option in value)
+    return replace(first, alternatives=(*first.alternatives, *others))
+
+
 def _parse_gold(value: Any, where: str) -> Gold:
     """Build gold from an id, a place or a passage."""
     if isinstance(value, str | int):
         return Gold(str(value))
-    error = SettingsError(f'{where}: gold is an id, {{"uri": ..., "start": ..., "end": ...}} or {{"text": ...}}')
+    if isinstance(value, list) and len(value) == 3:
+        value = dict(zip(("id", "start", "end"), value, strict=True))
     if not isinstance(value, dict):
-        raise error
+        raise _gold_error(where, value)
     id, start, end = value.get("uri") or value.get("id") or "", value.get("start"), value.get("end")
     text = value.get("text") or ""
     is_range = isinstance(start, int) and isinstance(end, int) and 0 <= start < end
     if not (id or text) or not (is_range or (start is None and end is None)):
-        raise error
-    return Gold(str(id), start, end, str(text))
+        raise _gold_error(where, value)
+    alternatives = tuple(_parse_gold(option, where) for option in _as_list(value.get("alternatives")))
+    return Gold(str(id), start, end, str(text), alternatives)
+
+
+def _gold_error(where: str, value: Any) -> SettingsError:
+    forms = '[id, start, end], {"uri": ..., "start": ..., "end": ...} or {"text": ...}'
+    return SettingsError(f"{where}: gold is an id, {forms}, not {json.dumps(value, ensure_ascii=False)[:60]}")
 
 
 # -- merge into a study

@@ -18,12 +18,19 @@ class Gold:
     """The place of an answer: document, character range `[start, end)` or quote.
 
     id: a document's uri, the part after its #, or a chunk id. If it is empty, the text may stand in any document.
+    alternatives: other places with the same answer; one of all these is enough.
     """
 
     id: str = ""
     start: int | None = None
     end: int | None = None
     text: str = ""
+    alternatives: tuple["Gold", ...] = ()
+
+    @property
+    def options(self) -> tuple["Gold", ...]:
+        """Return this place and its alternatives."""
+        return self, *self.alternatives
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference
 from kumihimo.core.task import Progress
 from kumihimo.core.wiring import ROOT
-from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout, parse_span_name
-from kumihimo.evaluate.rankings import Ranking, measures_at, recall
+from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout, found_share, parse_span_name
+from kumihimo.evaluate.rankings import Ranking, measures_at
 from kumihimo.evaluate.records import EvalQuestion, Score
 from kumihimo.evaluate.run_systems import count_workers
 from kumihimo.evaluate.statistics import bootstrap_interval
@@ -129,17 +129,26 @@ def retrieve_all(
 
 
 def name_places(
-    places: Iterable[DocumentSpan], passages: Sequence[GoldPassage], layout: IndexLayout
+    ranking: Iterable[DocumentSpan | None], passages: Sequence[GoldPassage], layout: IndexLayout
 ) -> Iterator[list[str]]:
-    """Yield the names of each place.
+    """Yield the names of each place, none for an unknown one.
 
-    A place is named after the gold passages that it overlaps, else after itself. If all gold passages are whole
-    documents, the place's own name is its document.
+    A place is named after the gold passages that are found with it, else after itself. If all gold passages are whole
+    documents, the place's own name is its document, and further places of that document have no name.
     """
-    all_documents = all(passage.is_document for passage in passages)
-    for place in places:
-        names = [passage.name for passage in passages if any(map(place.overlaps, passage.places))]
-        yield list(dict.fromkeys(names)) or [layout.uris[place.document] if all_documents else layout.span_name(place)]
+    as_documents = all(passage.is_document for passage in passages)
+    missing, read, documents = list(passages), list[DocumentSpan](), set[str]()
+    for place in ranking:
+        if place is None or (as_documents and place.document in documents):
+            yield []
+            continue
+        read.append(place)
+        documents.add(place.document)
+        touched = [passage for passage in missing if any(map(place.overlaps, passage.places))]
+        found = [passage for passage in touched if passage.is_found(read)]
+        missing = [passage for passage in missing if passage not in found]
+        own_name = layout.uris[place.document] if as_documents else layout.span_name(place)
+        yield [passage.name for passage in found] or [own_name]
 
 
 def unique_names(names: Iterable[Sequence[str]]) -> list[str]:
@@ -152,16 +161,21 @@ def score_result(
 ) -> Iterator[Score]:
     """Yield all measures of one result.
 
-    A failed result yields empty scores with the reason.
+    Recall and all-gold are of the first k chunks or documents, also if one holds several gold passages. A failed result
+    yields empty scores with the reason.
     """
     if row.failed:
         names_of_all = [*measures_at(ks), *(f"recall@{tokens}tokens" for tokens in TOKEN_BUDGETS), "tokens", "chunks"]
         yield from (Score(name, row.system, row.question, None, row.failed) for name in names_of_all)
         return
-    names, gold_names = list(name_places(row.places, passages, layout)), [passage.name for passage in passages]
-    yield from score_ranking(row.system, row.question, unique_names(names), gold_names, ks)
+    names = unique_names(name_places(row.places, passages, layout))
+    shares = {k: found_share(row.places, passages, k) for k in ks}
+    values = {f"recall@{k}": share for k, share in shares.items()}
+    values |= {f"all-gold@{k}": float(share == 1) for k, share in shares.items()}
+    for score in score_ranking(row.system, row.question, names, [passage.name for passage in passages], ks):
+        yield replace(score, value=values.get(score.name, score.value))
     for tokens in TOKEN_BUDGETS:
-        value = recall(names_within_tokens(names, row.sizes, tokens), gold_names, MAX_CHUNKS)
+        value = found_share(places_within_tokens(row.places, row.sizes, tokens), passages)
         yield Score(f"recall@{tokens}tokens", row.system, row.question, value)
     yield Score("tokens", row.system, row.question, row.tokens)
     yield Score("chunks", row.system, row.question, len(row.places))
@@ -180,14 +194,13 @@ def score_ranking(
         yield Score(name, system, question, measure(order, gold), detail=detail)
 
 
-def names_within_tokens(names: Iterable[Sequence[str]], sizes: Iterable[int], tokens: int) -> list[str]:
-    """Return the names within the token budget, reading whole places in order.
+def places_within_tokens(places: Iterable[DocumentSpan], sizes: Iterable[int], tokens: int) -> list[DocumentSpan]:
+    """Return the places within the token budget, reading whole places in order.
 
-    >>> names_within_tokens([["a"], ["b"], ["c"]], [600, 900, 600], 2000)
-    ['a', 'b']
+    >>> places_within_tokens([DocumentSpan("a", 0, 9), DocumentSpan("b", 0, 9)], [600, 1900], 2000)
+    [DocumentSpan(document='a', start=0, end=9)]
     """
-    ends = accumulate(sizes)
-    return unique_names(group for group, end in zip(names, ends, strict=True) if end <= tokens)
+    return [place for place, end in zip(places, accumulate(sizes), strict=True) if end <= tokens]
 
 
 # -- means of systems
@@ -247,10 +260,10 @@ def translate_rankings(
     unknown_count = 0
     for question, gold in passages.items():
         gold_names = {passage.name for passage in gold}
-        groups: list[list[str]] = []
-        for name in rankings.get(question, ()):
-            place = None if name in gold_names else parse_span_name(layout, name)
-            unknown_count += place is None and name not in gold_names
-            groups.append([name] if place is None else next(name_places([place], gold, layout)))
-        by_question[question] = unique_names(groups)
+        names = rankings.get(question, ())
+        places = [None if name in gold_names else parse_span_name(layout, name) for name in names]
+        unknown = [place is None and name not in gold_names for name, place in zip(names, places, strict=True)]
+        unknown_count += sum(unknown)
+        groups = zip(names, places, name_places(places, gold, layout), strict=True)
+        by_question[question] = unique_names([name] if place is None else found for name, place, found in groups)
     return by_question, unknown_count

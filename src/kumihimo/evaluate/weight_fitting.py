@@ -13,7 +13,7 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.core.task import Progress
-from kumihimo.evaluate.gold import GoldPassage, IndexLayout, read_index_layout, resolve_gold
+from kumihimo.evaluate.gold import GoldPassage, IndexLayout, found_share, read_index_layout, resolve_gold
 from kumihimo.evaluate.question_generation import question_text_key
 from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.statistics import Floats, bootstrap_interval, signed_rank
@@ -57,8 +57,8 @@ class FittingExample:
 
     def recall(self, weights: BraidWeights, k: int = TOP_K) -> float:
         """Return the share of gold passages among the first k chunks."""
-        top = top_ids(score_candidates(self.second_pass(weights["first"]).features, weights["second"]), k)
-        return fmean(any(self.overlaps(id, passage) for id in top) for passage in self.gold)
+        scores = score_candidates(self.second_pass(weights["first"]).features, weights["second"])
+        return found_share([self.layout.chunks[id] for id in top_ids(scores, len(scores))], self.gold, k)
 
     def overlaps(self, id: str, passage: GoldPassage) -> bool:
         """Return whether a chunk overlaps a gold passage."""
