@@ -85,6 +85,9 @@ def write_tiny_data(folder: Path) -> Path:
         folder / "japanese/jsquad_valid", JAPANESE, [_question_row("jsquad", n, *row) for n, row in enumerate(japanese)]
     )
     _write_set(folder / "chinese/drcd_dev", CHINESE, [_question_row("drcd", n, *row) for n, row in enumerate(chinese)])
+    _write_ordinary(folder / "ordinary")
+    _write_lines(folder / "mine/essays.jsonl", ({"id": n, "content": text} for n, text in enumerate(TALKS)))
+    _write_lines(folder / "mine/facts.jsonl", ({"id": n, "facts": [text]} for n, (_, text) in enumerate(ENGLISH)))
     _write_podcasts(folder / "podcasts")
     _write_replies(folder / "replies")
     _write_lines(folder / "kgrc/scenes.jsonl", (_scene(n, *scene) for n, scene in enumerate(SCENES)))
@@ -116,6 +119,19 @@ def _write_set(path: Path, passages: Iterable[tuple[str, str]], questions: Itera
     _write_lines(path.with_name(f"{path.name}_questions.jsonl"), questions)
 
 
+def _write_ordinary(folder: Path) -> None:
+    """Write sets with alternatives and with places of one long document as gold."""
+    sets = [{"id": f"n{n}", "question": text, "gold_sets": [["p0", "p1"]]} for n, (text, _, _) in enumerate(QUESTIONS)]
+    _write_set(folder / "news", ENGLISH, sets)
+    document = "\n\n".join(text for _, text in ENGLISH)
+    places = [["finance", document.index(text), document.index(text) + len(text)] for _, text in ENGLISH]
+    rows = [
+        {"id": n, "question": text, "gold": [places[i] for i in gold]} for n, (text, _, gold) in enumerate(QUESTIONS)
+    ]
+    _write_lines(folder / "finance_corpus.jsonl", [{"id": "finance", "text": document}])
+    _write_lines(folder / "finance_questions.jsonl", rows)
+
+
 def _write_podcasts(folder: Path) -> None:
     rows = ({"id": f"Talk {n // 2}-part{n % 2}.txt", "text": text} for n, text in enumerate(TALKS))
     _write_lines(folder / "kevin_scott_podcasts.jsonl", rows)
@@ -129,6 +145,9 @@ def _write_replies(folder: Path) -> None:
     names = ("SCROOGE", "MARLEY")
     _write_lines(carol / "entities.jsonl", ({"title": name, "type": "PERSON", "description": ""} for name in names))
     _write_lines(carol / "relationships.jsonl", [{"source": names[0], "target": names[1], "description": ""}])
+    quote = "He was a tight-fisted hand at the grindstone."
+    _write_lines(carol / "covariates.jsonl", [{"id": "c", "description": "Scrooge is a miser.", "source_text": quote}])
+    (carol / "mock_data.txt").write_text(f"Marley was dead. {quote}", encoding="utf-8")
     cache = {"a": {"return": REPLY, "model": "made-up"}, "b": {"return": "A summary.", "model": "made-up"}}
     (carol / "mock_cache.json").write_text(json.dumps(cache), encoding="utf-8")
     rows = (
