@@ -7,7 +7,7 @@ weights learned on the others, each of which counts the same.
 --by kind: on sets of other kinds only.
 --ablate: also the recall without parts of `braid`.
 --extracted: MuSiQue again, with the entities that GPT-3.5 extracted (DATA/replies) instead of those found by rule.
---index-cache DIR: keep the indexes there for later runs. Remove it when code that builds an index has changed.
+--index-cache DIR: keep the indexes there. A later run builds again what the code has changed.
 --write: learn on all sets and write src/kumihimo/methods/braid/weights.json.
 """
 
