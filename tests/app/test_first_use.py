@@ -15,6 +15,7 @@ from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
+from tests.cli_runner import kumi as run_kumi
 from tests.fixtures_index import fill, tables
 
 NOTES = {
@@ -51,7 +52,9 @@ def test_the_first_use_of_a_method_builds_its_tables(home: Path, caplog: pytest.
     with Kumihimo(home / ".kumi") as kumi:
         before = tables(kumi)
         context = kumi.retrieve(QUESTION, "local")
-        assert [record.message for record in caplog.records] == ["local needs entities, relations, claims: building them"]
+        assert [record.message for record in caplog.records] == [
+            "local needs entities, relations, claims: building them"
+        ]
         assert (kumi.retrieve(QUESTION, "local"), len(caplog.records)) == (context, 1)
         assert kumi.ask(QUESTION, "discourse").citations
         assert "".join(kumi.stream(QUESTION, "light"))
@@ -76,7 +79,9 @@ def test_a_question_builds_nothing_that_may_cost(home: Path) -> None:
         with pytest.raises(IndexUnavailable, match="meta needs a chat model"):
             kumi.retrieve(QUESTION, "meta")
         kumi.models = Modelled(kumi.models.settings, kumi.models.cache)
-        with pytest.raises(IndexUnavailable, match=r"not built for meta: `kumi index --methods braid,.*,meta` does that, and"):
+        with pytest.raises(
+            IndexUnavailable, match=r"not built for meta: `kumi index --methods braid,.*,meta` does that, and"
+        ):
             kumi.retrieve(QUESTION, "meta")
         kumi.index(methods=["braid"])  # the model reads the chunks
         with pytest.raises(IndexUnavailable, match="`kumi index --methods braid,local` does that, and `kumi plan"):
@@ -102,7 +107,9 @@ def test_another_build_is_named(home: Path) -> None:
 def test_an_index_that_cannot_be_written_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kumihimo.app.prepare_build.is_immutable", lambda _: True)
     with Kumihimo(home / ".kumi") as kumi:
-        with pytest.raises(IndexUnavailable, match="not built for local: `kumi index --methods braid,bm25,naive,global,local`"):
+        with pytest.raises(
+            IndexUnavailable, match="not built for local: `kumi index --methods braid,bm25,naive,global,local`"
+        ):
             kumi.retrieve(QUESTION, "local")
 
 
@@ -116,3 +123,12 @@ def test_questions_at_once_build_once(home: Path, caplog: pytest.LogCaptureFixtu
             thread.join()
         assert len(caplog.records) == 1
         assert "local" in kumi.status().methods
+
+
+def test_the_command_line_says_that_it_builds(home: Path) -> None:
+    ran = run_kumi(home, "retrieve", QUESTION, "--method", "local", "--json")
+    assert (ran.returncode, ran.stderr) == (0, "local needs entities, relations, claims: building them\n")
+    ran = run_kumi(home, "ask", QUESTION, "-m", "discourse")
+    assert ran.stderr.startswith("discourse needs passages, frames, values, links: building them\n")
+    ran = run_kumi(home, "ask", typed=f"/method light\n{QUESTION}\n")
+    assert (ran.returncode, "building" in ran.stderr) == (0, False)  # local has the same tables

@@ -135,11 +135,11 @@ class Kumihimo:
     ) -> Built:
         """Add or refresh files and folders; without paths, refresh all sources.
 
-        methods: the methods to build for; the index remembers them (at first: braid, bm25, naive and global). wait: wait for a
-        running build; without it IndexBusy is raised. reread: read files again even if size and time are the same.
-        recluster: compute the communities from scratch. rebuild: build every table again, also if an older version
-        built the index; cached replies are kept. caps: limits on what is spent. consent: allow paying again after a
-        change of model, prompt or setting; a function is called with the plan and decides. Without consent
+        methods: the methods to build for; the index remembers them (at first: braid, bm25, naive and global). wait:
+        wait for a running build; without it IndexBusy is raised. reread: read files again even if size and time are
+        the same. recluster: compute the communities from scratch. rebuild: build every table again, also if an older
+        version built the index; cached replies are kept. caps: limits on what is spent. consent: allow paying again
+        after a change of model, prompt or setting; a function is called with the plan and decides. Without consent
         ConsentRequired is raised, and nothing changes.
         """
         absolute, budget = absolute_paths(self, paths, methods), self.models.budget(caps)
@@ -234,8 +234,10 @@ class Kumihimo:
 
         The documents are not read again. The index remembers the method.
         """
+        if name not in self.catalogue.methods:
+            return  # the question names the error
         with self.store.read_transaction() as db:
-            if name not in self.catalogue.methods or not missing_tables(db, self.catalogue, name):
+            if not missing_tables(db, self.catalogue, name):
                 return
         with self._build_lock:
             build_method(self, name, progress)
@@ -246,8 +248,7 @@ class Kumihimo:
 
         method: to be prepared first.
         """
-        if method:
-            self.prepare_method(method)
+        self.prepare_method(method)
         missing = ""
         for _ in range(5):
             with self.store.read_transaction() as db:

@@ -217,8 +217,11 @@ class Snapshot:
         tables = {name: self.table(name) for name in names}
         if not filter_expression.strip():
             return tables
-        documents = self.matching_documents(filter_expression)
-        filters = visibility_filters(self.catalogue.wired, self.table, documents)
+        bare = replace(self, matrices={})  # the filters outlive this snapshot
+        filters = self.db.once_per_build(
+            ("filter", filter_expression),
+            lambda: visibility_filters(bare.catalogue.wired, bare.table, bare.matching_documents(filter_expression)),
+        )
         return {name: table.filtered(filters(name)) for name, table in tables.items()}
 
     def matching_documents(self, filter: str) -> frozenset[str]:
