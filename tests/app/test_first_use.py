@@ -99,18 +99,16 @@ def test_a_question_changes_no_table_that_exists(home: Path) -> None:
 
 def test_another_build_is_named(home: Path) -> None:
     with Kumihimo(home / ".kumi") as kumi, kumi.store.write_transaction():
-        with pytest.raises(IndexBusy, match="local needs tables .*: ask again when it is done"):
+        with pytest.raises(IndexBusy, match=r"local needs tables .*: ask again when it is done"):
             kumi.retrieve(QUESTION, "local")
         assert kumi.retrieve(QUESTION, "naive")
 
 
 def test_an_index_that_cannot_be_written_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kumihimo.app.prepare_build.is_immutable", lambda _: True)
-    with Kumihimo(home / ".kumi") as kumi:
-        with pytest.raises(
-            IndexUnavailable, match="not built for local: `kumi index --methods braid,bm25,naive,global,local`"
-        ):
-            kumi.retrieve(QUESTION, "local")
+    command = "`kumi index --methods braid,bm25,naive,global,local`"
+    with Kumihimo(home / ".kumi") as kumi, pytest.raises(IndexUnavailable, match=f"not built for local: {command}"):
+        kumi.retrieve(QUESTION, "local")
 
 
 def test_questions_at_once_build_once(home: Path, caplog: pytest.LogCaptureFixture) -> None:

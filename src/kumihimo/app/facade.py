@@ -230,7 +230,7 @@ class Kumihimo:
     # -- reading
 
     def prepare_method(self, name: str, progress: Progress | None = None) -> None:
-        """Build the tables of a method if it lacks some and they cost nothing.
+        """Build the tables that a method lacks, if they cost nothing.
 
         The documents are not read again. The index remembers the method.
         """

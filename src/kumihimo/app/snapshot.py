@@ -76,7 +76,7 @@ def missing_entries(db: IndexTransaction, catalogue: Catalogue) -> dict[str, str
 
 
 def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str) -> list[str]:
-    """Return the tables of a method that are not built or not indexed."""
+    """Return the tables of a method that are missing or not indexed."""
     signature = catalogue.method(name)
     missing = [table for table in signature.tables if not db.has(table)]
     for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):

@@ -157,7 +157,7 @@ class Session(IndexSettings):
 
     @contextmanager
     def snapshot(self, method: str = "") -> Iterator[Snapshot]:
-        """Open the index, prepare the method, and read the index as it is now."""
+        """Open the index, prepare the method, and read the index."""
         with self.open() as kumi:
             self.prepare_method(kumi, method)
             with kumi.snapshot() as snapshot:
