@@ -91,6 +91,8 @@ def tables(kumi: Kumihimo) -> Held:
 
 def dump(kumi: Kumihimo, methods: Iterable[str] = BUILT) -> Held:
     """The same, and what each of these methods finds, for a few questions."""
+    for method in methods:
+        kumi.prepare_method(method)
     return tables(kumi) | {f"{m}: {q}": found(connected(kumi), m, q) for m in methods for q in QUESTIONS}
 
 

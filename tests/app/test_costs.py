@@ -45,7 +45,7 @@ def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Pat
     embedding = {"model": "e", "base_url": server.url}
     with opened(tmp_path, server, embedding=embedding) as kumi:
         built = kumi.index(notes(tmp_path / "notes", 3))
-        assert kumi.status().methods == ("bm25", "mapreduce")
+        assert kumi.status().methods == ("bm25",)
         assert built.skipped_methods == (
             "braid",
             "naive",

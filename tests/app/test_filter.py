@@ -172,3 +172,27 @@ def test_row_of_several_documents_is_visible_if_all_are(paid: None, tmp_path: Pa
             assert source_numbers("themes", ten) == pairs[:3]
             assert source_numbers("gists", ten) == [[f"{i:03d}"] for i in range(10)]
             assert source_numbers("themes", 'uri contains "/000" or uri contains "/008"') == []
+
+
+def test_a_filter_is_compiled_once_per_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = fill(tmp_path / "notes", {"a.md": "---\nyear: 1999\n---\nOats.", "b.md": "---\nyear: 2001\n---\nOats."})
+    with Kumihimo(tmp_path / ".kumi") as kumi:
+        kumi.index(source)
+        compiled: list[str] = []
+        compile_filter = Snapshot.matching_documents
+
+        def count(self: Snapshot, filter: str) -> frozenset[str]:
+            compiled.append(filter)
+            return compile_filter(self, filter)
+
+        monkeypatch.setattr(Snapshot, "matching_documents", count)
+
+        def titles(filter: str) -> list[str]:
+            return [item.record.title for item in kumi.retrieve("oats", "naive", filter=filter)]
+
+        assert [titles("year > 2000"), titles("year > 2000"), titles("year < 2000")] == [["b"], ["b"], ["a"]]
+        assert compiled == ["year > 2000", "year < 2000"]
+        fill(source, {"a.md": "---\nyear: 2002\n---\nOats."})
+        kumi.index()
+        assert sorted(titles("year > 2000")) == ["a", "b"]
+        assert len(compiled) == 3

@@ -15,7 +15,7 @@ import json
 from kumihimo import Kumihimo
 
 with Kumihimo.open(".kumi") as kumi:
-    read = kumi.index("notes").read
+    read = kumi.index("notes", methods=["local", "discourse"]).read
     with kumi.store.read_transaction() as db:
         print(json.dumps(db.fingerprints() | {"read": read}))
 """

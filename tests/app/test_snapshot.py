@@ -33,7 +33,7 @@ FILES = {
 def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
     home = tmp_path_factory.mktemp("home")
     with Kumihimo.open(home / ".kumi") as kumi:
-        connected(kumi).index(fill(home / "notes", FILES))
+        connected(kumi).index(fill(home / "notes", FILES), methods=BUILT)
         yield kumi
 
 
@@ -135,7 +135,7 @@ def test_tables_are_read_by_name(snapshot: Snapshot) -> None:
 
 def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
-        kumi.index(fill(tmp_path / "notes", FILES))
+        kumi.index(fill(tmp_path / "notes", FILES), methods=BUILT)
         with kumi.store.write_transaction() as db:
             db.run("DROP TABLE chunks")
         with (
@@ -244,7 +244,7 @@ def test_asking_costs_nothing_but_time(snapshot: Snapshot) -> None:
 def test_a_reading_sees_one_build(tmp_path: Path) -> None:
     notes = fill(tmp_path / "notes", {"a.txt": "The lamp is lit."})
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
-        connected(kumi).index(notes)
+        connected(kumi).index(notes, methods=BUILT)
         with kumi.snapshot() as before:
             kumi.index(fill(notes, {"a.txt": "The lamp is out.", "b.txt": "A second lamp."}))
             for name in BUILT:

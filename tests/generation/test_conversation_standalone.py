@@ -108,8 +108,8 @@ def test_invalid_arguments_are_reported_before_any_payment(
 def test_missing_index_is_reported_before_any_payment(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
-        with pytest.raises(IndexUnavailable, match="not built for naive"):
-            kumi.ask("And the last one?", "naive", history=[answer("What is it?", "A note.")])
+        with kumi.snapshot() as snapshot, pytest.raises(IndexUnavailable, match="not built for naive"):
+            snapshot.ask("And the last one?", "naive", history=[answer("What is it?", "A note.")])
     assert server.counts()["requests"] == 0
 
 

@@ -32,10 +32,24 @@ def test_scores_are_bm25(tmp_path: Path) -> None:
     index.store.close()
 
 
-def test_no_more_rows_are_checked_than_necessary(tmp_path: Path) -> None:
-    index = keyword_notes(tmp_path, {f"n{i:04d}": "sea " * (1 + i % 50) + f"x{i}" for i in range(2000)})
-    assert index.filtered("sea", 5, {f"n{i:04d}" for i in range(2000)})[1] < 300  # the best rows and their ties
-    assert index.filtered("sea", 5, set()) == ([], 20 + 2000), "the first query finds no visible row"
+def test_each_row_is_checked_once_per_build(tmp_path: Path) -> None:
+    texts = {f"n{i:04d}": "sea " * (1 + i % 50) + f"x{i}" for i in range(2000)}
+    index = keyword_notes(tmp_path, texts)
+    checked: list[str] = []
+
+    def passes(id: str) -> bool:
+        checked.append(id)
+        return id in visible
+
+    visible = {"n0003", "n0005"}
+    for _ in range(2):
+        with index.open_search(passes) as search:
+            assert [[id for id, _ in search("sea", k)] for k in (5, 1)] == [["n0005", "n0003"], ["n0005"]]
+    assert len(checked) < len(texts) + 20  # and the rows that were read
+    visible = {"n0004"}
+    index.build(texts | {"n9999": "fog"})  # a new state of the index
+    with index.open_search(passes) as search:
+        assert [id for id, _ in search("sea", 5)] == ["n0004"]
     index.store.close()
 
 

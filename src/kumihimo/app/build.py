@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 _GRAPH_METHODS = ("braid", "global", "local")  # the main users of the graph
+_DEFAULT_METHODS = ("braid", "bm25", "naive", "global")  # the others build their tables when first used
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,24 @@ class Build:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """Return the steps behind the tables, in the order they run."""
-        needed = self.catalogue.upstream_steps(
-            table for name in self.methods for table in self.catalogue.methods[name].tables
+        """Return the steps behind the tables, in the order they run.
+
+        An optional table is built too if all its inputs are.
+        """
+        methods = [self.catalogue.methods[name] for name in self.methods]
+        needed = self.catalogue.upstream_steps(table for method in methods for table in method.tables)
+        optional = {table for method in methods for table in method.optional_tables}
+        return tuple(
+            step
+            for step in self.catalogue.order
+            if step.name in needed or (step.name in optional and needed.issuperset(step.inputs))
         )
-        return tuple(step for step in self.catalogue.order if step.name in needed)
+
+    @property
+    def may_cost(self) -> bool:
+        """Return whether it may call an LLM or a paid embedder."""
+        calls_llm = not self.llm_steps.isdisjoint(step.name for step in self.steps)
+        return calls_llm or (self.models.paid_embedder is not None and bool(self.vector_indexes()))
 
     def code(self, name: str) -> str:
         """Return a hash of the code behind a table or a suffix.
@@ -214,8 +228,8 @@ class Build:
             and self.models.chat(step.scope) is not None
             for step in self.steps
         )
-        free = list(self.methods) == free_methods(self.catalogue, self.models)
-        return _GRAPH_METHODS if llm_available and free else ()
+        by_default = list(self.methods) == default_methods(self.catalogue, self.models)
+        return _GRAPH_METHODS if llm_available and by_default else ()
 
     def dry_run(self, *, code: CodeFingerprint | None = None, fingerprint: str = "", with_views: bool = True) -> None:
         """Run the build and roll it back."""
@@ -234,6 +248,11 @@ class Build:
             remove_unused_files(as_db(self.db), self.folder)
 
 
+def default_methods(catalogue: Catalogue, models: ModelRegistry) -> list[str]:
+    """Return the methods that an index is built for at first."""
+    return [name for name in free_methods(catalogue, models) if name in _DEFAULT_METHODS]
+
+
 def free_methods(catalogue: Catalogue, models: ModelRegistry) -> list[str]:
     """Return the methods that cost nothing to build."""
     embedding_is_paid = models.paid_embedder is not None
@@ -249,14 +268,15 @@ def free_methods(catalogue: Catalogue, models: ModelRegistry) -> list[str]:
 def skipped_methods(catalogue: Catalogue, models: ModelRegistry, methods: Sequence[str]) -> tuple[str, ...]:
     """Return the paid methods that could be built too.
 
-    Empty unless the build is for all free methods.
+    Empty unless the build is for the default methods.
     """
-    if list(methods) != free_methods(catalogue, models):
+    if list(methods) != default_methods(catalogue, models):
         return ()
+    free = free_methods(catalogue, models)
     return tuple(
         name
         for name, method in catalogue.methods.items()
-        if name not in methods and not steps_without_llm(catalogue, models, method.tables)
+        if name not in free and not steps_without_llm(catalogue, models, method.tables)
     )
 
 

@@ -103,8 +103,7 @@ def _llm_dependencies(build: Build) -> dict[str, list[str]]:
 
 def require_consent(build: Build, consent: bool | Consent, *, rebuild: bool = False) -> None:
     """Raise ConsentRequired if the build would pay again without consent."""
-    may_cost = not build.llm_steps.isdisjoint(step.name for step in build.steps) or build.models.paid_embedder
-    changes = paid_changes(build) or (["every table would be built again"] if rebuild and may_cost else [])
+    changes = paid_changes(build) or (["every table would be built again"] if rebuild and build.may_cost else [])
     if not changes or consent is True:
         return
     free_replacement = _embedder_changes(build) and not build.models.paid_embedder  # possibly by accident

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from kumihimo.app import catalogue as catalogues
@@ -18,10 +19,10 @@ from kumihimo.app.build_cost import paid_changes, plan_build, require_consent, u
 from kumihimo.app.check import CheckResult, check_index
 from kumihimo.app.erasure import erase_files, erase_rows
 from kumihimo.app.estimate_query_cost import estimate_query_cost
-from kumihimo.app.prepare_build import absolute_paths, prepare_build, run_and_save
+from kumihimo.app.prepare_build import absolute_paths, build_method, prepare_build, run_and_save
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import Snapshot, without_missing_scopes
+from kumihimo.app.snapshot import Snapshot, missing_tables, without_missing_scopes
 from kumihimo.app.trust import check_trust
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context
@@ -75,6 +76,7 @@ class Kumihimo:
         self.tokenizer = LocalTokenizer()
         self._cache_path = Path(cache) if cache else self.folder / "cache.db"
         self._files: MappedFiles = {}
+        self._build_lock = Lock()
 
     @classmethod
     def open(
@@ -133,11 +135,11 @@ class Kumihimo:
     ) -> Built:
         """Add or refresh files and folders; without paths, refresh all sources.
 
-        methods: the methods to build for; the index remembers them (at first: all that cost nothing). wait: wait for a
-        running build; without it IndexBusy is raised. reread: read files again even if size and time are the same.
-        recluster: compute the communities from scratch. rebuild: build every table again, also if an older version
-        built the index; cached replies are kept. caps: limits on what is spent. consent: allow paying again after a
-        change of model, prompt or setting; a function is called with the plan and decides. Without consent
+        methods: the methods to build for; the index remembers them (at first: braid, bm25, naive and global). wait:
+        wait for a running build; without it IndexBusy is raised. reread: read files again even if size and time are
+        the same. recluster: compute the communities from scratch. rebuild: build every table again, also if an older
+        version built the index; cached replies are kept. caps: limits on what is spent. consent: allow paying again
+        after a change of model, prompt or setting; a function is called with the plan and decides. Without consent
         ConsentRequired is raised, and nothing changes.
         """
         absolute, budget = absolute_paths(self, paths, methods), self.models.budget(caps)
@@ -227,9 +229,26 @@ class Kumihimo:
 
     # -- reading
 
+    def prepare_method(self, name: str, progress: Progress | None = None) -> None:
+        """Build the tables that a method lacks, if they cost nothing.
+
+        The documents are not read again. The index remembers the method.
+        """
+        if name not in self.catalogue.methods:
+            return  # the question names the error
+        with self.store.read_transaction() as db:
+            if not missing_tables(db, self.catalogue, name):
+                return
+        with self._build_lock:
+            build_method(self, name, progress)
+
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """Open a snapshot: one read transaction over one finished build."""
+    def snapshot(self, method: str = "") -> Iterator[Snapshot]:
+        """Open a snapshot: one read transaction over one finished build.
+
+        method: to be prepared first.
+        """
+        self.prepare_method(method)
         missing = ""
         for _ in range(5):
             with self.store.read_transaction() as db:
@@ -246,9 +265,9 @@ class Kumihimo:
         """Return the evidence that the method finds, best first.
 
         settings: of the method, such as k=5. filter: an expression over document metadata, such as `author = "Sabine
-        Orrell" and date >= 2024`.
+        Orrell" and date >= 2024`. Tables that the method lacks are built first, if they cost nothing.
         """
-        with self.snapshot() as snapshot:
+        with self.snapshot(method) as snapshot:
             return snapshot.retrieve(question, method, filter=filter, **settings)
 
     def ask(
@@ -267,7 +286,7 @@ class Kumihimo:
         filter: as for `retrieve`. history: earlier answers; the question may refer to them if there is a chat model.
         caps: limits on what is spent. on_token: receives the text as it arrives.
         """
-        with self.snapshot() as snapshot:
+        with self.snapshot(method) as snapshot:
             return snapshot.ask(
                 question, method, filter=filter, history=history, caps=caps, on_token=on_token, **settings
             )
@@ -277,7 +296,7 @@ class Kumihimo:
 
         options: as for `ask`.
         """
-        with self.snapshot() as snapshot:
+        with self.snapshot(method) as snapshot:
             return (
                 yield from iterate_tokens(lambda on_token: snapshot.ask(question, method, on_token=on_token, **options))
             )

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kumihimo.app.build import Build, free_methods, models_by_scope, steps_using_llm
+from kumihimo.app.build import Build, default_methods, models_by_scope, steps_using_llm
 from kumihimo.app.results import Built
-from kumihimo.app.snapshot import DEFAULT_METHOD, INSTALL_AGAIN, missing_entries
-from kumihimo.core.errors import IndexUnavailable, SourceError
+from kumihimo.app.snapshot import DEFAULT_METHOD, INSTALL_AGAIN, missing_entries, missing_tables, steps_without_llm
+from kumihimo.core.engine import fingerprints
+from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import thread_pool
 from kumihimo.storage import IndexTransaction
+from kumihimo.storage.sqlite.store import is_immutable
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
 
+log = logging.getLogger("kumihimo")
 _NO_SOURCES = "nothing to index yet: say which folder, `kumi index PATH`"
 
 
@@ -66,7 +71,7 @@ def prepare_build(
         kumi.tokenizer,
         sources,
         source_names,
-        list(methods) or db.meta("methods") or free_methods(kumi.catalogue, kumi.models),
+        list(methods) or db.meta("methods") or default_methods(kumi.catalogue, kumi.models),
         budget,
         llm_steps=steps_using_llm(kumi.catalogue, kumi.models, db.meta("models", {}), methods_named=bool(methods)),
         llm_for=lambda step: kumi.models.llm(step, budget, previous_models.get(step, "")),
@@ -94,3 +99,45 @@ def run_and_save(kumi: Kumihimo, build: Build) -> Built:
     built = build.run()
     save_sources(build.db, build.sources, kumi.base)
     return built
+
+
+def build_method(kumi: Kumihimo, name: str, progress: Progress | None = None) -> None:
+    """Build the tables that a method lacks, from the stored documents.
+
+    Nothing is done if that may cost money, or if the index cannot be written: then a question names the remedy. Raises
+    IndexUnavailable if other tables would change too.
+    """
+    if is_immutable(kumi.store.path):
+        return
+    try:
+        with kumi.store.write_transaction() as db:
+            build = prepare_build(kumi, db, may_be_empty=True)
+            models_made_tables = bool(models_by_scope(db, kumi.catalogue))
+            build = replace(
+                build,
+                source_names=set(),
+                methods=list(dict.fromkeys([*build.methods, name])),
+                llm_steps=steps_using_llm(kumi.catalogue, kumi.models, methods_named=models_made_tables),
+                progress=progress,
+            )
+            missing = missing_tables(db, kumi.catalogue, name)
+            if not missing or build.may_cost or steps_without_llm(kumi.catalogue, kumi.models, missing):
+                return
+            _require_unchanged(build, name)
+            log.warning("%s needs %s: building them", name, ", ".join(missing))
+            build.run()
+    except IndexBusy as error:
+        raise IndexBusy(
+            f"{name} needs tables that are not built yet, and another build is running: ask again when it is done"
+        ) from error
+
+
+def _require_unchanged(build: Build, name: str) -> None:
+    """Raise IndexUnavailable if the build would change existing tables."""
+    current = fingerprints(build.steps, settings=build.step_settings(), ports=build.ports, code=build.code)
+    changed = [step for step, stored in build.db.fingerprints().items() if current.get(step, stored) != stored]
+    if changed:
+        raise IndexUnavailable(
+            f"{name} needs tables that are not built yet, and {', '.join(changed)} would change too, because the "
+            f"settings or the version have changed: `kumi index --methods {','.join(build.methods)}` builds all of them"
+        )

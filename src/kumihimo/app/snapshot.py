@@ -75,6 +75,17 @@ def missing_entries(db: IndexTransaction, catalogue: Catalogue) -> dict[str, str
     return {name: origin for name, origin in stored.items() if name not in {**catalogue.steps, **catalogue.methods}}
 
 
+def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str) -> list[str]:
+    """Return the tables of a method that are missing or not indexed."""
+    signature = catalogue.method(name)
+    missing = [table for table in signature.tables if not db.has(table)]
+    for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
+        if port in signature.ports:
+            searchable = [table for table in signature.tables if catalogue.record_types[table].SEARCHABLE]
+            missing += [table for table in searchable if db.meta(f"{view}_{table}") is None]
+    return list(dict.fromkeys(missing))
+
+
 def without_missing_scopes(store: Store, catalogue: Catalogue, layers: Iterable[SettingValues]) -> list[SettingValues]:
     """Return the settings without those of missing plug-ins, with a warning."""
     missing: dict[str, str] = {}
@@ -206,8 +217,11 @@ class Snapshot:
         tables = {name: self.table(name) for name in names}
         if not filter_expression.strip():
             return tables
-        documents = self.matching_documents(filter_expression)
-        filters = visibility_filters(self.catalogue.wired, self.table, documents)
+        bare = replace(self, matrices={})  # the filters outlive this snapshot
+        filters = self.db.once_per_build(
+            ("filter", filter_expression),
+            lambda: visibility_filters(bare.catalogue.wired, bare.table, bare.matching_documents(filter_expression)),
+        )
         return {name: table.filtered(filters(name)) for name, table in tables.items()}
 
     def matching_documents(self, filter: str) -> frozenset[str]:
@@ -228,12 +242,7 @@ class Snapshot:
 
         The message names the command that builds them.
         """
-        missing = [table for table in signature.tables if not self.db.has(table)]
-        for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
-            if port in signature.ports:
-                searchable = [table for table in signature.tables if self.record_types[table].SEARCHABLE]
-                missing += [table for table in searchable if self.db.meta(f"{view}_{table}") is None]
-        if missing:
+        if missing := missing_tables(self.db, self.catalogue, name):
             built = [method for method in self.db.meta("methods", []) if method in self.catalogue.methods]
             methods = ",".join(dict.fromkeys([*built, name]))
             steps = [self.catalogue.steps[name] for name in self.catalogue.upstream_steps(missing)]

@@ -40,7 +40,7 @@ def ask(
             show = _print_answer_line if session.as_json else None
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest).run()
         raise Exit(1 if failed else 0)
-    with session.snapshot() as snapshot:
+    with session.snapshot(method) as snapshot:
         answer, followup_error = repl.ask_question(
             snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, filter=filter
         )
@@ -138,6 +138,7 @@ def retrieve(
         if path:
             check_replaceable(path, force=writing.force, is_ours=is_ours)
     with session.open() as kumi:
+        session.prepare_method(kumi, method)
         if question is not None and html:
             _write_page(kumi, question, search, session, html)
         elif question is not None and not (out or session.as_json):

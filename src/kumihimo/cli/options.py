@@ -155,6 +155,19 @@ class Session(IndexSettings):
         settings = config.parse_options(self.settings or ())
         return _open_index(self.index_folder, ask=not self.as_json, settings=settings, cache=self.cache)
 
+    @contextmanager
+    def snapshot(self, method: str = "") -> Iterator[Snapshot]:
+        """Open the index, prepare the method, and read the index."""
+        with self.open() as kumi:
+            self.prepare_method(kumi, method)
+            with kumi.snapshot() as snapshot:
+                yield snapshot
+
+    def prepare_method(self, kumi: Kumihimo, name: str) -> None:
+        """Build the tables that a method lacks, with a progress bar."""
+        with self.progress_bar() as progress:
+            kumi.prepare_method(name, progress)
+
     def progress_bar(self) -> AbstractContextManager[Progress | None]:
         """Show progress on a terminal, unless the log is shown there."""
         return printing.progress_bar(not (self.verbose or self.show_prompts))

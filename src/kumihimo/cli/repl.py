@@ -63,7 +63,7 @@ class Repl:
         return 0 if _is_interactive() else failed
 
     def _ask(self, question: str) -> None:
-        with self.kumi.snapshot() as snapshot:
+        with self.kumi.snapshot(self.method) as snapshot:
             if not self.show and not _is_interactive():  # piped input is not visible otherwise
                 printing.print_text(f"> {question}")
             search = {"filter": self.filter, "history": self.answers}

@@ -69,4 +69,4 @@ def _parents(step: Step, tables: TableLookup, id: str) -> list[Reference]:
         return list(tables(step.name)[id].parents())
     if step.signature.shape == "row":
         return [(step.source, id.rpartition(".")[0] if step.signature.many else id)]
-    return [(step.source, member.id) for member in tables(step.source).where(**{step.key: id})]
+    return [(step.source, member) for member in tables(step.source).ids(**{step.key: id})]

@@ -20,6 +20,12 @@ Row = tuple[Any, ...]  # id, text, then the columns of the class, as SQLite valu
 LookupRecorder = Callable[[str, tuple[str, ...], tuple[object, ...], bool], None]
 RowFilter = Callable[[str], bool]  # id -> whether the row is visible
 
+
+def all_visible(_: str) -> bool:
+    """Return True: the filter of a table without one."""
+    return True
+
+
 _SQL = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}
 
 
@@ -239,7 +245,7 @@ class Table(Generic[R]):
         codec: Codec[R],
         rows: Rows,
         record_lookup: LookupRecorder | None = None,
-        visible: RowFilter = lambda _: True,
+        visible: RowFilter = all_visible,
     ) -> None:
         self.name, self.codec, self.rows, self.record_lookup, self.visible = name, codec, rows, record_lookup, visible
 
@@ -341,7 +347,8 @@ class Table(Generic[R]):
         def visible_in_both(id: str) -> bool:
             return self.visible(id) and visible(id)
 
-        return Table(self.name, self.codec, _FilteredRows(self.rows, visible), self.record_lookup, visible_in_both)
+        seen = visible if self.visible is all_visible else visible_in_both
+        return Table(self.name, self.codec, _FilteredRows(self.rows, visible), self.record_lookup, seen)
 
     def columns(self, *names: str) -> Iterator[Row]:
         """Yield raw tuples of some columns, faster than records."""

@@ -318,20 +318,23 @@ def _split_sentences(source: Span) -> Iterator[Span]:
 
 def _score_sentences(question: str, candidates: list[_Sentence], embed: Embedder) -> list[_ScoredSentence]:
     """Return the sentences that match the question, best first."""
-    if not candidates:
-        return []
     rarity = _rarity_function([sentence.words for sentence in candidates])
     terms = frozenset(subject_terms(question))
     total = sum(map(rarity, sorted(terms))) or 1.0
-    vectors = embed([question, *(sentence.span.text for sentence in candidates)])
     minimum = _MIN_COVERAGE if len(terms) > _SHORT_QUESTION else _MIN_COVERAGE_SHORT
-    scored = []
-    for sentence, cosine in zip(candidates, vectors[1:] @ vectors[0], strict=True):
+    matching: list[tuple[_Sentence, float]] = []
+    for sentence in candidates:
         coverage = sum(map(rarity, sorted(terms & sentence.words))) / total
         context_coverage = sum(map(rarity, sorted(terms & sentence.context_words))) / total
         if coverage >= minimum or (context_coverage >= minimum and coverage >= minimum / 2):
-            score = coverage + 0.5 * float(cosine) + 0.5 * context_coverage + 0.3 * sentence.evidence_score
-            scored.append(_ScoredSentence(sentence.span, terms & sentence.words, round(score, 4)))
+            matching.append((sentence, coverage + 0.5 * context_coverage + 0.3 * sentence.evidence_score))
+    if not matching:
+        return []
+    vectors = embed([question, *(sentence.span.text for sentence, _ in matching)])
+    scored = [
+        _ScoredSentence(sentence.span, terms & sentence.words, round(score + 0.5 * float(cosine), 4))
+        for (sentence, score), cosine in zip(matching, vectors[1:] @ vectors[0], strict=True)
+    ]
     return sorted(scored, key=lambda sentence: -sentence.score)
 
 

@@ -15,6 +15,7 @@ from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.core.task import Progress
+from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.sqlite.ledger import DerivedView, SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows
 from kumihimo.text.tokens import content_tokens, tokenize
@@ -147,20 +148,21 @@ class SqliteKeywordSearch:
         """Return the best `k` visible rows, ties included."""
         hits: list[tuple[float, str]] = []
         name = _index_name(table.name)
+        slots = visible_slots(self.db, f"{name}_ids", table)
+        condition, values = (f"AND {slots.condition}", [slots.value]) if slots else ("", [])
+        matches = f'FROM "{name}" WHERE "{name}" MATCH ? {condition}'
         # SQLite sorts: FTS5 (`ORDER BY rank`) takes twice as long
-        ranked = f'SELECT -bm25("{name}") AS score, rowid AS place FROM "{name}" WHERE "{name}" MATCH ? ORDER BY 1 DESC'
+        ranked = f'SELECT -bm25("{name}") AS score, rowid AS place {matches} ORDER BY 1 DESC'
         # LIMIT keeps the inner query separate, so its order is kept; -1 is no limit
         sql = f'SELECT score, id FROM ({ranked} LIMIT ?) CROSS JOIN "{name}_ids" ON slot = place'
         for limit in (min(_FIRST_LIMIT_FACTOR * k, _MAX_LIMIT), -1):  # sorting few rows takes half the time
-            hits, row_count = [], 0
-            with self.db.rows_one_by_one(sql, query, limit) as rows:
+            hits = []
+            with self.db.rows_one_by_one(sql, query, *values, limit) as rows:
                 for score, id in rows:
                     if len(hits) >= k and score < hits[k - 1][0]:
                         return hits
-                    row_count += 1
-                    if table.visible(id):
-                        hits.append((score, id))
-            if row_count < limit:
+                    hits.append((score, id))
+            if len(hits) < limit:
                 break
         return hits
 

@@ -19,6 +19,7 @@ from kumihimo.core.table import Codec, Row, Table
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.search.vector_files import BLOCK_ROWS, map_vectors, vector_index_name, vector_path
+from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.sqlite.store import Db, SqlRows
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
@@ -294,12 +295,15 @@ class SqliteVectorSearch:
         """
         import numpy as np
 
+        name, ids = vector_index_name(table.name), dict[int, str]()
+        slots = visible_slots(self.db, name, table)
+        places = np.array(slots.visible, dtype=np.int64) if slots else np.arange(len(scores))
+        scores = scores[places] if slots else scores
         count = min(len(scores), 2 * k + 16)
-        query = f'SELECT slot, id FROM "{vector_index_name(table.name)}" WHERE slot IN (?)'
-        while True:
+        query = f'SELECT slot, id FROM "{name}" WHERE slot IN (?)'
+        while count:
             threshold = np.partition(scores, -count)[-count] - _SCORE_MARGIN
-            slots = np.flatnonzero(scores >= threshold)
-            ids = {slot: id for slot, id in self.db.all_in(query, slots.tolist()) if table.visible(id)}
+            ids = dict(self.db.all_in(query, places[scores >= threshold].tolist()))
             if len(ids) >= k or count == len(scores):
                 break
             count = min(len(scores), count * 4)

@@ -1,13 +1,16 @@
 """tables -> an index on disk: what the packages above may do with it, without SQL and connections."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from sqlite3 import Error as StorageError
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from kumihimo.core.table import Rows
 
 __all__ = ["IndexTransaction", "StorageError"]  # an error: what a full disk or a broken file raises
+
+
+T = TypeVar("T")
 
 
 class IndexTransaction(Protocol):
@@ -28,5 +31,6 @@ class IndexTransaction(Protocol):
     def failures(self) -> tuple[tuple[str, str, str], ...]: ...  # (step, item, error)
     def view_states(self, kind: str) -> list[Any]: ...  # kind: words or vectors
 
+    def once_per_build(self, key: Hashable, compute: Callable[[], T]) -> T: ...  # only while reading
     def documents_with(self, key: str) -> Sequence[tuple[str, Any]]: ...  # (uri, value of this metadata key)
     def rolled_back(self) -> AbstractContextManager[None]: ...  # undoes every change made inside it

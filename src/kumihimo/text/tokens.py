@@ -114,7 +114,9 @@ def subject_terms(text: str) -> list[str]:
 
 def _find_subjects(plain: str) -> list[str]:
     terms: list[str] = []
-    for run in re.finditer(_SUBJECT, plain):
+    if words := _word_pattern(plain):
+        terms += map(_root, words.findall(plain))
+    for run in re.finditer(_SUBJECT, plain) if words is None else ():
         if kanji := run[2]:
             terms += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
         else:

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from kumihimo.core.table import Codec, Row, lookup_hash
 from kumihimo.core.wiring import ROOT
 from kumihimo.storage.sqlite.integrity import checksum_name, sum_rows
-from kumihimo.storage.sqlite.store import LEDGER_TABLES, PAGE_ROWS, Db, SqlRows
+from kumihimo.storage.sqlite.schema import LEDGER_TABLES
+from kumihimo.storage.sqlite.store import PAGE_ROWS, Db, SqlRows
 
 _TEMPORARY_TABLES = """
 CREATE TEMP TABLE todo (wave INTEGER, key TEXT, PRIMARY KEY (wave, key)) WITHOUT ROWID;

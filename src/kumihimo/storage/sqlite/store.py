@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,21 +16,12 @@ from kumihimo.core.redaction import redact
 from kumihimo.core.table import Row
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.integrity import raise_if_unusable
+from kumihimo.storage.sqlite.schema import FORMAT, file_format, prepare_tables
 
 T = TypeVar("T")
 PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from being truncated
+_MAX_COMPUTED = 64  # values that a connection remembers
 _REWRITE_TIMEOUT = 10_000  # milliseconds to wait for other processes
-FORMAT = 2  # of index.db; version 0.1 wrote 1
-_KEPT_BY_REBUILD = ("communities", "meta", "steps")  # communities remember; meta holds the sources and methods
-_KEPT_META = ("sources", "methods", "models", "origins", "build", "file")  # the last two number other files
-
-LEDGER_TABLES = """
-CREATE TABLE IF NOT EXISTS steps  (step TEXT PRIMARY KEY, fingerprint TEXT, shape TEXT) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS failed (step TEXT, maker TEXT, error TEXT NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS looked (step TEXT, maker TEXT, at BLOB NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS meta   (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS files  (uri TEXT PRIMARY KEY, source TEXT NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
-"""
 
 
 @dataclass(slots=True)
@@ -43,6 +34,8 @@ class Db:
     connection: sqlite3.Connection
     path: Path
     lock: RLock = field(default_factory=RLock)
+    computed: dict[Hashable, Any] = field(default_factory=dict)
+    version: int = 0  # of the file, when they were computed
 
     def all(self, sql: str, *values: object) -> list[Row]:
         return self._guard(lambda: self.connection.execute(sql, values).fetchall())
@@ -111,6 +104,21 @@ class Db:
 
     def set_meta(self, name: str, value: object) -> None:
         self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, json.dumps(value, sort_keys=True))
+
+    def once_per_build(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return a computed value, the same until the index changes.
+
+        For transactions that only read.
+        """
+        with self.lock:
+            version = self.all("PRAGMA data_version")[0][0]
+            if version != self.version or len(self.computed) >= _MAX_COMPUTED:
+                self.computed.clear()
+                self.version = version
+            if key not in self.computed:
+                self.computed[key] = compute()
+            value: T = self.computed[key]
+            return value
 
     def rows(self, table: str) -> "SqlRows":
         return SqlRows(self, table)
@@ -222,7 +230,7 @@ class Store:
         inode, db = self._acquire()
         try:
             db.run("BEGIN")
-            version = _file_format(db)  # the first read fixes the snapshot
+            version = file_format(db)  # the first read fixes the snapshot
             self._check_format(version)
             if version == 0:
                 remedy = "wait, or start again with `kumi index PATH`"
@@ -244,7 +252,7 @@ class Store:
         """
         with closing(self._open_to_write()) as db:  # without COMMIT, this rolls back
             self._begin_write(db, wait=wait, rebuild=rebuild)
-            _prepare_tables(db, rebuild=rebuild)
+            prepare_tables(db, rebuild=rebuild)
             yield db
             db.run("COMMIT")
             db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
@@ -304,7 +312,7 @@ class Store:
         while True:
             try:
                 db.run("PRAGMA busy_timeout = 1000")
-                self._check_format(_file_format(db), rebuild=rebuild)
+                self._check_format(file_format(db), rebuild=rebuild)
                 db.all("PRAGMA journal_mode = WAL")
                 db.run("PRAGMA synchronous = NORMAL")
                 db.run("PRAGMA cache_size = -131072")
@@ -358,34 +366,6 @@ def _rewrite_file(db: Db) -> bool:
         return False
     blocked, *_ = db.all("PRAGMA wal_checkpoint(TRUNCATE)")[0]
     return not blocked
-
-
-def _file_format(db: Db) -> int:
-    """Return the file's format; 0 where nothing was written yet."""
-    version = int(db.all("PRAGMA user_version")[0][0])
-    if version == 0 and db.one("SELECT 1 FROM sqlite_master"):
-        raise IndexUnavailable(f"{db.path} is a database of something else: name another folder with `--index DIR`")
-    return version
-
-
-def _prepare_tables(db: Db, *, rebuild: bool) -> None:
-    """Create missing ledger tables; to rebuild, drop the others first."""
-    if rebuild and _file_format(db):
-        _drop_tables(db)
-    for statement in filter(str.strip, LEDGER_TABLES.split(";")):
-        db.run(statement)
-    db.run(f"PRAGMA user_version = {FORMAT}")
-
-
-def _drop_tables(db: Db) -> None:
-    """Drop the tables that a build makes, except the communities."""
-    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY sql LIKE ? DESC"
-    for (name,) in db.all(query, "CREATE VIRTUAL%"):  # a full-text table takes its own tables with it
-        if name not in _KEPT_BY_REBUILD:
-            db.run(f'DROP TABLE IF EXISTS "{name}"')
-    db.run(f"DELETE FROM meta WHERE name NOT IN ({','.join('?' * len(_KEPT_META))})", *_KEPT_META)
-    db.run("DELETE FROM steps WHERE step <> 'communities'")
-    db.run("UPDATE steps SET fingerprint = NULL")
 
 
 @contextmanager

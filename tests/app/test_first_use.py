@@ -1,0 +1,132 @@
+"""an index for the default methods -> the tables of another method, when it is first used."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.app.build import default_methods
+from kumihimo.core.errors import IndexBusy, IndexUnavailable
+from kumihimo.llm.registry import ModelRegistry
+from kumihimo.testing.fake_models import FakeChat
+from tests import fake_graph_reader
+from tests.cli_runner import kumi as run_kumi
+from tests.fixtures_index import fill, tables
+
+NOTES = {
+    "notes/pier.txt": "Ada Vane built the pier in Fenwick. Bea Orrell paid for it after the storm.",
+    "notes/ferry.txt": "The ferry of Fenwick leaves at nine. Ada Vane mends it in winter, and Cal Roe sails it.",
+}
+QUESTION = "Who built the pier in Fenwick?"
+
+
+class Modelled(ModelRegistry):
+    """One fake model for everything."""
+
+    def chat(self, scope: str) -> FakeChat:
+        return FakeChat(fake_graph_reader.answer, join_messages=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    with Kumihimo(tmp_path / ".kumi") as kumi:
+        kumi.index(fill(tmp_path, NOTES) / "notes")
+    return tmp_path
+
+
+def test_the_default_methods_share_their_tables(home: Path) -> None:
+    with Kumihimo(home / ".kumi") as kumi:
+        assert list(kumi.status().methods) == default_methods(kumi.catalogue, kumi.models)
+        assert list(kumi.status().methods) == ["braid", "bm25", "naive", "global"]
+        graph = {"mentions", "ties", "entities", "relations", "communities", "members", "reports"}
+        assert kumi.status().rows.keys() == {"documents", "chunks", "assertions", "claims"} | graph
+
+
+def test_the_first_use_of_a_method_builds_its_tables(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    shutil.rmtree(home / "notes")  # the stored documents are enough
+    with Kumihimo(home / ".kumi") as kumi:
+        before = tables(kumi)
+        context = kumi.retrieve(QUESTION, "local")
+        assert [record.message for record in caplog.records] == [
+            "local needs entities, relations, claims: building them"
+        ]
+        assert (kumi.retrieve(QUESTION, "local"), len(caplog.records)) == (context, 1)
+        assert kumi.ask(QUESTION, "discourse").citations
+        assert "".join(kumi.stream(QUESTION, "light"))
+        after = tables(kumi)
+        assert {name: after[name] for name in before} == before
+        assert kumi.status().methods == ("braid", "bm25", "naive", "global", "local", "discourse")
+
+
+def test_a_later_build_keeps_the_method_up_to_date(home: Path) -> None:
+    with Kumihimo(home / ".kumi") as kumi:
+        kumi.retrieve(QUESTION, "discourse")
+        fill(home, {"notes/dike.txt": "Dora Kell raised the dike, because the tide came over it."})
+        kumi.index()
+        built = tables(kumi)
+    with Kumihimo(home / "fresh") as fresh:
+        fresh.index(home / "notes", methods=["braid", "bm25", "naive", "global", "discourse"])
+        assert tables(fresh)["frames"] == built["frames"]
+
+
+def test_a_question_builds_nothing_that_may_cost(home: Path) -> None:
+    with Kumihimo(home / ".kumi") as kumi:
+        with pytest.raises(IndexUnavailable, match="meta needs a chat model"):
+            kumi.retrieve(QUESTION, "meta")
+        kumi.models = Modelled(kumi.models.settings, kumi.models.cache)
+        with pytest.raises(
+            IndexUnavailable, match=r"not built for meta: `kumi index --methods braid,.*,meta` does that, and"
+        ):
+            kumi.retrieve(QUESTION, "meta")
+        kumi.index(methods=["braid"])  # the model reads the chunks
+        with pytest.raises(IndexUnavailable, match="`kumi index --methods braid,local` does that, and `kumi plan"):
+            kumi.retrieve(QUESTION, "local")
+        assert kumi.status().methods == ("braid",)
+
+
+def test_a_question_changes_no_table_that_exists(home: Path) -> None:
+    with Kumihimo(home / ".kumi", {"chunks": {"size": 100}}) as kumi:
+        before = tables(kumi)
+        with pytest.raises(IndexUnavailable, match=r"chunks, .* would change too, .*`kumi index --methods .*local`"):
+            kumi.retrieve(QUESTION, "local")
+        assert tables(kumi) == before
+
+
+def test_another_build_is_named(home: Path) -> None:
+    with Kumihimo(home / ".kumi") as kumi, kumi.store.write_transaction():
+        with pytest.raises(IndexBusy, match=r"local needs tables .*: ask again when it is done"):
+            kumi.retrieve(QUESTION, "local")
+        assert kumi.retrieve(QUESTION, "naive")
+
+
+def test_an_index_that_cannot_be_written_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kumihimo.app.prepare_build.is_immutable", lambda _: True)
+    command = "`kumi index --methods braid,bm25,naive,global,local`"
+    with Kumihimo(home / ".kumi") as kumi, pytest.raises(IndexUnavailable, match=f"not built for local: {command}"):
+        kumi.retrieve(QUESTION, "local")
+
+
+def test_questions_at_once_build_once(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    with Kumihimo(home / ".kumi") as kumi:
+        threads = [Thread(target=kumi.retrieve, args=(QUESTION, "local")) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(caplog.records) == 1
+        assert "local" in kumi.status().methods
+
+
+def test_the_command_line_says_that_it_builds(home: Path) -> None:
+    ran = run_kumi(home, "retrieve", QUESTION, "--method", "local", "--json")
+    assert (ran.returncode, ran.stderr) == (0, "local needs entities, relations, claims: building them\n")
+    ran = run_kumi(home, "ask", QUESTION, "-m", "discourse")
+    assert ran.stderr.startswith("discourse needs passages, frames, values, links: building them\n")
+    ran = run_kumi(home, "ask", typed=f"/method light\n{QUESTION}\n")
+    assert (ran.returncode, "building" in ran.stderr) == (0, False)  # local has the same tables
