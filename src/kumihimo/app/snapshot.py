@@ -232,7 +232,8 @@ class Snapshot:
         for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
             if port in signature.ports:
                 searchable = [table for table in signature.tables if self.record_types[table].SEARCHABLE]
-                missing += [table for table in searchable if self.db.meta(f"{view}_{table}") is None]
+                indexed = [t for t in searchable if view == "words" or self.record_types[t].EMBEDDED]
+                missing += [table for table in indexed if self.db.meta(f"{view}_{table}") is None]
         if missing:
             built = [method for method in self.db.meta("methods", []) if method in self.catalogue.methods]
             methods = ",".join(dict.fromkeys([*built, name]))

@@ -1,0 +1,227 @@
+"""question + descriptions -> the documents that it names by title, source, people, numbers and dates."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import pairwise
+from math import log
+from unicodedata import normalize
+
+from kumihimo.core.context import Context
+from kumihimo.core.table import Table
+from kumihimo.index.descriptions import Description, date_terms
+from kumihimo.search.protocols import KeywordSearch
+from kumihimo.text.dates import compare_dates, find_dates, list_dates
+from kumihimo.text.tokens import subject_terms, tokenize
+
+_MAX_HITS = 200  # descriptions that are compared; more documents than this are not told apart
+_FEW = 10  # what one in ten documents shares, or fewer, counts in full
+_SINGLE_NAME = 0.5  # of a name of one word, which may be another's
+_MIN_COVERAGE = 0.5  # share of a name that small letters must give
+_MIN_CJK_CHARS = 4  # of a part of a Japanese or Chinese name
+_CJK = "々〆ー\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_PIECE = rf"[{_CJK}]+|[^\W_{_CJK}]+"
+_IDEOGRAPHS = "[々ー\u30a0-\u30ff\u3400-\u9fff]+"
+Span = tuple[int, int]  # of words of the question
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMatch:
+    """How surely a question names a document, from 0 to 1.
+
+    terms: the words of the question that name it.
+    """
+
+    score: float
+    terms: tuple[str, ...]
+
+
+def match_documents(
+    question: str, descriptions: Table[Description], keyword_search: KeywordSearch
+) -> dict[str, DocumentMatch]:
+    """Return the documents that a question names, by id.
+
+    A title, a name, a date or a number with its label counts; one common word does not. Each counts by how few
+    documents share it. The scores are shares of the best document's sum, if that is above 1.
+    """
+    total, asked = len(descriptions), _parse_question(question)
+    hits = keyword_search(descriptions, asked.query, k=_MAX_HITS) if total > 1 and asked.query.strip() else Context()
+    rows = [item.record for item in hits if isinstance(item.record, Description)]
+    names = {row.id: _match_names(asked, row.text) for row in rows}
+    dates = {row.id: _match_dates(asked.dates, row.dates) for row in rows}
+    last = rows[-1].id if len(rows) == _MAX_HITS else ""
+
+    @cache
+    def rarity(term: Span | str) -> float:
+        """Return how rare a span or date is, from 0 to 1."""
+        shares = {id: share for id in names if (share := _term_share(term, names[id], dates[id]))}
+        return 0.0 if last in shares else min(1.0, log(total / max(1.0, sum(shares.values()))) / log(min(total, _FEW)))
+
+    sums = {id: _sum_terms(names[id], dates[id], rarity) for id in names}
+    best = max((sum(weights.values()) for weights in sums.values()), default=0.0)
+    return {
+        id: DocumentMatch(sum(weights.values()) / max(1.0, best), tuple(map(asked.term_text, weights)))
+        for id, weights in sums.items()
+        if weights
+    }
+
+
+def _term_share(term: Span | str, names: Mapping[Span, float], dates: Mapping[str, float]) -> float:
+    """Return how well a document has a span or date."""
+    if isinstance(term, str):
+        return dates.get(term, 0.0)
+    return float(any(start <= term[0] and term[1] <= end for start, end in names))
+
+
+def _sum_terms(
+    names: Mapping[Span, float], dates: Mapping[str, float], rarity: Callable[[Span | str], float]
+) -> dict[Span | str, float]:
+    """Return the weights of the best disjoint spans and the dates."""
+    weights = {span: factor * rarity(span) for span, factor in names.items()}
+    selected: dict[Span, float] = {}
+    for span in sorted(weights, key=lambda span: (-weights[span], span[0] - span[1], span)):
+        if weights[span] and all(span[1] <= start or end <= span[0] for start, end in selected):
+            selected[span] = weights[span]
+    dated = {date: factor * rarity(date) for date, factor in dates.items()}
+    return {**dict(sorted(selected.items())), **{date: weight for date, weight in dated.items() if weight}}
+
+
+# -- the question
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A token of the question, at [start, end) of its text.
+
+    is_name: whether a capital letter marks a name.
+    """
+
+    token: str
+    start: int
+    end: int
+    is_name: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question as words and dates.
+
+    has_capitals: whether capital letters tell names from other words.
+    """
+
+    text: str
+    words: Sequence[_Word]
+    dates: Sequence[str]
+    has_capitals: bool
+
+    @property
+    def query(self) -> str:
+        """Return the text for keyword search."""
+        terms = [term for date in self.dates for term in date_terms(date, is_question=True)]
+        return " ".join([*(word.token for word in self.words), *terms])
+
+    def term_text(self, term: Span | str) -> str:
+        """Return the words of a span as the question writes them."""
+        return term if isinstance(term, str) else self.text[self.words[term[0]].start : self.words[term[1] - 1].end]
+
+
+def _parse_question(question: str) -> _Question:
+    """Return the words of a question outside its dates, and the dates."""
+    text = plain = normalize("NFKC", question)
+    for start, end in find_dates(text):
+        plain = f"{plain[:start]}{'|' * (end - start)}{plain[end:]}"
+    pieces = list(re.finditer(_PIECE, plain))
+    first = pieces[0].start() if pieces else 0
+    has_small = any(piece[0].islower() for piece in pieces)
+    has_capitals = has_small and any(piece[0] != piece[0].lower() for piece in pieces[1:])
+    words = []
+    for piece in pieces:
+        is_name = has_capitals and (piece[0][1:] != piece[0][1:].lower() or piece.start() > first)
+        is_name = is_name and piece[0] != piece[0].lower()
+        for offset, token in enumerate(tokenize(piece[0])):
+            is_cjk = _is_cjk(token)
+            start = piece.start() + (offset if is_cjk else 0)
+            words.append(_Word(token, start, start + len(token) if is_cjk else piece.end(), is_name))
+    return _Question(text, words, list(dict.fromkeys(list_dates(text))), has_capitals)
+
+
+# -- a description
+
+
+def _match_dates(asked: Sequence[str], dates: Sequence[str]) -> dict[str, float]:
+    """Return how well a document has each date."""
+    best = {date: max((compare_dates(own, date) for own in dates), default=0.0) for date in asked}
+    return {date: share for date, share in best.items() if share}
+
+
+def _match_names(asked: _Question, text: str) -> dict[Span, float]:
+    """Return a factor for each span with a name of the description."""
+    best: dict[Span, float] = {}
+    for name in text.split("\n"):
+        tokens, terms = _tokenize_name(name)
+        for span in _common_runs([word.token for word in asked.words], tokens):
+            factor = _rate_run(asked, span, tokens, terms)
+            if factor > best.get(span, 0.0):
+                best[span] = factor
+        best |= dict.fromkeys(_labelled_numbers(asked.words, tokens), 1.0)
+    return best
+
+
+@lru_cache(maxsize=65536)
+def _tokenize_name(name: str) -> tuple[str, int]:
+    """Return the tokens of a name and its number of subject terms."""
+    return f" {' '.join(tokenize(name))} ", len(subject_terms(name))
+
+
+def _common_runs(words: Sequence[str], tokens: str) -> Iterator[Span]:
+    """Yield the longest disjoint runs of words that the name has."""
+    start = 0
+    while start < len(words):
+        end = start
+        while end < len(words) and f" {' '.join(words[start : end + 1])} " in tokens:
+            end += 1
+        if end > start:
+            yield start, end
+        start = max(end, start + 1)
+
+
+def _rate_run(asked: _Question, span: Span, tokens: str, terms: int) -> float:
+    """Return how much a run of words says, from 0 to 1.
+
+    terms: the number of subject terms in the whole name.
+    """
+    words, text = asked.words[slice(*span)], asked.term_text(span)
+    own_terms = subject_terms(text)
+    if not any(map(str.isalpha, "".join(own_terms))):
+        return 0.0
+    is_whole = len(words) == tokens.count(" ") - 1
+    if _is_cjk(words[0].token):
+        longest = max(map(len, re.findall(_IDEOGRAPHS, text)), default=0)
+        return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (longest >= _MIN_CJK_CHARS)
+    names = sum(word.is_name for word in words)
+    if len(words) == 1:
+        return (1.0 if is_whole else _SINGLE_NAME) * names
+    if is_whole or (names and len(own_terms) > 1):
+        return 1.0
+    coverage = len(own_terms) / max(terms, 1)
+    if len(own_terms) > 1:
+        return coverage if coverage >= _MIN_COVERAGE else 0.0 if asked.has_capitals else _MIN_COVERAGE
+    return _SINGLE_NAME if names else 0.0
+
+
+def _labelled_numbers(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
+    """Yield each label with its number, if the name has both.
+
+    It may abbreviate the label: `EP 14` for `episode 14`.
+    """
+    for position, (label, number) in enumerate(pairwise(words)):
+        if number.token.isdigit() and f" {number.token} " in tokens:
+            before = tokens.partition(f" {number.token} ")[0].rpartition(" ")[2]
+            if before and not before.isdigit() and label.token.startswith(before):
+                yield position, position + 2
+
+
+def _is_cjk(token: str) -> bool:
+    """Return whether a token is of a script without spaces."""
+    return re.match(f"[{_CJK}]", token) is not None
