@@ -1,7 +1,18 @@
 """documents -> tables: the built-in steps."""
 
 from kumihimo.core.signature import collect_signatures
-from kumihimo.index import chunks, communities, descriptions, frames, graph, links, mentions, metadata, reports, summaries
+from kumihimo.index import (
+    chunks,
+    communities,
+    descriptions,
+    frames,
+    graph,
+    links,
+    mentions,
+    metadata,
+    reports,
+    summaries,
+)
 
 _EXTRACTION = (chunks.chunks, descriptions.descriptions, mentions.mentions, mentions.ties, mentions.assertions)
 _GRAPH = (graph.entities, graph.relations, graph.claims, communities.communities, communities.members, reports.reports)

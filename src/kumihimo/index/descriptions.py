@@ -43,9 +43,12 @@ def date_terms(date: str, *, is_question: bool = False) -> list[str]:
     >>> set(date_terms("2023")) & set(date_terms("2023-09", is_question=True))
     {'whole2023'}
     """
-    own, of_parts = ("part", "whole") if is_question else ("whole", "part")
-    parts = [f"{of_parts}{form.replace('-', '')}" for form in date_forms(date)]
-    return [*parts, f"{own}{date.replace('-', '')}"]
+    forms = date_forms(date)
+    if is_question:
+        words = [*(f"whole{form}" for form in forms), f"part{date}"]
+    else:
+        words = [*(f"part{form}" for form in forms), f"whole{date}", f"whole{forms[-1]}"]
+    return [word.replace("-", "") for word in words]
 
 
 def descriptions(document: Document) -> Description | None:
