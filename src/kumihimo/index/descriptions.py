@@ -43,12 +43,8 @@ def date_terms(date: str, *, is_question: bool = False) -> list[str]:
     >>> set(date_terms("2023")) & set(date_terms("2023-09", is_question=True))
     {'whole2023'}
     """
-    forms = date_forms(date)
-    if is_question:
-        words = [*(f"whole{form}" for form in forms), f"part{date}"]
-    else:
-        words = [*(f"part{form}" for form in forms), f"whole{date}", f"whole{forms[-1]}"]
-    return [word.replace("-", "") for word in words]
+    own, of_parts = ("part", "whole") if is_question else ("whole", "part")
+    return [word.replace("-", "") for word in (*(f"{of_parts}{form}" for form in date_forms(date)), f"{own}{date}")]
 
 
 def descriptions(document: Document) -> Description | None:

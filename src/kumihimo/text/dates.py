@@ -130,7 +130,7 @@ def _is_other_word(match: re.Match[str]) -> bool:
 def compare_dates(date: str, asked: str) -> float:
     """Return how well a date matches the one asked for.
 
-    1: it lies within it; 0.5: it gives less than it; 0: it is another.
+    1: it gives all that is asked for; 0.5: a part of it; 0: it differs.
 
     >>> [compare_dates("2023-09-28", asked) for asked in ("2023-09", "--09-28", "2022")]
     [1.0, 1.0, 0.0]
@@ -140,7 +140,8 @@ def compare_dates(date: str, asked: str) -> float:
     pairs = list(zip_longest(_date_parts(date), _date_parts(asked), fillvalue=""))
     if any(one and other and one != other for one, other in pairs) or not any(one and other for one, other in pairs):
         return 0.0
-    return 0.5 if any(other and not one for one, other in pairs) else 1.0
+    lacks, adds = any(other and not one for one, other in pairs), any(one and not other for one, other in pairs)
+    return 1.0 if not lacks else 0.0 if adds else 0.5
 
 
 def _date_parts(date: str) -> list[str]:
