@@ -15,7 +15,7 @@ from kumihimo.search.protocols import KeywordSearch
 from kumihimo.text.dates import compare_dates, find_dates, list_dates
 from kumihimo.text.tokens import subject_terms, tokenize
 
-_MAX_HITS = 200  # descriptions that are compared; more documents than this are not told apart
+_MAX_HITS = 100  # descriptions that are compared; more documents than this are not told apart
 _FEW = 10  # what one in ten documents shares, or fewer, counts in full
 _SINGLE_NAME = 0.5  # of a name of one word, which may be another's
 _MIN_COVERAGE = 0.5  # share of a name that small letters must give
@@ -125,6 +125,19 @@ class _Question:
         """Return the words of a span as the question writes them."""
         return term if isinstance(term, str) else self.text[self.words[term[0]].start : self.words[term[1] - 1].end]
 
+    def span_terms(self, span: Span) -> list[str]:
+        """Return the subject terms of a span."""
+        return _subject_terms(self.term_text(span))
+
+    def longest_cjk(self, span: Span) -> int:
+        """Return the longest run of kanji or katakana in a span."""
+        return max(map(len, re.findall(_IDEOGRAPHS, self.term_text(span))), default=0)
+
+
+@lru_cache(maxsize=4096)
+def _subject_terms(text: str) -> list[str]:
+    return subject_terms(text)
+
 
 def _parse_question(question: str) -> _Question:
     """Return the words of a question outside its dates, and the dates."""
@@ -157,57 +170,58 @@ def _match_dates(asked: Sequence[str], dates: Sequence[str]) -> dict[str, float]
 
 def _match_names(asked: _Question, text: str) -> dict[Span, float]:
     """Return a factor for each span with a name of the description."""
-    best: dict[Span, float] = {}
-    for name in text.split("\n"):
-        tokens, terms = _tokenize_name(name)
-        for span in _common_runs([word.token for word in asked.words], tokens):
-            factor = _rate_run(asked, span, tokens, terms)
-            if factor > best.get(span, 0.0):
-                best[span] = factor
-        best |= dict.fromkeys(_labelled_numbers(asked.words, tokens), 1.0)
-    return best
+    tokens = _tokenize_names(text)
+    labelled = dict.fromkeys(_labelled_numbers(asked.words, tokens), 1.0)
+    rated = {span: _rate_run(asked, span, text, tokens) for span in _common_runs(asked.words, tokens)}
+    return {span: factor for span, factor in rated.items() if factor} | labelled
 
 
 @lru_cache(maxsize=65536)
-def _tokenize_name(name: str) -> tuple[str, int]:
-    """Return the tokens of a name and its number of subject terms."""
-    return f" {' '.join(tokenize(name))} ", len(subject_terms(name))
+def _tokenize_names(text: str) -> str:
+    """Return the tokens of all names, each between spaces, each name between bars."""
+    return f" | {' | '.join(' '.join(tokenize(name)) for name in text.splitlines())} | "
 
 
-def _common_runs(words: Sequence[str], tokens: str) -> Iterator[Span]:
-    """Yield the longest disjoint runs of words that the name has."""
+def _common_runs(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
+    """Yield the longest disjoint runs of words that a name has."""
+    present = [f" {word.token} " in tokens for word in words]
     start = 0
     while start < len(words):
-        end = start
-        while end < len(words) and f" {' '.join(words[start : end + 1])} " in tokens:
+        end = start + present[start]
+        run = f" {words[start].token} "
+        while end > start and end < len(words) and present[end] and (run := f"{run}{words[end].token} ") in tokens:
             end += 1
         if end > start:
             yield start, end
         start = max(end, start + 1)
 
 
-def _rate_run(asked: _Question, span: Span, tokens: str, terms: int) -> float:
-    """Return how much a run of words says, from 0 to 1.
-
-    terms: the number of subject terms in the whole name.
-    """
-    words, text = asked.words[slice(*span)], asked.term_text(span)
-    own_terms = subject_terms(text)
+def _rate_run(asked: _Question, span: Span, text: str, tokens: str) -> float:
+    """Return how much a run of words says, from 0 to 1."""
+    words = asked.words[slice(*span)]
+    run = f" {' '.join(word.token for word in words)} "
+    own_terms = asked.span_terms(span)
     if not any(map(str.isalpha, "".join(own_terms))):
         return 0.0
-    is_whole = len(words) == tokens.count(" ") - 1
+    is_whole = f"|{run}|" in tokens
     if _is_cjk(words[0].token):
-        longest = max(map(len, re.findall(_IDEOGRAPHS, text)), default=0)
-        return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (longest >= _MIN_CJK_CHARS)
+        return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (asked.longest_cjk(span) >= _MIN_CJK_CHARS)
     names = sum(word.is_name for word in words)
     if len(words) == 1:
-        return (1.0 if is_whole else _SINGLE_NAME) * names
+        return (1.0 if is_whole else _SINGLE_NAME) * bool(names)
     if is_whole or (names and len(own_terms) > 1):
         return 1.0
-    coverage = len(own_terms) / max(terms, 1)
     if len(own_terms) > 1:
+        coverage = _cover_name(len(own_terms), run, text)
         return coverage if coverage >= _MIN_COVERAGE else 0.0 if asked.has_capitals else _MIN_COVERAGE
     return _SINGLE_NAME if names else 0.0
+
+
+@lru_cache(maxsize=65536)
+def _cover_name(terms: int, run: str, text: str) -> float:
+    """Return the share of these terms in the shortest name with the run."""
+    names = [name for name in text.splitlines() if run in f" {' '.join(tokenize(name))} "]
+    return terms / min(max(len(subject_terms(name)), 1) for name in names)
 
 
 def _labelled_numbers(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
