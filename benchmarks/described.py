@@ -38,6 +38,7 @@ QUESTIONS = Path(__file__).with_name("described_questions.tsv")
 TOPICS = "advice pandemic music father mother startup biology games books climate robots physics school brain".split()  # noqa: SIM905
 TEMPLATES = ("What is said about {topic} in episode {episode}?", "What does the interview with {guest} say on {topic}?")
 TEMPLATE_COUNT = 40
+MIN_SCORE = 0.5  # of a document whose chunks are searched apart
 MAX_GOLD = 3  # chunks
 NOISE = r"(?i)\b(?:ep(?:isode)?[-_ ]?\d+|behind|the|tech|kevin|scott|podcast|with|transcript|final|qc|v?\d+)\b"
 PLAIN_SETS = ("ordinary/fiqa", "ordinary/news", "japanese/jsquad_valid", "chinese/drcd_dev")
@@ -68,9 +69,18 @@ def described(
     *,
     weight: float = 0.5,
 ) -> Context:
-    """Return chunks by both searches, with a bonus for documents that the question names."""
+    """Return chunks by both searches, with a bonus for documents that the question names.
+
+    The best chunks of these documents are candidates too.
+    """
     matches = match_documents(question, descriptions, keyword_search)
+    named = {id for id, match in matches.items() if match.score >= MIN_SCORE}
     [hits] = hybrid_search([question], chunks, keyword_search, vector_search, pool=100, meaning=0.5)
+    if named:
+        inside = chunks.filtered(lambda id: id.partition(".")[0] in named)
+        found = {item.record.id: item.score for item in hits}
+        extra = [item.record for item in keyword_search(inside, question, k=20) if item.record.id not in found]
+        hits += Context(tuple(Evidence("chunks", record, 0.0) for record in extra))
     scored = [
         (item.score + weight * getattr(matches.get(item.record.id.partition(".")[0]), "score", 0.0), item)
         for item in hits

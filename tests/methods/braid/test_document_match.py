@@ -77,6 +77,12 @@ def test_the_words_that_match_are_given() -> None:
     assert 0 < found["b"].score < found["c"].score + 0.01 < 0.5
 
 
+def test_a_name_counts_once_and_as_it_is_written() -> None:
+    [found] = match("Did Roose hear that Roose left?", *NEWS).values()
+    assert found == DocumentMatch(0.5, ("Roose",))
+    assert scores("Can a Bank leave?", {"title": "Iain Banks"}, {"title": "Other"}) == {}
+
+
 def test_what_all_documents_share_says_nothing() -> None:
     same = [{"source": "TechCrunch", "date": "2023-09-28", "author": name} for name in ("Ada Byron", "Grace Hopper")]
     assert scores("What did TechCrunch write on 28 September 2023?", *same) == {}

@@ -78,10 +78,10 @@ def _sum_terms(
     names: Mapping[Span, float], dates: Mapping[str, float], rarity: Callable[[Span | str], float]
 ) -> dict[Span | str, float]:
     """Return the weights of the best disjoint spans and the dates."""
-    weights = {span: factor * rarity(span) for span, factor in names.items()}
+    weights = {span: weight for span, factor in names.items() if (weight := factor * rarity(span))}
     selected: dict[Span, float] = {}
     for span in sorted(weights, key=lambda span: (-weights[span], span[0] - span[1], span)):
-        if weights[span] and all(span[1] <= start or end <= span[0] for start, end in selected):
+        if all(span[1] <= start or end <= span[0] for start, end in selected):
             selected[span] = weights[span]
     dated = {date: factor * rarity(date) for date, factor in dates.items()}
     return {**dict(sorted(selected.items())), **{date: weight for date, weight in dated.items() if weight}}
@@ -124,6 +124,10 @@ class _Question:
     def term_text(self, term: Span | str) -> str:
         """Return the words of a span as the question writes them."""
         return term if isinstance(term, str) else self.text[self.words[term[0]].start : self.words[term[1] - 1].end]
+
+    def run(self, span: Span) -> str:
+        """Return the tokens of a span, each between spaces."""
+        return f" {' '.join(word.token for word in self.words[slice(*span)])} "
 
     def span_terms(self, span: Span) -> list[str]:
         """Return the subject terms of a span."""
@@ -173,7 +177,8 @@ def _match_names(asked: _Question, text: str) -> dict[Span, float]:
     tokens = _tokenize_names(text)
     labelled = dict.fromkeys(_labelled_numbers(asked.words, tokens), 1.0)
     rated = {span: _rate_run(asked, span, text, tokens) for span in _common_runs(asked.words, tokens)}
-    return {span: factor for span, factor in rated.items() if factor} | labelled
+    first = {asked.run(span): span for span in reversed(rated) if rated[span]}  # a repeated name counts once
+    return {span: rated[span] for span in first.values()} | labelled
 
 
 @lru_cache(maxsize=65536)
@@ -199,7 +204,7 @@ def _common_runs(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
 def _rate_run(asked: _Question, span: Span, text: str, tokens: str) -> float:
     """Return how much a run of words says, from 0 to 1."""
     words = asked.words[slice(*span)]
-    run = f" {' '.join(word.token for word in words)} "
+    run = asked.run(span)
     own_terms = asked.span_terms(span)
     if not any(map(str.isalpha, "".join(own_terms))):
         return 0.0
@@ -208,7 +213,8 @@ def _rate_run(asked: _Question, span: Span, text: str, tokens: str) -> float:
         return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (asked.longest_cjk(span) >= _MIN_CJK_CHARS)
     names = sum(word.is_name for word in words)
     if len(words) == 1:
-        return (1.0 if is_whole else _SINGLE_NAME) * bool(names)
+        is_same = re.search(rf"\b{re.escape(asked.term_text(span))}\b", text, re.I)  # Bank is not in Iain Banks
+        return (1.0 if is_whole else _SINGLE_NAME) * bool(names and is_same)
     if is_whole or (names and len(own_terms) > 1):
         return 1.0
     if len(own_terms) > 1:
