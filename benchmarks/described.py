@@ -67,15 +67,16 @@ def described(
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
     *,
-    weight: float = 0.5,
+    weight: float = 1.0,
 ) -> Context:
     """Return chunks by both searches, with a bonus for documents that the question names.
 
     The best chunks of these documents are candidates too.
     """
-    matches = match_documents(question, descriptions, keyword_search)
-    named = {id for id, match in matches.items() if match.score >= MIN_SCORE}
     [hits] = hybrid_search([question], chunks, keyword_search, vector_search, pool=100, meaning=0.5)
+    candidates = {item.record.id.partition(".")[0] for item in hits}
+    matches = match_documents(question, descriptions, keyword_search, sorted(candidates))
+    named = {id for id, match in matches.items() if match.score >= MIN_SCORE}
     if named:
         inside = chunks.filtered(lambda id: id.partition(".")[0] in named)
         found = {item.record.id: item.score for item in hits}
@@ -178,7 +179,8 @@ def print_scores(data: Path, name: str, count: int) -> None:
             rows = {document.uri.partition("#")[2]: document.id for document in snapshot.table("documents")}
             for row in islice(read_rows(file), count):
                 start = time.perf_counter()
-                matches = match_documents(row["question"], snapshot.table("descriptions"), snapshot.keyword_search())
+                descriptions = snapshot.table("descriptions")
+                matches = match_documents(row["question"], descriptions, snapshot.keyword_search())
                 milliseconds.append(1000 * (time.perf_counter() - start))
                 gold_ids = row.get("gold_passage_ids") or [id for ids in row["gold_sets"] for id in ids]
                 gold = {rows[id] for id in gold_ids}

@@ -128,9 +128,16 @@ def test_japanese_and_chinese_titles_and_names() -> None:
     assert scores("この手紙は誰が書いた手紙ですか", *texts) == {}
 
 
-def test_more_documents_than_a_search_returns_are_not_told_apart() -> None:
-    many = [Description((), text=f"TechCrunch\nMoll {n}", id=f"{n:04}") for n in range(400)]
-    many.append(Description((), text="TechCrunch\nNeha Narkhede", id="9999"))
-    found = match_documents("What did Neha Narkhede tell TechCrunch?", table(Description, many), keyword_search)
-    assert [id for id, each in found.items() if each.score == 1] == ["9999"]
-    assert match_documents("What did TechCrunch write?", table(Description, many), keyword_search) == {}
+def test_what_more_documents_share_than_a_search_returns_counts_among_candidates() -> None:
+    rows = [Description((), text=f"{'TechCrunch' if n % 4 else 'Fortune'}\nMoll {n}", id=f"{n:04}") for n in range(800)]
+    rows.append(Description((), text="TechCrunch\nNeha Narkhede", id="9999"))
+    descriptions = table(Description, rows)
+    found = match_documents("What did Neha Narkhede tell TechCrunch?", descriptions, keyword_search)
+    assert [(id, each.terms) for id, each in found.items()] == [("9999", ("Neha Narkhede",))]
+    assert match_documents("What did Fortune write?", descriptions, keyword_search) == {}
+    candidates = [f"{n:04}" for n in range(80)]
+    found = match_documents("What did Fortune write?", descriptions, keyword_search, candidates)
+    assert {id for id in candidates if id in found} == {f"{n:04}" for n in range(0, 80, 4)}
+    assert {round(each.score, 1) for each in found.values()} == {0.6}
+    same = [id for id in candidates if int(id) % 4 == 0]
+    assert match_documents("What did Fortune write?", descriptions, keyword_search, same) == {}

@@ -1,7 +1,7 @@
 """question + descriptions -> the documents that it names by title, source, people, numbers and dates."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -38,25 +38,31 @@ class DocumentMatch:
 
 
 def match_documents(
-    question: str, descriptions: Table[Description], keyword_search: KeywordSearch
+    question: str, descriptions: Table[Description], keyword_search: KeywordSearch, candidates: Collection[str] = ()
 ) -> dict[str, DocumentMatch]:
     """Return the documents that a question names, by id.
 
     A title, a name, a date or a number with its label counts; one common word does not. Each counts by how few
-    documents share it. The scores are shares of the best document's sum, if that is above 1.
+    documents share it. The scores are shares of the best document's sum, if that is above 1. candidates: ids of
+    documents that are scored too; they show how common a name is that more documents have than a search returns.
     """
     total, asked = len(descriptions), _parse_question(question)
     hits = keyword_search(descriptions, asked.query, k=_MAX_HITS) if total > 1 and asked.query.strip() else Context()
-    rows = [item.record for item in hits if isinstance(item.record, Description)]
-    names = {row.id: _match_names(asked, row.text) for row in rows}
-    dates = {row.id: _match_dates(asked.dates, row.dates) for row in rows}
-    last = rows[-1].id if len(rows) == _MAX_HITS else ""
+    rows = {item.record.id: item.record for item in hits if isinstance(item.record, Description)}
+    last = list(rows)[-1] if len(rows) == _MAX_HITS else ""
+    sample = descriptions.get_many(candidates) if last else {}
+    rows |= sample
+    names = {id: _match_names(asked, row.text) for id, row in rows.items()}
+    dates = {id: _match_dates(asked.dates, row.dates) for id, row in rows.items()}
 
     @cache
     def rarity(term: Span | str) -> float:
         """Return how rare a span or date is, from 0 to 1."""
-        shares = {id: share for id in names if (share := _term_share(term, names[id], dates[id]))}
-        return 0.0 if last in shares else min(1.0, log(total / max(1.0, sum(shares.values()))) / log(min(total, _FEW)))
+        shares = {id: share for id in rows if (share := _term_share(term, names[id], dates[id]))}
+        count = max(1.0, sum(shares.values()))
+        if last in shares:  # more documents have it than were returned
+            count = max(count, total * sum(id in shares for id in sample) / len(sample) if sample else total)
+        return min(1.0, log(total / count) / log(min(total, _FEW)))
 
     sums = {id: _sum_terms(names[id], dates[id], rarity) for id in names}
     best = max((sum(weights.values()) for weights in sums.values()), default=0.0)
