@@ -83,6 +83,17 @@ def test_a_name_counts_once_and_as_it_is_written() -> None:
     assert scores("Can a Bank leave?", {"title": "Iain Banks"}, {"title": "Other"}) == {}
 
 
+def test_small_letters_name_less() -> None:
+    titles = [
+        {"title": title} for title in ("The Verge", "Notes with Andrew Ng on a long evening", "How to save water")
+    ]
+    assert scores("what does the verge say?", *titles) == {"a": 0.5}
+    assert scores("whos andrew ng", *titles) == {"b": 0.5}
+    assert scores("Who met Andrew Ng?", *titles) == {"b": 1.0}
+    assert scores("Who asked Kevin how to save money?", *titles) == {}
+    assert scores("who came in 14 days?", {"title": "Seen in 14 places"}, {"title": "Other"}) == {}
+
+
 def test_what_all_documents_share_says_nothing() -> None:
     same = [{"source": "TechCrunch", "date": "2023-09-28", "author": name} for name in ("Ada Byron", "Grace Hopper")]
     assert scores("What did TechCrunch write on 28 September 2023?", *same) == {}

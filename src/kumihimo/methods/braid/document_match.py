@@ -18,7 +18,7 @@ from kumihimo.text.tokens import subject_terms, tokenize
 _MAX_HITS = 100  # descriptions that are compared; more documents than this are not told apart
 _FEW = 10  # what one in ten documents shares, or fewer, counts in full
 _SINGLE_NAME = 0.5  # of a name of one word, which may be another's
-_MIN_COVERAGE = 0.5  # share of a name that small letters must give
+_MIN_COVERAGE = 0.5  # share of a name that words in small letters must give
 _MIN_CJK_CHARS = 4  # of a part of a Japanese or Chinese name
 _CJK = "々〆ー\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _PIECE = rf"[{_CJK}]+|[^\W_{_CJK}]+"
@@ -146,6 +146,7 @@ class _Question:
 
 @lru_cache(maxsize=4096)
 def _subject_terms(text: str) -> list[str]:
+    """Return the subject terms, cached."""
     return subject_terms(text)
 
 
@@ -217,16 +218,17 @@ def _rate_run(asked: _Question, span: Span, text: str, tokens: str) -> float:
     is_whole = f"|{run}|" in tokens
     if _is_cjk(words[0].token):
         return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (asked.longest_cjk(span) >= _MIN_CJK_CHARS)
-    names = sum(word.is_name for word in words)
+    has_name = any(word.is_name for word in words)
     if len(words) == 1:
         is_same = re.search(rf"\b{re.escape(asked.term_text(span))}\b", text, re.I)  # Bank is not in Iain Banks
-        return (1.0 if is_whole else _SINGLE_NAME) * bool(names and is_same)
-    if is_whole or (names and len(own_terms) > 1):
+        return (1.0 if is_whole else _SINGLE_NAME) * bool(has_name and is_same)
+    if len(own_terms) == 1:
+        return 1.0 if is_whole and has_name else _SINGLE_NAME * (is_whole or has_name)
+    if is_whole or has_name:
         return 1.0
-    if len(own_terms) > 1:
-        coverage = _cover_name(len(own_terms), run, text)
-        return coverage if coverage >= _MIN_COVERAGE else 0.0 if asked.has_capitals else _MIN_COVERAGE
-    return _SINGLE_NAME if names else 0.0
+    coverage = _cover_name(len(own_terms), run, text)
+    has_capitals = not asked.has_capitals and asked.term_text(span).title() in text  # the name has them instead
+    return coverage if coverage >= _MIN_COVERAGE else _MIN_COVERAGE * has_capitals
 
 
 @lru_cache(maxsize=65536)
@@ -242,9 +244,9 @@ def _labelled_numbers(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
     It may abbreviate the label: `EP 14` for `episode 14`.
     """
     for position, (label, number) in enumerate(pairwise(words)):
-        if number.token.isdigit() and f" {number.token} " in tokens:
-            before = tokens.partition(f" {number.token} ")[0].rpartition(" ")[2]
-            if before and not before.isdigit() and label.token.startswith(before):
+        if number.token.isdigit() and f" {number.token} " in tokens and _subject_terms(label.token):
+            before = re.findall(rf"(\S+) (?={number.token} )", tokens)
+            if any(label.token == word or (len(word) > 1 and label.token.startswith(word)) for word in before):
                 yield position, position + 2
 
 
