@@ -213,7 +213,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                     rows += recall_rows(label, snapshot, [*read_questions(snapshot), *made])
     print("\n".join(rows), flush=True)
     if options.sets:
-        print("\n| set | questions | named | score of gold | of the other best 40 | CPU ms |\n|---|---|---|---|---|---|")
+        print("\n| set | questions | named | score of gold | of other best 40 | CPU ms |\n|---|---|---|---|---|---|")
         sets = [name for name in (*PLAIN_SETS, *TITLED_SETS) if (options.data / f"{name}_corpus.jsonl").exists()]
         for name in sets:
             print_scores(options.data, name, options.count)

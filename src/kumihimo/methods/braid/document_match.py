@@ -100,25 +100,27 @@ def _sum_terms(
 class _Word:
     """A token of the question, at [start, end) of its text.
 
-    is_name: whether a capital letter marks a name.
+    is_name: whether a capital letter marks a name. is_cjk: whether its script has no spaces.
     """
 
     token: str
     start: int
     end: int
     is_name: bool
+    is_cjk: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
     """A question as words and dates.
 
-    has_capitals: whether capital letters tell names from other words.
+    labelled: where a number follows a content word. has_capitals: whether capital letters tell names from other words.
     """
 
     text: str
     words: Sequence[_Word]
     dates: Sequence[str]
+    labelled: Sequence[int]
     has_capitals: bool
 
     @property
@@ -164,10 +166,12 @@ def _parse_question(question: str) -> _Question:
         is_name = has_capitals and (piece[0][1:] != piece[0][1:].lower() or piece.start() > first)
         is_name = is_name and piece[0] != piece[0].lower()
         for offset, token in enumerate(tokenize(piece[0])):
-            is_cjk = _is_cjk(token)
+            is_cjk = re.match(f"[{_CJK}]", token) is not None
             start = piece.start() + (offset if is_cjk else 0)
-            words.append(_Word(token, start, start + len(token) if is_cjk else piece.end(), is_name))
-    return _Question(text, words, list(dict.fromkeys(list_dates(text))), has_capitals)
+            words.append(_Word(token, start, start + len(token) if is_cjk else piece.end(), is_name, is_cjk))
+    pairs = enumerate(pairwise(words))
+    labelled = [i for i, (label, number) in pairs if number.token.isdigit() and subject_terms(label.token)]
+    return _Question(text, words, list(dict.fromkeys(list_dates(text))), labelled, has_capitals)
 
 
 # -- a description
@@ -182,7 +186,7 @@ def _match_dates(asked: Sequence[str], dates: Sequence[str]) -> dict[str, float]
 def _match_names(asked: _Question, text: str) -> dict[Span, float]:
     """Return a factor for each span with a name of the description."""
     tokens = _tokenize_names(text)
-    labelled = dict.fromkeys(_labelled_numbers(asked.words, tokens), 1.0)
+    labelled = dict.fromkeys(_labelled_numbers(asked, tokens), 1.0)
     rated = {span: _rate_run(asked, span, text, tokens) for span in _common_runs(asked.words, tokens)}
     first = {asked.run(span): span for span in reversed(rated) if rated[span]}  # a repeated name counts once
     return {span: rated[span] for span in first.values()} | labelled
@@ -211,17 +215,18 @@ def _common_runs(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
 def _rate_run(asked: _Question, span: Span, text: str, tokens: str) -> float:
     """Return how much a run of words says, from 0 to 1."""
     words = asked.words[slice(*span)]
-    run = asked.run(span)
-    own_terms = asked.span_terms(span)
+    has_name, is_cjk = any(word.is_name for word in words), words[0].is_cjk
+    if len(words) == 1 and not (has_name or is_cjk):
+        return 0.0
+    run, own_terms = asked.run(span), asked.span_terms(span)
     if not any(map(str.isalpha, "".join(own_terms))):
         return 0.0
     is_whole = f"|{run}|" in tokens
-    if _is_cjk(words[0].token):
+    if is_cjk:
         return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (asked.longest_cjk(span) >= _MIN_CJK_CHARS)
-    has_name = any(word.is_name for word in words)
     if len(words) == 1:
         is_same = re.search(rf"\b{re.escape(asked.term_text(span))}\b", text, re.I)  # Bank is not in Iain Banks
-        return (1.0 if is_whole else _SINGLE_NAME) * bool(has_name and is_same)
+        return (1.0 if is_whole else _SINGLE_NAME) * bool(is_same)
     if len(own_terms) == 1:
         return 1.0 if is_whole and has_name else _SINGLE_NAME * (is_whole or has_name)
     if is_whole or has_name:
@@ -238,18 +243,13 @@ def _cover_name(terms: int, run: str, text: str) -> float:
     return terms / min(max(len(subject_terms(name)), 1) for name in names)
 
 
-def _labelled_numbers(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
+def _labelled_numbers(asked: _Question, tokens: str) -> Iterator[Span]:
     """Yield each label with its number, if the name has both.
 
     It may abbreviate the label: `EP 14` for `episode 14`.
     """
-    for position, (label, number) in enumerate(pairwise(words)):
-        if number.token.isdigit() and f" {number.token} " in tokens and _subject_terms(label.token):
-            before = re.findall(rf"(\S+) (?={number.token} )", tokens)
-            if any(label.token == word or (len(word) > 1 and label.token.startswith(word)) for word in before):
-                yield position, position + 2
-
-
-def _is_cjk(token: str) -> bool:
-    """Return whether a token is of a script without spaces."""
-    return re.match(f"[{_CJK}]", token) is not None
+    for position in asked.labelled:
+        label, number = (word.token for word in asked.words[position : position + 2])
+        before = re.findall(rf"(\S+) (?={number} )", tokens) if f" {number} " in tokens else []
+        if any(label == word or (len(word) > 1 and label.startswith(word)) for word in before):
+            yield position, position + 2
