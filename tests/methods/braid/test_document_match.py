@@ -152,3 +152,10 @@ def test_what_more_documents_share_than_a_search_returns_counts_among_candidates
     assert {round(each.score, 1) for each in found.values()} == {0.6}
     same = [id for id in candidates if int(id) % 4 == 0]
     assert match_documents("What did Fortune write?", descriptions, keyword_search, same) == {}
+
+
+def test_common_words_do_not_displace_a_name() -> None:
+    rows = [Description((), text=f"water gate leak\nMoll {n}", id=f"{n:04}") for n in range(150)]
+    rows.append(Description((), text="Neha Narkhede", id="9999"))
+    question = "What does Narkhede make of the water in a gate with a leak?"
+    assert list(match_documents(question, table(Description, rows), keyword_search)) == ["9999"]

@@ -125,9 +125,15 @@ class _Question:
 
     @property
     def query(self) -> str:
-        """Return the text for keyword search."""
-        terms = [term for date in self.dates for term in date_terms(date, is_question=True)]
-        return " ".join([*(word.token for word in self.words), *terms])
+        """Return the text for keyword search, without words that cannot be part of a name."""
+        counts = [bool(_subject_terms(word.token)) for word in self.words]
+        beside = [any(counts[max(i - 1, 0) : i] + counts[i + 1 : i + 2]) for i in range(len(counts))]
+        tokens = [word.token for word, near in zip(self.words, beside, strict=True) if near or self.may_name(word)]
+        return " ".join([*tokens, *(term for date in self.dates for term in date_terms(date, is_question=True))])
+
+    def may_name(self, word: _Word) -> bool:
+        """Return whether a word alone may be a name."""
+        return word.is_name or word.is_cjk or not self.has_capitals
 
     def term_text(self, term: Span | str) -> str:
         """Return the words of a span as the question writes them."""
