@@ -33,6 +33,7 @@ BENCHMARKS = (
     ("graph", ""),
     ("mixed", ""),
     ("questions", ""),
+    ("described", "--sets"),
     ("recall", ""),
     ("retrieving", ""),
     ("themes", ""),

@@ -94,7 +94,7 @@ def test_the_catalogues_hold_what_we_think() -> None:
     graph = ["mentions", "ties", "assertions", "entities", "relations", "claims", "communities", "members", "reports"]
     meta = ["metadata", "questions", "tags", "summaries"]
     pieces = ["passages", "frames", "values", "links"]
-    assert list(STEPS) == ["chunks", *graph, *meta, *pieces]
+    assert list(STEPS) == ["chunks", "descriptions", *graph, *meta, *pieces]
     old = ["braid", "bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
     assert list(METHODS) == [*old, "meta", "discourse"]
     assert not STEPS.keys() & METHODS.keys()

@@ -205,9 +205,11 @@ class Build:
 
     def vector_indexes(self) -> list[VectorIndex]:
         db, tables = as_db(self.db), self._searched_tables("vector_search")
+        kinds = {table: self.catalogue.record_types[table] for table in tables}
         return [
-            VectorIndex(db, self.folder, table, codec(self.catalogue.record_types[table]), self.embedder)
-            for table in tables
+            VectorIndex(db, self.folder, table, codec(kind), self.embedder)
+            for table, kind in kinds.items()
+            if kind.EMBEDDED
         ]
 
     def _searched_tables(self, port: str) -> list[str]:

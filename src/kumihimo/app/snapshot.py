@@ -81,7 +81,8 @@ def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str) -> lis
     missing = [table for table in signature.tables if not db.has(table)]
     for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
         if port in signature.ports:
-            searchable = [table for table in signature.tables if catalogue.record_types[table].SEARCHABLE]
+            types = {table: catalogue.record_types[table] for table in signature.tables}
+            searchable = [t for t, kind in types.items() if kind.SEARCHABLE and (view == "words" or kind.EMBEDDED)]
             missing += [table for table in searchable if db.meta(f"{view}_{table}") is None]
     return list(dict.fromkeys(missing))
 

@@ -21,6 +21,7 @@ class Record:
     WAVE: ClassVar[str] = ""  # an integer column: a step that reads its own table runs the highest values first
     BIG: ClassVar[bool] = False  # rows over about 500 bytes: stored apart from their key
     SEARCHABLE: ClassVar[bool] = True  # whether keyword and vector search find these rows
+    EMBEDDED: ClassVar[bool] = True  # whether vector search does
 
     id: str = field(default="", kw_only=True)
     text: str = field(default="", kw_only=True)

@@ -1,9 +1,20 @@
 """documents -> tables: the built-in steps."""
 
 from kumihimo.core.signature import collect_signatures
-from kumihimo.index import chunks, communities, frames, graph, links, mentions, metadata, reports, summaries
+from kumihimo.index import (
+    chunks,
+    communities,
+    descriptions,
+    frames,
+    graph,
+    links,
+    mentions,
+    metadata,
+    reports,
+    summaries,
+)
 
-_EXTRACTION = (chunks.chunks, mentions.mentions, mentions.ties, mentions.assertions)
+_EXTRACTION = (chunks.chunks, descriptions.descriptions, mentions.mentions, mentions.ties, mentions.assertions)
 _GRAPH = (graph.entities, graph.relations, graph.claims, communities.communities, communities.members, reports.reports)
 _METADATA = (metadata.metadata, metadata.questions, summaries.tags, summaries.summaries)
 _DISCOURSE = (chunks.passages, frames.frames, frames.values, links.links)

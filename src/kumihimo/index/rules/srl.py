@@ -15,7 +15,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kumihimo.text.lemmas import find_dates, verb_forms
+from kumihimo.text.dates import find_dates
+from kumihimo.text.lemmas import verb_forms
 
 MAX_CHARS = 3000  # only a passage without sentences is longer
 _MAX_JAPANESE_VALUE_CHARS, _MAX_CHINESE_VALUE_CHARS = 24, 12
