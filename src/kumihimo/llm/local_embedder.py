@@ -72,6 +72,22 @@ class LocalEmbedder:
         return vectors
 
 
+def find_subwords(texts: Sequence[str]) -> list[bytes]:
+    """Return the distinct subwords of each text, as sorted 16-bit numbers."""
+    import numpy as np
+
+    encodings = _load_tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)
+    return [np.unique(np.asarray(encoding.ids, dtype=np.uint16)).tobytes() for encoding in encodings]
+
+
+def subword_vectors(subwords: Sequence[int]) -> Vectors:
+    """Return the vector of each subword, scaled to length 1."""
+    import numpy as np
+
+    vectors = _load_weights()[np.asarray(subwords, dtype=np.int64)]
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9), dtype=np.float32)
+
+
 class LocalTokenizer:
     """The start of each token in a text.
 

@@ -1,10 +1,11 @@
 """table -> full-text index: BM25 over words; pairs of characters in Japanese and Chinese.
 
 SQLite's FTS5 over our own tokens, in the same transaction as the rows. The index keeps no text: to delete an entry, its
-tokens are computed again from the old row.
+tokens are computed again from the old row. A forward index keeps the tokens of each row as numbers, so that a method can
+compare a question with many rows without reading their texts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -15,10 +16,12 @@ from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.core.task import Progress
+from kumihimo.llm.local_embedder import find_subwords
+from kumihimo.search.protocols import RowTokens
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.sqlite.ledger import DerivedView, SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows
-from kumihimo.text.tokens import content_tokens, tokenize
+from kumihimo.text.tokens import content_tokens, hash_tokens, tokenize
 
 _FIRST_LIMIT_FACTOR = 4  # of the first query, which is usually enough
 _MAX_LIMIT = 2**62  # of SQLite
@@ -53,7 +56,8 @@ class KeywordIndex:
         self.db.run(f'DROP TABLE IF EXISTS "{name}"')
         self.db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
         self.db.run(f'CREATE VIRTUAL TABLE "{name}" {_FTS5}')
-        self.db.run(f'CREATE TABLE "{name}_ids" (slot INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL)')
+        columns = "slot INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, words BLOB, subwords BLOB"
+        self.db.run(f'CREATE TABLE "{name}_ids" ({columns})')
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
         """Remove the old rows' tokens and add those of the new rows."""
@@ -65,7 +69,8 @@ class KeywordIndex:
             self.db.run(f'INSERT INTO "{name}" ("{name}", rowid, text) VALUES (\'delete\', ?, ?)', slot, old_texts[id])
             self.db.run(f'DELETE FROM "{name}_ids" WHERE slot = ?', slot)
         added = [id for id in new_texts if id not in unchanged]
-        self.db.many(f'INSERT INTO "{name}_ids" (id) VALUES (?)', ((id,) for id in added))
+        forward = self._forward_rows(new, new_texts, added)
+        self.db.many(f'INSERT INTO "{name}_ids" (id, words, subwords) VALUES (?, ?, ?)', forward)
         self.db.many(
             f'INSERT INTO "{name}" (rowid, text) SELECT slot, ? FROM "{name}_ids" WHERE id = ?',
             ((new_texts[id], id) for id in added),
@@ -98,11 +103,12 @@ class KeywordIndex:
             db.run("PRAGMA query_only = 1")
 
     def _fill_expected(self) -> bool:
-        """Index all rows in a temporary table; return whether their ids match."""
+        """Index all rows in a temporary table; return whether ids and forward index match."""
         slots: dict[str, int] = dict(self.db.all(f'SELECT id, slot FROM "{self.name}_ids"'))
         for page in SqlRows(self.db, self.table).pages():
             texts = self._token_texts(page)
-            if not texts.keys() <= slots.keys():
+            stored = self.db.all_in(f'SELECT id, words, subwords FROM "{self.name}_ids" WHERE id IN (?)', [*texts])
+            if sorted(stored) != sorted(self._forward_rows(page, texts, texts)):
                 return False
             rows = ((slots.pop(id), text) for id, text in texts.items())
             self.db.many(f'INSERT INTO temp."{_EXPECTED}" (rowid, text) VALUES (?, ?)', rows)
@@ -118,6 +124,16 @@ class KeywordIndex:
         totals = [self.db.all(f'SELECT block FROM "{table}_data" WHERE id = 1') for table in (self.name, _EXPECTED)]
         # An index that was emptied keeps totals of 0; a new one has none.
         return lengths[0] == lengths[1] and (not lengths[0] or totals[0] == totals[1])
+
+    def _forward_rows(
+        self, rows: list[Row], token_texts: Mapping[str, str], ids: Iterable[str]
+    ) -> list[tuple[str, bytes, bytes]]:
+        """Return the id, words and subwords of these rows."""
+        texts = {record.id: record.index_text for record in map(self.codec.decode, rows)}
+        selected = list(ids)
+        subwords = find_subwords([texts[id] for id in selected])
+        words = (hash_tokens(token_texts[id].split(" ")).tobytes() for id in selected)
+        return list(zip(selected, words, subwords, strict=True))
 
     def _token_texts(self, rows: list[Row]) -> dict[str, str]:
         records: list[Record] = [self.codec.decode(row) for row in rows]
@@ -143,6 +159,15 @@ class SqliteKeywordSearch:
         top_pairs = sorted((-score, id) for score, id in self._rank_rows(table, query, k))[:k]
         rows = table.get_many(id for _, id in top_pairs)
         return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in top_pairs))
+
+    def tokens(self, table: Table[Any], ids: Sequence[str]) -> dict[str, RowTokens]:
+        import numpy as np
+
+        rows = self.db.all_in(f'SELECT id, words, subwords FROM "{_index_name(table.name)}_ids" WHERE id IN (?)', ids)
+        return {
+            id: RowTokens(np.frombuffer(words, np.uint32), np.frombuffer(subwords, np.uint16))
+            for id, words, subwords in rows
+        }
 
     def _rank_rows(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
         """Return the best `k` visible rows, ties included."""

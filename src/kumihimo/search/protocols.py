@@ -1,16 +1,38 @@
 """table + text -> Context: the two searches that methods use."""
 
-from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kumihimo.core.context import Context
 from kumihimo.core.table import Table
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class RowTokens:
+    """The tokens of a row in the forward index.
+
+    words: the hashes of its index tokens, in order. subwords: the distinct subwords of the built-in tokenizer, sorted.
+    """
+
+    words: NDArray[np.uint32]
+    subwords: NDArray[np.uint16]
+
 
 class KeywordSearch(Protocol):
-    """Keyword search in a table: the best `k` rows, best first."""
+    """Keyword search in a table: the best `k` rows, best first.
+
+    tokens: the tokens of these rows, by id; a row without text is left out.
+    """
 
     def __call__(self, table: Table[Any], text: str, *, k: int) -> Context: ...
+    def tokens(self, table: Table[Any], ids: Sequence[str]) -> Mapping[str, RowTokens]: ...
 
 
 class VectorSearch(Protocol):

@@ -1,8 +1,11 @@
 """text -> tokens: words folded and lightly stemmed; unspaced scripts (Japanese, Chinese) in pairs of characters."""
 
 import re
+from array import array
+from collections.abc import Iterable
 from functools import lru_cache
 from unicodedata import combining, normalize
+from zlib import crc32
 
 # Scripts in pairs of characters: kana, CJK ideographs and marks, Hangul (its words carry particles), Thai.
 _UNSPACED = (
@@ -59,26 +62,15 @@ def tokenize(text: str) -> list[str]:
     return tokens
 
 
-def find_tokens(text: str, tokens: frozenset[str]) -> frozenset[str]:
-    """Return which of these tokens a text contains.
-
-    Faster than `tokenize` for long texts.
-
-    >>> sorted(find_tokens("The ferries leave, the ferry waits", frozenset({"ferry", "leave", "boat"})))
-    ['ferry', 'leave']
-    """
-    plain = normalize("NFKC", text).casefold()
-    if words := _word_pattern(plain):
-        return tokens.intersection(map(_stem, set(words.findall(plain))))
-    pairs = {token for token in tokens if len(token) == 2 and _is_unspaced(token)}
-    found_pairs = {token for token in pairs if token in plain}  # adjacent characters of these scripts are in one run
-    possible = {token for token in tokens - pairs if token in plain or not (token.isdigit() or _is_unspaced(token))}
-    return frozenset(found_pairs | possible.intersection(tokenize(plain) if possible else ()))
-
-
 @lru_cache(maxsize=65536)
-def _is_unspaced(token: str) -> bool:
-    return re.fullmatch(f"[{_UNSPACED}]+", token) is not None
+def hash_token(token: str) -> int:
+    """Return the number of a token in the forward index, of 32 bits."""
+    return crc32(token.encode())
+
+
+def hash_tokens(tokens: Iterable[str]) -> array[int]:
+    """Return the numbers of tokens, in order."""
+    return array("I", map(hash_token, tokens))
 
 
 def _word_pattern(plain: str) -> re.Pattern[str] | None:

@@ -1,0 +1,196 @@
+"""question + candidate chunks -> how well each one matches the question by itself, without the graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kumihimo.llm.local_embedder import find_subwords, subword_vectors
+from kumihimo.search.protocols import RowTokens
+from kumihimo.text.tokens import content_tokens, hash_token
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+PLAIN_FEATURES = ("words", "meaning", "window", "phrase", "similar", "clause", "document")
+WINDOW = 30  # tokens
+_PHRASE_GAP = 2  # tokens from one word of a phrase to the next
+_K1, _B = 1.2, 0.75  # of BM25, as in FTS5
+_MIN_CLAUSE_WORDS = 2
+_CLAUSE_END = re.compile(  # punctuation, and English words that join clauses
+    r"[,;:.?!，。、；：？！]|\b(?:and|but|or|that|when|where|whereas|which|while|who)\b", re.I
+)
+
+Features = dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Hits:
+    """Where words of the question stand in the rows, in reading order.
+
+    rows, positions, words: of each hit, the row, the position in it, and the word. counts: hits by row and word.
+    """
+
+    rows: Integers
+    positions: Integers
+    words: Integers
+    counts: Floats
+    lengths: Integers
+
+
+@dataclass(frozen=True)
+class PlainMatcher:
+    """A question, prepared for comparison with chunks.
+
+    pool: the tokens of the first candidates, which decide how rare a word is and what the best score is.
+    """
+
+    question: str
+    pool: Mapping[str, RowTokens]
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Return the words of the question."""
+        return tuple(content_tokens(self.question))
+
+    @cached_property
+    def rarity(self) -> Floats:
+        """Return the weight of each word, by its share of the pool; sum 1."""
+        import numpy as np
+
+        found = (self._pool_hits.counts > 0).sum(axis=0)
+        weights = np.log(1 + len(self.pool) / (1 + found))
+        return np.asarray(weights / (weights.sum() or 1.0))
+
+    @cached_property
+    def _pool_hits(self) -> _Hits:
+        return _find_hits(self.words, list(self.pool.values()))
+
+    @cached_property
+    def _clauses(self) -> Floats:
+        """Return 1 for each word (row) in a clause (column) of the question."""
+        import numpy as np
+
+        parts = [frozenset(content_tokens(part)) for part in _CLAUSE_END.split(self.question) if part.strip()]
+        clauses = [part for part in parts if len(part.intersection(self.words)) >= _MIN_CLAUSE_WORDS]
+        whole = [] if len(clauses) > 1 else [frozenset(self.words)]
+        return np.array([[float(word in clause) for clause in whole or clauses] for word in self.words])
+
+    @cached_property
+    def _best_clause_scores(self) -> Floats:
+        import numpy as np
+
+        return np.maximum(self._clause_scores(self._pool_hits).max(axis=0), 1e-9)
+
+    def _clause_scores(self, hits: _Hits) -> Floats:
+        """Return BM25 of each row for each clause."""
+        relative = hits.lengths / max(self._pool_hits.lengths.mean(), 1.0)
+        saturated = hits.counts * (_K1 + 1) / (hits.counts + (_K1 * (1 - _B + _B * relative))[:, None])
+        scores: Floats = (saturated * self.rarity) @ self._clauses
+        return scores
+
+    def match(self, rows: Mapping[str, RowTokens]) -> tuple[dict[str, Features], dict[str, frozenset[str]]]:
+        """Return features of each row, and the question words in it.
+
+        window: the share of the question's words, by rarity, in its best 30 tokens. phrase: the share of neighbouring
+        words of the question that are neighbours here. similar: the mean, by rarity, of the best cosine of each subword
+        of the question with a subword here. clause: BM25 for the best clause of the question, as a share of the best
+        row's.
+        """
+        if not rows or not self.words:
+            return {id: {} for id in rows}, {id: frozenset() for id in rows}
+        hits = self._pool_hits if rows is self.pool else _find_hits(self.words, list(rows.values()))
+        columns = {
+            "window": _best_windows(hits, self.rarity),
+            "phrase": _phrase_shares(hits, self.rarity),
+            "similar": self._similarity(list(rows.values())),
+            "clause": (self._clause_scores(hits) / self._best_clause_scores).max(axis=1),
+        }
+        present = hits.counts > 0
+        features = {id: {name: float(column[i]) for name, column in columns.items()} for i, id in enumerate(rows)}
+        return features, {id: frozenset(self.words[j] for j in present[i].nonzero()[0]) for i, id in enumerate(rows)}
+
+    @cached_property
+    def _subwords(self) -> tuple[Integers, Floats]:
+        """Return the subwords of the question, and their rarity; sum 1."""
+        import numpy as np
+
+        own = np.frombuffer(find_subwords([self.question])[0], np.uint16)
+        common = np.concatenate([row.subwords for row in self.pool.values()])
+        found = np.array([(common == one).sum() for one in own])
+        weights = np.log(1 + len(self.pool) / (1 + found))
+        return own.astype(np.int64), weights / (weights.sum() or 1.0)
+
+    def _similarity(self, rows: Sequence[RowTokens]) -> Floats:
+        import numpy as np
+
+        own, weights = self._subwords
+        sizes = np.array([len(row.subwords) for row in rows])
+        distinct, places = np.unique(np.concatenate([row.subwords for row in rows]), return_inverse=True)
+        cosines = subword_vectors(distinct) @ subword_vectors(own).T
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])[sizes > 0]
+        result = np.zeros(len(rows))
+        result[sizes > 0] = np.maximum.reduceat(cosines[places], starts, axis=0) @ weights
+        return result
+
+
+def _find_hits(words: Sequence[str], rows: Sequence[RowTokens]) -> _Hits:
+    import numpy as np
+
+    hashes = np.array([hash_token(word) for word in words], dtype=np.uint32)
+    order = np.argsort(hashes)
+    lengths = np.array([len(row.words) for row in rows])
+    tokens = np.concatenate([row.words for row in rows])
+    places = np.minimum(np.searchsorted(hashes[order], tokens), len(words) - 1)
+    found = np.flatnonzero(hashes[order][places] == tokens)
+    hit_rows = np.repeat(np.arange(len(rows)), lengths)[found]
+    hit_words = order[places[found]]
+    positions = found - (np.cumsum(lengths) - lengths)[hit_rows]
+    counts = np.bincount(hit_rows * len(words) + hit_words, minlength=len(rows) * len(words))
+    return _Hits(hit_rows, positions, hit_words, counts.reshape(len(rows), -1).astype(np.float64), lengths)
+
+
+def _best_windows(hits: _Hits, rarity: Floats) -> Floats:
+    """Return the largest total rarity of the distinct words in a window, by row."""
+    import numpy as np
+
+    size = len(hits.rows)
+    earlier = np.full(size, -1)  # the previous hit of the same word in the row
+    groups = hits.rows * len(rarity) + hits.words
+    order = np.argsort(groups, kind="stable")
+    same = groups[order][1:] == groups[order][:-1]
+    earlier[order[1:][same]] = order[:-1][same]
+    totals = np.zeros(size)
+    for shift in range(min(size, WINDOW)):
+        first, last = np.arange(size - shift), np.arange(shift, size)
+        inside = (hits.rows[first] == hits.rows[last]) & (hits.positions[last] - hits.positions[first] < WINDOW)
+        if not inside.any():
+            break
+        totals[first] += inside * (earlier[last] < first) * rarity[hits.words[last]]
+    best = np.zeros(len(hits.lengths))
+    np.maximum.at(best, hits.rows, totals)
+    return best
+
+
+def _phrase_shares(hits: _Hits, rarity: Floats) -> Floats:
+    """Return the rarity of neighbouring question words that are neighbours in the row."""
+    import numpy as np
+
+    near = (np.diff(hits.rows) == 0) & (np.diff(hits.positions) <= _PHRASE_GAP) & (np.diff(hits.words) == 1)
+    pairs = np.unique(hits.rows[:-1][near] * len(rarity) + hits.words[:-1][near])
+    rows, words = np.divmod(pairs, len(rarity))
+    weights = (rarity[words] + rarity[words + 1]) / 2
+    return np.bincount(rows, weights, len(hits.lengths)).astype(np.float64)
+
+
+def relative_scores(scores: Mapping[str, float], ids: Iterable[str]) -> dict[str, float]:
+    """Return the scores of these ids as shares of the best score."""
+    best = max(scores.values(), default=0.0) or 1.0
+    return {id: max(scores.get(id, 0.0), 0.0) / best for id in ids}
