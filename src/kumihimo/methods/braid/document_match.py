@@ -125,7 +125,7 @@ class _Question:
 
     @property
     def query(self) -> str:
-        """Return the text for keyword search, without words that cannot be part of a name."""
+        """Return the text for keyword search, without isolated common words."""
         counts = [bool(_subject_terms(word.token)) for word in self.words]
         beside = [any(counts[max(i - 1, 0) : i] + counts[i + 1 : i + 2]) for i in range(len(counts))]
         tokens = [word.token for word, near in zip(self.words, beside, strict=True) if near or self.may_name(word)]
@@ -200,7 +200,7 @@ def _match_names(asked: _Question, text: str) -> dict[Span, float]:
 
 @lru_cache(maxsize=65536)
 def _tokenize_names(text: str) -> str:
-    """Return the tokens of all names, each between spaces, each name between bars."""
+    """Return the tokens of all names, between spaces and bars."""
     return f" | {' | '.join(' '.join(tokenize(name)) for name in text.splitlines())} | "
 
 
@@ -244,7 +244,7 @@ def _rate_run(asked: _Question, span: Span, text: str, tokens: str) -> float:
 
 @lru_cache(maxsize=65536)
 def _cover_name(terms: int, run: str, text: str) -> float:
-    """Return the share of these terms in the shortest name with the run."""
+    """Return the share of the shortest name that the run covers."""
     names = [name for name in text.splitlines() if run in f" {' '.join(tokenize(name))} "]
     return terms / min(max(len(subject_terms(name)), 1) for name in names)
 
