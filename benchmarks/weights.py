@@ -31,8 +31,9 @@ from kumihimo.evaluate.gold import found_share, read_index_layout, resolve_gold
 from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.retrieval import ChunkTracer
 from kumihimo.evaluate.statistics import bootstrap_interval, signed_rank
-from kumihimo.evaluate.weight_fitting import TOP_K, BraidWeights, FittingExample, build_examples, learn_weights
+from kumihimo.evaluate.weight_fitting import TOP_K, FittingExample, build_examples, learn_weights
 from kumihimo.methods.braid import WEIGHTS_PATH
+from kumihimo.methods.braid.two_pass import BraidWeights
 
 PLAIN = ("bm25", "naive")
 FLOORS = {"musique": 0.71, "hotpot": 0.96, "2wiki": 0.93, "fiqa": 0.46, "news": 0.46}  # recall@5 of braid
@@ -40,14 +41,17 @@ ALL_FLOORS = {"musique": 0.42, "hotpot": 0.93, "2wiki": 0.83}  # share of questi
 MARGIN = 0.01  # below the better plain method, on any set; above it, on the mean of the sets with room
 ROOM = 0.95  # recall@5 of the better plain method, at most
 SET_WEIGHT = 100  # the sum of the weights of a set's questions
-IDLE = ("words rank",)  # of no use on these sets; for other people's questions
 PARTS = {
+    "without words": ("words", "clause"),
+    "without clauses": ("clause",),
+    "without windows": ("window",),
+    "without phrases": ("phrase",),
+    "without meaning": ("meaning",),
+    "without similar words": ("similar",),
+    "without documents": ("document",),
     "without the graph": ("graph rank", "onward rank"),
     "without bridges": ("adds", "shares", "named", "bridges", "new"),
     "without titles": ("titled", "named"),
-    "without entities": ("graph rank", "onward rank", "shares", "named", "bridges", "titled"),
-    "without meaning": ("meaning",),
-    "without covers": ("covers",),
 }
 
 Recalls = Sequence[float]  # of each question
@@ -81,7 +85,7 @@ def learn(sets: Mapping[str, MeasuredSet], names: Collection[str], drop: Sequenc
     examples = [example for name in names for example in sets[name].examples]
     sizes = Counter(example.id.partition(" ")[0] for example in examples)
     return learn_weights(
-        examples, drop=(*IDLE, *drop), question_weight=lambda id: SET_WEIGHT / sizes[id.partition(" ")[0]]
+        examples, drop=drop, question_weight=lambda id: SET_WEIGHT / sizes[id.partition(" ")[0]]
     )
 
 

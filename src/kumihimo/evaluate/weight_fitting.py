@@ -19,8 +19,9 @@ from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.statistics import Floats, bootstrap_interval, signed_rank
 from kumihimo.llm.budget import Budget
 from kumihimo.methods.braid import published_weights, two_pass, weights_from_settings
-from kumihimo.methods.braid.features import Features, score_candidates
-from kumihimo.methods.braid.ppr import Scores, top_ids
+from kumihimo.methods.braid.plain_match import Features
+from kumihimo.methods.braid.ppr import top_ids
+from kumihimo.methods.braid.two_pass import BraidWeights
 
 _PENALTY = 1 / 0.3  # on the squared weights of standardised features
 MIN_QUESTIONS = 20  # with fewer the interval is too wide
@@ -28,41 +29,35 @@ _SIGNIFICANCE = 0.05
 FOLDS = 5
 TOP_K = 5
 
-BraidWeights = Mapping[str, Scores]  # by pass: first, second
 
 
 @dataclass(frozen=True)
 class FittingExample:
     """A question with its first pass and its gold passages.
 
-    chunks: the table for the second pass. anchors, pool: settings of `braid` for the second pass.
+    anchors: a setting of `braid`, for the second pass.
     """
 
     id: str
     first_pass: two_pass.Pass
     gold: tuple[GoldPassage, ...]
     layout: IndexLayout
-    chunks: Table[Chunk]
     anchors: int = two_pass.DEFAULT_ANCHORS
-    pool: int = two_pass.DEFAULT_POOL
 
     def is_relevant(self, id: str) -> bool:
-        """Return whether a chunk overlaps any gold passage."""
-        return any(self.overlaps(id, passage) for passage in self.gold)
+        """Return whether a chunk alone has enough of any gold passage."""
+        return any(passage.is_found([self.layout.chunks[id]]) for passage in self.gold)
 
-    def second_pass(self, weights: Scores) -> two_pass.Pass:
-        """Return the second pass that follows a first pass with these weights."""
-        scores = score_candidates(self.first_pass.features, weights)
-        return two_pass.run_second_pass(self.first_pass, scores, self.chunks, anchors=self.anchors, pool=self.pool)
+    def last_pass(self, weights: BraidWeights) -> two_pass.Pass:
+        """Return the pass that ranks the candidates under these weights."""
+        if not self.first_pass.walk:
+            return self.first_pass
+        return two_pass.run_second_pass(self.first_pass, weights, anchors=self.anchors)
 
     def recall(self, weights: BraidWeights, k: int = TOP_K) -> float:
         """Return the share of gold passages among the first k chunks."""
-        scores = score_candidates(self.second_pass(weights["first"]).features, weights["second"])
+        scores = two_pass.rank_probabilities(self.last_pass(weights), weights)
         return found_share([self.layout.chunks[id] for id in top_ids(scores, len(scores))], self.gold, k)
-
-    def overlaps(self, id: str, passage: GoldPassage) -> bool:
-        """Return whether a chunk overlaps a gold passage."""
-        return any(place.overlaps(self.layout.chunks[id]) for place in passage.places)
 
 
 def build_examples(
@@ -80,13 +75,13 @@ def build_examples(
     """
     layout = read_index_layout(snapshot)
     gold = resolve_gold(snapshot, layout, questions)
-    chunks, mentions = snapshot.table("chunks"), snapshot.table("mentions")
+    tables = [snapshot.table(name) for name in ("chunks", "mentions", "descriptions")]
     keyword_search, vector_search = snapshot.keyword_search(), snapshot.vector_search(budget or Budget())
     with_gold = [question for question in questions if question.id in gold]
     built = []
     for done, question in enumerate(with_gold, 1):
-        first_pass = two_pass.run_first_pass(question.text, chunks, mentions, keyword_search, vector_search, pool=pool)
-        built.append(FittingExample(question.id, first_pass, gold[question.id], layout, chunks, anchors, pool))
+        first_pass = two_pass.run_first_pass(question.text, *tables, keyword_search, vector_search, pool=pool)
+        built.append(FittingExample(question.id, first_pass, gold[question.id], layout, anchors))
         if progress:
             progress("questions", done, len(with_gold))
     return built
@@ -98,21 +93,29 @@ def learn_weights(
     drop: Iterable[str] = (),
     question_weight: Callable[[str], float] | None = None,
 ) -> BraidWeights:
-    """Learn the weights of both passes by logistic regression.
+    """Learn the weights of all passes.
 
-    The regression separates relevant candidates from irrelevant ones. drop: features to ignore. question_weight: the
-    weight of a question by id, 1 by default.
+    The plain weights make the gold passages of a question likelier than its other candidates. Those of the two passes
+    over the graph separate relevant candidates from others; only questions that need several passages count there.
+    Without such questions, the published ones are returned. drop: features to ignore. question_weight: the weight of a
+    question by id, 1 by default.
     """
     dropped = set(drop)
-    shares = [question_weight(example.id) if question_weight else 1.0 for example in examples]
+    share = question_weight or (lambda _: 1.0)
 
-    def fit(passes: Iterable[two_pass.Pass], names: Iterable[str]) -> dict[str, float]:
-        rows = [(p.features, e.is_relevant, w) for p, e, w in zip(passes, examples, shares, strict=True)]
-        return _fit_logistic(rows, [name for name in names if name not in dropped])
+    def fit(name: str, rows: Iterable[_FittingRow]) -> dict[str, float]:
+        names = [feature for feature in two_pass.FEATURES[name] if feature not in dropped]
+        return (_fit_choice if name == "plain" else _fit_logistic)(list(rows), names)
 
-    first = fit((example.first_pass for example in examples), two_pass.FIRST_FEATURES)
-    second = fit((example.second_pass(first) for example in examples), two_pass.SECOND_FEATURES)
-    return {"first": first, "second": second}
+    weights = dict(published_weights())
+    plain_rows = ((e.first_pass.candidates.plain, e.is_relevant, share(e.id)) for e in examples)
+    weights["plain"] = fit("plain", plain_rows)
+    linked = [example for example in examples if example.first_pass.walk and len(example.gold) > 1]
+    if linked:
+        weights["first"] = fit("first", ((e.first_pass.features(weights), e.is_relevant, share(e.id)) for e in linked))
+        seconds = ((e.last_pass(weights).features(weights), e.is_relevant, share(e.id)) for e in linked)
+        weights["second"] = fit("second", seconds)
+    return weights
 
 
 def cross_validate_recall(examples: Sequence[FittingExample]) -> dict[str, float]:
@@ -128,33 +131,74 @@ def cross_validate_recall(examples: Sequence[FittingExample]) -> dict[str, float
     return recalls
 
 
-def _fit_logistic(
-    passes: Sequence[tuple[Mapping[str, Features], Callable[[str], bool], float]], names: Sequence[str]
-) -> dict[str, float]:
-    """Fit logistic regression with L2 on standardised features.
+_FittingRow = tuple[Mapping[str, Features], Callable[[str], bool], float]  # candidates, is relevant, weight
 
-    The returned weights apply to the raw features. Weights are never negative: with few questions a negative weight is
-    mostly chance and hurts other questions.
+
+def _fit_choice(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, float]:
+    """Fit a conditional logit: the probability of the gold among the candidates of a question.
+
+    Questions without gold among their candidates do not count. Weights are never negative.
+    """
+    matrices, gold_shares, weights = [], [], []
+    for candidates, is_relevant, weight in rows:
+        relevant = np.array([float(is_relevant(id)) for id in candidates])
+        if relevant.any():
+            matrices.append(np.array([[f.get(name, 0.0) for name in names] for f in candidates.values()]))
+            gold_shares.append(relevant / relevant.sum())
+            weights.append(weight)
+    x, y, question_weights = np.vstack(matrices), np.concatenate(gold_shares), np.array(weights)
+    sizes = np.array([len(matrix) for matrix in matrices])
+    starts, question = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
+
+    def loss(z: Floats, w: Floats) -> tuple[float, Floats]:
+        scores = z @ w
+        scores -= np.maximum.reduceat(scores, starts)[question]
+        totals = np.add.reduceat(np.exp(scores), starts)
+        slope = (np.exp(scores) / totals[question] - y) * question_weights[question]
+        return float((np.log(totals) - np.add.reduceat(y * scores, starts)) @ question_weights), slope @ z
+
+    return _minimize(x, names, loss)
+
+
+def _fit_logistic(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, float]:
+    """Fit logistic regression: the probability of a candidate to be relevant.
+
+    Weights are never negative: with few questions a negative weight is mostly chance and hurts other questions.
+    """
+    x = np.array([[f.get(name, 0.0) for name in names] for candidates, _, _ in rows for f in candidates.values()])
+    signs = np.array([1.0 if is_relevant(id) else -1.0 for candidates, is_relevant, _ in rows for id in candidates])
+    weights = np.array([weight for candidates, _, weight in rows for _ in candidates])
+
+    def loss(z: Floats, w: Floats) -> tuple[float, Floats]:
+        margin = signs * (z @ w[:-1] + w[-1])
+        slope = -(weights * signs / (1 + np.exp(np.clip(margin, -500, 500))))
+        return float((weights * np.logaddexp(0, -margin)).sum()), np.append(slope @ z, slope.sum())
+
+    return _minimize(x, names, loss, intercept=True)
+
+
+def _minimize(
+    x: Floats, names: Sequence[str], loss: Callable[[Floats, Floats], tuple[float, Floats]], *, intercept: bool = False
+) -> dict[str, float]:
+    """Return the weights of least loss, with L2 on standardised features.
+
+    The returned weights apply to the raw features.
     """
     from scipy.optimize import minimize
 
-    rows = [[f.get(name, 0.0) for name in names] for candidates, _, _ in passes for f in candidates.values()]
-    signs = np.array([1.0 if is_relevant(id) else -1.0 for candidates, is_relevant, _ in passes for id in candidates])
-    shares = np.array([share for candidates, _, share in passes for _ in candidates])
-    x: Floats = np.array(rows)
     spread = x.std(axis=0)
     spread[spread == 0] = 1.0
-    z = np.hstack([(x - x.mean(axis=0)) / spread, np.ones((len(x), 1))])
+    z = (x - x.mean(axis=0)) / spread
 
-    def loss(w: Floats) -> tuple[float, Floats]:
-        margin = signs * (z @ w)
-        slope = -(shares * signs / (1 + np.exp(np.clip(margin, -500, 500)))) @ z
-        slope[:-1] += _PENALTY * w[:-1]
-        return float((shares * np.logaddexp(0, -margin)).sum() + _PENALTY * (w[:-1] ** 2).sum() / 2), slope
+    def penalised(w: Floats) -> tuple[float, Floats]:
+        value, slope = loss(z, w)
+        slope[: len(names)] += _PENALTY * w[: len(names)]
+        return value + _PENALTY * float((w[: len(names)] ** 2).sum()) / 2, slope
 
-    bounds = [*[(0, None)] * len(names), (None, None)]
-    fit = minimize(loss, np.zeros(z.shape[1]), jac=True, method="L-BFGS-B", bounds=bounds)
-    return {name: round(float(w), 4) for name, w in zip(names, fit.x[:-1] / spread, strict=True)}
+    bounds: list[tuple[float | None, None]] = [(0, None)] * len(names)
+    bounds += [(None, None)] * intercept
+    fit = minimize(penalised, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds)
+    return {name: round(float(w), 4) for name, w in zip(names, fit.x[: len(names)] / spread, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +230,7 @@ class RefitResult:
     @property
     def settings(self) -> dict[str, dict[str, Any]]:
         """Return the weights as settings for kumi.toml."""
-        features = {"first": two_pass.FIRST_FEATURES, "second": two_pass.SECOND_FEATURES}
+        features = two_pass.FEATURES
         return {"braid": {f"{n}_weights": tuple(self.weights[n].get(f, 0.0) for f in features[n]) for n in features}}
 
 
@@ -208,9 +252,8 @@ def refit_weights(
         )
     snapshot.validate_method("braid")
     braid_settings = cast(Mapping[str, Any], snapshot.settings.get("braid", {}))
-    present_weights = published_weights() | weights_from_settings(
-        braid_settings.get("first_weights", ()), braid_settings.get("second_weights", ())
-    )
+    own_weights = {name: braid_settings.get(f"{name}_weights", ()) for name in two_pass.FEATURES}
+    present_weights = {**published_weights(), **weights_from_settings(own_weights)}
     pass_settings = {name: braid_settings[name] for name in ("anchors", "pool") if name in braid_settings}
     built = build_examples(snapshot, with_gold, budget, progress, **pass_settings)
     held_out = cross_validate_recall(built)

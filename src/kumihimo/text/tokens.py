@@ -68,7 +68,7 @@ def hash_token(token: str) -> int:
     return crc32(token.encode())
 
 
-def hash_tokens(tokens: Iterable[str]) -> array[int]:
+def hash_tokens(tokens: Iterable[str]) -> "array[int]":
     """Return the numbers of tokens, in order."""
     return array("I", map(hash_token, tokens))
 

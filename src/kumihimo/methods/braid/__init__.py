@@ -1,6 +1,7 @@
 """question -> chunks by keywords, vectors and the entity graph, in two passes."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -10,10 +11,12 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Community, Member, Mention, Report
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
+from kumihimo.index.descriptions import Description
 from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.methods.braid import two_pass
-from kumihimo.methods.braid.features import feature_contributions, find_anchor_link, score_candidates
-from kumihimo.methods.braid.ppr import Scores, top_ids
+from kumihimo.methods.braid.features import feature_contributions, find_anchor_link
+from kumihimo.methods.braid.ppr import top_ids
+from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
 from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
 from kumihimo.methods.shared.question_types import detect_topic
@@ -31,6 +34,7 @@ def braid(
     question: str,
     chunks: Table[Chunk],
     mentions: Table[Mention],
+    descriptions: Table[Description],
     members: Table[Member] | None,
     communities: Table[Community] | None,
     reports: Table[Report] | None,
@@ -43,6 +47,7 @@ def braid(
     pool: int = two_pass.DEFAULT_POOL,
     anchors: int = two_pass.DEFAULT_ANCHORS,
     whole: Literal["auto", "always", "never"] = "auto",
+    plain_weights: tuple[float, ...] = (),
     first_weights: tuple[float, ...] = (),
     second_weights: tuple[float, ...] = (),
     budget: int = 8000,
@@ -60,7 +65,8 @@ def braid(
     if anchors < 0 or pool < 1:
         message = f"braid.anchors = {anchors}, braid.pool = {pool}: the first is 0 or more, the other 1 or more"
         raise SettingsError(message)
-    weights = published_weights() | weights_from_settings(first_weights, second_weights)
+    settings = {"plain": plain_weights, "first": first_weights, "second": second_weights}
+    weights = {**published_weights(), **weights_from_settings(settings)}
     topic = None if whole == "never" else detect_topic(question, force=whole == "always")
     if topic == "" and communities is not None and reports is not None:
         points = _corpus_context(communities, reports, keyword_search, vector_search, tokenizer).fit(budget, tokenizer)
@@ -71,37 +77,37 @@ def braid(
         broad = extract_topic_sentences(
             topic, chunks, mentions, members, communities, keyword_search, vector_search, tokenizer
         ).fit(budget // 2, tokenizer)
-    first_pass = two_pass.run_first_pass(question, chunks, mentions, keyword_search, vector_search, pool=pool)
-    scores = score_candidates(first_pass.features, weights["first"])
-    second_pass = two_pass.run_second_pass(first_pass, scores, chunks, anchors=anchors, pool=pool)
-    ranked = _rank_candidates(second_pass, weights["second"])
+    first_pass = two_pass.run_first_pass(
+        question, chunks, mentions, descriptions, keyword_search, vector_search, pool=pool
+    )
+    last_pass = two_pass.run_second_pass(first_pass, weights, anchors=anchors) if first_pass.walk else first_pass
+    ranked = _rank_candidates(last_pass, weights)
     if reranker != "none":
-        ranked = _rerank_rest(question, ranked, second_pass, rerank, reranker)
-    explained = tuple(_explain_item(item, second_pass, weights["second"]) for item in ranked.top(k))
+        ranked = _rerank_rest(question, ranked, last_pass, rerank, reranker)
+    explained = tuple(_explain_item(item, last_pass, weights) for item in ranked.top(k))
     return (broad + Context(explained)).fit(budget, tokenizer)
 
 
-def published_weights() -> dict[str, Scores]:
-    """Return the published weights of both passes, by feature.
+def published_weights() -> BraidWeights:
+    """Return the published weights of each pass, by feature.
 
     benchmarks/weights.py learns them.
     """
-    weights: dict[str, Scores] = json.loads(WEIGHTS_PATH.read_text(encoding="utf-8"))
+    weights: BraidWeights = json.loads(WEIGHTS_PATH.read_text(encoding="utf-8"))
     return weights
 
 
-def weights_from_settings(first_weights: tuple[float, ...], second_weights: tuple[float, ...]) -> dict[str, Scores]:
+def weights_from_settings(settings: Mapping[str, Sequence[float]]) -> BraidWeights:
     """Return the weights from the settings, by pass.
 
     Raises SettingsError if their number is not the number of features.
     """
-    features = {"first": two_pass.FIRST_FEATURES, "second": two_pass.SECOND_FEATURES}
-    values = {"first": first_weights, "second": second_weights}
-    for name, names in features.items():
-        if values[name] and len(values[name]) != len(names):
-            message = f"braid.{name}_weights has {len(values[name])} numbers and needs {len(names)}: {', '.join(names)}"
+    for name, values in settings.items():
+        names = two_pass.FEATURES[name]
+        if values and len(values) != len(names):
+            message = f"braid.{name}_weights has {len(values)} numbers and needs {len(names)}: {', '.join(names)}"
             raise SettingsError(f"{message}; `kumi tune --questions` finds them; an empty list uses the published ones")
-    return {name: dict(zip(features[name], values[name], strict=True)) for name in features if values[name]}
+    return {name: dict(zip(two_pass.FEATURES[name], values, strict=True)) for name, values in settings.items() if values}
 
 
 def _corpus_context(
@@ -121,23 +127,28 @@ def _corpus_context(
     return replace(points, query_type=f"corpus-level question: reports of {len(largest):,} communities")
 
 
-def _rank_candidates(second_pass: two_pass.Pass, weights: Scores) -> Context:
-    scores, chunks = score_candidates(second_pass.features, weights), second_pass.candidates.chunks
+def _rank_candidates(last_pass: two_pass.Pass, weights: BraidWeights) -> Context:
+    """Return the candidates by probability, best first."""
+    scores, chunks = two_pass.rank_probabilities(last_pass, weights), last_pass.candidates.chunks
     return Context(tuple(Evidence("chunks", chunks[id], scores[id]) for id in top_ids(scores, len(scores))))
 
 
-def _explain_item(item: Evidence, second_pass: two_pass.Pass, weights: Scores) -> Evidence:
+def _explain_item(item: Evidence, last_pass: two_pass.Pass, weights: BraidWeights) -> Evidence:
     """Add feature scores and the link to the first hop."""
     id = item.record.id
-    via = tuple(filter(None, find_anchor_link(second_pass.candidates, id, second_pass.anchors)))
-    return replace(item, feature_scores=feature_contributions(second_pass.features[id], weights), via=via)
+    plain = feature_contributions(last_pass.candidates.plain[id], weights["plain"])
+    if not last_pass.walk:
+        return replace(item, feature_scores=plain)
+    via = tuple(filter(None, find_anchor_link(last_pass.candidates, id, last_pass.anchors)))
+    walk = feature_contributions(last_pass.features(weights)[id], weights["second"])
+    return replace(item, feature_scores=walk, via=via)
 
 
 def _rerank_rest(
-    question: str, ranked: Context, second_pass: two_pass.Pass, rerank: Reranker, reranker: RerankerName
+    question: str, ranked: Context, last_pass: two_pass.Pass, rerank: Reranker, reranker: RerankerName
 ) -> Context:
     """Return the first hop, then the rest as reranked given it."""
-    first_hop = [item for item in ranked if item.record.id in second_pass.anchors[:1]]
+    first_hop = [item for item in ranked if item.record.id in last_pass.anchors[:1]]
     rest = Context(tuple(item for item in ranked if item not in first_hop))
     query = "".join(f"{question}\n\n{_FIRST_HOP_NOTE}\n\n{item.record.prompt_text}" for item in first_hop)
     leading = Context(tuple(replace(item, score=2.0) for item in first_hop))

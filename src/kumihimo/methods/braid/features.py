@@ -1,51 +1,81 @@
 """candidates + anchors -> features of each candidate, for a linear scorer."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain
-from math import log
+from math import exp
 
 from kumihimo.core.records import Chunk
+from kumihimo.core.table import Table
+from kumihimo.methods.braid.document_match import DocumentMatch
+from kumihimo.methods.braid.plain_match import Features, PlainMatcher, relative_scores
 from kumihimo.methods.braid.ppr import EntitySet, PassageGraph, Scores, top_ids
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.name_keys import entity_id, name_key
-from kumihimo.text.tokens import content_tokens, find_tokens
 
-Features = dict[str, float]
 _MAX_RANK = 100  # ranks below count as unranked
 _UNRANKED = 200  # rank of an unranked candidate
 _ANCHOR_FEATURES = ("adds", "shares", "named", "bridges")
 
 
 @dataclass(frozen=True)
+class CandidateReader:
+    """Reads candidate chunks for one question, with their plain features.
+
+    keyword_scores, vector_scores: of the searches. documents: the documents that the question names.
+    """
+
+    chunks: Table[Chunk]
+    keyword_search: KeywordSearch
+    vector_search: VectorSearch
+    matcher: PlainMatcher
+    keyword_scores: Scores
+    vector_scores: Scores
+    documents: Mapping[str, DocumentMatch]
+
+    def read(self, ids: Sequence[str]) -> tuple[dict[str, Chunk], dict[str, Features], dict[str, frozenset[str]]]:
+        """Return chunks, features and question words of these ids."""
+        pool, question = self.matcher.pool, self.matcher.question
+        tokens = pool if pool.keys() == set(ids) else self.keyword_search.tokens(self.chunks, ids)
+        features, words = self.matcher.match(tokens)
+        unscored = [id for id in tokens if id not in self.vector_scores]
+        hits = self.vector_search(self.chunks, question, k=len(unscored), candidate_ids=unscored)
+        vector_scores = {**self.vector_scores, **{item.record.id: max(item.score, 0.0) for item in hits}}
+        named = {id: match.score for id, match in self.documents.items()}
+        for name, scores in (("words", self.keyword_scores), ("meaning", vector_scores)):
+            for id, share in relative_scores(scores, tokens).items():
+                features[id][name] = share
+        for id in tokens:
+            features[id]["document"] = named.get(id.partition(".")[0], 0.0)
+        return self.chunks.get_many(tokens), features, words
+
+
+@dataclass(frozen=True)
 class Candidates:
     """Candidate chunks for a question, with cached lookups.
 
-    question_entities: the entities that the question names. word_cache: the words of the question found in each chunk
-    so far.
+    plain: the features of each chunk by itself. matched_words: the words of the question in each chunk.
+    question_entities: the entities that the question names.
     """
 
-    question: str
-    chunks: dict[str, Chunk]
+    reader: CandidateReader
     graph: PassageGraph
     question_entities: frozenset[str]
-    word_cache: dict[str, frozenset[str]] = field(default_factory=dict)
+    chunks: Mapping[str, Chunk]
+    plain: Mapping[str, Features]
+    matched_words: Mapping[str, frozenset[str]]
 
-    @cached_property
-    def matched_words(self) -> dict[str, frozenset[str]]:
-        """Return the question words in each candidate."""
-        question_words = frozenset(content_tokens(self.question))
-        for id in self.chunks.keys() - self.word_cache.keys():
-            self.word_cache[id] = find_tokens(self.chunks[id].index_text, question_words)
-        return {id: self.word_cache[id] for id in self.chunks}
+    def extended(self, ids: Iterable[str]) -> "Candidates":
+        """Return these candidates and the chunks with further ids."""
+        chunks, plain, words = self.reader.read(sorted(set(ids) - self.chunks.keys()))
+        merged = dict(sorted({**self.chunks, **chunks}.items()))
+        return replace(self, chunks=merged, plain={**self.plain, **plain}, matched_words=self.matched_words | words)
 
     @cached_property
     def rarity(self) -> Scores:
         """Return the weight of each question word, by rarity; sum 1."""
-        counts, size = Counter(chain.from_iterable(self.matched_words.values())), len(self.matched_words)
-        idf = {word: log(1 + size / (1 + counts[word])) for word in content_tokens(self.question)}
-        return {word: weight / sum(idf.values()) for word, weight in idf.items()}
+        matcher = self.reader.matcher
+        return dict(zip(matcher.words, matcher.rarity.tolist(), strict=True))
 
     def coverage(self, words: Iterable[str]) -> float:
         """Return the total weight of these question words."""
@@ -67,14 +97,13 @@ class Candidates:
         return {entity: 1 / len(passages) for entity, passages in passages_of.items() if passages}
 
 
-def compute_features(
+def walk_features(
     candidates: Candidates, rankings: Mapping[str, Scores], anchors: Sequence[str]
 ) -> dict[str, Features]:
-    """Return the features of each candidate, relative to the anchors.
+    """Return the graph features of each candidate, relative to the anchors.
 
-    Each ranking gives a score and a reciprocal rank. covers: the fourth power of the weighted share of question words;
-    it is small unless the candidate contains nearly all of them. new: the share that no anchor contains. titled: 1 if
-    the question names the title entity. The remaining features are maxima over anchors.
+    Each ranking gives a score and a reciprocal rank. new: the share of question words that no anchor contains. titled:
+    1 if the question names the title entity. The remaining features are maxima over anchors.
     """
     tops = {name: max(scores.values(), default=0.0) or 1.0 for name, scores in rankings.items()}
     ranked_ids = {name: top_ids(scores, _MAX_RANK) for name, scores in rankings.items()}
@@ -82,8 +111,8 @@ def compute_features(
     anchor_words = frozenset[str]().union(*(candidates.matched_words[anchor] for anchor in anchors))
     rarity = {anchor: candidates.entity_rarity(anchor) for anchor in anchors}
     features: dict[str, Features] = {}
-    for id, words in candidates.matched_words.items():
-        values = {"covers": candidates.coverage(words) ** 4, "new": candidates.coverage(words - anchor_words)}
+    for id in candidates.chunks:
+        values = {"new": candidates.coverage(candidates.matched_words[id] - anchor_words)}
         values["titled"] = float(candidates.title_entities.get(id) in candidates.question_entities)
         for name, scores in rankings.items():
             values[name] = scores.get(id, 0.0) / tops[name]
@@ -126,20 +155,45 @@ def find_anchor_link(candidates: Candidates, id: str, anchors: Iterable[str]) ->
 
 
 @lru_cache(maxsize=16384)
-def _title_entity(title: str) -> str:
+def _title_name(title: str) -> str:
     from kumihimo.index.rules.ner import title_as_name  # its patterns take long to compile
 
-    name = title_as_name(title)
+    return title_as_name(title)
+
+
+def _title_entity(title: str) -> str:
+    name = _title_name(title)
     return entity_id(name_key(name)) if name else ""
 
 
-def score_candidates(features: Mapping[str, Features], weights: Scores) -> dict[str, float]:
-    """Return the weighted feature sums, scaled from 0 to 1."""
-    sums = {
-        id: sum(value * values.get(name, 0.0) for name, value in weights.items()) for id, values in features.items()
-    }
+def names_its_title(chunk: Chunk) -> bool:
+    """Return whether a chunk names the title of its document, other than as a heading."""
+    name = _title_name(chunk.title)
+    place = chunk.text.find(name) if name else -1
+    while place >= 0:
+        line_start = chunk.text.rfind("\n", 0, place) + 1
+        line = chunk.text[line_start : chunk.text.find("\n", place) % (len(chunk.text) + 1)]
+        if line.strip("# =\t\r") != name:
+            return True
+        place = chunk.text.find(name, place + 1)
+    return False
+
+
+def sum_features(features: Mapping[str, Features], weights: Scores) -> dict[str, float]:
+    """Return the weighted sum of the features of each candidate."""
+    return {id: sum(value * values.get(name, 0.0) for name, value in weights.items()) for id, values in features.items()}
+
+
+def scale_sums(sums: Mapping[str, float]) -> dict[str, float]:
+    """Return the sums, scaled from 0 to 1."""
     low, high = min(sums.values(), default=0.0), max(sums.values(), default=0.0)
     return {id: (value - low) / (high - low) if high > low else 1.0 for id, value in sums.items()}
+
+
+def compare_sums(sums: Mapping[str, float]) -> dict[str, float]:
+    """Return the odds of each candidate against the best, from 0 to 1."""
+    high = max(sums.values(), default=0.0)
+    return {id: exp(value - high) for id, value in sums.items()}
 
 
 def feature_contributions(features: Features, weights: Scores) -> tuple[tuple[str, float], ...]:
