@@ -84,9 +84,7 @@ def learn(sets: Mapping[str, MeasuredSet], names: Collection[str], drop: Sequenc
     """Learn weights on these sets, each of which counts the same."""
     examples = [example for name in names for example in sets[name].examples]
     sizes = Counter(example.id.partition(" ")[0] for example in examples)
-    return learn_weights(
-        examples, drop=drop, question_weight=lambda id: SET_WEIGHT / sizes[id.partition(" ")[0]]
-    )
+    return learn_weights(examples, drop=drop, question_weight=lambda id: SET_WEIGHT / sizes[id.partition(" ")[0]])
 
 
 class HeldOut:

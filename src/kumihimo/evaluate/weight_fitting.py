@@ -10,8 +10,6 @@ import numpy as np
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Chunk
-from kumihimo.core.table import Table
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.gold import GoldPassage, IndexLayout, found_share, read_index_layout, resolve_gold
 from kumihimo.evaluate.question_generation import question_text_key
@@ -28,7 +26,6 @@ MIN_QUESTIONS = 20  # with fewer the interval is too wide
 _SIGNIFICANCE = 0.05
 FOLDS = 5
 TOP_K = 5
-
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,8 @@ class FittingExample:
 
     def recall(self, weights: BraidWeights, k: int = TOP_K) -> float:
         """Return the share of gold passages among the first k chunks."""
-        scores = two_pass.rank_probabilities(self.last_pass(weights), weights)
+        last_pass = self.last_pass(weights)
+        scores = two_pass.rank_probabilities(last_pass, last_pass.features(weights), weights)
         return found_share([self.layout.chunks[id] for id in top_ids(scores, len(scores))], self.gold, k)
 
 
@@ -75,12 +73,12 @@ def build_examples(
     """
     layout = read_index_layout(snapshot)
     gold = resolve_gold(snapshot, layout, questions)
-    tables = [snapshot.table(name) for name in ("chunks", "mentions", "descriptions")]
-    keyword_search, vector_search = snapshot.keyword_search(), snapshot.vector_search(budget or Budget())
+    tables = snapshot.table("chunks"), snapshot.table("mentions"), snapshot.table("descriptions")
+    searches = snapshot.keyword_search(), snapshot.vector_search(budget or Budget())
     with_gold = [question for question in questions if question.id in gold]
     built = []
     for done, question in enumerate(with_gold, 1):
-        first_pass = two_pass.run_first_pass(question.text, *tables, keyword_search, vector_search, pool=pool)
+        first_pass = two_pass.run_first_pass(question.text, *tables, *searches, pool=pool)
         built.append(FittingExample(question.id, first_pass, gold[question.id], layout, anchors))
         if progress:
             progress("questions", done, len(with_gold))

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kumihimo.core.errors import KumiError
 from kumihimo.llm.protocols import Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LOCAL_MODEL = "wordllama-256"
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
@@ -80,11 +84,11 @@ def find_subwords(texts: Sequence[str]) -> list[bytes]:
     return [np.unique(np.asarray(encoding.ids, dtype=np.uint16)).tobytes() for encoding in encodings]
 
 
-def subword_vectors(subwords: Sequence[int]) -> Vectors:
+def subword_vectors(subwords: "NDArray[np.integer[Any]]") -> Vectors:
     """Return the vector of each subword, scaled to length 1."""
     import numpy as np
 
-    vectors = _load_weights()[np.asarray(subwords, dtype=np.int64)]
+    vectors = _load_weights()[subwords]
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9), dtype=np.float32)
 
 

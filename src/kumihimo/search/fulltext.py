@@ -1,7 +1,7 @@
 """table -> full-text index: BM25 over words; pairs of characters in Japanese and Chinese.
 
 SQLite's FTS5 over our own tokens, in the same transaction as the rows. The index keeps no text: to delete an entry, its
-tokens are computed again from the old row. A forward index keeps the tokens of each row as numbers, so that a method can
+tokens are computed again from the old row. A forward index keeps the tokens of each row as numbers: a method can then
 compare a question with many rows without reading their texts.
 """
 

@@ -15,9 +15,10 @@ from kumihimo.index.descriptions import Description
 from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.methods.braid import two_pass
 from kumihimo.methods.braid.features import feature_contributions, find_anchor_link
+from kumihimo.methods.braid.plain_match import Features
 from kumihimo.methods.braid.ppr import top_ids
-from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
+from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
 from kumihimo.methods.shared.question_types import detect_topic
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
@@ -81,10 +82,11 @@ def braid(
         question, chunks, mentions, descriptions, keyword_search, vector_search, pool=pool
     )
     last_pass = two_pass.run_second_pass(first_pass, weights, anchors=anchors) if first_pass.walk else first_pass
-    ranked = _rank_candidates(last_pass, weights)
+    features = last_pass.features(weights)
+    ranked = _rank_candidates(last_pass, features, weights)
     if reranker != "none":
         ranked = _rerank_rest(question, ranked, last_pass, rerank, reranker)
-    explained = tuple(_explain_item(item, last_pass, weights) for item in ranked.top(k))
+    explained = tuple(_explain_item(item, last_pass, features, weights) for item in ranked.top(k))
     return (broad + Context(explained)).fit(budget, tokenizer)
 
 
@@ -107,7 +109,9 @@ def weights_from_settings(settings: Mapping[str, Sequence[float]]) -> BraidWeigh
         if values and len(values) != len(names):
             message = f"braid.{name}_weights has {len(values)} numbers and needs {len(names)}: {', '.join(names)}"
             raise SettingsError(f"{message}; `kumi tune --questions` finds them; an empty list uses the published ones")
-    return {name: dict(zip(two_pass.FEATURES[name], values, strict=True)) for name, values in settings.items() if values}
+    return {
+        name: dict(zip(two_pass.FEATURES[name], values, strict=True)) for name, values in settings.items() if values
+    }
 
 
 def _corpus_context(
@@ -127,20 +131,21 @@ def _corpus_context(
     return replace(points, query_type=f"corpus-level question: reports of {len(largest):,} communities")
 
 
-def _rank_candidates(last_pass: two_pass.Pass, weights: BraidWeights) -> Context:
+def _rank_candidates(last_pass: two_pass.Pass, features: Mapping[str, Features], weights: BraidWeights) -> Context:
     """Return the candidates by probability, best first."""
-    scores, chunks = two_pass.rank_probabilities(last_pass, weights), last_pass.candidates.chunks
+    scores, chunks = two_pass.rank_probabilities(last_pass, features, weights), last_pass.candidates.chunks
     return Context(tuple(Evidence("chunks", chunks[id], scores[id]) for id in top_ids(scores, len(scores))))
 
 
-def _explain_item(item: Evidence, last_pass: two_pass.Pass, weights: BraidWeights) -> Evidence:
+def _explain_item(
+    item: Evidence, last_pass: two_pass.Pass, features: Mapping[str, Features], weights: BraidWeights
+) -> Evidence:
     """Add feature scores and the link to the first hop."""
     id = item.record.id
-    plain = feature_contributions(last_pass.candidates.plain[id], weights["plain"])
     if not last_pass.walk:
-        return replace(item, feature_scores=plain)
+        return replace(item, feature_scores=feature_contributions(features[id], weights["plain"]))
     via = tuple(filter(None, find_anchor_link(last_pass.candidates, id, last_pass.anchors)))
-    walk = feature_contributions(last_pass.features(weights)[id], weights["second"])
+    walk = feature_contributions(features[id], weights["second"])
     return replace(item, feature_scores=walk, via=via)
 
 

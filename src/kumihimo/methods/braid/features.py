@@ -69,7 +69,9 @@ class Candidates:
         """Return these candidates and the chunks with further ids."""
         chunks, plain, words = self.reader.read(sorted(set(ids) - self.chunks.keys()))
         merged = dict(sorted({**self.chunks, **chunks}.items()))
-        return replace(self, chunks=merged, plain={**self.plain, **plain}, matched_words=self.matched_words | words)
+        return replace(
+            self, chunks=merged, plain={**self.plain, **plain}, matched_words={**self.matched_words, **words}
+        )
 
     @cached_property
     def rarity(self) -> Scores:
@@ -181,7 +183,9 @@ def names_its_title(chunk: Chunk) -> bool:
 
 def sum_features(features: Mapping[str, Features], weights: Scores) -> dict[str, float]:
     """Return the weighted sum of the features of each candidate."""
-    return {id: sum(value * values.get(name, 0.0) for name, value in weights.items()) for id, values in features.items()}
+    return {
+        id: sum(value * values.get(name, 0.0) for name, value in weights.items()) for id, values in features.items()
+    }
 
 
 def scale_sums(sums: Mapping[str, float]) -> dict[str, float]:

@@ -87,7 +87,8 @@ class PlainMatcher:
     def _best_clause_scores(self) -> Floats:
         import numpy as np
 
-        return np.maximum(self._clause_scores(self._pool_hits).max(axis=0), 1e-9)
+        best: Floats = np.maximum(self._clause_scores(self._pool_hits).max(axis=0), 1e-9)
+        return best
 
     def _clause_scores(self, hits: _Hits) -> Floats:
         """Return BM25 of each row for each clause."""

@@ -9,8 +9,15 @@ from kumihimo.core.records import Chunk, Mention
 from kumihimo.core.table import Table
 from kumihimo.index.descriptions import Description
 from kumihimo.methods.braid.document_match import match_documents
-from kumihimo.methods.braid.features import CandidateReader, Candidates, compare_sums, names_its_title
-from kumihimo.methods.braid.features import scale_sums, sum_features, walk_features
+from kumihimo.methods.braid.features import (
+    CandidateReader,
+    Candidates,
+    compare_sums,
+    names_its_title,
+    scale_sums,
+    sum_features,
+    walk_features,
+)
 from kumihimo.methods.braid.plain_match import PLAIN_FEATURES, Features, PlainMatcher
 from kumihimo.methods.braid.ppr import PassageGraph, Scores, expand_graph, personalized_pagerank, top_ids
 from kumihimo.methods.shared import ranking
@@ -44,13 +51,14 @@ class Pass:
     anchors: tuple[str, ...]
     walk: Mapping[str, Features]
 
-    def plain_sums(self, weights: BraidWeights) -> dict[str, float]:
-        """Return the plain score of each candidate, before scaling."""
-        return sum_features(self.candidates.plain, weights["plain"])
+    def features(self, weights: BraidWeights) -> Mapping[str, Features]:
+        """Return the features that rank the candidates.
 
-    def features(self, weights: BraidWeights) -> dict[str, Features]:
-        """Return the graph features, with the plain score among them."""
-        plain = compare_sums(self.plain_sums(weights))
+        The plain ones; or those of the graph, with the plain score as one of them.
+        """
+        if not self.walk:
+            return self.candidates.plain
+        plain = compare_sums(sum_features(self.candidates.plain, weights["plain"]))
         return {id: {**values, "plain": plain[id]} for id, values in self.walk.items()}
 
 
@@ -75,9 +83,7 @@ def run_first_pass(
     ids = sorted({*top_ids(keyword_scores, pool), *top_ids(vector_scores, pool)})
     matcher = PlainMatcher(question, keyword_search.tokens(chunks, ids))
     documents = match_documents(question, descriptions, keyword_search, {id.partition(".")[0] for id in ids})
-    reader = CandidateReader(
-        chunks, keyword_search, vector_search, matcher, keyword_scores, vector_scores, documents
-    )
+    reader = CandidateReader(chunks, keyword_search, vector_search, matcher, keyword_scores, vector_scores, documents)
     passage_graph = PassageGraph(mentions)
     candidates = Candidates(reader, passage_graph, frozenset(), *reader.read(ids))
     if not candidates.chunks or fmean(map(names_its_title, candidates.chunks.values())) < _MIN_TITLED_SHARE:
@@ -92,9 +98,7 @@ def run_first_pass(
     return _build_pass(linked, {"graph": graph_scores}, top_ids(keyword_scores, _FIRST_ANCHORS))
 
 
-def run_second_pass(
-    first_pass: Pass, weights: BraidWeights, *, anchors: int = DEFAULT_ANCHORS
-) -> Pass:
+def run_second_pass(first_pass: Pass, weights: BraidWeights, *, anchors: int = DEFAULT_ANCHORS) -> Pass:
     """Score the candidates and graph neighbours against the first hop."""
     scores = scale_sums(sum_features(first_pass.features(weights), weights["first"]))
     anchor_ids, previous = top_ids(scores, anchors), first_pass.candidates
@@ -113,9 +117,8 @@ def _positive_scores(hits: Context) -> dict[str, float]:
     return {item.record.id: max(item.score, 0.0) for item in hits}
 
 
-def rank_probabilities(last_pass: Pass, weights: BraidWeights) -> dict[str, float]:
+def rank_probabilities(last_pass: Pass, features: Mapping[str, Features], weights: BraidWeights) -> dict[str, float]:
     """Return the probability of each candidate that it is the best, sum 1."""
-    sums = sum_features(last_pass.features(weights), weights["second"]) if last_pass.walk else last_pass.plain_sums(weights)
-    odds = compare_sums(sums)
+    odds = compare_sums(sum_features(features, weights["second" if last_pass.walk else "plain"]))
     total = sum(odds.values())
     return {id: value / total for id, value in odds.items()}
