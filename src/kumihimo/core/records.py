@@ -20,6 +20,7 @@ class Record:
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ()  # columns, or tuples of columns, for `Table.where`
     WAVE: ClassVar[str] = ""  # an integer column: a step that reads its own table runs the highest values first
     BIG: ClassVar[bool] = False  # rows over about 500 bytes: stored apart from their key
+    SHARED_TEXT: ClassVar[bool] = False  # whether other rows often have the same text: it is stored once
     SEARCHABLE: ClassVar[bool] = True  # whether keyword and vector search find these rows
 
     id: str = field(default="", kw_only=True)
@@ -100,6 +101,7 @@ class Mention(Record):
     """A mention of an entity in a chunk; text: a description, or the sentence with the name."""
 
     GROUP: ClassVar[str] = "entity"
+    SHARED_TEXT: ClassVar[bool] = True
     SEARCHABLE: ClassVar[bool] = False
 
     entity: str  # hash of the name's key
@@ -117,6 +119,7 @@ class RelationMention(Record):
     """
 
     GROUP: ClassVar[str] = "relation"
+    SHARED_TEXT: ClassVar[bool] = True
     SEARCHABLE: ClassVar[bool] = False
 
     relation: str
@@ -157,6 +160,8 @@ class Entity(Record):
     number. tokens: of the text.
     """
 
+    SHARED_TEXT: ClassVar[bool] = True
+
     name: str
     type: str
     forms: tuple[str, ...]
@@ -178,6 +183,7 @@ class Relation(Record):
     """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("source", "target")
+    SHARED_TEXT: ClassVar[bool] = True
 
     source: str
     target: str
