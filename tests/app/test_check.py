@@ -120,12 +120,16 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
         )
         for table, change in {
             "documents": "title = 'other'",
-            "mentions": "text = text || ' '",
+            "rows_mentions": "name = name || ' '",
+            "texts": "text = text || ' '",
             "communities": "level = level + 1",
             "reports": "text = replace(text, 'e', '3')",
         }.items()
     },
-    "rows without their source": ("tables", lambda kumi: execute_sql(kumi, "DELETE FROM rows_mentions WHERE id LIKE '%1%'")),
+    "rows without their source": (
+        "tables",
+        lambda kumi: execute_sql(kumi, "DELETE FROM rows_mentions WHERE id LIKE '%1%'"),
+    ),
     "triples": (
         "triples",
         lambda kumi: [path.write_bytes(b"x") for path in (kumi.folder / "rdf").rglob("*.sst")],
