@@ -132,10 +132,10 @@ class RelationMention(Record):
 
 @dataclass(frozen=True, slots=True)
 class Assertion(Record):
-    """A claim of a chunk about an entity.
+    """A claim of a chunk about an entity; text: its description.
 
-    text: a description of the claim. object: an entity, or empty. names: of subject and object. status: TRUE, FALSE,
-    SUSPECTED. start, end: ISO 8601, or empty. quote: the words of the chunk that support it.
+    object: an entity, or empty. names: of subject and object. status: TRUE, FALSE, SUSPECTED. start, end: ISO 8601, or
+    empty. quote: the words of the chunk that support it.
     """
 
     GROUP: ClassVar[str] = "claim"
@@ -343,8 +343,7 @@ class Summary(Record):
 class Passage(Record):
     """A part of a chunk, about 50 tokens, split at sentence ends.
 
-    The paper calls it a chunk. start, end: in characters of the document. Text shared by two chunks belongs to the
-    first.
+    The paper calls it a chunk. start, end: in characters of the document. Text of two chunks belongs to the first.
     """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("chunk",)
@@ -391,10 +390,7 @@ class DiscourseRelation(Record):
 
 @dataclass(frozen=True, slots=True)
 class KeyPoint(Record):
-    """A statement that a method extracted from rows during a search.
-
-    No table holds it. verbatim: a sentence of a document, not a model's words.
-    """
+    """A statement from rows, by a method; no table holds it. verbatim: a sentence of a document."""
 
     sources: tuple[Reference, ...]
     tokens: int

@@ -23,7 +23,7 @@ def stored_table(table: str, codec: Codec[Any]) -> str:
 
 
 def table_ddl(table: str, codec: Codec[Any]) -> str:
-    """Return the statements that create a table, and its view if it has one."""
+    """Return the statements that create a table and its view."""
     shared = codec.record.SHARED_TEXT
     columns = ", ".join(
         f'"{name}" {_sql_type(name, kind, shared=shared)}{" NOT NULL" * (not nullable)}'
@@ -46,7 +46,7 @@ def _sql_type(name: str, kind: str, *, shared: bool) -> str:
 
 
 def share_texts(db: "Db", old: Iterable[Row], new: Iterable[Row]) -> list[Row]:
-    """Return the new rows with references, and count the uses of each text."""
+    """Return the new rows with references, and count uses."""
     uses: Counter[str] = Counter(row[1] for row in new if len(row[1]) >= _MIN_SHARED)
     uses.subtract(row[1] for row in old if len(row[1]) >= _MIN_SHARED)
     keys = {text: bytes.fromhex(hash_parts(text)) for text in uses}
