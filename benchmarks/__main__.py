@@ -26,6 +26,7 @@ BENCHMARKS = (
     ("shapes", "--chunks 10000 --model"),
     ("served", ""),
     ("filters", ""),
+    ("sizes", ""),
     ("hubs", ""),
     ("keys", "--sizes 10000"),
     ("insertions", ""),

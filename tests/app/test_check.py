@@ -111,7 +111,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
     "invalid columns": ("tables", lambda kumi: execute_sql(kumi, "UPDATE documents SET metadata = '{'")),
     "invalid characters": (
         "tables",
-        lambda kumi: execute_sql(kumi, "UPDATE mentions SET name = CAST(x'ff41' AS TEXT)"),
+        lambda kumi: execute_sql(kumi, "UPDATE rows_mentions SET name = CAST(x'ff41' AS TEXT)"),
     ),
     **{
         f"one value of {table}": (
@@ -120,12 +120,16 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
         )
         for table, change in {
             "documents": "title = 'other'",
-            "mentions": "text = text || ' '",
+            "rows_mentions": "name = name || ' '",
+            "texts": "text = text || ' '",
             "communities": "level = level + 1",
             "reports": "text = replace(text, 'e', '3')",
         }.items()
     },
-    "rows without their source": ("tables", lambda kumi: execute_sql(kumi, "DELETE FROM mentions WHERE id LIKE '%1%'")),
+    "rows without their source": (
+        "tables",
+        lambda kumi: execute_sql(kumi, "DELETE FROM rows_mentions WHERE id LIKE '%1%'"),
+    ),
     "triples": (
         "triples",
         lambda kumi: [path.write_bytes(b"x") for path in (kumi.folder / "rdf").rglob("*.sst")],

@@ -46,7 +46,7 @@ def main() -> None:
     for request in sys.stdin:
         folder, *methods = json.loads(request)
         with TemporaryDirectory() as home, Kumihimo.open(Path(home, ".kumi")) as kumi:
-            kumi.index(folder)
+            kumi.index(folder, methods=BUILT)
             print(json.dumps(dump(kumi, methods)), flush=True)
 
 

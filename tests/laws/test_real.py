@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def kumi(home: Path) -> Iterator[Kumihimo]:
     with Kumihimo.open(home.parent / ".kumi") as kumi:
-        kumi.index(home)
+        kumi.index(home, methods=BUILT)
         yield kumi
 
 
@@ -180,5 +180,5 @@ def test_one_after_another_is_all_at_once(complete_by_rule: Held, tmp_path: Path
         for names in (FILES[3::6], FILES[::6], FILES[2::6], FILES[4::6], FILES[1::6], FILES[5::6]):
             for name in names:
                 shutil.copy2(EXAMPLES / name, home / name)
-            kumi.index(home)
+            kumi.index(home, methods=BUILT)
         check_restored(kumi, complete_by_rule)

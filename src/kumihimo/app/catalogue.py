@@ -15,7 +15,7 @@ from kumihimo.storage.sqlite.ledger import RESERVED_NAMES
 
 BUILT_IN = Catalogue(STEPS, METHODS, READERS)
 PLUGIN_GROUPS = ("kumihimo.steps", "kumihimo.methods", "kumihimo.readers")  # methods read the tables of steps
-_INDEX_TABLES = ("words_", "vectors_", "sqlite_")  # the beginnings of the names of search indexes, and of SQLite's own
+_INDEX_TABLES = ("words_", "vectors_", "rows_", "sqlite_")  # the beginnings of names that the store uses
 Function = Callable[..., Any]
 
 

@@ -20,6 +20,7 @@ class Record:
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ()  # columns, or tuples of columns, for `Table.where`
     WAVE: ClassVar[str] = ""  # an integer column: a step that reads its own table runs the highest values first
     BIG: ClassVar[bool] = False  # rows over about 500 bytes: stored apart from their key
+    SHARED_TEXT: ClassVar[bool] = False  # whether other rows often have the same text: it is stored once
     SEARCHABLE: ClassVar[bool] = True  # whether keyword and vector search find these rows
     EMBEDDED: ClassVar[bool] = True  # whether vector search does
 
@@ -101,6 +102,7 @@ class Mention(Record):
     """A mention of an entity in a chunk; text: a description, or the sentence with the name."""
 
     GROUP: ClassVar[str] = "entity"
+    SHARED_TEXT: ClassVar[bool] = True
     SEARCHABLE: ClassVar[bool] = False
 
     entity: str  # hash of the name's key
@@ -118,6 +120,7 @@ class RelationMention(Record):
     """
 
     GROUP: ClassVar[str] = "relation"
+    SHARED_TEXT: ClassVar[bool] = True
     SEARCHABLE: ClassVar[bool] = False
 
     relation: str
@@ -130,10 +133,10 @@ class RelationMention(Record):
 
 @dataclass(frozen=True, slots=True)
 class Assertion(Record):
-    """A claim of a chunk about an entity.
+    """A claim of a chunk about an entity; text: its description.
 
-    text: a description of the claim. object: an entity, or empty. names: of subject and object. status: TRUE, FALSE,
-    SUSPECTED. start, end: ISO 8601, or empty. quote: the words of the chunk that support it.
+    object: an entity, or empty. names: of subject and object. status: TRUE, FALSE, SUSPECTED. start, end: ISO 8601, or
+    empty. quote: the words of the chunk that support it.
     """
 
     GROUP: ClassVar[str] = "claim"
@@ -158,6 +161,8 @@ class Entity(Record):
     number. tokens: of the text.
     """
 
+    SHARED_TEXT: ClassVar[bool] = True
+
     name: str
     type: str
     forms: tuple[str, ...]
@@ -179,6 +184,7 @@ class Relation(Record):
     """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("source", "target")
+    SHARED_TEXT: ClassVar[bool] = True
 
     source: str
     target: str
@@ -338,8 +344,7 @@ class Summary(Record):
 class Passage(Record):
     """A part of a chunk, about 50 tokens, split at sentence ends.
 
-    The paper calls it a chunk. start, end: in characters of the document. Text shared by two chunks belongs to the
-    first.
+    The paper calls it a chunk. start, end: in characters of the document. Text of two chunks belongs to the first.
     """
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("chunk",)
@@ -386,10 +391,7 @@ class DiscourseRelation(Record):
 
 @dataclass(frozen=True, slots=True)
 class KeyPoint(Record):
-    """A statement that a method extracted from rows during a search.
-
-    No table holds it. verbatim: a sentence of a document, not a model's words.
-    """
+    """A statement from rows, by a method; no table holds it. verbatim: a sentence of a document."""
 
     sources: tuple[Reference, ...]
     tokens: int

@@ -10,6 +10,7 @@ from kumihimo.core.table import Codec, Row, lookup_hash
 from kumihimo.core.wiring import ROOT
 from kumihimo.storage.sqlite.integrity import checksum_name, sum_rows
 from kumihimo.storage.sqlite.schema import LEDGER_TABLES
+from kumihimo.storage.sqlite.shared_texts import drop_table, share_texts, stored_table, table_ddl
 from kumihimo.storage.sqlite.store import PAGE_ROWS, Db, SqlRows
 
 _TEMPORARY_TABLES = """
@@ -44,6 +45,7 @@ class SqlLedger:
         self._watched_lookups: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._changed_lookups: defaultdict[str, set[int]] = defaultdict(set)
         self._columns: dict[str, tuple[str, ...]] = {}
+        self._stored: dict[str, str] = {}  # the table behind each table
         self._indexes: dict[str, list[tuple[str, ...]]] = {}
         self._sums: dict[str, int] = {}  # the checksum of each table
         self._dropped_tables: set[str] = set()  # with them go the tables made from them
@@ -60,20 +62,23 @@ class SqlLedger:
         source, key: the table and column that key its rows. Without a key it is made as a whole, and keeps its rows
         for comparison.
         """
-        shape = f"{_ddl(table, codec)} -- {source}.{key}"
+        ddl = table_ddl(table, codec)
+        shape = f"{ddl} -- {source}.{key}"
         stored = self.db.one("SELECT shape FROM steps WHERE step = ?", table)
         emptied = (bool(key) and source in self._dropped_tables) or (stored is not None and stored[0] != shape)
         if emptied:
             self._dropped_tables.add(table)
-            self.db.run(f'DROP TABLE IF EXISTS "{table}"')
+            drop_table(self.db, table)
             self.db.run("DELETE FROM looked WHERE step = ?", table)
             self._changed_tables.add(table)
             for view in self.views[table]:
                 view.clear()
         if emptied or stored is None:
-            self.db.run(_ddl(table, codec))
+            for statement in ddl.split(";"):
+                self.db.run(statement)
             self.db.run("INSERT OR REPLACE INTO steps VALUES (?, NULL, ?)", table, shape)
         self._columns[table] = codec.columns
+        self._stored[table] = stored_table(table, codec)
         self._indexes[table] = [columns for columns in codec.lookup_keys if columns != ("id",)]
         if self.db.one(f'SELECT 1 FROM "{table}" LIMIT 1') is None:
             self._empty_at_start.add(table)
@@ -94,14 +99,14 @@ class SqlLedger:
                 self.db.run("UPDATE steps SET fingerprint = NULL WHERE step = ?", step)
                 if not shape.endswith("."):
                     self.db.run("DELETE FROM steps WHERE step = ?", step)
-                    self.db.run(f'DROP TABLE IF EXISTS "{step}"')
+                    drop_table(self.db, step)
 
     def settle(self, table: str) -> None:
         """Create the indexes: quicker after a bulk load than during it."""
         for columns in self._indexes[table]:
             name = "_".join([table, *columns])
             column_list = ", ".join(f'"{c}"' for c in (*columns, "id"))
-            self.db.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON "{table}" ({column_list})')
+            self.db.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON "{self._stored[table]}" ({column_list})')
         if self.db.meta(checksum_name(table)) != self._sums[table]:
             self.db.set_meta(checksum_name(table), self._sums[table])
 
@@ -139,9 +144,10 @@ class SqlLedger:
         self._changed_tables.add(table)
         self._sums[table] += sum_rows(new) - sum_rows(old)
         self.rows_written[table] = self.rows_written.get(table, 0) + len(new)
-        self.db.many(f'DELETE FROM "{table}" WHERE id = ?', ((row[0],) for row in old))
-        placeholders = ",".join("?" * len(self._columns[table]))
-        self.db.many(f'INSERT INTO "{table}" VALUES ({placeholders})', new)
+        stored, placeholders = self._stored[table], ",".join("?" * len(self._columns[table]))
+        self.db.many(f'DELETE FROM "{stored}" WHERE id = ?', ((row[0],) for row in old))
+        stored_rows = new if stored == table else share_texts(self.db, old, new)
+        self.db.many(f'INSERT INTO "{stored}" VALUES ({placeholders})', stored_rows)
         if table not in self._empty_at_start:
             self._record_changes(table, old)
             self._record_changes(table, new)
@@ -291,12 +297,4 @@ def drop_retired_tables(db: Db, steps: Collection[str]) -> None:
     for (step,) in db.all("SELECT step FROM steps"):
         if step not in (*steps, ROOT, "communities"):
             db.run("DELETE FROM steps WHERE step = ?", step)
-            db.run(f'DROP TABLE IF EXISTS "{step}"')
-
-
-def _ddl(table: str, codec: Codec[Any]) -> str:
-    columns = ", ".join(
-        f'"{name}" {"TEXT" if kind == "JSON" else kind}{" PRIMARY KEY" * (name == "id")}{" NOT NULL" * (not nullable)}'
-        for name, kind, nullable in zip(codec.columns, codec.sql_types, codec.nullable, strict=True)
-    )
-    return f'CREATE TABLE "{table}" ({columns}){"" if codec.record.BIG else " WITHOUT ROWID"}'
+            drop_table(db, step)

@@ -18,6 +18,7 @@ CREATE TABLE IF NOT EXISTS steps  (step TEXT PRIMARY KEY, fingerprint TEXT, shap
 CREATE TABLE IF NOT EXISTS failed (step TEXT, maker TEXT, error TEXT NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS looked (step TEXT, maker TEXT, at BLOB NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta   (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS texts  (id BLOB PRIMARY KEY, text TEXT NOT NULL, uses INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS files  (uri TEXT PRIMARY KEY, source TEXT NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -41,10 +42,13 @@ def prepare_tables(db: Db, *, rebuild: bool) -> None:
 
 def _drop_tables(db: Db) -> None:
     """Drop the tables that a build makes, except the communities."""
-    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY sql LIKE ? DESC"
-    for (name,) in db.all(query, "CREATE VIRTUAL%"):  # a full-text table takes its own tables with it
+    query = (
+        "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+        " ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC"  # a full-text table takes its own tables with it
+    )
+    for kind, name in db.all(query):
         if name not in _KEPT_BY_REBUILD:
-            db.run(f'DROP TABLE IF EXISTS "{name}"')
+            db.run(f'DROP {kind} IF EXISTS "{name}"')
     db.run(f"DELETE FROM meta WHERE name NOT IN ({','.join('?' * len(_KEPT_META))})", *_KEPT_META)
     db.run("DELETE FROM steps WHERE step <> 'communities'")
     db.run("UPDATE steps SET fingerprint = NULL")

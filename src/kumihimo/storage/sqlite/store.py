@@ -95,7 +95,7 @@ class Db:
             self.connection.close()
 
     def has(self, table: str) -> bool:
-        return self.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", table) is not None
+        return self.one("SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?", table) is not None
 
     def meta(self, name: str, default: Any = None) -> Any:
         """Return a fact about the index, such as its sources or models."""
