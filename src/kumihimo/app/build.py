@@ -16,7 +16,7 @@ from kumihimo.core.code_fingerprint import code_fingerprint
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import CodeFingerprint, build_tables, watch_tables
-from kumihimo.core.errors import SettingsError
+from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
@@ -43,7 +43,7 @@ _GRAPH_METHODS = ("braid", "global", "local")  # the main users of the graph
 
 @dataclass(frozen=True)
 class Build:
-    """A build of one index, with the models of `llm_for` and `embedder`.
+    """A build of one index, with the models of `llm_for` and `embedder_for`.
 
     sources: all sources of the index; source_names: the sources to read again. methods: the methods to build for.
     llm_steps: the steps that call an LLM; the others work by rule. from_scratch: whole-table steps that ignore their
@@ -62,7 +62,7 @@ class Build:
     budget: Budget
     llm_steps: frozenset[str]
     llm_for: Callable[[str], StructuredLLM]  # scope of a step -> its LLM
-    embedder: Embedder
+    embedder_for: Callable[[str], Embedder]  # table -> the embedder of its rows
     pool: Pool
     progress: Progress | None = None
     reread: bool = False
@@ -178,7 +178,8 @@ class Build:
             for step in self.steps
             if "llm" in step.signature.ports
         }
-        embedder = {"embedder": self.embedder.fingerprint} if self.vector_indexes() else {}
+        embedders = ", ".join(dict.fromkeys(view.embedder.fingerprint for view in self.vector_indexes()))
+        embedder = {"embedder": embedders} if embedders else {}
         return embedder | {"tokenizer": self.tokenizer.fingerprint} | step_models
 
     def search_indexes(self) -> list[SearchIndex]:
@@ -191,8 +192,12 @@ class Build:
 
     def vector_indexes(self) -> list[VectorIndex]:
         db, tables = as_db(self.db), self._searched_tables("vector_search")
+        known = [name for name, record_type in self.catalogue.record_types.items() if record_type.SEARCHABLE]
+        for name in self.models.embedding_tables:
+            if name not in known:
+                raise SettingsError(f"embedding.tables: {describe_unknown('searchable table', name, known)}")
         return [
-            VectorIndex(db, self.folder, table, codec(self.catalogue.record_types[table]), self.embedder)
+            VectorIndex(db, self.folder, table, codec(self.catalogue.record_types[table]), self.embedder_for(table))
             for table in tables
         ]
 
