@@ -18,6 +18,7 @@ BENCHMARKS = (
     ("start", ""),
     ("long_inputs", ""),
     ("passages", ""),
+    ("meanings", ""),
     ("files", ""),
     ("hostile", ""),
     ("replies", ""),

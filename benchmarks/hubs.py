@@ -201,7 +201,7 @@ def time_questions(db: Db, folder: Path, questions: Iterable[str]) -> Iterator[f
     tables: dict[str, Any] = {name: Table(name, codec(kind), SqlRows(db, name)) for name, kind in KINDS.items()}
     keyword_search, vector_search, tokenizer = (
         SqliteKeywordSearch(db),
-        SqliteVectorSearch(db, RandomEmbedder(), load_matrices(db, folder, {})),
+        SqliteVectorSearch(db, lambda *_: RandomEmbedder(), load_matrices(db, folder, {})),
         LocalTokenizer(),
     )
     for question in questions:

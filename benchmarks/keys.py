@@ -154,7 +154,10 @@ def time_questions(
     tables = {name: Table(name, codec(KINDS[name]), SqlRows(db, name)) for name in method.tables}
     tokenizer, reranker = LocalTokenizer(), CandidateReranker({})
     for question, low, high in rows:
-        keyword_search, vector_search = SqliteKeywordSearch(db), SqliteVectorSearch(db, LocalEmbedder(), vectors)
+        keyword_search, vector_search = (
+            SqliteKeywordSearch(db),
+            SqliteVectorSearch(db, lambda *_: LocalEmbedder(), vectors),
+        )
         start = perf_counter()
         context = method.function(
             question,

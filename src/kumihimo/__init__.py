@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kumihimo.app.check import CheckResult, Problem
     from kumihimo.app.facade import Kumihimo
-    from kumihimo.app.results import Built, CommunityLevel, Estimate, Plan, RdfTerm, Solutions, Status, UsageEntry
+    from kumihimo.app.results import (
+        Built,
+        CommunityLevel,
+        Estimate,
+        LocalWork,
+        Plan,
+        RdfTerm,
+        Solutions,
+        Status,
+        UsageEntry,
+    )
     from kumihimo.app.snapshot import Snapshot
     from kumihimo.core.context import Answer, Context, Evidence
     from kumihimo.core.errors import KumiError
@@ -29,6 +39,7 @@ __all__ = [
     "Evidence",
     "KumiError",
     "Kumihimo",
+    "LocalWork",
     "Plan",
     "Problem",
     "RdfTerm",
@@ -43,7 +54,7 @@ __all__ = [
 _MODULES = {  # module -> its public names
     "app.check": "CheckResult Problem",
     "app.facade": "Kumihimo",
-    "app.results": "Built CommunityLevel Estimate Plan RdfTerm Solutions Status UsageEntry",
+    "app.results": "Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status UsageEntry",
     "app.snapshot": "Snapshot",
     "core.context": "Answer Context Evidence",
     "core.errors": "KumiError",

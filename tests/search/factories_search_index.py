@@ -132,7 +132,7 @@ def vector_notes(folder: Path, texts: Mapping[str, str] | None = None, embed: Em
         return VectorIndex(db, folder, "notes", codec(Note), embedder)
 
     def search(db: Db) -> SqliteVectorSearch:
-        return SqliteVectorSearch(db, embedder, load_matrices(db, folder, files))
+        return SqliteVectorSearch(db, lambda *_: embedder, load_matrices(db, folder, files))
 
     index = Notes(folder, view, search)
     if texts is not None:

@@ -50,7 +50,7 @@ def test_batch_search_equals_single_searches(tmp_path: Path) -> None:
     questions = ["sea sky", "silk", "nothing of it", "sea sky"]
     with index.store.read_transaction() as db:
         table = Table("notes", codec(Note), SqlRows(db, "notes"))
-        near = SqliteVectorSearch(db, embed, load_matrices(db, tmp_path, {}))
+        near = SqliteVectorSearch(db, lambda *_: embed, load_matrices(db, tmp_path, {}))
         embed.texts.clear()
         hits = near.search_many(table, questions, k=7)
         assert embed.texts == questions, "one batch"

@@ -16,7 +16,7 @@ from kumihimo.core.code_fingerprint import code_fingerprint
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import CodeFingerprint, build_tables, watch_tables
-from kumihimo.core.errors import SettingsError
+from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
@@ -44,7 +44,7 @@ _DEFAULT_METHODS = ("braid", "bm25", "naive", "global")  # the others build thei
 
 @dataclass(frozen=True)
 class Build:
-    """A build of one index, with the models of `llm_for` and `embedder`.
+    """A build of one index, with the models of `llm_for` and `embedder_for`.
 
     sources: all sources of the index; source_names: the sources to read again. methods: the methods to build for.
     llm_steps: the steps that call an LLM; the others work by rule. from_scratch: whole-table steps that ignore their
@@ -63,7 +63,7 @@ class Build:
     budget: Budget
     llm_steps: frozenset[str]
     llm_for: Callable[[str], StructuredLLM]  # scope of a step -> its LLM
-    embedder: Embedder
+    embedder_for: Callable[[str], Embedder]  # table -> the embedder of its rows
     pool: Pool
     progress: Progress | None = None
     reread: bool = False
@@ -192,7 +192,8 @@ class Build:
             for step in self.steps
             if "llm" in step.signature.ports
         }
-        embedder = {"embedder": self.embedder.fingerprint} if self.vector_indexes() else {}
+        embedders = ", ".join(dict.fromkeys(view.embedder.fingerprint for view in self.vector_indexes()))
+        embedder = {"embedder": embedders} if embedders else {}
         return embedder | {"tokenizer": self.tokenizer.fingerprint} | step_models
 
     def search_indexes(self) -> list[SearchIndex]:
@@ -205,9 +206,13 @@ class Build:
 
     def vector_indexes(self) -> list[VectorIndex]:
         db, tables = as_db(self.db), self._searched_tables("vector_search")
+        known = [name for name, record_type in self.catalogue.record_types.items() if record_type.SEARCHABLE]
+        for name in self.models.embedding_tables:
+            if name not in known:
+                raise SettingsError(f"embedding.tables: {describe_unknown('searchable table', name, known)}")
         kinds = {table: self.catalogue.record_types[table] for table in tables}
         return [
-            VectorIndex(db, self.folder, table, codec(kind), self.embedder)
+            VectorIndex(db, self.folder, table, codec(kind), self.embedder_for(table))
             for table, kind in kinds.items()
             if kind.EMBEDDED
         ]

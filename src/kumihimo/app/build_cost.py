@@ -7,6 +7,7 @@ from kumihimo.app.cost import (
     DryRunModels,
     PastUsage,
     SamplingPool,
+    estimate_local_work,
     estimate_plan,
     skip_failed,
     usage_from_sample,
@@ -19,6 +20,7 @@ from kumihimo.core.task import inline
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import EMBEDDING
+from kumihimo.llm.local_embedder import LOCAL_MODEL, is_local
 from kumihimo.llm.registry import RULES
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 
@@ -34,18 +36,28 @@ def paid_changes(build: Build) -> list[str]:
     )
     remade = ", ".join(name for name in names if name in changed & paid_steps)
     descriptions = [f"{remade} would be asked for again"] if remade else []
-    if build.models.paid_embedder:
-        embedded = [view.table for view in build.vector_indexes() if view.table in changed]
-        descriptions += [f"{table} would be embedded again where they change" for table in embedded]
+    embedded = [table for table in _paid_tables(build) if table in changed]
+    descriptions += [f"{table} would be embedded again where they change" for table in embedded]
     return descriptions + _embedder_changes(build)
 
 
+def _paid_tables(build: Build) -> list[str]:
+    """Return the tables that a paid model embeds."""
+    return [view.table for view in build.vector_indexes() if not is_local(view.embedder.fingerprint)]
+
+
 def _embedder_changes(build: Build) -> list[str]:
-    """Return a description of each table embedded by another model."""
-    models = {view.table: (build.db.meta(view.name) or {}).get("embedder") for view in build.vector_indexes()}
-    new = build.embedder.fingerprint
-    changed = {table: old for table, old in models.items() if old not in (None, new)}
-    return [f"{table} were embedded by {old}, and would be by {new}" for table, old in changed.items()]
+    """Return a description of each table embedded by another model.
+
+    The built-in model costs nothing, so that one of this process replaces it without a question.
+    """
+    views = [(view, (build.db.meta(view.name) or {}).get("embedder")) for view in build.vector_indexes()]
+    return [
+        f"{view.table} were embedded by {old}, and would be by {view.embedder.fingerprint}"
+        for view, old in views
+        if old not in (None, view.embedder.fingerprint)
+        and not (old == LOCAL_MODEL and is_local(view.embedder.fingerprint))
+    ]
 
 
 def _would_pay_again(build: Build) -> bool:
@@ -68,14 +80,15 @@ def plan_build(build: Build, sample: int = 0) -> Plan:
     dry_models = DryRunModels(build.models, build.tokenizer, models_by_scope(build.db, build.catalogue))
     _with_dry_models(build, dry_models).dry_run()
     spent = build.models.cache().usage() if dry_models.tallies else []
-    return estimate_plan(
+    plan = estimate_plan(
         dry_models.tallies, _llm_dependencies(build), usage_history(spent, dry_models.tallies) | past, spent
     )
+    return replace(plan, local_work=estimate_local_work(build.models.local_embedder, dry_models.local_texts))
 
 
 def _with_dry_models(build: Build, dry_models: DryRunModels) -> Build:
     return replace(
-        build, llm_for=dry_models.llm, embedder=dry_models.embedder(), pool=inline, budget=Budget(), progress=None
+        build, llm_for=dry_models.llm, embedder_for=dry_models.embedder, pool=inline, budget=Budget(), progress=None
     )
 
 
@@ -94,7 +107,7 @@ def _llm_dependencies(build: Build) -> dict[str, list[str]]:
         indirect = [upstream for name in step.inputs for upstream in dependencies.get(scope(name), [])]
         dependencies[step.scope] = list(dict.fromkeys([*direct, *indirect]))
     llm_scopes = [step.scope for step in build.steps if step.name in build.llm_steps]
-    embedded = [scope(view.table) for view in build.vector_indexes()]
+    embedded = [scope(table) for table in _paid_tables(build)]
     dependencies[EMBEDDING] = [
         name for name in llm_scopes if any(name in (table, *dependencies.get(table, ())) for table in embedded)
     ]

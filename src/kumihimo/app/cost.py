@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from time import thread_time
 from typing import NoReturn
 
-from kumihimo.app.results import Estimate, Plan, Range
+from kumihimo.app.results import Estimate, LocalWork, Plan, Range
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
@@ -21,6 +22,7 @@ _UNCALIBRATED: Range = (0.5, 1.1)  # server tokens per token of the built-in tok
 _CALIBRATED: Range = (0.95, 1.05)  # the same, with earlier counts of the server
 _UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies
 _REPLY_SPREAD: Range = (0.7, 1.3)  # tokens of a reply, relative to earlier replies of the step
+_TIMED_TEXTS = 5  # embedded to measure the speed of a model inside this process
 _DOWNSTREAM_SPREAD: Range = (0.5, 1.25)  # calls of a step with unknown input, relative to proportional growth
 
 
@@ -58,6 +60,7 @@ class DryRunModels:
     previous_models: Mapping[str, str] = field(default_factory=dict)  # by scope: the model behind its table
     tallies: dict[str, RequestTally] = field(default_factory=dict)  # by step
     counted_keys: set[bytes] = field(default_factory=set)  # equal requests count once, over all steps
+    local_texts: list[str] = field(default_factory=list)  # for the embedding model inside this process
 
     def llm(self, scope: str) -> StructuredLLM:
         chat = self.models.required_chat(scope, self.previous_models.get(scope, ""))
@@ -72,18 +75,22 @@ class DryRunModels:
 
         return create_llm(chat, self.models.cache(), scope=scope, innermost=count_request)
 
-    def embedder(self) -> Embedder:
-        model = self.models.paid_embedder
-        if model is None:
-            return self.models.embedder(Budget())
-        tally = self.tallies.setdefault(EMBEDDING, RequestTally(model.fingerprint, model.prices, model.workers))
+    def embedder(self, table: str) -> Embedder:
+        embedder = self.models.embedder(Budget(), table)
+        if not isinstance(embedder, CachedEmbedder):
+            return embedder
+        tally = None
+        if model := self.models.paid_embedder:
+            tally = self.tallies.setdefault(EMBEDDING, RequestTally(model.fingerprint, model.prices, model.workers))
 
         def count_texts(request: TextsRequest) -> NoReturn:
-            tally.add_request(request.texts, self.tokenizer)
+            if tally:
+                tally.add_request(request.texts, self.tokenizer)
+            else:
+                self.local_texts.extend(request.texts)
             raise ItemFailed("not asked")
 
-        cache = self.models.cache()
-        return CachedEmbedder(count_texts, model.fingerprint, model.batch, model.workers, cache, dry_run=True)
+        return replace(embedder, send=count_texts, dry_run=True)
 
 
 def skip_failed(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
@@ -211,6 +218,21 @@ def estimate_plan(
             )
         )
     return Plan(tuple(estimates), tuple(unknown))
+
+
+def estimate_local_work(embedder: Embedder | None, texts: Sequence[str]) -> LocalWork | None:
+    """Return the work of an embedding model inside this process.
+
+    It embeds a few of the texts to measure its speed on this machine.
+    """
+    if embedder is None or not texts:
+        return None
+    sample = texts[:: -(-len(texts) // _TIMED_TEXTS)]
+    embedder(sample[:1])  # loads it
+    start = thread_time()
+    embedder(sample)
+    rate = (thread_time() - start) / sum(len(text.encode()) + 1 for text in sample)
+    return LocalWork(embedder.fingerprint, len(texts), rate * sum(len(text.encode()) + 1 for text in texts))
 
 
 def _estimate_step(

@@ -108,7 +108,7 @@ class _QueryEstimator:
         return int(str(self.snapshot.settings[RERANKING].get("candidates", 0)))
 
     def _embedded_texts(self, cost: QueryCost) -> Range:
-        if "vector_search" not in self.signature.ports or self.snapshot.uses_local_embedder():
+        if "vector_search" not in self.signature.ports or self.snapshot.uses_local_embedders():
             return (0, 0)
         return (cost.texts[0], max(cost.texts[1], 1))
 

@@ -75,7 +75,7 @@ def prepare_build(
         budget,
         llm_steps=steps_using_llm(kumi.catalogue, kumi.models, db.meta("models", {}), methods_named=bool(methods)),
         llm_for=lambda step: kumi.models.llm(step, budget, previous_models.get(step, "")),
-        embedder=kumi.models.embedder(budget),
+        embedder_for=lambda table: kumi.models.embedder(budget, table),
         pool=thread_pool(kumi.models.workers),
         progress=progress,
         reread=reread,

@@ -56,6 +56,18 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalWork:
+    """The estimated work of an embedding model inside this process.
+
+    cpu_seconds: of one processor, at the speed just measured on this machine.
+    """
+
+    model: str
+    texts: int
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The estimated cost of a build or of a question.
 
@@ -65,6 +77,7 @@ class Plan:
     estimates: tuple[Estimate, ...]
     unknown: tuple[str, ...] = ()
     rule_based: tuple[str, ...] = ()
+    local_work: LocalWork | None = None
 
     @property
     def calls(self) -> Range:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, cast
 
@@ -23,8 +24,8 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, answer, quote_answer, rewrite_standalone, suggest_questions
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
-from kumihimo.llm.local_embedder import LocalEmbedder
-from kumihimo.llm.protocols import Embedder, RerankerName, TokenCallback
+from kumihimo.llm.local_embedder import LocalEmbedder, is_local
+from kumihimo.llm.protocols import RerankerName, TokenCallback
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
@@ -203,8 +204,8 @@ class Snapshot:
         return SqliteKeywordSearch(as_db(self.db))
 
     def vector_search(self, budget: Budget) -> SqliteVectorSearch:
-        """Return the vector search, with the embedder of the index."""
-        return SqliteVectorSearch(as_db(self.db), self._embedder(budget), self.matrices)
+        """Return the vector search, with the embedders of the index."""
+        return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
 
     def _runs_without_llm(self, signature: Signature) -> bool:
         """Return whether the method must run without its optional LLM."""
@@ -259,16 +260,9 @@ class Snapshot:
                 f"the index was not built for {name}: `kumi index --methods {methods}` does that{cost}"
             )
 
-    def _embedder(self, budget: Budget) -> Embedder:
-        """Return the embedder of the index, if still available.
-
-        The settings may have changed since the build.
-        """
-        return LocalEmbedder() if self.uses_local_embedder() else self.models.embedder(budget)
-
-    def uses_local_embedder(self) -> bool:
-        """Return whether the built-in model made the vectors."""
-        return all(state["embedder"] == LocalEmbedder().fingerprint for state in self.db.view_states("vectors"))
+    def uses_local_embedders(self) -> bool:
+        """Return whether models inside this process made the vectors."""
+        return all(is_local(state["embedder"]) for state in self.db.view_states("vectors"))
 
     def ask(
         self,

@@ -158,6 +158,10 @@ def show_plan(plan: Plan) -> None:
         printing.print_text("No model calls are needed: everything is cached or free.")
     else:
         _show_estimates(plan)
+    if work := plan.local_work:
+        seconds, minutes = round(work.cpu_seconds), round(work.cpu_seconds / 60)
+        time = f"{minutes:,} min" if minutes > 1 else f"{max(seconds, 1)} s"
+        printing.print_text(f"{work.model} embeds {work.texts:,} texts on this machine: about {time} of CPU.")
     if plan.rule_based:
         option = f"--methods {','.join(plan.rule_based)}"
         printing.print_text(

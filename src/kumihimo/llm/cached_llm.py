@@ -183,7 +183,7 @@ def cached(
 class CachedEmbedder:
     """An `Embedder` that caches its vectors, for models paid by the text.
 
-    dry_run: `send` only raises an error.
+    prefix: put before each text. dry_run: `send` only raises an error.
     """
 
     send: Callable[[TextsRequest], TextsReply]
@@ -191,6 +191,7 @@ class CachedEmbedder:
     batch: int
     workers: int
     cache: ResponseCache
+    prefix: str = ""
     dry_run: bool = False
 
     def __call__(self, texts: Sequence[str]) -> protocols.Vectors:
@@ -198,6 +199,7 @@ class CachedEmbedder:
 
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
+        texts = [self.prefix + text for text in texts]
         keys = [cache_key(embedder=self.fingerprint, text=text) for text in texts]
         texts_by_key = dict(zip(keys, texts, strict=True))
         dimensions_key = cache_key(embedder=self.fingerprint)

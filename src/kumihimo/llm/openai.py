@@ -243,10 +243,14 @@ def _parse_event(line: str) -> Mapping[str, Any]:
 class OpenAIEmbedder:
     """An embedding model over HTTP. Its fields are the settings of `[embedding]`.
 
-    Raises SettingsError if a setting is out of bounds.
+    The passage prefix is part of its fingerprint, since stored vectors depend on it. Raises SettingsError if a setting
+    is out of bounds.
     """
 
     model: str = ""
+    tables: tuple[str, ...] = ()
+    query_prefix: str = ""
+    passage_prefix: str = ""
     base_url: str = ""
     key: str = "OPENAI_API_KEY"
     api_version: str = ""
@@ -266,7 +270,8 @@ class OpenAIEmbedder:
                 raise SettingsError(f"{name} is at least 1, not {value}")
         self.server = connect_server(vars(self))
         self.prices = Prices(self.price)
-        self.fingerprint = self.model if self.dimensions is None else f"{self.model} dimensions={self.dimensions}"
+        parameters = {"dimensions": self.dimensions, "passage_prefix": self.passage_prefix}
+        self.fingerprint = " ".join([self.model, *(f"{name}={value!r}" for name, value in parameters.items() if value)])
 
     def __call__(self, request: TextsRequest) -> TextsReply:
         started = monotonic()

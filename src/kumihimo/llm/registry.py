@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import settings_of
+from kumihimo.core.usage import Usage
 from kumihimo.llm import openai, rerank
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, StructuredLLM, connect, create_llm
-from kumihimo.llm.local_embedder import LocalEmbedder
+from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local
 from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import Chat, ChatRequest, Embedder, Prices, RerankerName
+from kumihimo.llm.protocols import Chat, ChatRequest, Embedder, Prices, RerankerName, TextsReply, TextsRequest
 from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 
@@ -38,6 +39,7 @@ MODEL_SETTINGS: Mapping[str, Mapping[str, Setting]] = {
     RERANKING: settings_of(rerank.RerankClient),
 }
 _NON_CHAT_SCOPES = (EMBEDDING, RERANKING)
+_LOCAL_TABLES = ("chunks",)  # of a model inside this process, if none are set: it needs much time
 
 SET_MODEL_HINT = 'set `model = "..."` under [chat] in kumi.toml, or KUMI_CHAT_MODEL'
 
@@ -67,6 +69,11 @@ def scope_chat_settings(own_settings: Mapping[str, Setting]) -> dict[str, Settin
     """Return the `[chat]` settings a scope may override; all default to None."""
     settings = MODEL_SETTINGS[CHAT].values()
     return {s.name: Setting(s.name, s.type | None, None) for s in settings if s.name not in own_settings}
+
+
+def _send_to(embedder: Embedder) -> Callable[[TextsRequest], TextsReply]:
+    """Return an embedder as a server that charges nothing."""
+    return lambda request: TextsReply(embedder(request.texts), Usage())
 
 
 @dataclass
@@ -148,21 +155,55 @@ class ModelRegistry:
 
     @cached_property
     def paid_embedder(self) -> openai.OpenAIEmbedder | None:
-        """Return the embedding model, if one is set."""
+        """Return the embedding model of a server, if one is set."""
         settings: dict[str, Any] = dict(self.settings[EMBEDDING])
-        return self._keep_server(EMBEDDING, openai.OpenAIEmbedder(**settings)) if settings["model"] else None
+        is_server = settings["model"] and not settings["model"].startswith(LOCAL_PREFIX)
+        return self._keep_server(EMBEDDING, openai.OpenAIEmbedder(**settings)) if is_server else None
+
+    @cached_property
+    def local_embedder(self) -> Embedder | None:
+        """Return the embedding model inside this process, if one is set."""
+        name = str(self.settings[EMBEDDING]["model"])
+        return create_local_embedder(name) if name.startswith(LOCAL_PREFIX) else None
+
+    @property
+    def embedding_tables(self) -> tuple[str, ...]:
+        """Return the tables that the embedding model embeds; empty: all.
+
+        The built-in one embeds the others.
+        """
+        tables: Any = self.settings[EMBEDDING]["tables"]
+        return tuple(tables) or (_LOCAL_TABLES if self.local_embedder else ())
+
+    def _embeds(self, table: str) -> bool:
+        return not self.embedding_tables or table in self.embedding_tables
 
     def _keep_server(self, scope: str, model: PaidModel) -> PaidModel:
         self._servers[scope] = model.server
         return model
 
-    def embedder(self, budget: Budget) -> Embedder:
-        """Return the embedding model of the settings, or the local one."""
-        model = self.paid_embedder
-        if model is None:
-            return LocalEmbedder()
+    def embedder(self, budget: Budget, table: str = "chunks") -> Embedder:
+        """Return the embedder for the rows of a table."""
+        if self._embeds(table) and (local := self.local_embedder):
+            return CachedEmbedder(_send_to(local), local.fingerprint, local.batch, local.workers, self.cache())
+        if self._embeds(table) and (server := self.paid_embedder):
+            return self._server_embedder(server, server.passage_prefix, budget)
+        return LocalEmbedder()
+
+    def query_embedder(self, budget: Budget, table: str, stored: str) -> Embedder:
+        """Return the embedder for questions to a table.
+
+        stored: the fingerprint of the model that embedded its rows; the settings may have changed since then.
+        """
+        if is_local(stored):
+            return create_local_embedder(stored, is_query=True)
+        if self._embeds(table) and (server := self.paid_embedder):
+            return self._server_embedder(server, server.query_prefix, budget)
+        return self.embedder(budget, table)
+
+    def _server_embedder(self, model: openai.OpenAIEmbedder, prefix: str, budget: Budget) -> CachedEmbedder:
         send = connect(model, model.server, budget, Account(EMBEDDING, model.fingerprint, model.prices, reply=0))
-        return CachedEmbedder(send, model.fingerprint, model.batch, model.workers, self.cache())
+        return CachedEmbedder(send, model.fingerprint, model.batch, model.workers, self.cache(), prefix)
 
     @cached_property
     def paid_reranker(self) -> rerank.RerankClient | None:

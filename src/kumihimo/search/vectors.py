@@ -8,7 +8,7 @@ unused, it is copied.
 import json
 import os
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -216,12 +216,16 @@ class VectorIndex:
 
 @dataclass(frozen=True, slots=True)
 class SqliteVectorSearch:
-    """`VectorSearch` over one snapshot: exact nearest rows, ties by id."""
+    """`VectorSearch` over one snapshot: exact nearest rows, ties by id.
+
+    embedder_for: the embedder for questions to a table, from the table and the fingerprint of the model that embedded
+    its rows.
+    """
 
     db: Db
-    embedder: Embedder
+    embedder_for: Callable[[str, str], Embedder]
     matrices: Matrices
-    last_query: dict[tuple[str, ...], Vectors] = field(default_factory=dict)  # texts -> their vectors
+    last_query: dict[str, tuple[tuple[str, ...], Vectors]] = field(default_factory=dict)  # by fingerprint
 
     def __call__(
         self, table: Table[Any], text: str | Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
@@ -246,25 +250,25 @@ class SqliteVectorSearch:
             raise IndexUnavailable(f"{table.name} is not indexed by meaning: `kumi index --methods naive` does that")
         if not state["rows"] or not texts or k < 1:
             return [Context()] * (1 if averaged else len(texts))
-        if state["embedder"] != self.embedder.fingerprint:
+        embedder = self.embedder_for(table.name, state["embedder"])
+        if state["embedder"] != embedder.fingerprint:
             raise IndexUnavailable(
                 f"the {table.name} of this index were embedded by {state['embedder']}: set that as `model` under "
-                f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {self.embedder.fingerprint}"
+                f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {embedder.fingerprint}"
             )
-        vectors = self._embed_query(state, texts)
+        vectors = self._embed_query(embedder, texts)
+        _check_dimensions(state, vectors)
         questions = _mean_vector(vectors) if averaged else vectors
         scored_rows = self._score_rows(table, questions, k, candidate_ids)
         top_pairs = [sorted((-score, id) for score, id in hits)[:k] for hits in scored_rows]
         rows = table.get_many(id for hits in top_pairs for _, id in hits)
         return [Context(tuple(Evidence(table.name, rows[id], -score) for score, id in hits)) for hits in top_pairs]
 
-    def _embed_query(self, state: dict[str, Any], texts: Sequence[str]) -> Vectors:
-        vectors = self.last_query.get(tuple(texts))
-        if vectors is None:
-            vectors = self.embedder(texts)
-            self.last_query.clear()
-            self.last_query[tuple(texts)] = vectors
-        _check_dimensions(state, vectors)
+    def _embed_query(self, embedder: Embedder, texts: Sequence[str]) -> Vectors:
+        last_texts, vectors = self.last_query.get(embedder.fingerprint, ((), None))
+        if vectors is None or last_texts != tuple(texts):
+            vectors = embedder(texts)
+            self.last_query[embedder.fingerprint] = tuple(texts), vectors
         return vectors
 
     def _score_rows(
