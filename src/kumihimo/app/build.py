@@ -159,7 +159,9 @@ class Build:
         return {step.name: self.catalogue.settings_for_step(step.name, self.settings) for step in self.steps}
 
     def ports(self, step: str) -> dict[str, Port]:
-        return {"tokenizer": self.tokenizer} | ({"llm": self._llm(step)} if step in self.llm_steps else {})
+        ports: dict[str, Port] = {"tokenizer": self.tokenizer}
+        ports |= {"llm": self._llm(step)} if step in self.llm_steps else {}
+        return ports | ({"recognizer": self.catalogue.recognizer} if self.catalogue.recognizer else {})
 
     def _llm(self, step: str) -> StructuredLLM:
         """Return the LLM of a step.
@@ -179,6 +181,10 @@ class Build:
             if "llm" in step.signature.ports
         }
         embedder = {"embedder": self.embedder.fingerprint} if self.vector_indexes() else {}
+        recognizer = self.catalogue.recognizer
+        step_models |= (
+            {"names": recognizer.fingerprint} if recognizer and "names" in {s.name for s in self.steps} else {}
+        )
         return embedder | {"tokenizer": self.tokenizer.fingerprint} | step_models
 
     def search_indexes(self) -> list[SearchIndex]:

@@ -1,11 +1,23 @@
 """documents -> tables: the built-in steps."""
 
 from kumihimo.core.signature import collect_signatures
-from kumihimo.index import chunks, communities, frames, graph, links, mentions, metadata, reports, summaries
+from kumihimo.index import (
+    chunks,
+    communities,
+    frames,
+    graph,
+    links,
+    mentions,
+    metadata,
+    name_resolution,
+    reports,
+    summaries,
+)
 
-_EXTRACTION = (chunks.chunks, mentions.mentions, mentions.ties, mentions.assertions)
+_NAMES = (chunks.chunks, name_resolution.names, name_resolution.merges)
+_EXTRACTION = (mentions.mentions, mentions.ties, mentions.assertions)
 _GRAPH = (graph.entities, graph.relations, graph.claims, communities.communities, communities.members, reports.reports)
 _METADATA = (metadata.metadata, metadata.questions, summaries.tags, summaries.summaries)
 _DISCOURSE = (chunks.passages, frames.frames, frames.values, links.links)
 
-STEPS = collect_signatures(*_EXTRACTION, *_GRAPH, *_METADATA, *_DISCOURSE)
+STEPS = collect_signatures(*_NAMES, *_EXTRACTION, *_GRAPH, *_METADATA, *_DISCOURSE)
