@@ -13,6 +13,7 @@ _HONORIFIC = re.compile(
 _IDEOGRAPHS = re.compile("[々〆\u3400-\u9fff]+")
 _FOREIGN_PARTS = re.compile("[・·‧•＝=]")
 _COMMON_END = re.compile(f"(?:{'|'.join(sorted(NAME_WORDS['cjk_common_ends']))}|大)$")
+_PLACE_KIND = re.compile("[都府県縣市町村州省]$")
 _MAX_GIVEN = 3  # ideographs of a given name
 
 
@@ -39,6 +40,7 @@ def find_merges(forms: Collection[NameForm]) -> Iterator[tuple[str, str, str]]:
             yield honorific, name, "title"
     yield from _surnames(plain, honoured)
     yield from _foreign_parts(plain, honoured)
+    yield from _places(plain)
 
 
 def _surnames(plain: dict[str, NameForm], honoured: dict[str, list[str]]) -> Iterator[tuple[str, str, str]]:
@@ -74,6 +76,19 @@ def _foreign_parts(plain: dict[str, NameForm], honoured: Collection[str]) -> Ite
         is_person = parts[0] in NAME_WORDS["cjk_given_names"] or part in honoured or name in honoured
         if is_person and part in (parts[0], parts[-1]) and not _is_in_other(part, name, plain):
             yield part, name, "surname" if part == parts[-1] else "given name"
+
+
+def _places(plain: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield places with and without their kind: `小樽`, `小樽市`."""
+    for place in sorted(plain):
+        kinds = {
+            match[0] for name in plain if name.startswith(place) and (match := _PLACE_KIND.search(name, len(place)))
+        }
+        names = {place + kind for kind in kinds} & set(plain)
+        if len(place) > 1 and len(names) == 1 and not _PLACE_KIND.search(place):
+            (name,) = names
+            if not _IDEOGRAPHS.fullmatch(place) or name[-1] not in "州省":
+                yield place, name, "place"
 
 
 def _is_in_other(part: str, name: str, plain: Collection[str]) -> bool:

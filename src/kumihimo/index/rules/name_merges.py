@@ -42,6 +42,7 @@ def resolve_names(
         *document.find_single_words(),
         *_spelled_acronyms(acronyms),
         *document.find_initials(),
+        *document.find_known_acronyms(),
         *cjk_name_merges.find_merges(forms.values()),
     )
     merges: dict[str, MergeTriple] = {}
@@ -178,8 +179,8 @@ class _DocumentNames:
     def turned_names(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """Yield names as in a list, with the usual form: `Roake Kit`."""
         for words, form in self.full_names.items():
-            other = self.full_names.get(words[::-1])
-            if len(words) == 2 and other and (form.mentions, words) < (other.mentions, other.words):
+            other = self.full_names.get((*words[1:], words[0])) if len(words) < 4 else None
+            if other and (form.mentions, words) < (other.mentions, other.words):
                 yield words, other.words
 
     def find_single_words(self) -> Iterator[MergeTriple]:
@@ -202,7 +203,7 @@ class _DocumentNames:
             elif word == words[0] and (full.is_person or word in NAME_WORDS["given_names"]):
                 yield form.bare, full.bare, "given name"
             elif word == words[-1] and self.is_short_name(form, full):
-                yield form.bare, full.bare, "surname" if self.speaks(form) else "last word"
+                yield form.bare, full.bare, "surname" if self.speaks(form) or self.is_described(full) else "last word"
 
     def is_short_name(self, form: NameForm, full: NameForm) -> bool:
         """Return whether a word stands for a name of two words."""
@@ -213,19 +214,33 @@ class _DocumentNames:
             and not form.bare.isupper()
             and full.words[0] not in NAME_WORDS["qualifiers"]
             and form.words[0] not in self.lower_words
-            and (full.mentions > 1 or self.speaks(form))
+            and (full.mentions > 1 or self.speaks(form) or self.is_described(full))
         )
+
+    def is_described(self, full: NameForm) -> bool:
+        """Return whether the text says that a name is of a person."""
+        before = re.search(rf"([a-z-]+),? {re.escape(full.form)}\b", self.text)
+        after = re.search(rf"\b{re.escape(full.form)}(?:, (?:who|aged|\d\d)\b| who\b)", self.text)
+        return bool(after or (before and before[1] in NAME_WORDS["person_nouns"]))
 
     def speaks(self, form: NameForm) -> bool:
         """Return whether the text says that this person says something."""
         name = re.escape(form.bare)
         return bool(re.search(rf"\b{name}(?:,? who)? (?:{_SAYS})\b|\b(?:{_SAYS}) {name}\b", self.text))
 
+    def find_known_acronyms(self) -> Iterator[MergeTriple]:
+        """Yield abbreviations that need no explanation: `EU`."""
+        for entry in NAME_WORDS["known_acronyms"]:
+            short, _, name = entry.partition("=")
+            forms = self.forms.get(short), self.forms.get(name.replace("_", " "))
+            if forms[0] and forms[1] and forms[0].bare.isupper():
+                yield forms[0].form, forms[1].form, "acronym"
+
     def find_initials(self) -> Iterator[MergeTriple]:
         """Yield acronyms whose letters begin the words of one name only."""
         by_initials: defaultdict[str, list[NameForm]] = defaultdict(list)
         for form in self.spaced:
-            if len(form.words) > 2:
+            if len(form.initials) > 2 and not form.form.isupper():
                 by_initials[form.initials].append(form)
         for form in self.spaced:
             if len(form.words) == 1 and _ACRONYM.fullmatch(form.form):
