@@ -114,6 +114,13 @@ def test_pairs_are_written_and_undone(folder: Path) -> None:
     assert [pair["line"] for pair in result["pairs"]] == LINES[1:]
 
 
+def test_a_pair_that_is_kept_apart_is_not_shown(folder: Path) -> None:
+    (folder / "aliases.txt").write_text("Robert Cratchit != Bob Cratchit\n", encoding="utf-8")
+    lines = [pair["line"] for pair in json.loads(kumi(folder, "entities", "--similar", "--json")[0])["pairs"]]
+    assert LINES[0] not in lines
+    assert LINES[1] in lines
+
+
 def test_a_terminal_asks_about_each_pair(folder: Path) -> None:
     master, slave = pty.openpty()
     command = [*COMMAND, "entities", "--similar", "--write"]

@@ -68,8 +68,11 @@ def entities(
         else:
             least = least if least is not None else _AUTO_SCORE if yes else _MIN_SCORE
             tables = (snapshot.table("entities"), snapshot.table("relations"))
-            aliases = _aliases(kumi)
-            pairs = find_similar_entities(*tables, LocalEmbedder(), least=least, limit=limit, aliases=aliases)
+            lines = cast(Sequence[str], kumi.settings["mentions"]["aliases"])
+            aliases, distinct = name_keys.parse_aliases(lines), name_keys.parse_distinct_names(lines)
+            pairs = find_similar_entities(
+                *tables, LocalEmbedder(), least=least, limit=limit, aliases=aliases, distinct=distinct
+            )
             verdicts = _ask_verdicts(kumi, pairs, session.caps) if ask_model else {}
     if list_similar:
         _PairReview(pairs, verdicts, session.index_folder.resolve().parent / "aliases.txt").show(session, write, yes)

@@ -13,7 +13,7 @@ _HONORIFIC = re.compile(
 _IDEOGRAPHS = re.compile("[々〆\u3400-\u9fff]+")
 _FOREIGN_PARTS = re.compile("[・·‧•＝=]")
 _COMMON_END = re.compile(f"(?:{'|'.join(sorted(NAME_WORDS['cjk_common_ends']))}|大)$")
-_PLACE_KIND = re.compile("[都府県縣市町村州省]$")
+_PLACE_KIND = re.compile("[都県縣市町村州省]$")
 _MAX_GIVEN = 3  # ideographs of a given name
 
 
@@ -87,7 +87,7 @@ def _places(plain: Collection[str]) -> Iterator[tuple[str, str, str]]:
         names = {place + kind for kind in kinds} & set(plain)
         if len(place) > 1 and len(names) == 1 and not _PLACE_KIND.search(place):
             (name,) = names
-            if not _IDEOGRAPHS.fullmatch(place) or name[-1] not in "州省":
+            if not _IDEOGRAPHS.fullmatch(place) or name[-1] in "市町村":
                 yield place, name, "place"
 
 

@@ -180,7 +180,11 @@ class _DocumentNames:
         """Yield names as in a list, with the usual form: `Roake Kit`."""
         for words, form in self.full_names.items():
             other = self.full_names.get((*words[1:], words[0])) if len(words) < 4 else None
-            if other and (form.mentions, words) < (other.mentions, other.words):
+            if (
+                other
+                and self.people.intersection((words, other.words))
+                and (form.mentions, words) < (other.mentions, other.words)
+            ):
                 yield words, other.words
 
     def find_single_words(self) -> Iterator[MergeTriple]:
@@ -202,11 +206,11 @@ class _DocumentNames:
                 yield form.bare, full.bare, "surname"
             elif word == words[0] and (full.is_person or word in NAME_WORDS["given_names"]):
                 yield form.bare, full.bare, "given name"
-            elif word == words[-1] and self.is_short_name(form, full):
-                yield form.bare, full.bare, "surname" if self.speaks(form) or self.is_described(full) else "last word"
+            elif word == words[-1] and self.is_surname(form, full):
+                yield form.bare, full.bare, "surname"
 
-    def is_short_name(self, form: NameForm, full: NameForm) -> bool:
-        """Return whether a word stands for a name of two words."""
+    def is_surname(self, form: NameForm, full: NameForm) -> bool:
+        """Return whether the text tells that a word is a surname."""
         return (
             len(full.words) == 2
             and len(full.words[0]) > 1
@@ -214,7 +218,8 @@ class _DocumentNames:
             and not form.bare.isupper()
             and full.words[0] not in NAME_WORDS["qualifiers"]
             and form.words[0] not in self.lower_words
-            and (full.mentions > 1 or self.speaks(form) or self.is_described(full))
+            and full.bare[0].isupper()
+            and (self.speaks(form) or self.is_described(full))
         )
 
     def is_described(self, full: NameForm) -> bool:
@@ -253,7 +258,7 @@ def _begins_like_person(words: tuple[str, ...]) -> bool:
     """Return whether a full name has a given name, initial or particle."""
     return (
         words[0] in NAME_WORDS["given_names"]
-        or (len(words) > 2 and len(words[0]) < 3 and len(words[1]) > 2)
+        or (len(words) > 2 and len(words[0]) == 1)
         or (len(words) > 2 and words[1] in NAME_WORDS["name_particles"])
     )
 
