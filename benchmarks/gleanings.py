@@ -20,9 +20,11 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Document
+from kumihimo.core.table import NO_ROWS, Table, codec
 from kumihimo.core.wiring import ROOT
 from kumihimo.index.chunks import chunks
 from kumihimo.index.mentions import ExtractionSettings, mentions
+from kumihimo.index.name_resolution import ChunkNames, NameMerges
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.prompts import Reply
@@ -31,6 +33,8 @@ from kumihimo.llm.protocols import LLM
 CHUNK_SIZES = (600, 1200, 2400)
 ROUNDS = (0, 1, 2, 3)
 OVERLAP = 100
+NO_NAMES = Table("names", codec(ChunkNames), NO_ROWS)
+NO_MERGES = Table("merges", codec(NameMerges), NO_ROWS)
 
 
 class StubReader:
@@ -52,7 +56,10 @@ def count_references(documents: Sequence[Document], llm: LLM, tokenizer: Tokeniz
         found = 0
         for n, chunk in enumerate(chunks(document, tokenizer, size=size, overlap=OVERLAP)):
             named = replace(chunk, id=f"{document.id}.{n:05}")
-            found += sum(bool(m.text) for m in mentions(named, llm, extraction=ExtractionSettings(gleanings=rounds)))
+            found += sum(
+                bool(m.text)
+                for m in mentions(named, NO_NAMES, NO_MERGES, llm, extraction=ExtractionSettings(gleanings=rounds))
+            )
         return found
 
     def count_or_skip(document: Document) -> int:

@@ -91,7 +91,19 @@ def test_functions_are_short() -> None:
 
 
 def test_the_catalogues_hold_what_we_think() -> None:
-    graph = ["mentions", "ties", "assertions", "entities", "relations", "claims", "communities", "members", "reports"]
+    graph = [
+        "names",
+        "merges",
+        "mentions",
+        "ties",
+        "assertions",
+        "entities",
+        "relations",
+        "claims",
+        "communities",
+        "members",
+        "reports",
+    ]
     meta = ["metadata", "questions", "tags", "summaries"]
     pieces = ["passages", "frames", "values", "links"]
     assert list(STEPS) == ["chunks", "descriptions", *graph, *meta, *pieces]

@@ -43,7 +43,7 @@ from kumihimo.core.table import Group, Table
 from kumihimo.core.usage import Usage
 from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import render_prompt
-from kumihimo.llm.protocols import LLM, Embedder, Reranker, RerankerName
+from kumihimo.llm.protocols import LLM, Embedder, NamedEntityRecognizer, NameRange, Reranker, RerankerName
 from kumihimo.readers.page import Page
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
@@ -70,6 +70,8 @@ __all__ = [
     "Mention",
     "Metadata",
     "MethodSettings",
+    "NameRange",
+    "NamedEntityRecognizer",
     "Page",
     "Passage",
     "QueryCost",

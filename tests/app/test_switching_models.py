@@ -155,7 +155,7 @@ def test_what_needs_a_model_that_has_vanished_says_so_and_changes_nothing(town: 
     town.write(TOWN)
     with without_a_model(town) as kumi:
         for _ in range(2):
-            with pytest.raises(SettingsError, match=r"mentions was made by fake.*set `model"):
+            with pytest.raises(SettingsError, match=r"frames was made by fake.*set `model"):
                 kumi.index()
         assert not differences(tables(kumi), rows)
     assert town.kumi.index().spent["mentions"].calls

@@ -114,6 +114,13 @@ def test_pairs_are_written_and_undone(folder: Path) -> None:
     assert [pair["line"] for pair in result["pairs"]] == LINES[1:]
 
 
+def test_a_pair_that_is_kept_apart_is_not_shown(folder: Path) -> None:
+    (folder / "aliases.txt").write_text("Robert Cratchit != Bob Cratchit\n", encoding="utf-8")
+    lines = [pair["line"] for pair in json.loads(kumi(folder, "entities", "--similar", "--json")[0])["pairs"]]
+    assert LINES[0] not in lines
+    assert LINES[1] in lines
+
+
 def test_a_terminal_asks_about_each_pair(folder: Path) -> None:
     master, slave = pty.openpty()
     command = [*COMMAND, "entities", "--similar", "--write"]
@@ -137,12 +144,29 @@ def test_a_terminal_asks_about_each_pair(folder: Path) -> None:
         (("--least", "0.8"), "apply to pairs: add --similar"),
         (("--similar", "--yes"), "--yes needs --write: add it"),
         (("--similar", "--write"), "--write asks about each pair in a terminal: elsewhere add --yes"),
-        (("Scrooge", "--similar"), "--similar compares all entities: leave the name out"),
+        (("Scrooge", "--similar"), "--similar compares all entities: leave the name and --merged out"),
         (("--similar", "--ask"), "entities needs a chat model: set `model"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(folder: Path, words: tuple[str, ...], message: str) -> None:
     assert message in kumi(folder, "entities", *words, code=2)[1]
+
+
+def test_merged_forms_are_listed_with_rule_and_documents_and_undone(tmp_path: Path) -> None:
+    notes = {"a.txt": "We met Martha Kerrow. Later Kerrow left.", "b.txt": "We met Martha Kerrow, and Kerrow left."}
+    for name, text in notes.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with Kumihimo.open(tmp_path / ".kumi") as index:
+        index.index(*map(tmp_path.joinpath, notes), methods=["local"])
+    listed = json.loads(kumi(tmp_path, "entities", "--merged", "--json")[0])
+    row = {"name": "Martha Kerrow", "form": "Kerrow", "rule": "surname", "documents": ["a.txt", "b.txt"]}
+    assert listed == {"merged": [row], "total": 1}
+    printed = kumi(tmp_path, "entities", "Martha Kerrow", "--merged")[0]
+    assert "Martha Kerrow  Kerrow       surname  a.txt + 1" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+    (tmp_path / "aliases.txt").write_text(printed.splitlines()[-1], encoding="utf-8")
+    kumi(tmp_path, "index")
+    assert json.loads(kumi(tmp_path, "entities", "--merged", "--json")[0]) == {"merged": [], "total": 0}
 
 
 def test_an_index_without_a_graph_says_so(tmp_path: Path) -> None:

@@ -11,13 +11,15 @@ import pytest
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk
-from kumihimo.index.mentions import ExtractionSettings, assertions, mentions, ties
+from kumihimo.index.mentions import assertions, mentions, ties
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.text import name_keys
+from tests.index.factories_names import inputs
 from tests.index.scripted_llm import ScriptedChat, record_lines
 
 CHUNK = Chunk(id="d.00000", title="", start=0, end=9, tokens=3, text="Ines Roy lives in Oban.")
+INPUTS = inputs(CHUNK)
 FIRST_REPLY = record_lines(
     ("entity", "Ines Roy", " Person ", "A captain."),
     ("entity", "Ines Roy", "person", "A captain."),
@@ -49,7 +51,7 @@ def id_of_name(name: str) -> str:
 
 
 def test_a_mention_for_each_entity_and_for_ends_that_are_none(cache: ResponseCache) -> None:
-    rows = mentions(CHUNK, create_llm(ScriptedChat(REPLIES), cache))
+    rows = mentions(*INPUTS, create_llm(ScriptedChat(REPLIES), cache))
     assert [(row.entity, row.name, row.type, row.text) for row in rows] == [
         (id_of_name("Ines Roy"), "Ines Roy", "person", "A captain."),
         (id_of_name("Oban"), "Oban", "place", "A port."),
@@ -59,7 +61,7 @@ def test_a_mention_for_each_entity_and_for_ends_that_are_none(cache: ResponseCac
 
 
 def test_a_tie_for_each_relation_the_smaller_id_first(cache: ResponseCache) -> None:
-    rows = list(ties(CHUNK, create_llm(ScriptedChat(REPLIES), cache)))
+    rows = list(ties(*INPUTS, create_llm(ScriptedChat(REPLIES), cache)))
     residence, other_form, office = rows
     for row in rows:
         assert row.source < row.target
@@ -72,15 +74,15 @@ def test_a_tie_for_each_relation_the_smaller_id_first(cache: ResponseCache) -> N
 
 
 def test_aliases_are_the_same_entity(cache: ResponseCache) -> None:
-    aliases = ExtractionSettings(aliases=("Ines Roy = Captain Roy = Hebrides Lines",))
-    rows = list(mentions(CHUNK, create_llm(ScriptedChat(REPLIES), cache), extraction=aliases))
+    aliases = ("Ines Roy = Captain Roy = Hebrides Lines",)
+    rows = list(mentions(*INPUTS, create_llm(ScriptedChat(REPLIES), cache), aliases=aliases))
     assert [row.name for row in rows if row.entity == id_of_name("Ines Roy")] == ["Ines Roy", "Captain Roy"]
-    relations = {row.relation for row in ties(CHUNK, create_llm(ScriptedChat(REPLIES), cache), extraction=aliases)}
+    relations = {row.relation for row in ties(*INPUTS, create_llm(ScriptedChat(REPLIES), cache), aliases=aliases)}
     assert relations == {name_keys.relation_id(id_of_name("Ines Roy"), id_of_name("Oban"))}
 
 
 def test_an_assertion_for_each_claim(cache: ResponseCache) -> None:
-    rows = list(assertions(CHUNK, create_llm(ScriptedChat(REPLIES), cache), claims=True))
+    rows = list(assertions(CHUNK, INPUTS[2], create_llm(ScriptedChat(REPLIES), cache), claims=True))
     first, second = rows
     assert first.claim == hash_parts(id_of_name("Ines Roy"), id_of_name("Oban"), "residence")
     assert (first.subject, first.object, first.names) == (
@@ -95,18 +97,19 @@ def test_an_assertion_for_each_claim(cache: ResponseCache) -> None:
 
 def test_without_claims_nobody_is_asked_for_them(cache: ResponseCache) -> None:
     chat = ScriptedChat(REPLIES)
-    assert list(assertions(CHUNK, create_llm(chat, cache))) == []
-    assert list(assertions(CHUNK, None, claims=True)) == []
+    assert list(assertions(CHUNK, INPUTS[2], create_llm(chat, cache))) == []
+    assert list(assertions(CHUNK, INPUTS[2], None, claims=True)) == []
     assert not chat.requests
 
 
 def test_all_steps_share_one_conversation_which_claims_prolong(cache: ResponseCache) -> None:
     chat = ScriptedChat(REPLIES)
     llm = create_llm(chat, cache)
-    for step in (mentions, ties, assertions):
-        list(step(CHUNK, llm))
+    list(mentions(*INPUTS, llm))
+    list(ties(*INPUTS, llm))
+    list(assertions(CHUNK, INPUTS[2], llm))
     assert chat.turns == {"first": 1, "check": 1, "more": 1}
-    list(assertions(CHUNK, llm, claims=True))
+    list(assertions(CHUNK, INPUTS[2], llm, claims=True))
     assert chat.turns == {"first": 1, "check": 1, "more": 1, "claims": 1}
     assert set(Counter(chat.prompts).values()) == {1}
 
@@ -114,17 +117,17 @@ def test_all_steps_share_one_conversation_which_claims_prolong(cache: ResponseCa
 def test_what_was_read_before_a_failure_is_kept(cache: ResponseCache) -> None:
     llm = create_llm(ScriptedChat({**REPLIES, "more": ["Sorry."], "claims": ["Sorry."]}), cache)
     with pytest.raises(ItemFailed) as error:
-        mentions(CHUNK, llm)
+        mentions(*INPUTS, llm)
     assert [getattr(row, "name", "") for row in error.value.fallback] == ["Ines Roy", "Oban", "Hebrides Lines"]
     with pytest.raises(ItemFailed) as error:
-        ties(CHUNK, llm)
+        ties(*INPUTS, llm)
     assert len(error.value.fallback) == 3
     with pytest.raises(ItemFailed) as error:
-        assertions(CHUNK, llm, claims=True)
+        assertions(CHUNK, INPUTS[2], llm, claims=True)
     assert error.value.fallback == ()
 
 
 def test_a_chunk_of_which_nothing_can_be_read_is_listed(cache: ResponseCache) -> None:
     with pytest.raises(ItemFailed) as error:
-        mentions(CHUNK, create_llm(ScriptedChat({"first": ["Sorry."]}), cache))
+        mentions(*INPUTS, create_llm(ScriptedChat({"first": ["Sorry."]}), cache))
     assert error.value.fallback == ()

@@ -173,7 +173,9 @@ class Build:
         return {step.name: self.catalogue.settings_for_step(step.name, self.settings) for step in self.steps}
 
     def ports(self, step: str) -> dict[str, Port]:
-        return {"tokenizer": self.tokenizer} | ({"llm": self._llm(step)} if step in self.llm_steps else {})
+        ports: dict[str, Port] = {"tokenizer": self.tokenizer}
+        ports |= {"llm": self._llm(step)} if step in self.llm_steps else {}
+        return ports | ({"recognizer": self.catalogue.recognizer} if self.catalogue.recognizer else {})
 
     def _llm(self, step: str) -> StructuredLLM:
         """Return the LLM of a step.
@@ -194,6 +196,10 @@ class Build:
         }
         embedders = ", ".join(dict.fromkeys(view.embedder.fingerprint for view in self.vector_indexes()))
         embedder = {"embedder": embedders} if embedders else {}
+        recognizer = self.catalogue.recognizer
+        step_models |= (
+            {"names": recognizer.fingerprint} if recognizer and "names" in {s.name for s in self.steps} else {}
+        )
         return embedder | {"tokenizer": self.tokenizer.fingerprint} | step_models
 
     def search_indexes(self) -> list[SearchIndex]:

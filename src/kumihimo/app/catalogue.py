@@ -1,6 +1,7 @@
 """built-in entries + plug-ins -> the Catalogue of an index."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -8,13 +9,15 @@ from typing import Any
 from kumihimo.core.catalogue import Catalogue, collect_file_types
 from kumihimo.core.errors import SettingsError, StepError
 from kumihimo.core.signature import collect_signatures
+from kumihimo.core.task import Port
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.readers import READERS
 from kumihimo.storage.sqlite.ledger import RESERVED_NAMES
 
 BUILT_IN = Catalogue(STEPS, METHODS, READERS)
-PLUGIN_GROUPS = ("kumihimo.steps", "kumihimo.methods", "kumihimo.readers")  # methods read the tables of steps
+# methods read the tables of steps
+PLUGIN_GROUPS = ("kumihimo.steps", "kumihimo.methods", "kumihimo.readers", "kumihimo.recognizers")
 _INDEX_TABLES = ("words_", "vectors_", "rows_", "sqlite_")  # the beginnings of names that the store uses
 Function = Callable[..., Any]
 
@@ -25,14 +28,15 @@ def extend_catalogue(
     methods: Iterable[Function] = (),
     steps: Iterable[Function] = (),
     readers: Iterable[Function] = (),
+    recognizers: Iterable[Port] = (),
     origin: str = "another program",
 ) -> Catalogue:
-    """Return the catalogue with these functions.
+    """Return the catalogue with these functions, and with the last NER model.
 
     origin: who offers them, for messages once they are missing. Raises StepError where a function is no step, method or
     reader, where its name is taken, or where it reads what does not exist.
     """
-    extended = _add(catalogue, origin, methods=methods, steps=steps, readers=readers)
+    extended = _add(catalogue, origin, methods=methods, steps=steps, readers=readers, recognizers=recognizers)
     extended.check()
     return extended
 
@@ -44,6 +48,7 @@ def _add(
     methods: Iterable[Function] = (),
     steps: Iterable[Function] = (),
     readers: Iterable[Function] = (),
+    recognizers: Iterable[Port] = (),
 ) -> Catalogue:
     """Return the catalogue with these functions, unchecked.
 
@@ -55,6 +60,10 @@ def _add(
             raise StepError(f"{name}: the index has a table of this name for itself: rename the step")
     new_readers = collect_file_types(*readers)
     origins = dict.fromkeys([*new_steps, *new_methods, *new_readers], origin)
+    for recognizer in recognizers:
+        if not callable(recognizer) or not getattr(recognizer, "fingerprint", ""):
+            raise StepError(f"{recognizer!r} is no NER model: it needs a `fingerprint` and `__call__(texts)`")
+        catalogue = replace(catalogue, recognizer=recognizer)
     return catalogue.extend(new_steps, new_methods, new_readers, origins)
 
 
@@ -62,8 +71,8 @@ def _add(
 def installed_catalogue() -> Catalogue:
     """Return the built-in entries with those of all installed plug-ins.
 
-    A plug-in is a distribution with entry points `kumihimo.methods`, `kumihimo.steps` or `kumihimo.readers`. Raises
-    SettingsError where one cannot be loaded.
+    A plug-in is a distribution with entry points `kumihimo.methods`, `kumihimo.steps`, `kumihimo.readers` or
+    `kumihimo.recognizers`. Raises SettingsError where one cannot be loaded.
     """
     catalogue = BUILT_IN
     installed = entry_points()

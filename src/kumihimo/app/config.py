@@ -21,7 +21,9 @@ _FIELDS_EXAMPLE = """
 # maximum = 3  # of values
 # categories = []  # the allowed values; none: any value
 """
-_ALIASES_HEADER = "# Names of the same thing, a line each: the first is kept. Delete a line to undo it.\n"
+_ALIASES_HEADER = (
+    "# Names of the same thing, a line each: the first is kept. Delete a line to undo it. A != B keeps two apart.\n"
+)
 
 KnownSettings = Mapping[str, Mapping[str, Setting]]
 
@@ -112,7 +114,8 @@ _FIELD_KEYS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 def read_aliases(path: Path) -> SettingValues:
     """Return the aliases in a file, as a setting.
 
-    A line reads `Bob Cratchit = Robert Cratchit`. Empty lines and lines that begin with # are skipped.
+    A line reads `Bob Cratchit = Robert Cratchit`, or `Bob != Robert` to keep two names apart. Empty lines and lines
+    that begin with # are skipped.
     """
     check_ordinary_file(path)
     if not path.exists():
@@ -123,7 +126,9 @@ def read_aliases(path: Path) -> SettingValues:
         raise SettingsError(f"{path} cannot be read ({error}): it has to be a text file in UTF-8") from error
     aliases = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
     if invalid := next((line for line in aliases if sum(bool(part.strip()) for part in line.split("=")) < 2), ""):
-        raise SettingsError(f"{path}: {invalid!r} is no alias: write `name = other name`, a line each")
+        raise SettingsError(
+            f"{path}: {invalid!r} is no alias: write `name = other name` or `name != other name`, a line each"
+        )
     return {"mentions": {"aliases": aliases}} if aliases else {}
 
 

@@ -34,7 +34,7 @@ from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.concurrency import iterate_tokens
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.protocols import TokenCallback
+from kumihimo.llm.protocols import NamedEntityRecognizer, TokenCallback
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.vectors import MappedFiles, load_matrices
 from kumihimo.storage import StorageError as StorageError
@@ -88,17 +88,21 @@ class Kumihimo:
         methods: Sequence[Callable[..., Any]] = (),
         steps: Sequence[Callable[..., Any]] = (),
         readers: Sequence[Callable[..., Any]] = (),
+        recognizer: NamedEntityRecognizer | None = None,
     ) -> Kumihimo:
         """Open the index in a folder; the first `index` creates it.
 
         settings: override the environment, and kumi.toml and aliases.txt beside the folder. cache: the file with the
         replies of models; cache.db in the folder by default. methods, steps, readers: functions of yours, beside the
-        built-in ones and those of installed plug-ins. Raises TrustRequired if kumi.toml names servers or keys that the
-        user has not trusted.
+        built-in ones and those of installed plug-ins. recognizer: finds the names instead of the rules. Raises
+        TrustRequired if kumi.toml names servers or keys that the user has not trusted.
         """
         catalogue = catalogues.installed_catalogue()
-        if methods or steps or readers:
-            catalogue = catalogues.extend_catalogue(catalogue, methods=methods, steps=steps, readers=readers)
+        if methods or steps or readers or recognizer:
+            recognizers = [recognizer] if recognizer else []
+            catalogue = catalogues.extend_catalogue(
+                catalogue, methods=methods, steps=steps, readers=readers, recognizers=recognizers
+            )
         config_path = Path(folder).resolve().parent / "kumi.toml"
         file_settings = config.read_settings_file(config_path)
         check_trust(config_path, file_settings, os.environ)

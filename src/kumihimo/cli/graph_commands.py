@@ -18,7 +18,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import RdfTerm, Solutions
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
-from kumihimo.cli import ask_commands, options, printing, terminal
+from kumihimo.cli import ask_commands, merged_names, options, printing, terminal
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
@@ -42,6 +42,7 @@ def entities(
     session: options.PaidSession,
     name: Annotated[str | None, Argument(help="The entity to show. Default: list them, most mentions first.")] = None,
     list_similar: Annotated[bool, Option("--similar", help="List pairs that are likely the same entity.")] = False,
+    list_merged: Annotated[bool, Option("--merged", help="List the forms of names that rules merged.")] = False,
     write: Annotated[bool, Option("--write", help="Write pairs to aliases.txt; a terminal asks about each.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="With --write: write all pairs without asking.")] = False,
     least: Annotated[
@@ -51,27 +52,38 @@ def entities(
     limit: Annotated[int, Option(help="Maximum number of rows.", min=1)] = 50,
 ) -> None:
     """List the entities of the graph, show one, or find duplicates."""
-    if yes and not write:
-        raise SettingsError("--yes needs --write: add it")
-    if list_similar and name:
-        raise SettingsError("--similar compares all entities: leave the name out")
+    if list_similar and (name or list_merged):
+        raise SettingsError("--similar compares all entities: leave the name and --merged out")
     if (write or ask_model or least is not None) and not list_similar:
         raise SettingsError("--write, --ask and --least apply to pairs: add --similar")
-    if write and not yes and (session.as_json or not printing.is_interactive()):
-        raise SettingsError("--write asks about each pair in a terminal: elsewhere add --yes")
+    _check_write(session, write, yes)
     with session.open() as kumi, kumi.snapshot() as snapshot:
-        if name:
+        if list_merged:
+            entity_id = _find_entity(kumi, snapshot, name).id if name else ""
+            session.show(merged_names.list_merged(snapshot, entity_id, limit), merged_names.show_merged)
+        elif name:
             session.show(_entity_details(snapshot, _find_entity(kumi, snapshot, name)), _show_entity)
         elif not list_similar:
             session.show(_list_entities(snapshot, limit), _show_entities)
         else:
             least = least if least is not None else _AUTO_SCORE if yes else _MIN_SCORE
             tables = (snapshot.table("entities"), snapshot.table("relations"))
-            aliases = _aliases(kumi)
-            pairs = find_similar_entities(*tables, LocalEmbedder(), least=least, limit=limit, aliases=aliases)
+            lines = cast(Sequence[str], kumi.settings["mentions"]["aliases"])
+            aliases, distinct = name_keys.parse_aliases(lines), name_keys.parse_distinct_names(lines)
+            pairs = find_similar_entities(
+                *tables, LocalEmbedder(), least=least, limit=limit, aliases=aliases, distinct=distinct
+            )
             verdicts = _ask_verdicts(kumi, pairs, session.caps) if ask_model else {}
     if list_similar:
         _PairReview(pairs, verdicts, session.index_folder.resolve().parent / "aliases.txt").show(session, write, yes)
+
+
+def _check_write(session: options.PaidSession, write: bool, yes: bool) -> None:
+    """Raise SettingsError unless the user can be asked or has agreed."""
+    if yes and not write:
+        raise SettingsError("--yes needs --write: add it")
+    if write and not yes and (session.as_json or not printing.is_interactive()):
+        raise SettingsError("--write asks about each pair in a terminal: elsewhere add --yes")
 
 
 def _aliases(kumi: Kumihimo) -> Mapping[str, str]:

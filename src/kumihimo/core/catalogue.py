@@ -11,6 +11,7 @@ from kumihimo.core.errors import SettingsError, StepError, describe_unknown
 from kumihimo.core.records import Document, Record
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import METHOD_PORTS, STEP_PORTS, Signature
+from kumihimo.core.task import Port
 from kumihimo.core.wiring import ROOT, Step, check_table, order_steps
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,12 +64,14 @@ class Catalogue:
     """The steps, methods and readers that an index can use.
 
     readers: suffix -> `FileType`. origins: who offers a step, a method or a suffix, for all that are not built in.
+    recognizer: the NER model of the user's choice.
     """
 
     steps: Mapping[str, Signature] = field(default_factory=dict)
     methods: Mapping[str, Signature] = field(default_factory=dict)
     readers: Mapping[str, FileType] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
+    recognizer: Port | None = None
 
     def extend(
         self,
@@ -93,6 +96,7 @@ class Catalogue:
             {**self.methods, **methods},
             {**self.readers, **readers},
             {**self.origins, **origins},
+            self.recognizer,
         )
 
     def check(self) -> None:

@@ -18,7 +18,7 @@ Shape = Literal["row", "group", "table", "method"]
 
 
 METHOD_PORTS = ("llm", "keyword_search", "vector_search", "tokenizer", "rerank")
-STEP_PORTS = ("llm", "tokenizer")
+STEP_PORTS = ("llm", "tokenizer", "recognizer")
 MethodSettings = Mapping[str, Any]  # name -> value
 
 

@@ -10,13 +10,15 @@ from kumihimo.index import (
     links,
     mentions,
     metadata,
+    name_resolution,
     reports,
     summaries,
 )
 
-_EXTRACTION = (chunks.chunks, descriptions.descriptions, mentions.mentions, mentions.ties, mentions.assertions)
+_NAMES = (chunks.chunks, descriptions.descriptions, name_resolution.names, name_resolution.merges)
+_EXTRACTION = (mentions.mentions, mentions.ties, mentions.assertions)
 _GRAPH = (graph.entities, graph.relations, graph.claims, communities.communities, communities.members, reports.reports)
 _METADATA = (metadata.metadata, metadata.questions, summaries.tags, summaries.summaries)
 _DISCOURSE = (chunks.passages, frames.frames, frames.values, links.links)
 
-STEPS = collect_signatures(*_EXTRACTION, *_GRAPH, *_METADATA, *_DISCOURSE)
+STEPS = collect_signatures(*_NAMES, *_EXTRACTION, *_GRAPH, *_METADATA, *_DISCOURSE)

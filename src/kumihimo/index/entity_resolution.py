@@ -1,7 +1,7 @@
 """entities, relations -> pairs that are likely the same entity, with lines for aliases.txt."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -73,6 +73,7 @@ def find_similar_entities(
     least: float = 0.5,
     limit: int = 50,
     aliases: Mapping[str, str] | None = None,
+    distinct: Collection[frozenset[str]] = (),
 ) -> list[EntityPair]:
     """Return the pairs that are most likely the same entity.
 
@@ -80,6 +81,7 @@ def find_similar_entities(
     evidence are the cosine of both descriptions, one quarter is neighbours in common. A relation between the two counts
     against, and so do disjoint types. Names with different numbers are never a pair. embed: the built-in embedder,
     whose cosines the weights are fitted to. aliases: keys that are merged already, as `parse_aliases` returns them.
+    distinct: pairs of keys that the user keeps apart.
     """
     ranked = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
     keys = [name_key(entity.name) for entity in ranked]
@@ -89,6 +91,7 @@ def find_similar_entities(
         _name_pair(ranked[i], ranked[j], score, reason, neighbours)
         for (i, j), (score, reason) in similar_pairs([fold_key(key) for key in keys], are_persons).items()
         if merged.get(keys[i], keys[i]) != merged.get(keys[j], keys[j])
+        and frozenset((keys[i], keys[j])) not in distinct
     ]
     candidates.sort(key=lambda pair: (-pair.score(cosine=1.0), pair.one.name, pair.other.name))
     scored = _score_pairs(candidates[: _COMPARED_PER_PAIR * limit], embed)

@@ -17,6 +17,7 @@ from kumihimo.core.records import Assertion, Claim, Entity, Mention, Record, Rel
 from kumihimo.core.table import Group
 from kumihimo.llm.prompts import render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
+from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.packs import pack_texts
 
 T = TypeVar("T", Entity, Relation, Claim)
@@ -36,8 +37,9 @@ def entities(
     """
     forms = _sort_by_frequency(mention.name for mention in mentions)
     types = _sort_by_frequency(mention.type for mention in mentions if mention.type)
-    bare = Entity(forms[0], next(iter(types), ""), forms, types, mentions=len(mentions), tokens=0)
-    return _with_description(bare, forms[:1], mentions, tokenizer, llm, description_tokens)
+    name = _most_readable(forms, mentions[0].entity)
+    bare = Entity(name, next(iter(types), ""), forms, types, mentions=len(mentions), tokens=0)
+    return _with_description(bare, [name], mentions, tokenizer, llm, description_tokens)
 
 
 def relations(
@@ -81,6 +83,15 @@ def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
     ('Ada', 'Al', 'Bo')
     """
     return tuple(text for text, _ in sorted(Counter(texts).items(), key=lambda item: (-item[1], item[0])))
+
+
+def _most_readable(forms: Sequence[str], entity: str) -> str:
+    """Return the form to show: whole, in small letters, the most frequent.
+
+    A form is whole if the entity has its key, so it is no title, surname or acronym of another form. forms: the most
+    frequent first.
+    """
+    return min(forms, key=lambda form: (entity_id(name_key(form)) != entity, form.isupper() and " " in form))
 
 
 def _with_description(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -10,18 +9,19 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMention
 from kumihimo.core.signature import declare
+from kumihimo.core.table import Table
 from kumihimo.index import extraction_parser
+from kumihimo.index.name_resolution import ChunkNames, NameMerges, NameResolver
 from kumihimo.llm.prompts import Reply, render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
 from kumihimo.text import name_keys
 
 R = TypeVar("R", bound=Record)
-Aliases = Mapping[str, str]
 Records = Sequence[extraction_parser.ExtractedRecord]
+EntityOf = Callable[[str], str]  # a name -> the id of its entity
 # complete text, its records, and whether the reply was cut
 ParsedTurn = tuple[str, extraction_parser.ParsedExtraction, bool]
 
-_parse_aliases = lru_cache(maxsize=16)(name_keys.parse_aliases)  # each chunk has the same lines
 MAX_CONTINUATIONS = 3  # of one truncated reply
 _LANGUAGE_OF_TEXT = "Write descriptions and keywords in the language of the text."
 
@@ -40,46 +40,61 @@ class ExtractionSettings:
     gleanings: int = 1
     yes: int | None = None
     no: int | None = None
-    aliases: tuple[str, ...] = ()
 
 
 def mentions(
-    chunk: Chunk, llm: LLM | None, *, extraction: ExtractionSettings = ExtractionSettings()
+    chunk: Chunk,
+    names: Table[ChunkNames],
+    merges: Table[NameMerges],
+    llm: LLM | None,
+    *,
+    extraction: ExtractionSettings = ExtractionSettings(),
+    aliases: tuple[str, ...] = (),
 ) -> Iterable[Mention]:
     """Extract the entity mentions of a chunk.
 
     (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2.) But: an end of a relation without an entity record is a
     mention too, without type and text.
     """
+    resolver = NameResolver.for_document(chunk.document, merges, aliases)
     if llm is None:
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
-        return ner.find_mentions(chunk, _parse_aliases(extraction.aliases))
-    return _extract_rows(_build_mentions, chunk, llm, extraction)
+        return ner.find_mentions(chunk, names.get(chunk.id), resolver)
+    return _extract_rows(_build_mentions, chunk, llm, extraction, resolver)
 
 
 @declare(scope="mentions")
 def ties(
-    chunk: Chunk, llm: LLM | None, *, extraction: ExtractionSettings = ExtractionSettings()
+    chunk: Chunk,
+    names: Table[ChunkNames],
+    merges: Table[NameMerges],
+    llm: LLM | None,
+    *,
+    extraction: ExtractionSettings = ExtractionSettings(),
+    aliases: tuple[str, ...] = (),
 ) -> Iterable[RelationMention]:
     """Extract the relation mentions of a chunk, in the same conversation.
 
     But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); a relation of an entity with itself is
     dropped.
     """
+    resolver = NameResolver.for_document(chunk.document, merges, aliases)
     if llm is None:
         from kumihimo.index.rules import ner
 
-        return ner.find_relation_mentions(chunk, _parse_aliases(extraction.aliases))
-    return _extract_rows(_build_relation_mentions, chunk, llm, extraction)
+        return ner.find_relation_mentions(chunk, names.get(chunk.id), resolver)
+    return _extract_rows(_build_relation_mentions, chunk, llm, extraction, resolver)
 
 
 @declare(scope="mentions")
 def assertions(
     chunk: Chunk,
+    merges: Table[NameMerges],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
+    aliases: tuple[str, ...] = (),
     claims: bool = False,
     about: str = "",
 ) -> Iterable[Assertion]:
@@ -90,14 +105,16 @@ def assertions(
     """
     if llm is None or not claims:
         return []
-    return _extract_rows(_build_assertions, chunk, llm, extraction, claims=True, about=about)
+    resolver = NameResolver.for_document(chunk.document, merges, aliases)
+    return _extract_rows(_build_assertions, chunk, llm, extraction, resolver, claims=True, about=about)
 
 
 def _extract_rows(
-    build: Callable[[Records, Aliases], Iterable[R]],
+    build: Callable[[Records, EntityOf], Iterable[R]],
     chunk: Chunk,
     llm: LLM,
     extraction: ExtractionSettings,
+    resolver: NameResolver,
     **claim_options: Any,
 ) -> list[R]:
     """Return each row built from the extraction once.
@@ -105,52 +122,61 @@ def _extract_rows(
     Raise the failure, if any, with these rows, which the engine stores in place of the complete set.
     """
     records, failure = extract_records(chunk, llm, extraction, **claim_options)
-    rows = list(dict.fromkeys(build(records, _parse_aliases(extraction.aliases))))
+    rows = list(dict.fromkeys(build(records, _entity_ids(records, resolver))))
     if failure:
         failure.fallback = tuple(rows)
         raise failure
     return rows
 
 
-def _entity_id(name: str, aliases: Aliases) -> str:
-    """Return the entity id of a name, aliases resolved."""
-    key = name_keys.name_key(name)
-    return name_keys.entity_id(aliases.get(key, key))
+def _entity_ids(records: Records, resolver: NameResolver) -> EntityOf:
+    """Return a function from a name to its entity id."""
+    types = {
+        name_keys.name_key(record.name): record.type
+        for record in records
+        if isinstance(record, extraction_parser.ExtractedEntity)
+    }
+
+    def entity_of(name: str) -> str:
+        key = name_keys.name_key(name)
+        return resolver.entity_of_key(key, types.get(key, ""))
+
+    return entity_of
 
 
-def _build_mentions(records: Records, aliases: Aliases) -> Iterator[Mention]:
+def _build_mentions(records: Records, entity_of: EntityOf) -> Iterator[Mention]:
     """Yield mentions of entities, and of relation ends without an entity record."""
     described_ids = {
-        _entity_id(record.name, aliases) for record in records if isinstance(record, extraction_parser.ExtractedEntity)
+        entity_of(record.name) for record in records if isinstance(record, extraction_parser.ExtractedEntity)
     }
     for record in records:
         if isinstance(record, extraction_parser.ExtractedEntity):
-            yield Mention(_entity_id(record.name, aliases), record.name, record.type.lower(), text=record.text)
+            yield Mention(entity_of(record.name), record.name, record.type.lower(), text=record.text)
         elif isinstance(record, extraction_parser.ExtractedRelation):
             for name in (record.source, record.target):
-                if (entity := _entity_id(name, aliases)) not in described_ids:
+                if (entity := entity_of(name)) not in described_ids:
                     yield Mention(entity, name, type="")
 
 
-def _build_relation_mentions(records: Records, aliases: Aliases) -> Iterator[RelationMention]:
+def _build_relation_mentions(records: Records, entity_of: EntityOf) -> Iterator[RelationMention]:
     """Yield the relation mentions of the records."""
     for record in records:
         if not isinstance(record, extraction_parser.ExtractedRelation):
             continue
-        ends = sorted((_entity_id(name, aliases), name) for name in (record.source, record.target))
+        ends = sorted((entity_of(name), name) for name in (record.source, record.target))
         (source, first), (target, second) = ends
         if source != target:
             id, names = name_keys.relation_id(source, target), (first, second)
             yield RelationMention(id, source, target, names, record.keywords, record.strength, text=record.text)
 
 
-def _build_assertions(records: Records, aliases: Aliases) -> Iterator[Assertion]:
+def _build_assertions(records: Records, entity_of: EntityOf) -> Iterator[Assertion]:
     """Yield the assertions of the records."""
     for record in records:
         if not isinstance(record, extraction_parser.ExtractedClaim):
             continue
-        subject = _entity_id(record.subject, aliases)
-        object_id = _entity_id(record.object, aliases) if record.object else ""
+        subject = entity_of(record.subject)
+        object_id = entity_of(record.object) if record.object else ""
         names = (record.subject, record.object) if object_id else (record.subject,)
         claim = hash_parts(subject, object_id, name_keys.name_key(record.type))
         status, start, end, quote = record.status, record.start, record.end, record.quote

@@ -1,6 +1,6 @@
 """model servers -> Chat, Embedder, LLM, Reranker: the protocols of models, and the requests and replies."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, astuple, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overload
@@ -166,6 +166,20 @@ class Embedder(Protocol):
     @property
     def workers(self) -> int: ...
     def __call__(self, texts: Sequence[str]) -> Vectors: ...
+
+
+NameRange = tuple[int, int, str]  # start, end, type: in characters of a text
+
+
+class NamedEntityRecognizer(Protocol):
+    """An NER model: sentences -> the names in each, without overlap.
+
+    Types are free; `person` lets rules merge a surname with the full name.
+    """
+
+    @property
+    def fingerprint(self) -> str: ...  # the model's name and version, and all else that determines its results
+    def __call__(self, texts: Sequence[str]) -> Sequence[Iterable[NameRange]]: ...
 
 
 class LLM(Protocol):

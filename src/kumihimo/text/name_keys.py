@@ -79,7 +79,8 @@ def parse_aliases(lines: Iterable[str]) -> Mapping[str, str]:
     """Parse alias lines into a map from name keys to canonical keys.
 
     A line is `Bob Cratchit = Robert Cratchit = Mr Cratchit`; its first name is canonical. Lines that share a name form
-    one group, with the first name of the first line. Raise SettingsError for a line without `=`.
+    one group, with the first name of the first line. A line with `!=` is for `parse_distinct_names`. Raise
+    SettingsError for a line without `=`.
 
     >>> parse_aliases(["Bob Cratchit = Robert Cratchit", "Robert Cratchit = Mr Cratchit"])
     {'robert cratchit': 'bob cratchit', 'mr cratchit': 'bob cratchit'}
@@ -88,12 +89,24 @@ def parse_aliases(lines: Iterable[str]) -> Mapping[str, str]:
     """
     groups: list[list[str]] = []
     for line in lines:
+        if "!=" in line:
+            continue
         names = [name_key(name) for name in line.split("=") if name.strip()]
         if len(names) < 2:
-            raise SettingsError(f"{line!r} is no alias: write `name = other name`, a line each")
+            raise SettingsError(f"{line!r} is no alias: write `name = other name` or `name != other name`, a line each")
         overlapping = [group for group in groups if not set(names).isdisjoint(group)]
         position = groups.index(overlapping[0]) if overlapping else len(groups)
         merged = list(dict.fromkeys([*(name for group in overlapping for name in group), *names]))
         groups = [group for group in groups if group not in overlapping]
         groups.insert(position, merged)
     return {name: group[0] for group in groups for name in group[1:]}
+
+
+def parse_distinct_names(lines: Iterable[str]) -> frozenset[frozenset[str]]:
+    """Parse alias lines into the pairs of keys to keep apart.
+
+    >>> sorted(map(sorted, parse_distinct_names(["Roake != Kit Roake", "Bob = Robert"])))
+    [['kit roake', 'roake']]
+    """
+    pairs = (line.split("!=") for line in lines if "!=" in line)
+    return frozenset(frozenset(map(name_key, pair)) for pair in pairs)

@@ -10,23 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kumihimo.core.records import Chunk, Mention, RelationMention
+from kumihimo.index import mentions as steps
 from kumihimo.index.rules import ner
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names
 from kumihimo.index.rules.ner_words import drop_overlaps
 from kumihimo.text import name_keys
 from tests.counters import check_linear
+from tests.index.factories_names import inputs
 
 
 def chunk(text: str, title: str = "") -> Chunk:
-    return Chunk(title=title, start=0, end=len(text), tokens=0, text=text)
+    return Chunk(id="d.00000", title=title, start=0, end=len(text), tokens=0, text=text)
 
 
-def mentions(text: str, title: str = "") -> list[Mention]:
-    return list(ner.find_mentions(chunk(text, title), {}))
+def mentions(text: str, title: str = "", aliases: tuple[str, ...] = ()) -> list[Mention]:
+    return list(steps.mentions(*inputs(chunk(text, title)), None, aliases=aliases))
 
 
-def ties(text: str, title: str = "") -> list[RelationMention]:
-    return list(ner.find_relation_mentions(chunk(text, title), {}))
+def ties(text: str, title: str = "", aliases: tuple[str, ...] = ()) -> list[RelationMention]:
+    return list(steps.ties(*inputs(chunk(text, title)), None, aliases=aliases))
 
 
 def names_in(text: str, title: str = "") -> list[str]:
@@ -106,7 +108,7 @@ def test_a_transcript() -> None:
         ("ADA VANCE", "person"),
         ("Kevin", ""),
     ]
-    assert len({mention.entity for mention in mentions(text)}) == 4
+    assert len({mention.entity for mention in mentions(text)}) == 3  # Kevin is Kevin Scott
 
 
 def test_lines_in_capitals_make_no_long_name() -> None:
@@ -233,10 +235,10 @@ def test_a_title_that_is_no_name(title: str) -> None:
 
 
 def test_aliases_are_one_entity_and_named_once_in_a_sentence() -> None:
-    aliases = name_keys.parse_aliases(["Robert Cratchit = Bob"])
-    result = list(ner.find_mentions(chunk("We saw Bob and Robert Cratchit."), aliases))
+    text, aliases = "We saw Bob and Robert Cratchit.", ("Robert Cratchit = Bob",)
+    result = mentions(text, aliases=aliases)
     assert [(mention.name, mention.entity) for mention in result] == [("Bob", entity("Robert Cratchit"))]
-    assert list(ner.find_relation_mentions(chunk("We saw Bob and Robert Cratchit."), aliases)) == []
+    assert ties(text, aliases=aliases) == []
 
 
 # -- relation mentions

@@ -1,15 +1,19 @@
 """a chunk -> the names in its sentences, and the pairs named together, by rules instead of a model."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from kumihimo.core.records import Chunk, Mention, RelationMention
-from kumihimo.index.rules import ner_cjk, ner_latin, ner_words
+from kumihimo.index.name_resolution import ChunkNames, NameResolver
+from kumihimo.index.rules import abbreviations, ner_cjk, ner_latin, ner_words
+from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.text import name_keys
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 
+TypedName = tuple[str, str]  # name, type
 MAX_FOLLOWING_NAMES = 4  # later names of the sentence that a name is paired with
 
 _UNEVEN_SPACE = re.compile(r"[\t-\r\xa0\xad\u200b\ufeff]|  ")
@@ -30,55 +34,88 @@ class ChunkSentence(NamedTuple):
     name_text: str
 
 
-def find_mentions(chunk: Chunk, aliases: Mapping[str, str]) -> Iterable[Mention]:
+def find_names(chunk: Chunk, recognizer: NamedEntityRecognizer | None = None) -> ChunkNames:
+    """Return the names in each sentence of a chunk, in reading order.
+
+    The first sentence also has the document's title, if that looks like a name. In scripts without capitals and
+    ideographs, a name is found only as a title or in quotation marks. recognizer: finds the names instead of the rules.
+    """
+    sentences = list(_split_sentences(chunk.text))
+    title = title_as_name(chunk.title)
+    if recognizer:
+        spans_by_sentence, acronyms = _recognize_names(sentences, recognizer), list(_find_acronyms(sentences))
+    else:
+        spans_by_sentence, acronyms = _find_names(chunk.text, sentences, title)
+    names = [(i, span.name, span.type) for i, spans in enumerate(spans_by_sentence) for span in spans]
+    names += [(0, title, "")] if title and sentences else []
+    return ChunkNames(chunk.document, tuple(sorted(names, key=lambda name: name[0])), tuple(acronyms))
+
+
+def find_mentions(chunk: Chunk, names: ChunkNames | None, resolver: NameResolver) -> Iterable[Mention]:
     """Yield a mention for each name of each sentence, in reading order.
 
-    Its text is the sentence. The first sentence also mentions the document's title, if that looks like a name. In
-    scripts without capitals and ideographs, a name is found only as a title or in quotation marks.
+    Its text is the sentence.
     """
-    for sentence, names in _named_sentences(chunk, aliases):
-        for entity, span in names.items():
-            yield Mention(entity=entity, name=span.name, type=span.type, text=sentence)
+    for sentence, entities in _named_sentences(chunk, names, resolver):
+        for entity, (name, kind) in entities.items():
+            yield Mention(entity=entity, name=name, type=kind, text=sentence)
 
 
-def find_relation_mentions(chunk: Chunk, aliases: Mapping[str, str]) -> Iterable[RelationMention]:
+def find_relation_mentions(chunk: Chunk, names: ChunkNames | None, resolver: NameResolver) -> Iterable[RelationMention]:
     """Yield a relation mention for each two names of a sentence.
 
     Its text is the sentence; its strength is not rated. Each name is paired with the next four, so that a list of 200
     names makes 790 pairs, not 19,900. Quantities are not paired with each other.
     """
-    for sentence, names in _named_sentences(chunk, aliases):
-        entities = list(names.items())
+    for sentence, names_by_entity in _named_sentences(chunk, names, resolver):
+        entities = list(names_by_entity.items())
         for i, first in enumerate(entities):
             for second in entities[i + 1 : i + 1 + MAX_FOLLOWING_NAMES]:
-                if not first[1].type == second[1].type == ner_words.QUANTITY:
+                if not first[1][1] == second[1][1] == ner_words.QUANTITY:
                     yield _make_relation_mention(sentence, first, second)
 
 
-def _make_relation_mention(sentence: str, *ends: tuple[str, ner_words.NameSpan]) -> RelationMention:
-    (source, source_span), (target, target_span) = sorted(ends)
+def _make_relation_mention(sentence: str, *ends: tuple[str, TypedName]) -> RelationMention:
+    (source, (source_name, _)), (target, (target_name, _)) = sorted(ends)
     relation = name_keys.relation_id(source, target)
-    return RelationMention(relation, source, target, (source_span.name, target_span.name), text=sentence)
+    return RelationMention(relation, source, target, (source_name, target_name), text=sentence)
 
 
-def _named_sentences(chunk: Chunk, aliases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, ner_words.NameSpan]]]:
+def _named_sentences(
+    chunk: Chunk, names: ChunkNames | None, resolver: NameResolver
+) -> Iterator[tuple[str, dict[str, TypedName]]]:
     """Yield each sentence with its entities, in reading order."""
-    chunk_sentences = list(_split_sentences(chunk.text))
-    title = title_as_name(chunk.title)
-    spans_by_sentence, expansions = _find_names(chunk.text, chunk_sentences, title)
-    for i, (sentence, names) in enumerate(zip(chunk_sentences, spans_by_sentence, strict=True)):
-        if i == 0 and title:
-            names = [*names, ner_words.NameSpan(len(sentence.text), len(sentence.text), title)]
-        entities: dict[str, ner_words.NameSpan] = {}
-        for span in names:
+    if names is None:
+        return
+    sentences = list(_split_sentences(chunk.text))
+    for i, group in groupby(names.names, key=itemgetter(0)):
+        entities: dict[str, TypedName] = {}
+        for _, name, kind in group:
             # A quantity keeps its signs: `$5` is not `5%`.
-            quantity = span.type == ner_words.QUANTITY
-            key = span.name.casefold() if quantity else name_keys.name_key(span.key_text or span.name)
-            key = expansions.get(key, key)
+            key = name.casefold() if kind == ner_words.QUANTITY else name_keys.name_key(name)
             if len(key) > 1 and not key.isdigit():
-                entities.setdefault(name_keys.entity_id(aliases.get(key, key)), span)
+                entities.setdefault(resolver.entity_of_key(key, kind), (name, kind))
         if entities:
-            yield sentence.text, entities
+            yield sentences[i].text, entities
+
+
+def _recognize_names(
+    sentences: Sequence[ChunkSentence], recognizer: NamedEntityRecognizer
+) -> list[list[ner_words.NameSpan]]:
+    """Return the names that an NER model finds in each sentence."""
+    texts = [sentence.name_text for sentence in sentences]
+    return [
+        [ner_words.NameSpan(start, end, text[start:end], kind) for start, end, kind in sorted(spans) if text[start:end]]
+        for text, spans in zip(texts, recognizer(texts), strict=True)
+    ]
+
+
+def _find_acronyms(sentences: Iterable[ChunkSentence]) -> Iterator[tuple[str, str]]:
+    """Yield each acronym that a sentence spells out."""
+    for sentence in sentences:
+        for acronym, expansion in ner_latin.find_acronyms(sentence.name_text):
+            yield acronym, expansion.name
+        yield from abbreviations.find_cjk_abbreviations(sentence.name_text)
 
 
 def _split_sentences(text: str) -> Iterator[ChunkSentence]:
@@ -127,11 +164,8 @@ def title_as_name(title: str) -> str:
 
 def _find_names(
     text: str, chunk_sentences: list[ChunkSentence], title: str
-) -> tuple[list[list[ner_words.NameSpan]], dict[str, str]]:
-    """Return the names of each sentence, and the acronyms' expansions.
-
-    The latter maps the keys of acronyms to the keys of their expansions.
-    """
+) -> tuple[list[list[ner_words.NameSpan]], list[tuple[str, str]]]:
+    """Return the names of each sentence, and the acronyms with their expansions."""
     runs = [list(ner_latin.find_capital_runs(sentence.name_text, sentence.heading)) for sentence in chunk_sentences]
     inner_names = {run.span.name for run in chain.from_iterable(runs) if not run.opens_sentence}
     inner_capitals = inner_names.union(*(name.split(" ") for name in inner_names))
@@ -139,20 +173,18 @@ def _find_names(
     words = ner_latin.collect_words(text) if has_openers else frozenset()
     find_cjk_names = ner_cjk.choose_name_finder(text, title)
     spans_by_sentence: list[list[ner_words.NameSpan]] = []
-    expansions: dict[str, str] = {}
+    acronyms = list(_find_acronyms(chunk_sentences))
     for sentence, sentence_runs in zip(chunk_sentences, runs, strict=True):
         names = [
             *ner_latin.find_quoted_titles(sentence.name_text),
             *ner_latin.find_quantities(sentence.name_text),
             *_find_title(sentence.name_text, title),
         ]
-        for acronym, expansion in ner_latin.find_acronyms(sentence.name_text):
-            expansions[name_keys.name_key(acronym)] = name_keys.name_key(expansion.name)
-            names.append(expansion)
+        names += (expansion for _, expansion in ner_latin.find_acronyms(sentence.name_text))
         names += find_cjk_names(sentence.name_text)
         names += (run.span for run in sentence_runs if ner_latin.is_name_run(run, inner_capitals, words))
         spans_by_sentence.append(list(ner_words.drop_overlaps(names)))
-    return spans_by_sentence, expansions
+    return spans_by_sentence, acronyms
 
 
 def _find_title(text: str, title: str) -> Iterator[ner_words.NameSpan]:

@@ -1,0 +1,111 @@
+"""Documents that change -> merged names: an update equals a fresh build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.core.errors import StepError
+from kumihimo.llm.protocols import NameRange
+from tests.fixtures_index import fill, tables
+
+SETTINGS = {"chunks": {"size": 20, "overlap": 0}}
+OTHER = "Mary Vance came. Later Vance left the harbour of Otaru."
+STORY = (
+    "We met Martha Kerrow at the old harbour of Otaru in the rain. The boats were late. "
+    "Later Kerrow left us alone there."
+)
+SECOND = f"{STORY} Nobody knew at first that Joss Kerrow had come with the last of the boats."
+
+
+def build(home: Path, texts: Mapping[str, str], lines: Sequence[str] = ()) -> Kumihimo:
+    """Return the updated index of these texts."""
+    fill(home, {**{f"notes/{name}": text for name, text in texts.items()}, "aliases.txt": "\n".join(lines)})
+    kumi = Kumihimo.open(home / ".kumi", settings=SETTINGS)
+    kumi.index(home / "notes", methods=["local"])
+    return kumi
+
+
+def names(kumi: Kumihimo) -> set[str]:
+    with kumi.snapshot() as snapshot:
+        return {entity.name for entity in snapshot.table("entities")}
+
+
+def test_a_second_full_name_undoes_a_merge_and_its_removal_restores_it(tmp_path: Path) -> None:
+    with build(tmp_path / "kept", {"a.txt": STORY, "b.txt": OTHER}) as kumi:
+        before = tables(kumi)
+        assert names(kumi) == {"Martha Kerrow", "Otaru", "Mary Vance"}
+        assert len(before["chunks"]) > len(before["documents"])  # the two names are in two chunks
+    with (
+        build(tmp_path / "kept", {"a.txt": SECOND, "b.txt": OTHER}) as kumi,
+        build(tmp_path / "fresh", {"a.txt": SECOND, "b.txt": OTHER}) as fresh,
+    ):
+        assert names(kumi) == {"Martha Kerrow", "Joss Kerrow", "Kerrow", "Otaru", "Mary Vance"}
+        assert strip(tables(kumi)) == strip(tables(fresh))
+    with build(tmp_path / "kept", {"a.txt": STORY, "b.txt": OTHER}) as kumi:
+        assert strip(tables(kumi)) == strip(before)
+
+
+def strip(held: dict[str, list[list[object]]]) -> dict[str, list[list[object]]]:
+    """Return the tables that the graph is made of."""
+    return {name: held[name] for name in ("names", "merges", "mentions", "ties", "entities", "relations")}
+
+
+def test_a_changed_document_resolves_only_its_own_names(tmp_path: Path) -> None:
+    build(tmp_path, {"a.txt": STORY, "b.txt": OTHER}).close()
+    with build(tmp_path, {"a.txt": STORY, "b.txt": f"{OTHER} Hugo Vance came too."}) as kumi:
+        assert names(kumi) == {"Martha Kerrow", "Otaru", "Mary Vance", "Hugo Vance", "Vance"}
+
+
+def test_a_line_undoes_a_merge_and_without_it_the_merge_is_back(tmp_path: Path) -> None:
+    texts = {"a.txt": STORY}
+    with build(tmp_path, texts) as kumi:
+        before = strip(tables(kumi))
+    with build(tmp_path, texts, ["Kerrow != Martha Kerrow"]) as kumi:
+        assert names(kumi) == {"Martha Kerrow", "Kerrow", "Otaru"}
+    with build(tmp_path, texts, ["Old Kerrow = Kerrow"]) as kumi:
+        assert names(kumi) == {"Martha Kerrow", "Kerrow", "Otaru"}
+    with build(tmp_path, texts) as kumi:
+        assert strip(tables(kumi)) == before
+
+
+class BoatNames:
+    """An NER model that knows two boats and a person, and counts the sentences it reads."""
+
+    fingerprint = "boats-1"
+
+    def __init__(self) -> None:
+        self.sentences = 0
+
+    def __call__(self, texts: Sequence[str]) -> list[Iterable[NameRange]]:
+        self.sentences += len(texts)
+        known = {"grey dorrit": "boat", "old tern": "boat", "hild garrow": "person", "garrow": "person"}
+        ranges = (
+            [(text.find(name), text.find(name) + len(name), kind) for name, kind in known.items()] for text in texts
+        )
+        return [[(start, end, kind) for start, end, kind in found if start >= 0][:1] for found in ranges]
+
+
+def test_an_ner_model_finds_the_names_in_place_of_the_rules_once(tmp_path: Path) -> None:
+    text = "the grey dorrit met Otaru.\n\nhild garrow saw it.\n\nthen garrow left."
+    fill(tmp_path, {"notes/a.txt": text})
+    model = BoatNames()
+    for _ in range(2):
+        with Kumihimo.open(tmp_path / ".kumi", recognizer=model) as kumi:
+            kumi.index(tmp_path / "notes", methods=["local"])
+            assert names(kumi) == {"grey dorrit", "hild garrow"}
+            assert kumi.status().models["names"] == "boats-1"
+            with kumi.snapshot() as snapshot:
+                assert {entity.type for entity in snapshot.table("entities")} == {"boat", "person"}
+    assert model.sentences == 3
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index()
+        assert names(kumi) == {"Otaru"}
+
+
+def test_what_is_no_ner_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StepError, match="is no NER model: it needs a `fingerprint`"):
+        Kumihimo.open(tmp_path / ".kumi", recognizer=print)  # type: ignore[arg-type]
