@@ -29,7 +29,12 @@ _PREFIX = re.compile(
 _WORD_BEFORE = re.compile(rf"(?:{_L}\.?|[_@/\\])$")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SENTENCE_START = re.compile(r"(?:[.!?:;…—–•|*][\"”’)\]]*|[\"“‘]) ?[\"“‘(\[*•-]?(?: ?- )?$|^\W*$")
-_NUMBER_BEFORE = re.compile(r"[\W\d]{1,12}")
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_NUMBER_BEFORE = re.compile(rf"[\W\d]{{1,12}}(?:(?:{_MONTHS})[a-z]*[\W\d]{{1,16}})?")
+# What follows a verb or a noun rather than a name: `Wound and oiled`, `Swept the`.
+_NO_SUBJECT = re.compile(
+    r" (?:(?:the|an?|by|of|up|out|off|down|to|from|are|were|have|it|them|my|your|our)\b|and [a-z])"
+)
 _QUOTED_TITLE = re.compile(
     r"“([^“”]{3,80})”|(?<![^\s(\[—–])\"(?=\S)([^\"]{3,80})(?<=\S)\"|(?<![^\s(\[“—–])‘([^‘’]{3,80})’(?![^\W_])"
 )
@@ -49,12 +54,13 @@ _EXEMPT_ACRONYMS = frozenset(["US", "WHO", "IT"])  # acronyms that are stop word
 class CapitalRun(NamedTuple):
     """A capitalised run of words.
 
-    opens_sentence: whether its place alone may explain the capital. in_heading: whether the style of a heading may.
+    opens_sentence: whether its place alone may explain the capital. needs_evidence: whether it is a name only if it
+    stands capitalised elsewhere.
     """
 
     span: NameSpan
     opens_sentence: bool
-    in_heading: bool = False
+    needs_evidence: bool = False
 
 
 def find_capital_runs(text: str, is_heading: bool = False) -> Iterator[CapitalRun]:
@@ -72,7 +78,8 @@ def find_capital_runs(text: str, is_heading: bool = False) -> Iterator[CapitalRu
         for words in _split_run(text[start:end].split(" "), opens_sentence):
             is_opener = opens_sentence and words[0][0] == 0
             for span in _build_run(text, start + words[0][0], [word for _, word in words], is_opener):
-                yield CapitalRun(span, is_opener or in_title_case, in_title_case)
+                is_no_subject = is_opener and len(words) == 1 and bool(_NO_SUBJECT.match(text, span.end))
+                yield CapitalRun(span, is_opener or in_title_case, is_no_subject or in_title_case)
 
 
 def _opens_sentence(text: str, start: int) -> bool:
@@ -119,27 +126,27 @@ def _split_run(words: list[str], opens_sentence: bool) -> Iterator[PlacedWords]:
     offset = 0
     for word in words:
         start, offset = offset, offset + len(word) + 1
+        if piece and _begins_anew(piece[0][1], word):
+            piece = []
         is_opener = opens_sentence and not start and len(words) > 1 and word.lower() in WORDS["sentence_openers"]
-        is_cut = is_opener or _is_stop_word(word) or _begins_anew(piece, word)
-        if not is_cut:
+        is_stop_word = is_opener or _is_stop_word(word)
+        if not is_stop_word:
             piece.append((start, word))
-        if is_cut or (word.endswith(("'s", "’s", "'", "’")) and not _is_name_possessor(word, piece[0][1])):
+        if is_stop_word or (word.endswith(("'s", "’s", "'", "’")) and not _is_name_possessor(word, piece[0][1])):
             yield from _trim_run(piece)
             piece = []
     yield from _trim_run(piece)
 
 
-def _begins_anew(piece: PlacedWords, word: str) -> bool:
-    """Return whether a word and its predecessor are no name.
+def _begins_anew(first: str, word: str) -> bool:
+    """Return whether a run's first word is no part of the name.
 
-    Examples: `Walked the Long Arm`, `Last October Ada Vane`.
+    Examples: `Walked the Long Arm`, `Old Mr Kerrow`.
     """
-    if not piece or len(piece) > 1:
+    if word.lower() != "the" and word.lower().rstrip(".") not in WORDS["courtesy_titles"]:
         return False
-    first, small = piece[0][1].lower(), word.lower()
-    if small == "the":
-        return first in WORDS["no_name_alone"] or first in load_common_words()
-    return first in WORDS["time_adjectives"] and small in WORDS["no_name_alone"]
+    small = first.lower()
+    return not small.isalpha() or small in WORDS["no_name_alone"] or small in load_common_words()
 
 
 def _is_name_possessor(word: str, first: str) -> bool:
@@ -158,7 +165,12 @@ def _is_stop_word(word: str) -> bool:
 
 
 def _trim_run(words: PlacedWords) -> Iterator[PlacedWords]:
-    """Strip particles at both ends, and a role such as `CEO of`."""
+    """Strip particles at both ends, dates, and roles.
+
+    Examples: `Last October`, `CEO of`.
+    """
+    if len(words) > 2 and words[0][1].lower() in WORDS["time_adjectives"]:
+        words = words[2:] if words[1][1].lower() in WORDS["no_name_alone"] else words
     while words and (words[-1][1].lower() in _PARTICLES or words[-1][1] == "&"):
         words = words[:-1]
     while words and (words[0][1] in _PARTICLES or words[0][1].lower() in ("the", "of")):
@@ -220,14 +232,14 @@ def collect_words(text: str) -> frozenset[str]:
 def select_name(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> NameSpan | None:
     """Return the name in a run, if there is one.
 
-    A single word that opens a sentence needs further evidence, and so does a heading. A common word before a name that
-    stands alone elsewhere is none of it: `Dear Nell`.
+    A single word that opens a sentence needs further evidence, and so does a heading. A common word is no part of a
+    name after it that stands alone elsewhere: `Poor Nell`.
     inner_capitals: words that stand capitalised within a sentence. words: all words of the text.
     """
     span = run.span
     if not run.opens_sentence or span.name in inner_capitals:
         return span
-    if run.in_heading:
+    if run.needs_evidence:
         return None
     first, _, rest = span.name.partition(" ")
     if rest and not all(word.isdigit() or len(word) < 3 for word in rest.split()):
