@@ -32,6 +32,7 @@ _JAPANESE_NAME = re.compile(
     "|(?:qd+t?)?[xm]?(?:c(?!d+t)|f)(?:[cfia]{0,2}[cf]|[canimvf]{0,3}K|n?i?k)*"
     "|a(?:[nvi]{0,2}K|[ni]{0,2}k)"
     "|(?:qd+t?)?[nimv]{0,2}[nim]K"
+    "|(?:qd+t?)?[nimvaKk]{2,4}[niaKk]"  # three nouns are a term: it links passages
 )
 # p person, f foreign name, c other proper noun, C the same of one character, l a character of foreign names, n other
 # noun; K, k, j as above
