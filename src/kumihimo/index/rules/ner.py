@@ -162,7 +162,7 @@ def _find_names(
         for acronym, expansion in ner_latin.find_acronyms(sentence.name_text):
             expansions[name_keys.name_key(acronym)] = name_keys.name_key(expansion.name)
             names.append(expansion)
-        if ner_cjk.has_cjk(sentence.name_text):
+        if find_cjk_names and ner_cjk.has_cjk(sentence.name_text):
             names += find_cjk_names(sentence.name_text)
         names += filter(None, (ner_latin.select_name(run, inner_capitals, words) for run in sentence_runs))
         # A quantity is an attribute, no entity. Its unit is no name either: `20 MB`.
@@ -171,13 +171,13 @@ def _find_names(
     return spans_by_sentence, expansions
 
 
-def _choose_cjk_finder(text: str, title: str) -> NameFinder:
-    """Return the name finder for a text, Chinese or Japanese.
+def _choose_cjk_finder(text: str, title: str) -> NameFinder | None:
+    """Return the name finder for a Chinese or Japanese text.
 
     Without the extra `zh` or `ja` no parts of speech are known.
     """
     if not ner_cjk.has_cjk(text):
-        return lambda _: iter(())
+        return None
     if ner_cjk.is_chinese(text):
         find = ner_tagged.find_tagged_chinese if parts_of_speech.can_tag_chinese() else ner_cjk.find_chinese_names
         return lambda sentence: find(sentence, title)

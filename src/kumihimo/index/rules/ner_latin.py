@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS, NameSpan, alternatives
 from kumihimo.text.common_words import load_common_words
 
+MAX_NUMBER = 40  # characters of a number or date before the first word of a sentence
 MAX_NAME_WORDS = 7  # a longer run is a heading, or a list without commas
 
 _CASED = (*range(0x41, 0x590), *range(0x10A0, 0x1100), *range(0x13A0, 0x1400), *range(0x1E00, 0x2000))
@@ -47,6 +48,7 @@ _QUANTITY = re.compile(
 )
 _PARENTHESIS = re.compile(r" ?\(([^()]{2,90})\)")
 _ACRONYM = re.compile(rf"(?:[{_U}]\.?){{2,8}}")
+_FIRST_WORDS = WORDS["courtesy_titles"] | {"the"}
 _OPENER_SUFFIXES = tuple(WORDS["opener_suffixes"])
 _EXEMPT_ACRONYMS = frozenset(["US", "WHO", "IT"])  # acronyms that are stop words in small letters
 
@@ -84,7 +86,9 @@ def find_capital_runs(text: str, is_heading: bool = False) -> Iterator[CapitalRu
 
 def _opens_sentence(text: str, start: int) -> bool:
     """Return whether a sentence, quotation, cell or item begins here."""
-    return bool(_SENTENCE_START.search(text[max(start - 5, 0) : start]) or _NUMBER_BEFORE.fullmatch(text, 0, start))
+    if _SENTENCE_START.search(text[max(start - 5, 0) : start]):
+        return True
+    return start < MAX_NUMBER and not text[0].isalpha() and bool(_NUMBER_BEFORE.fullmatch(text, 0, start))
 
 
 def _is_label(text: str, start: int, end: int) -> bool:
@@ -143,7 +147,7 @@ def _begins_anew(first: str, word: str) -> bool:
 
     Examples: `Walked the Long Arm`, `Old Mr Kerrow`.
     """
-    if word.lower() != "the" and word.lower().rstrip(".") not in WORDS["courtesy_titles"]:
+    if word.lower().rstrip(".") not in _FIRST_WORDS:
         return False
     small = first.lower()
     return not small.isalpha() or small in WORDS["no_name_alone"] or small in load_common_words()
