@@ -39,6 +39,7 @@ _JAPANESE_NAME = re.compile(
 _CHINESE_NAME = re.compile(
     "(?:[flpC]{1,3}|n|c)(?:j(?:[flpC]{1,3}|n|c))+(?:n?K|k)*|(?:[flC]*f[flC]*|[lC]{2,4}(?=[kK])|c)(?:n{0,2}K|k)*|pK*|n{2}K"
 )
+_CHINESE_NUMBER = re.compile("第?[〇零一二三四五六七八九十百千万亿]+(?:世纪|年|月|日|代|届|次|个|$)")
 _CHINESE_CORES = {"nr": "p", "nrfg": "p", "nrt": "f", "ns": "c", "nt": "c", "nz": "c"}
 _CHINESE_NOUNS = frozenset(("n", "vn", "an", "ng", "b", "j", "s", *_CHINESE_CORES))
 _FUNCTION_TAGS = ("p", "c", "d", "f", "m", "q", "r", "u", "y")
@@ -152,7 +153,7 @@ def _chinese_letter(word: TaggedWord) -> str:
     form, tag = word.form, word.tag
     if form in _JOINTS:
         return "j"
-    if form in WORDS["chinese_loose_nouns"]:
+    if form in WORDS["chinese_loose_nouns"] or _CHINESE_NUMBER.match(form):
         return "."
     may_be_kind = len(form) == 1 or tag in _CHINESE_NOUNS - (_CHINESE_CORES.keys() if len(form) > 2 else set())
     if may_be_kind and (letter := _kind_letter(form, _CHINESE_KINDS)):
