@@ -71,6 +71,14 @@ def test_each_sentence_has_its_source() -> None:
     assert resolve_references(result.text, chunk_ids).data == result.data
 
 
+def test_a_title_leaves_out_names_that_are_everywhere() -> None:
+    """Inner edge weights: Ann 3, Bob 3. But Ann has 4 edges, 1 of them inner."""
+    elsewhere = [entity(name) for name in ("Dee", "Eve", "Flo")]
+    edges = [relation("Ann", row.name, weight=1) for row in elsewhere]
+    rows = graph(entity("Ann"), entity("Bob"), relation("Ann", "Bob", weight=3), *elsewhere, *edges)
+    assert build_report(leaf("c", "Ann", "Bob"), rows).title == "Bob, Ann"
+
+
 def test_title_and_rating() -> None:
     """Inner edge weights: Bob 4, Ann 3, Cy 1. Seven mentions: 10 ln 8 / ln 1001 = 3.01."""
     result = build_report(ALL, graph(*PEOPLE))

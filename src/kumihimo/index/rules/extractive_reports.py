@@ -184,11 +184,16 @@ def _is_prose(text: str) -> bool:
 
 
 def _leading_names(subgraph: report_context.CommunitySubgraph) -> list[str]:
-    """Return the names of the members with the heaviest edges."""
-    weights: Counter[str] = Counter()
+    """Return the names of the most distinctive members.
+
+    A member counts by the weight of its edges in the community, times their share of all its edges.
+    """
+    weights, inner_degrees = Counter[str](), Counter[str]()
     for edge in subgraph.edges:
         weights.update({edge.source: edge.weight, edge.target: edge.weight})
-    ranked = sorted(subgraph.entities.values(), key=lambda e: (-weights[e.id], -e.mentions, e.name, e.id))
+        inner_degrees.update((edge.source, edge.target))
+    scores = {id: weights[id] * inner_degrees[id] / max(degree, 1) for id, degree in subgraph.degrees.items()}
+    ranked = sorted(subgraph.entities.values(), key=lambda e: (-scores[e.id], -e.mentions, e.name, e.id))
     return [entity.name for entity in ranked[:MAX_TITLE_NAMES]]
 
 

@@ -1,17 +1,17 @@
 """a chunk -> the names in its sentences, and the pairs named together, by rules instead of a model."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
 from kumihimo.core.records import Chunk, Mention, RelationMention
 from kumihimo.index.name_resolution import ChunkNames, NameResolver
-from kumihimo.index.rules import abbreviations, ner_cjk, ner_latin, ner_words
+from kumihimo.index.rules import abbreviations, ner_cjk, ner_latin, ner_tagged, ner_words
 from kumihimo.llm.protocols import NamedEntityRecognizer
-from kumihimo.text import name_keys
-from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
+from kumihimo.text import name_keys, parts_of_speech
+from kumihimo.text.sentences import Block, collapse_spaces, split_blocks, split_sentences
 
 TypedName = tuple[str, str]  # name, type
 MAX_FOLLOWING_NAMES = 4  # later names of the sentence that a name is paired with
@@ -21,6 +21,9 @@ _PARENTHESIS = re.compile(r"\s*[(（][^()（）]*[)）]")
 _STAGE_DIRECTION = re.compile(r"\[[^\[\]]*\]")  # in a transcript: `[MUSIC]`
 _ROW_LABEL = re.compile(r"(^|; )[^:;\n]{1,40}: ")  # in a row: `Year: 2024; Month: May`
 _FILE_NAME = re.compile(r"[_/\\|<>{}\[\]]|\.\w{2,5}$|\d{5}")
+
+
+NameFinder = Callable[[str], Iterator[ner_words.NameSpan]]
 
 
 class ChunkSentence(NamedTuple):
@@ -65,14 +68,13 @@ def find_relation_mentions(chunk: Chunk, names: ChunkNames | None, resolver: Nam
     """Yield a relation mention for each two names of a sentence.
 
     Its text is the sentence; its strength is not rated. Each name is paired with the next four, so that a list of 200
-    names makes 790 pairs, not 19,900. Quantities are not paired with each other.
+    names makes 790 pairs, not 19,900.
     """
     for sentence, names_by_entity in _named_sentences(chunk, names, resolver):
         entities = list(names_by_entity.items())
         for i, first in enumerate(entities):
             for second in entities[i + 1 : i + 1 + MAX_FOLLOWING_NAMES]:
-                if not first[1][1] == second[1][1] == ner_words.QUANTITY:
-                    yield _make_relation_mention(sentence, first, second)
+                yield _make_relation_mention(sentence, first, second)
 
 
 def _make_relation_mention(sentence: str, *ends: tuple[str, TypedName]) -> RelationMention:
@@ -91,8 +93,7 @@ def _named_sentences(
     for i, group in groupby(names.names, key=itemgetter(0)):
         entities: dict[str, TypedName] = {}
         for _, name, kind in group:
-            # A quantity keeps its signs: `$5` is not `5%`.
-            key = name.casefold() if kind == ner_words.QUANTITY else name_keys.name_key(name)
+            key = name_keys.name_key(name)
             if len(key) > 1 and not key.isdigit():
                 entities.setdefault(resolver.entity_of_key(key, kind), (name, kind))
         if entities:
@@ -119,17 +120,30 @@ def _find_acronyms(sentences: Iterable[ChunkSentence]) -> Iterator[tuple[str, st
 
 
 def _split_sentences(text: str) -> Iterator[ChunkSentence]:
-    for block in split_blocks(text):
+    blocks = list(split_blocks(text))
+    for i, block in enumerate(blocks):
         if block.kind == "heading":
             heading = _heading_text(text[block.start : block.end])
             yield ChunkSentence(heading, True, heading)
             continue
+        is_header = block.kind == "row" and _is_table_header(text, blocks, i)
         for start, end in split_sentences(text, block.start, block.end):
             sentence = text[start:end]
             sentence = collapse_spaces(sentence) if _UNEVEN_SPACE.search(sentence) else sentence
             if not _STAGE_DIRECTION.fullmatch(sentence):
                 name_text = _ROW_LABEL.sub(r"\1", sentence) if block.kind == "row" else sentence
-                yield ChunkSentence(sentence, False, name_text)
+                yield ChunkSentence(sentence, False, "" if is_header else name_text)
+
+
+def _is_table_header(text: str, blocks: Sequence[Block], i: int) -> bool:
+    """Return whether a row names the columns.
+
+    It is the first of a table with `|`, and has no digits.
+    """
+    row = text[blocks[i].start : blocks[i].end]
+    is_first = i == 0 or blocks[i - 1].kind != "row"
+    is_last = i + 1 == len(blocks) or blocks[i + 1].kind != "row"
+    return is_first and not is_last and " | " in row and not any(map(str.isdecimal, row))
 
 
 def _heading_text(text: str) -> str:
@@ -171,7 +185,7 @@ def _find_names(
     inner_capitals = inner_names.union(*(name.split(" ") for name in inner_names))
     has_openers = any(run.opens_sentence for run in chain.from_iterable(runs))
     words = ner_latin.collect_words(text) if has_openers else frozenset()
-    find_cjk_names = ner_cjk.choose_name_finder(text, title)
+    find_cjk_names = _choose_cjk_finder(text, title)
     spans_by_sentence: list[list[ner_words.NameSpan]] = []
     acronyms = list(_find_acronyms(chunk_sentences))
     for sentence, sentence_runs in zip(chunk_sentences, runs, strict=True):
@@ -181,10 +195,26 @@ def _find_names(
             *_find_title(sentence.name_text, title),
         ]
         names += (expansion for _, expansion in ner_latin.find_acronyms(sentence.name_text))
-        names += find_cjk_names(sentence.name_text)
-        names += (run.span for run in sentence_runs if ner_latin.is_name_run(run, inner_capitals, words))
-        spans_by_sentence.append(list(ner_words.drop_overlaps(names)))
+        if find_cjk_names and ner_cjk.has_cjk(sentence.name_text):
+            names += find_cjk_names(sentence.name_text)
+        names += filter(None, (ner_latin.select_name(run, inner_capitals, words) for run in sentence_runs))
+        # A quantity is an attribute, no entity. Its unit is no name either: `20 MB`.
+        spans = [span for span in ner_words.drop_overlaps(names) if span.type != ner_words.QUANTITY]
+        spans_by_sentence.append(spans)
     return spans_by_sentence, acronyms
+
+
+def _choose_cjk_finder(text: str, title: str) -> NameFinder | None:
+    """Return the name finder for a Chinese or Japanese text.
+
+    Without the extra `zh` or `ja` no parts of speech are known.
+    """
+    if not ner_cjk.has_cjk(text):
+        return None
+    if ner_cjk.is_chinese(text):
+        find = ner_tagged.find_tagged_chinese if parts_of_speech.can_tag_chinese() else ner_cjk.find_chinese_names
+        return lambda sentence: find(sentence, title)
+    return ner_tagged.find_tagged_japanese if parts_of_speech.can_tag_japanese() else ner_cjk.find_japanese_names
 
 
 def _find_title(text: str, title: str) -> Iterator[ner_words.NameSpan]:

@@ -1,7 +1,7 @@
 """a sentence -> names in Japanese and Chinese: katakana and kanji runs, bracketed names, pieces of clauses."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS, NameSpan, alternatives
 
@@ -40,23 +40,21 @@ _INFLECTED = re.compile(
     "(?!くらい|ぐらい|うち|すべて|いずれ|いわゆる|つまり|わけ)[けげせべめれえうくぐつぬぶむるきぎちびみりっわいす]"
 )
 _CLAUSE = re.compile(rf"[{_HAN}{_KATA}A-Za-z·‧・•]+")
-_SINGLE_CUTS = "的了是在和與与及於于為为有被由以而之其這这那就也都不並并從从到對对將将把讓让給给使"
-_CLAUSE_CUT = re.compile(f"{alternatives('chinese_uncut')}|({alternatives('chinese_cuts')}|[{_SINGLE_CUTS}])")
+CHINESE_FUNCTION_CHARS = frozenset("的了是在和與与及於于為为有被由以而之其這这那就也都不並并從从到對对將将把讓让給给使")
+_CLAUSE_CUT = re.compile(
+    f"{alternatives('chinese_uncut')}|({alternatives('chinese_cuts')}|[{''.join(sorted(CHINESE_FUNCTION_CHARS))}])"
+)
 
-NameFinder = Callable[[str], Iterator[NameSpan]]
 
-
-def choose_name_finder(text: str, title: str = "") -> NameFinder:
-    """Return the name finder for a text, Chinese or Japanese.
-
-    A text with next to no kana among its ideographs is Chinese.
-    """
-    if text.isascii() or not _CJK_CHAR.search(text):
-        return lambda _: iter(())
+def is_chinese(text: str) -> bool:
+    """Return whether a text has next to no kana among its ideographs."""
     kana, han = len(_KANA.findall(text)), len(_IDEOGRAPHS.findall(text))
-    if kana * 20 < kana + han:
-        return lambda sentence: find_chinese_names(sentence, title)
-    return find_japanese_names
+    return kana * 20 < kana + han
+
+
+def has_cjk(text: str) -> bool:
+    """Return whether a text holds ideographs or katakana."""
+    return not text.isascii() and bool(_CJK_CHAR.search(text))
 
 
 def is_inside_word(text: str, start: int, end: int) -> bool:

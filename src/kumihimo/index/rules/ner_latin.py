@@ -5,7 +5,9 @@ from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS, NameSpan, alternatives
+from kumihimo.text.common_words import load_common_words
 
+MAX_NUMBER = 40  # characters of a number or date before the first word of a sentence
 MAX_NAME_WORDS = 7  # a longer run is a heading, or a list without commas
 
 _CASED = (*range(0x41, 0x590), *range(0x10A0, 0x1100), *range(0x13A0, 0x1400), *range(0x1E00, 0x2000))
@@ -28,6 +30,12 @@ _PREFIX = re.compile(
 _WORD_BEFORE = re.compile(rf"(?:{_L}\.?|[_@/\\])$")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SENTENCE_START = re.compile(r"(?:[.!?:;…—–•|*][\"”’)\]]*|[\"“‘]) ?[\"“‘(\[*•-]?(?: ?- )?$|^\W*$")
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_NUMBER_BEFORE = re.compile(rf"[\W\d]{{1,12}}(?:(?:{_MONTHS})[a-z]*[\W\d]{{1,16}})?")
+# What follows a verb or a noun rather than a name: `Wound and oiled`, `Swept the`.
+_NO_SUBJECT = re.compile(
+    r" (?:(?:the|an?|by|of|up|out|off|down|to|from|are|were|have|it|them|my|your|our)\b|and [a-z])"
+)
 _QUOTED_TITLE = re.compile(
     r"“([^“”]{3,80})”|(?<![^\s(\[—–])\"(?=\S)([^\"]{3,80})(?<=\S)\"|(?<![^\s(\[“—–])‘([^‘’]{3,80})’(?![^\W_])"
 )
@@ -40,6 +48,7 @@ _QUANTITY = re.compile(
 )
 _PARENTHESIS = re.compile(r" ?\(([^()]{2,90})\)")
 _ACRONYM = re.compile(rf"(?:[{_U}]\.?){{2,8}}")
+_FIRST_WORDS = WORDS["courtesy_titles"] | {"the"}
 _OPENER_SUFFIXES = tuple(WORDS["opener_suffixes"])
 _EXEMPT_ACRONYMS = frozenset(["US", "WHO", "IT"])  # acronyms that are stop words in small letters
 
@@ -47,27 +56,52 @@ _EXEMPT_ACRONYMS = frozenset(["US", "WHO", "IT"])  # acronyms that are stop word
 class CapitalRun(NamedTuple):
     """A capitalised run of words.
 
-    opens_sentence: whether its place alone may explain the capital.
+    opens_sentence: whether its place alone may explain the capital. needs_evidence: whether it is a name only if it
+    stands capitalised elsewhere.
     """
 
     span: NameSpan
     opens_sentence: bool
+    needs_evidence: bool = False
 
 
 def find_capital_runs(text: str, is_heading: bool = False) -> Iterator[CapitalRun]:
     """Yield the capitalised runs of a sentence.
 
-    is_heading: in a heading, capitals tell little.
+    is_heading: in a heading with capitals throughout, they tell nothing.
     """
     if text.upper() == text != text.lower() and text.count(" ") > 3:
         return
+    in_title_case = is_heading and _is_title_case(text)
     for start, end in _run_spans(text):
         if text[end : end + 1] in ("_", "@") or (text[start - 1 : start] == "[" and text[end : end + 1] == "]"):
             continue
-        opens_sentence = is_heading or bool(_SENTENCE_START.search(text[max(start - 5, 0) : start]))
+        opens_sentence = in_title_case or _opens_sentence(text, start) or _is_label(text, start, end)
         for words in _split_run(text[start:end].split(" "), opens_sentence):
             is_opener = opens_sentence and words[0][0] == 0
-            yield from _build_run(text, start + words[0][0], [word for _, word in words], is_opener)
+            for span in _build_run(text, start + words[0][0], [word for _, word in words], is_opener):
+                is_no_subject = is_opener and len(words) == 1 and bool(_NO_SUBJECT.match(text, span.end))
+                yield CapitalRun(span, is_opener or in_title_case, is_no_subject or in_title_case)
+
+
+def _opens_sentence(text: str, start: int) -> bool:
+    """Return whether a sentence, quotation, cell or item begins here."""
+    if _SENTENCE_START.search(text[max(start - 5, 0) : start]):
+        return True
+    return start < MAX_NUMBER and not text[0].isalpha() and bool(_NUMBER_BEFORE.fullmatch(text, 0, start))
+
+
+def _is_label(text: str, start: int, end: int) -> bool:
+    """Return whether a single word labels what follows: `Subject: the pier`."""
+    return text[end : end + 2] == ": " and " " not in text[start:end] and not text[start:end].isupper()
+
+
+def _is_title_case(text: str) -> bool:
+    """Return whether all words but particles have a capital.
+
+    That is `The Old Pier`, not `The pier of Otaru`.
+    """
+    return all(word in WORDS["lowercase_words"] or not word[:1].islower() for word in text.split())
 
 
 def _run_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -96,6 +130,8 @@ def _split_run(words: list[str], opens_sentence: bool) -> Iterator[PlacedWords]:
     offset = 0
     for word in words:
         start, offset = offset, offset + len(word) + 1
+        if piece and _begins_anew(piece[0][1], word):
+            piece = []
         is_opener = opens_sentence and not start and len(words) > 1 and word.lower() in WORDS["sentence_openers"]
         is_stop_word = is_opener or _is_stop_word(word)
         if not is_stop_word:
@@ -104,6 +140,17 @@ def _split_run(words: list[str], opens_sentence: bool) -> Iterator[PlacedWords]:
             yield from _trim_run(piece)
             piece = []
     yield from _trim_run(piece)
+
+
+def _begins_anew(first: str, word: str) -> bool:
+    """Return whether a run's first word is no part of the name.
+
+    Examples: `Walked the Long Arm`, `Old Mr Kerrow`.
+    """
+    if word.lower().rstrip(".") not in _FIRST_WORDS:
+        return False
+    small = first.lower()
+    return not small.isalpha() or small in WORDS["no_name_alone"] or small in load_common_words()
 
 
 def _is_name_possessor(word: str, first: str) -> bool:
@@ -122,7 +169,12 @@ def _is_stop_word(word: str) -> bool:
 
 
 def _trim_run(words: PlacedWords) -> Iterator[PlacedWords]:
-    """Strip particles at both ends, and a role such as `CEO of`."""
+    """Strip particles at both ends, dates, and roles.
+
+    Examples: `Last October`, `CEO of`.
+    """
+    if len(words) > 2 and words[0][1].lower() in WORDS["time_adjectives"]:
+        words = words[2:] if words[1][1].lower() in WORDS["no_name_alone"] else words
     while words and (words[-1][1].lower() in _PARTICLES or words[-1][1] == "&"):
         words = words[:-1]
     while words and (words[0][1] in _PARTICLES or words[0][1].lower() in ("the", "of")):
@@ -135,7 +187,7 @@ def _trim_run(words: PlacedWords) -> Iterator[PlacedWords]:
         yield words
 
 
-def _build_run(text: str, start: int, words: list[str], opens_sentence: bool) -> Iterator[CapitalRun]:
+def _build_run(text: str, start: int, words: list[str], opens_sentence: bool) -> Iterator[NameSpan]:
     name = " ".join(words)
     if name.endswith(("'s", "’s")):
         name = name[:-2]
@@ -145,7 +197,7 @@ def _build_run(text: str, start: int, words: list[str], opens_sentence: bool) ->
     if len(words) > MAX_NAME_WORDS or is_empty or is_part:
         return
     kind, bare = _classify_name(text, start, end, words)
-    yield CapitalRun(NameSpan(start, end, name, kind, bare), opens_sentence)
+    yield NameSpan(start, end, name, kind, bare)
 
 
 def _is_word_part(text: str, start: int, end: int) -> bool:
@@ -181,21 +233,33 @@ def collect_words(text: str) -> frozenset[str]:
     return frozenset(_LETTERS.findall(text))
 
 
-def is_name_run(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> bool:
-    """Return whether a run is a name.
+def select_name(run: CapitalRun, inner_capitals: Set[str], words: Set[str]) -> NameSpan | None:
+    """Return the name in a run, if there is one.
 
-    A single word that opens a sentence needs further evidence.
+    A single word that opens a sentence needs further evidence, and so does a heading. A common word is no part of a
+    name after it that stands alone elsewhere: `Poor Nell`.
     inner_capitals: words that stand capitalised within a sentence. words: all words of the text.
     """
-    name = run.span.name
-    if not run.opens_sentence or " " in name or name in inner_capitals:
-        return True
-    word = name.lower()
-    forms = {word, word.removesuffix("s")}
-    is_opener = word in WORDS["sentence_openers"] or not forms.isdisjoint(WORDS["nominal_openers"])
-    if is_opener or not words.isdisjoint({*forms, word + "s"}):
+    span = run.span
+    if not run.opens_sentence or span.name in inner_capitals:
+        return span
+    if run.needs_evidence:
+        return None
+    first, _, rest = span.name.partition(" ")
+    if rest and not all(word.isdigit() or len(word) < 3 for word in rest.split()):
+        is_common = first.lower() in load_common_words() and rest in inner_capitals
+        return NameSpan(span.start + len(first) + 1, span.end, rest) if is_common else span
+    return span if _may_be_name(first, words) else None
+
+
+def _may_be_name(word: str, words: Set[str]) -> bool:
+    """Return whether a word that opens a sentence may be a name."""
+    small = word.lower()
+    forms = {small, small.removesuffix("s")}
+    is_opener = small in WORDS["sentence_openers"] or not forms.isdisjoint(WORDS["nominal_openers"])
+    if is_opener or not words.isdisjoint({*forms, small + "s"}):
         return False
-    return name.isupper() or not word.endswith(_OPENER_SUFFIXES)
+    return word.isupper() or not (small.endswith(_OPENER_SUFFIXES) or small in load_common_words())
 
 
 def find_quoted_titles(text: str) -> Iterator[NameSpan]:

@@ -1,0 +1,25 @@
+"""the vocabulary of the tokenizer inside WordLlama's wheel -> words that texts often write in small letters."""
+
+import json
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+_TOKENIZER_FILE = "tokenizers/l2_supercat_tokenizer_config.json"
+_WORD_START = "▁"
+
+
+@cache
+def load_common_words() -> frozenset[str]:
+    """Load words that are one token in small letters.
+
+    They are of several languages.
+
+    >>> [word in load_common_words() for word in ("wrote", "society", "london", "kevin")]
+    [True, True, False, False]
+    """
+    spec = find_spec("wordllama")  # importing it would import `requests`
+    path = Path(spec.origin or "").parent / _TOKENIZER_FILE if spec else Path(_TOKENIZER_FILE)
+    tokens = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
+    words = (token.removeprefix(_WORD_START) for token in tokens if token.startswith(_WORD_START))
+    return frozenset(word for word in words if len(word) > 1 and word.isalpha() and word.islower())

@@ -1,0 +1,91 @@
+"""a Japanese or Chinese text -> its words with parts of speech: SudachiPy (extra `ja`), rjieba and OpenCC (extra `zh`).
+
+rjieba is Jieba in Rust. Its dictionary has simplified characters, so each traditional one is replaced by its simplified
+form first, one for one: the offsets stay.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from threading import local
+from typing import Any, NamedTuple
+
+MAX_PIECE = 10_000  # characters; Sudachi reads at most 49,149 bytes at once
+
+_IDEOGRAPHS = range(0x3400, 0xA000)
+
+
+class TaggedWord(NamedTuple):
+    """A word at `[start, end)` with its part of speech.
+
+    tag: as in the dictionary, `名詞-固有名詞-人名-姓` or `ns`. form: in Chinese the word in simplified characters.
+    known: whether the dictionary has it.
+    """
+
+    start: int
+    end: int
+    form: str
+    tag: str
+    known: bool = True
+
+
+def can_tag_japanese() -> bool:
+    """Return whether the extra `ja` is installed."""
+    return _is_installed("sudachipy", "sudachidict_core")
+
+
+def can_tag_chinese() -> bool:
+    """Return whether the extra `zh` is installed."""
+    return _is_installed("rjieba", "opencc")
+
+
+@cache
+def _is_installed(*modules: str) -> bool:
+    return all(find_spec(module) for module in modules)
+
+
+def tag_japanese(text: str) -> Iterator[TaggedWord]:
+    """Yield the words of a Japanese text, compounds of the dictionary whole."""
+    tokenizer = getattr(_OF_THREAD, "tokenizer", None)
+    if tokenizer is None:  # it must not be called by two threads at once
+        tokenizer = _OF_THREAD.tokenizer = _load_sudachi().tokenizer()
+    for offset in range(0, len(text), MAX_PIECE):
+        for word in tokenizer.tokenize(text[offset : offset + MAX_PIECE]):
+            tag = _join_tag(word.part_of_speech())
+            yield TaggedWord(offset + word.begin(), offset + word.end(), word.surface(), tag, not word.is_oov())
+
+
+def tag_chinese(text: str) -> Iterator[TaggedWord]:
+    """Yield the words of a Chinese text."""
+    import rjieba
+
+    start = 0
+    for form, tag in rjieba.tag(text.translate(_load_simplified_characters())):
+        yield TaggedWord(start, start + len(form), form, tag, rjieba.has_word(form))
+        start += len(form)
+
+
+_OF_THREAD = local()
+
+
+@cache
+def _join_tag(levels: tuple[str, ...]) -> str:
+    return "-".join(level for level in levels[:4] if level != "*")
+
+
+@cache
+def _load_sudachi() -> Any:
+    import sudachidict_core
+    from sudachipy import Dictionary
+
+    return Dictionary(dict=str(Path(sudachidict_core.__file__).parent / "resources" / "system.dic"))
+
+
+@cache
+def _load_simplified_characters() -> dict[int, str]:
+    from opencc import OpenCC
+
+    characters = [chr(code) for code in _IDEOGRAPHS]
+    simplified = OpenCC("t2s").convert("\n".join(characters)).split("\n")
+    return {ord(a): b for a, b in zip(characters, simplified, strict=True) if a != b and len(b) == 1}
