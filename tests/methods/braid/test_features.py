@@ -86,14 +86,17 @@ def test_meaning_of_candidates_beyond_the_search_is_computed() -> None:
 
 
 def test_extended_candidates_have_the_same_features_as_read_at_once() -> None:
-    every, ids = sample_candidates()
-    one = Candidates(every.reader, every.graph, frozenset(), *every.reader.read(ids[:1]))
+    graph, ids = sample_graph()
+    scores = {ids[RUTA]: 0.9, ids[PIER]: 0.6, ids[OTHER]: 0.3}
+    reader = sample_reader(graph, ids, keyword_scores=scores, vector_scores=scores)
+    passage_graph = PassageGraph(graph.tables()["mentions"])
+    every, one = (Candidates(reader, passage_graph, frozenset(), *reader.read(some)) for some in (ids, ids[:1]))
     both = one.extended([ids[OTHER], ids[PIER]])
     assert list(both.chunks) == sorted([ids[PIER], ids[OTHER]])
     for id in both.chunks:
-        expected = {name: value for name, value in every.plain[id].items() if name != "meaning"}
-        assert {name: both.plain[id][name] for name in expected} == pytest.approx(expected, abs=1e-6)
+        assert both.plain[id] == pytest.approx(every.plain[id], abs=1e-6)
         assert both.matched_words[id] == every.matched_words[id]
+    assert both.plain[ids[OTHER]]["words"] == pytest.approx(1 / 3), "of the best score, of whatever chunk"
     assert one.extended([]).chunks == one.chunks
     assert one.chunks.keys() == {ids[PIER]}, "unchanged"
 
