@@ -12,8 +12,8 @@ from tests.cli.test_cli import Run, kumi  # noqa: F401 (a fixture)
 from tests.fixtures_index import fill
 
 NOTES = {
-    "a.txt": "The ferry Kestrel was built by Ada Holm.",
-    "b.txt": "Ada Holm learnt her trade in Oban <b>.",
+    "Kestrel.txt": "The ferry Kestrel was built by Ada Holm.",
+    "Ada Holm.txt": "Ada Holm learnt her trade in Oban <b>.",
     "c.txt": "A mill burnt.",
 }
 QUESTION = "Where did the builder of the ferry Kestrel learn her trade?"
@@ -29,7 +29,7 @@ def indexed(kumi: Run, tmp_path: Path) -> Run:  # noqa: F811
 def test_in_the_terminal_each_piece_tells_why(indexed: Run) -> None:
     plain, explained = indexed("retrieve", QUESTION)[1], indexed("retrieve", QUESTION, "--explain")[1]
     assert "Ada Holm\n" not in plain
-    assert re.search(r"(adds|says) “[^”]+”.* (to|linked to) shelf/[ab]\.txt.* through Ada Holm\n", explained)
+    assert re.search(r"(adds|says) “[^”]+”.* (to|linked to) shelf/[\w ]+\.txt.* through Ada Holm\n", explained)
     assert re.search(r"\n   \w+[\w ]* -?\d\.\d\d, ", explained)
     assert [line for line in explained.splitlines() if line in plain.splitlines()] == plain.splitlines()
     code, answer, _ = indexed("ask", QUESTION, "--explain")

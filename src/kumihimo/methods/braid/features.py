@@ -23,7 +23,8 @@ _ANCHOR_FEATURES = ("adds", "shares", "named", "bridges")
 class CandidateReader:
     """Reads candidate chunks for one question, with their plain features.
 
-    keyword_scores: of the search. vector_scores: of all candidates of both searches. documents: the documents that the question names.
+    keyword_scores: of the search. vector_scores: of the candidates of both searches. documents: the documents that the
+    question names.
     """
 
     chunks: Table[Chunk]
