@@ -50,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def kumi(home: Path) -> Iterator[Kumihimo]:
     with Kumihimo.open(home.parent / ".kumi") as kumi:
-        kumi.index(home)
+        kumi.index(home, methods=FREE)
         yield kumi
 
 
