@@ -123,10 +123,9 @@ def test_first_passage_has_something_in_common_with_the_question(question: str) 
 
 
 def passes_of(graph: GraphBuilder, question: str = QUESTION, **settings: Any) -> Pass:
-    tables = graph.tables(every=True)
-    return run_first_pass(
-        question, *(tables[name] for name in SEARCHED), FakeKeywordSearch(), FakeVectorSearch(), **settings
-    )
+    chunks, mentions, descriptions = (graph.tables(every=True)[name] for name in SEARCHED)
+    searches = settings.pop("keyword_search", FakeKeywordSearch()), settings.pop("vector_search", FakeVectorSearch())
+    return run_first_pass(question, chunks, mentions, descriptions, *searches, **settings)
 
 
 def test_both_passes() -> None:
@@ -151,8 +150,7 @@ class NearestOnly(FakeVectorSearch):
 
 
 def test_meaning_is_compared_with_all_candidates_of_both_searches() -> None:
-    tables = harbour_graph().tables(every=True)
-    first_pass = run_first_pass(QUESTION, *(tables[name] for name in SEARCHED), FakeKeywordSearch(), NearestOnly())
+    first_pass = passes_of(harbour_graph(), vector_search=NearestOnly())
     meanings = [values["meaning"] for values in first_pass.candidates.plain.values()]
     assert len(meanings) == 5
     assert (min(meanings), max(meanings)) == (0.0, 1.0)
