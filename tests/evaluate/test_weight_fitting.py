@@ -8,9 +8,9 @@ from statistics import fmean
 import pytest
 
 from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout
-from kumihimo.evaluate.weight_fitting import BraidWeights, FittingExample, cross_validate_recall, learn_weights
+from kumihimo.evaluate.weight_fitting import FittingExample, cross_validate_recall, learn_weights
 from kumihimo.methods.braid import published_weights
-from kumihimo.methods.braid.two_pass import FEATURES, run_first_pass
+from kumihimo.methods.braid.two_pass import FEATURES, BraidWeights, run_first_pass
 from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, keyword_search
 
 PEOPLE = ("Ruta Haverlock", "Tess Moll", "Bo Lind", "Ann Kerrow", "Ola Brask", "Ida Wray", "Per Dunn")

@@ -13,9 +13,9 @@ from kumihimo import Kumihimo
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate import weight_fitting
 from kumihimo.evaluate.records import EvalQuestion, Gold
-from kumihimo.evaluate.weight_fitting import BraidWeights, FittingExample, merge_gold, refit_weights
+from kumihimo.evaluate.weight_fitting import FittingExample, merge_gold, refit_weights
 from kumihimo.methods.braid import published_weights
-from kumihimo.methods.braid.two_pass import FEATURES
+from kumihimo.methods.braid.two_pass import FEATURES, BraidWeights
 from tests.cli.test_cli import Run, built, kumi  # noqa: F401 (fixtures)
 from tests.fixtures_index import fill
 

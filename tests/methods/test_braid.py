@@ -123,10 +123,9 @@ def test_first_passage_has_something_in_common_with_the_question(question: str) 
 
 
 def passes_of(graph: GraphBuilder, question: str = QUESTION, **settings: Any) -> Pass:
-    tables = graph.tables(every=True)
-    return run_first_pass(
-        question, *(tables[name] for name in SEARCHED), FakeKeywordSearch(), FakeVectorSearch(), **settings
-    )
+    chunks, mentions, descriptions = (graph.tables(every=True)[name] for name in SEARCHED)
+    searches = settings.pop("keyword_search", FakeKeywordSearch()), settings.pop("vector_search", FakeVectorSearch())
+    return run_first_pass(question, chunks, mentions, descriptions, *searches, **settings)
 
 
 def test_both_passes() -> None:
@@ -141,6 +140,21 @@ def test_both_passes() -> None:
     assert len(second_pass.anchors) == 2
     assert max(second_pass.rankings["before"].values()) == 1.0
     assert max(values["plain"] for values in second_pass.features(weights).values()) == 1.0
+
+
+class NearestOnly(FakeVectorSearch):
+    """Vector search that returns one row, unless it is asked for certain rows."""
+
+    def __call__(self, *args: Any, k: int, candidate_ids: Any = None) -> Context:
+        return super().__call__(*args, k=1 if candidate_ids is None else k, candidate_ids=candidate_ids)
+
+
+def test_meaning_is_compared_with_all_candidates_of_both_searches() -> None:
+    first_pass = passes_of(harbour_graph(), vector_search=NearestOnly())
+    meanings = [values["meaning"] for values in first_pass.candidates.plain.values()]
+    assert len(meanings) == 5
+    assert (min(meanings), max(meanings)) == (0.0, 1.0)
+    assert 0 < sorted(meanings)[2] < 1
 
 
 def test_second_pass_adds_graph_neighbours() -> None:

@@ -17,7 +17,7 @@ from kumihimo.core.engine import diff_rows
 from kumihimo.core.records import Record
 from kumihimo.core.table import Row, RowFilter, Table, codec
 from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
-from kumihimo.search.protocols import KeywordSearch
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.search.vectors import MappedFiles, SqliteVectorSearch, VectorIndex, load_matrices, remove_unused_files
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
@@ -41,7 +41,7 @@ class Notes:
 
     folder: Path
     view: Callable[[Db], Any]
-    search: Callable[[Db], KeywordSearch]
+    search: Callable[[Db], KeywordSearch | VectorSearch]
     was_empty: list[bool] = field(default_factory=list)  # whether each build had to fill the index
 
     def __post_init__(self) -> None:

@@ -96,7 +96,7 @@ def learn_weights(
 
     The plain weights make the gold passages of a question likelier than its other candidates. Those of the two passes
     over the graph separate relevant candidates from others; only questions that need several passages count there.
-    Without such questions, the published ones are returned. drop: features to ignore. question_weight: the weight of a
+    Without questions to learn from, the published ones are returned. drop: features to ignore. question_weight: the weight of a
     question by id, 1 by default.
     """
     dropped = set(drop)
@@ -106,10 +106,12 @@ def learn_weights(
         return _fit_logistic(list(rows), [feature for feature in two_pass.FEATURES[name] if feature not in dropped])
 
     weights = dict(published_weights())
-    weights["plain"] = _fit_plain(
-        [(example.first_pass.candidates.plain, example.is_relevant, share(example.id)) for example in examples],
-        [name for name in two_pass.FEATURES["plain"] if name not in dropped],
-    )
+    found = [example for example in examples if any(map(example.is_relevant, example.first_pass.candidates.plain))]
+    if found:
+        weights["plain"] = _fit_plain(
+            [(example.first_pass.candidates.plain, example.is_relevant, share(example.id)) for example in found],
+            [name for name in two_pass.FEATURES["plain"] if name not in dropped],
+        )
     linked = [example for example in examples if example.first_pass.walk and len(example.gold) > 1]
     if linked:
         weights["first"] = fit("first", ((e.first_pass.features(weights), e.is_relevant, share(e.id)) for e in linked))
@@ -155,15 +157,14 @@ def _with_sums(candidates: Mapping[str, Features], weights: Scores) -> dict[str,
 def _fit_choice(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, float]:
     """Fit a conditional logit: the probability of the gold among the candidates of a question.
 
-    Questions without gold among their candidates do not count. Weights are never negative.
+    Each question has gold among its candidates. Weights are never negative.
     """
     matrices, gold_shares, weights = [], [], []
     for candidates, is_relevant, weight in rows:
         relevant = np.array([float(is_relevant(id)) for id in candidates])
-        if relevant.any():
-            matrices.append(np.array([[f.get(name, 0.0) for name in names] for f in candidates.values()]))
-            gold_shares.append(relevant / relevant.sum())
-            weights.append(weight)
+        matrices.append(np.array([[f.get(name, 0.0) for name in names] for f in candidates.values()]))
+        gold_shares.append(relevant / relevant.sum())
+        weights.append(weight)
     x, y, question_weights = np.vstack(matrices), np.concatenate(gold_shares), np.array(weights)
     sizes = np.array([len(matrix) for matrix in matrices])
     starts, question = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)

@@ -154,8 +154,7 @@ class SqliteKeywordSearch:
     db: Db
 
     def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
-        if not self.db.has(_index_name(table.name)):
-            raise IndexUnavailable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
+        self._require_index(table)
         terms = content_tokens(text)
         if not terms or k < 1:
             return Context()
@@ -167,11 +166,16 @@ class SqliteKeywordSearch:
     def tokens(self, table: Table[Any], ids: Sequence[str]) -> dict[str, RowTokens]:
         import numpy as np
 
+        self._require_index(table)
         rows = self.db.all_in(f'SELECT id, words, subwords FROM "{_index_name(table.name)}_ids" WHERE id IN (?)', ids)
         return {
             id: RowTokens(np.frombuffer(words, np.uint32), np.frombuffer(subwords, np.uint16))
             for id, words, subwords in rows
         }
+
+    def _require_index(self, table: Table[Any]) -> None:
+        if not self.db.has(_index_name(table.name)):
+            raise IndexUnavailable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
 
     def _rank_rows(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
         """Return the best `k` visible rows, ties included."""

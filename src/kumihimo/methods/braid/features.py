@@ -1,5 +1,6 @@
 """candidates + anchors -> features of each candidate, for a linear scorer."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -13,6 +14,7 @@ from kumihimo.methods.braid.plain_match import Features, PlainMatcher
 from kumihimo.methods.braid.ppr import EntitySet, PassageGraph, Scores, top_ids
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.tokens import subject_terms
 
 _MAX_RANK = 100  # ranks below count as unranked
 _UNRANKED = 200  # rank of an unranked candidate
@@ -177,16 +179,17 @@ def positive_scores(hits: Context) -> dict[str, float]:
 
 
 def names_its_title(chunk: Chunk) -> bool:
-    """Return whether a chunk names the title of its document, other than as a heading."""
+    """Return whether a sentence of a chunk names the title of its document.
+
+    A line with little else is a heading or a label.
+    """
     name = _title_name(chunk.title)
-    place = chunk.text.find(name) if name else -1
-    while place >= 0:
-        line_start = chunk.text.rfind("\n", 0, place) + 1
-        line = chunk.text[line_start : chunk.text.find("\n", place) % (len(chunk.text) + 1)]
-        if line.strip("# =\t\r") != name:
-            return True
-        place = chunk.text.find(name, place + 1)
-    return False
+    if not name or name not in chunk.text:
+        return False
+    pattern = rf"\b{re.escape(name)}\b" if name.isascii() else re.escape(name)
+    own = subject_terms(name)
+    others = ((line, set(subject_terms(line)).difference(own)) for line in chunk.text.splitlines() if name in line)
+    return any(not all(map(str.isdecimal, terms)) and re.search(pattern, line) for line, terms in others)
 
 
 def sum_features(features: Mapping[str, Features], weights: Scores) -> dict[str, float]:

@@ -67,6 +67,8 @@ class PlainMatcher:
         """Return the weight of each word, by its share of the pool; sum 1."""
         import numpy as np
 
+        if not self.words or not self.pool:
+            return np.zeros(len(self.words))
         found = (self._pool_hits.counts > 0).sum(axis=0)
         weights = np.log(1 + len(self.pool) / (1 + found))
         return np.asarray(weights / (weights.sum() or 1.0))
