@@ -90,8 +90,8 @@ def test_sources_are_those_in_the_prompt(harbour: Kumihimo, cache: ResponseCache
 
 
 def test_a_row_keeps_the_feature_scores_of_its_evidence(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("The old ferry Kestrel was built by Ada Holm.", encoding="utf-8")
-    (tmp_path / "b.txt").write_text("Ada Holm learnt her trade in Oban.", encoding="utf-8")
+    (tmp_path / "Kestrel.txt").write_text("The old ferry Kestrel was built by Ada Holm.", encoding="utf-8")
+    (tmp_path / "Ada Holm.txt").write_text("Ada Holm learnt her trade in Oban.", encoding="utf-8")
     questions = [EvalQuestion("trade", "Where did the builder of the ferry Kestrel learn her trade?"), QUESTIONS[-1]]
     with Kumihimo(tmp_path / ".kumi") as kumi:
         kumi.index(tmp_path)

@@ -15,7 +15,7 @@ from kumihimo.evaluate import weight_fitting
 from kumihimo.evaluate.records import EvalQuestion, Gold
 from kumihimo.evaluate.weight_fitting import BraidWeights, FittingExample, merge_gold, refit_weights
 from kumihimo.methods.braid import published_weights
-from kumihimo.methods.braid.two_pass import Pass
+from kumihimo.methods.braid.two_pass import FEATURES
 from tests.cli.test_cli import Run, built, kumi  # noqa: F401 (fixtures)
 from tests.fixtures_index import fill
 
@@ -81,18 +81,18 @@ def test_weights_are_fitted_for_the_configured_pool_and_anchors(
     questions = [
         EvalQuestion(str(n), str(q["question"]), gold=(Gold(str(q["gold"])),)) for n, q in enumerate(question_rows())
     ]
-    passes: list[Pass] = []
+    fitted_to: list[FittingExample] = []
 
     def learned(examples: Sequence[FittingExample]) -> BraidWeights:
-        passes.extend(example.second_pass(published_weights()["first"]) for example in examples)
+        fitted_to.extend(examples)
         return published_weights()
 
     monkeypatch.setattr(weight_fitting, "learn_weights", learned)
     small = {"braid": {"pool": 3, "anchors": 1}}
     with Kumihimo.open(tmp_path / ".kumi", settings=small) as kumi, kumi.snapshot() as snapshot:  # noqa: F811
         refit_weights(snapshot, questions)
-    assert {len(second_pass.anchors) for second_pass in passes} == {1}
-    assert max(len(second_pass.candidates.chunks) for second_pass in passes) < 21
+    assert {example.anchors for example in fitted_to} == {1}
+    assert max(len(example.first_pass.candidates.chunks) for example in fitted_to) <= 6, "three of each search"
 
 
 def test_useless_weights_are_not_written(things: Run, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_useless_weights_are_not_written(things: Run, tmp_path: Path) -> None:
     assert code == 0
     assert "21 questions with gold" in out
     assert "do not help more than chance would" in out  # the present weights find all gold
-    assert set(tomllib.loads(out[out.index("[braid]") :])["braid"]) == {"first_weights", "second_weights"}
+    assert set(tomllib.loads(out[out.index("[braid]") :])["braid"]) == {f"{name}_weights" for name in FEATURES}
     code, out, err = things("tune", "--questions", path, "--write", "--json")
     assert (code, json.loads(out)["written"], json.loads(out)["helps"]) == (1, [], False)
     assert "nothing was written" in err
@@ -109,7 +109,7 @@ def test_useless_weights_are_not_written(things: Run, tmp_path: Path) -> None:
 
 
 def test_better_weights_do_not_overwrite_settings(things: Run, tmp_path: Path) -> None:
-    bad = "\n".join(["[braid]", f"first_weights = {[-1.0] + [0.0] * 8}", f"second_weights = {[-1.0] + [0.0] * 8}"])
+    bad = f"[braid]\nplain_weights = {[-1.0, -1.0] + [0.0] * 5}"
     (tmp_path / "kumi.toml").write_text(bad)
     path = write(tmp_path / "asked.jsonl", question_rows())
     code, out, err = things("tune", "--questions", path, "--write")

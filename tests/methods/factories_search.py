@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import (
@@ -24,11 +26,14 @@ from kumihimo.core.records import (
     Summary,
 )
 from kumihimo.core.table import Table, codec
+from kumihimo.index.descriptions import Description
+from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.llm.prompts import Reply, reply_form, require_complete_text
 from kumihimo.llm.rerank import CandidateReranker
+from kumihimo.search.protocols import RowTokens
 from kumihimo.testing.fake_models import FakeEmbedder
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
-from kumihimo.text.tokens import content_tokens, tokenize
+from kumihimo.text.tokens import content_tokens, hash_tokens, tokenize
 from tests.factories_tables import Held
 
 
@@ -53,11 +58,25 @@ class WordTokenizer:
 tokenizer = WordTokenizer()
 
 
-def keyword_search(table: Table[Any], text: str, *, k: int) -> Context:
-    """Return rows that share words with the text, most words first."""
-    terms = set(content_tokens(text))
-    scores = {record.id: float(len(terms & set(tokenize(record.index_text)))) for record in table}
-    return _top_rows(table, {id: score for id, score in scores.items() if score}, k)
+def row_tokens(text: str) -> RowTokens:
+    """Return the tokens of a text, as in the forward index."""
+    words, (subwords,) = hash_tokens(tokenize(text)), find_subwords([text])
+    return RowTokens(np.frombuffer(words.tobytes(), np.uint32), np.frombuffer(subwords, np.uint16))
+
+
+class FakeKeywordSearch:
+    """`KeywordSearch` that counts the words in common."""
+
+    def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
+        terms = set(content_tokens(text))
+        scores = {record.id: float(len(terms & set(tokenize(record.index_text)))) for record in table}
+        return _top_rows(table, {id: score for id, score in scores.items() if score}, k)
+
+    def tokens(self, table: Table[Any], ids: Sequence[str]) -> dict[str, RowTokens]:
+        return {id: row_tokens(row.index_text) for id, row in table.get_many(ids).items() if row.index_text}
+
+
+keyword_search = FakeKeywordSearch()
 
 
 @dataclass
@@ -154,9 +173,14 @@ class GraphBuilder:
     rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in RECORD_TYPES})
     strength: float | None = None
 
-    def add_chunk(self, text: str, *names: str, title: str = "", document: str = "a document") -> str:
-        """Add a chunk that mentions these entities, each related to the first; return its id."""
-        id = f"{hash_parts(document)}.{len(self.rows['chunks']):05}"
+    def add_chunk(self, text: str, *names: str, title: str = "", document: str = "") -> str:
+        """Add a chunk that mentions these entities, each related to the first; return its id.
+
+        A title is a document of its own.
+        """
+        document_id = hash_parts(document or title or "a document")
+        id = f"{document_id}.{len(self.rows['chunks']):05}"
+        self.rows["descriptions"][document_id] = Description((), text=title)
         self.rows["chunks"][id] = chunk(text, title)
         ends = [self.entity(name) for name in names]
         for n, (name, end) in enumerate(zip(names, ends, strict=True)):
@@ -231,13 +255,14 @@ class GraphBuilder:
     def tables(self, *, every: bool = False) -> dict[str, Any]:
         """Return the tables of the entity graph; with `every`, all tables."""
         kinds = (
-            RECORD_TYPES if every else {name: kind for name, kind in RECORD_TYPES.items() if name not in _META_TABLES}
+            RECORD_TYPES if every else {name: kind for name, kind in RECORD_TYPES.items() if name not in _OTHER_TABLES}
         )
         return {name: table(name, kind, self.rows[name]) for name, kind in kinds.items()}
 
 
 RECORD_TYPES: dict[str, type[Record]] = {
     "chunks": Chunk,
+    "descriptions": Description,
     "mentions": Mention,
     "ties": RelationMention,
     "entities": Entity,
@@ -249,4 +274,4 @@ RECORD_TYPES: dict[str, type[Record]] = {
     "questions": Question,
     "summaries": Summary,
 }
-_META_TABLES = ("questions", "summaries")
+_OTHER_TABLES = ("descriptions", "questions", "summaries")

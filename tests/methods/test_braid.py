@@ -12,10 +12,8 @@ import pytest
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.methods.braid import braid, ppr, published_weights, weights_from_settings
-from kumihimo.methods.braid.features import score_candidates
-from kumihimo.methods.braid.ppr import top_ids
-from kumihimo.methods.braid.two_pass import FIRST_FEATURES, SECOND_FEATURES, run_first_pass, run_second_pass
-from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, keyword_search, rerank, tokenizer
+from kumihimo.methods.braid.two_pass import FEATURES, Pass, run_first_pass, run_second_pass
+from tests.methods.factories_search import FakeKeywordSearch, FakeVectorSearch, GraphBuilder, rerank, tokenizer
 
 QUESTION = "In which harbour town was the builder of Gull Pier born?"
 PIER = "Gull Pier was built by Ruta Haverlock."
@@ -35,11 +33,11 @@ def harbour_graph() -> GraphBuilder:
 
 
 def search(graph: GraphBuilder, question: str = QUESTION, passes: Any = None, **settings: Any) -> Context:
-    tables: dict[str, Any] = {name: graph.tables()[name] for name in ("chunks", "mentions")}
+    tables: dict[str, Any] = {name: graph.tables(every=True)[name] for name in SEARCHED}
     if passes:
         tables = {name: each.filtered(passes) for name, each in tables.items()}
     world: dict[str, Any] = {
-        "keyword_search": keyword_search,
+        "keyword_search": FakeKeywordSearch(),
         "vector_search": FakeVectorSearch(),
         "tokenizer": tokenizer,
         "rerank": rerank,
@@ -47,11 +45,20 @@ def search(graph: GraphBuilder, question: str = QUESTION, passes: Any = None, **
     return braid(question, **{**dict.fromkeys(REPORTS), **tables, **world, **settings})
 
 
+SEARCHED = ("chunks", "mentions", "descriptions")
 REPORTS = ("members", "communities", "reports")
 
 
 def texts(context: Context) -> list[str]:
     return [item.text for item in context]
+
+
+def untitled(*chunk_texts: str) -> GraphBuilder:
+    """Each text is a document without a title; all name the same entity."""
+    graph = GraphBuilder()
+    for i, text in enumerate(chunk_texts):
+        graph.add_chunk(text, "Ruta Haverlock", document=str(i))
+    return graph
 
 
 def test_second_hop_is_scored_relative_to_the_first() -> None:
@@ -65,41 +72,87 @@ def test_second_hop_is_scored_relative_to_the_first() -> None:
     assert BORN not in texts(search(without))[:2], "no entity links it to the first hop"
 
 
+@pytest.mark.parametrize("graph", [harbour_graph(), untitled(PIER, BORN, *DISTRACTORS)])
+def test_scores_are_probabilities(graph: GraphBuilder) -> None:
+    context = search(graph)
+    assert sum(item.score for item in context) == pytest.approx(1)
+    assert all(0 < item.score < 1 for item in context)
+    first, second = (item.score for item in search(graph, k=2))
+    assert [first, second] == [item.score for item in context][:2], "among all candidates, not among the results"
+
+
 def test_evidence_has_feature_scores_and_link_to_first_hop() -> None:
     graph = harbour_graph()
     one, two = search(graph).evidence[:2]
     assert two.via == (one.record.id, graph.entity("Ruta Haverlock"))
     scores = dict(two.feature_scores)
     assert scores["bridges"] > 0
-    assert scores.keys() <= set(SECOND_FEATURES)
+    assert scores["plain"] > 0
+    assert scores.keys() <= set(FEATURES["second"])
     assert [score for _, score in two.feature_scores] == sorted(scores.values(), reverse=True)
     assert search(graph).evidence[-1].via == ()
 
 
-def test_both_passes() -> None:
-    tables = harbour_graph().tables()
-    first_pass = run_first_pass(QUESTION, tables["chunks"], tables["mentions"], keyword_search, FakeVectorSearch())
-    assert list(first_pass.candidates.chunks) == sorted(first_pass.candidates.chunks)
-    assert {name for features in first_pass.features.values() for name in features} >= set(FIRST_FEATURES)
-    assert first_pass.anchors == tuple(top_ids(first_pass.rankings["words"], 3))
-    second_pass = run_second_pass(
-        first_pass, score_candidates(first_pass.features, published_weights()["first"]), tables["chunks"]
+def test_untitled_documents_are_ranked_without_the_graph() -> None:
+    context = search(untitled(PIER, BORN, *DISTRACTORS))
+    assert texts(context)[0] == PIER, "has the rare words of the question"
+    assert all(item.via == () for item in context)
+    assert {name for item in context for name, _ in item.feature_scores} <= set(FEATURES["plain"])
+    assert context.evidence[0].feature_scores
+
+
+def test_titles_count_only_if_the_text_names_them() -> None:
+    def graph(*titles: str) -> GraphBuilder:
+        built = GraphBuilder()
+        for text, title in zip((PIER, BORN, *DISTRACTORS), titles, strict=True):
+            built.add_chunk(text, "Ruta Haverlock", title=title)
+        return built
+
+    labels = [f"Label {letter}" for letter in "ABCDE"]
+    assert any(item.via for item in search(graph("Gull Pier", "Ruta Haverlock", *labels[2:]))), "two of five"
+    assert not any(item.via for item in search(graph("Gull Pier", *labels[1:]))), "one of five"
+
+
+@pytest.mark.parametrize("question", ["Who painted the lighthouse?", "painted lighthouse", "Lighthouse!"])
+def test_first_passage_has_something_in_common_with_the_question(question: str) -> None:
+    match = "The lighthouse was painted by sailors."
+    graph = untitled(*DISTRACTORS, PIER, BORN, match, "Bread is baked at dawn.", "Ruta Haverlock sang.")
+    context = search(graph, question)
+    assert texts(context)[0] == match
+    assert dict(context.evidence[0].feature_scores)["words"] > 0
+
+
+def passes_of(graph: GraphBuilder, question: str = QUESTION, **settings: Any) -> Pass:
+    tables = graph.tables(every=True)
+    return run_first_pass(
+        question, *(tables[name] for name in SEARCHED), FakeKeywordSearch(), FakeVectorSearch(), **settings
     )
-    assert {name for features in second_pass.features.values() for name in features} >= set(SECOND_FEATURES)
+
+
+def test_both_passes() -> None:
+    first_pass = passes_of(harbour_graph())
+    assert list(first_pass.candidates.chunks) == sorted(first_pass.candidates.chunks)
+    weights = published_weights()
+    assert {name for values in first_pass.features(weights).values() for name in values} >= set(FEATURES["first"])
+    assert len(first_pass.anchors) == 3
+    assert all(set(values) == set(FEATURES["plain"]) for values in first_pass.candidates.plain.values())
+    second_pass = run_second_pass(first_pass, weights)
+    assert {name for values in second_pass.features(weights).values() for name in values} >= set(FEATURES["second"])
     assert len(second_pass.anchors) == 2
     assert max(second_pass.rankings["before"].values()) == 1.0
+    assert max(values["plain"] for values in second_pass.features(weights).values()) == 1.0
 
 
 def test_second_pass_adds_graph_neighbours() -> None:
-    tables = harbour_graph().tables()
-    first_pass = run_first_pass(
-        QUESTION, tables["chunks"], tables["mentions"], keyword_search, FakeVectorSearch(), pool=1
-    )
-    pier = next(id for id, chunk in first_pass.candidates.chunks.items() if chunk.text == PIER)
-    only_pier = {pier: first_pass.candidates.chunks[pier]}
-    object.__setattr__(first_pass.candidates, "chunks", only_pier)
-    second_pass = run_second_pass(first_pass, {pier: 1.0}, tables["chunks"], anchors=1)
+    first_pass = passes_of(harbour_graph(), pool=1)
+    every = first_pass.candidates
+    pier = next(id for id, chunk in every.chunks.items() if chunk.text == PIER)
+    for name in ("chunks", "plain", "matched_words"):
+        object.__setattr__(every, name, {pier: getattr(every, name)[pier]})
+    object.__setattr__(first_pass, "walk", {pier: first_pass.walk[pier]})
+    second_pass = run_second_pass(first_pass, published_weights(), anchors=1)
     assert sorted(chunk.text for chunk in second_pass.candidates.chunks.values()) == [PIER, BORN]
+    assert all(set(values) == set(FEATURES["plain"]) for values in second_pass.candidates.plain.values())
 
 
 def test_hidden_rows_are_never_used() -> None:
@@ -128,14 +181,24 @@ def test_small_indexes() -> None:
     one.add_chunk(PIER, "Gull Pier")
     assert texts(search(one)) == [PIER]
     assert texts(search(one, "Who?")) == [PIER]
-    assert texts(search(one, vector_search=_no_hits, keyword_search=_no_hits)) == [PIER], (
-        "found by the name in the question"
-    )
-    assert search(one, "Who?", vector_search=_no_hits, keyword_search=_no_hits) == Context()
+    assert search(one, vector_search=_no_hits, keyword_search=NoHits()) == Context()
+
+
+class NoHits(FakeKeywordSearch):
+    """Keyword search that finds nothing."""
+
+    def __call__(self, *_: object, **__: object) -> Context:
+        return Context()
 
 
 def _no_hits(*_: object, **__: object) -> Context:
     return Context()
+
+
+def test_pool_may_come_from_one_search() -> None:
+    expected = set(texts(search(harbour_graph())))
+    assert set(texts(search(harbour_graph(), keyword_search=NoHits()))) == expected
+    assert PIER in texts(search(harbour_graph(), vector_search=_no_hits))
 
 
 def test_japanese() -> None:
@@ -157,12 +220,16 @@ def test_k_and_budget_and_no_anchors() -> None:
 
 
 def test_weights_from_settings() -> None:
-    weights = tuple(float(name == "words rank") for name in SECOND_FEATURES)
-    context = search(harbour_graph(), second_weights=weights)
-    assert texts(context)[0] in DISTRACTORS, "ranked by keywords alone"
-    assert [name for item in context for name, _ in item.feature_scores] == ["words rank"] * len(context)
-    assert weights_from_settings((), weights) == {"second": dict(zip(SECOND_FEATURES, weights, strict=True))}
-    message = r"^braid\.first_weights has 2 numbers and needs 9: words rank, .*`kumi tune --questions` finds them"
+    only = {name: tuple(float(each == one) for each in FEATURES[name]) for name, one in ONLY.items()}
+    context = search(harbour_graph(), plain_weights=only["plain"], second_weights=only["second"])
+    assert set(texts(context)[3:]) == {BORN, DISTRACTORS[2]}, "ranked by the number of common words"
+    assert [name for item in context for name, _ in item.feature_scores] == ["plain"] * len(context)
+    flat = search(untitled(PIER, *DISTRACTORS), plain_weights=only["plain"])
+    assert texts(flat)[3] == DISTRACTORS[2]
+    assert {name for item in flat for name, _ in item.feature_scores} == {"words"}
+    own = weights_from_settings({"plain": (), "second": only["second"]})
+    assert own == {"second": dict(zip(FEATURES["second"], only["second"], strict=True))}
+    message = r"^braid\.first_weights has 2 numbers and needs 7: plain, .*`kumi tune --questions` finds them"
     with pytest.raises(SettingsError, match=message):
         search(harbour_graph(), first_weights=(1.0, 2.0))
     invalid: list[dict[str, Any]] = [{"anchors": -1}, {"pool": 0}]
@@ -171,12 +238,13 @@ def test_weights_from_settings() -> None:
             search(harbour_graph(), **settings)
 
 
+ONLY = {"plain": "words", "second": "plain"}
+
+
 def test_published_weights_cover_all_features() -> None:
     weights = published_weights()
-    assert (tuple(weights["first"]), tuple(weights["second"])) == (FIRST_FEATURES[1:], SECOND_FEATURES[1:]), (
-        "words are told by the rest"
-    )
-    weights["first"] = {}
+    assert {name: tuple(weights[name]) for name in weights} == FEATURES
+    weights["first"] = {}  # type: ignore[index]
     assert published_weights()["first"], "callers get a copy"
 
 

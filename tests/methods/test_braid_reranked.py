@@ -16,8 +16,8 @@ from tests.fixtures_index import fill
 from tests.llm.test_prompts import GOLDEN, RENEW
 
 NOTES = {
-    "a.txt": "The old ferry Kestrel was built by Ada Holm.",
-    "b.txt": "Ada Holm learnt her trade in Oban.",
+    "Kestrel.txt": "The old ferry Kestrel was built by Ada Holm.",
+    "Ada Holm.txt": "Ada Holm learnt her trade in Oban.",
     "c.txt": "The ferry Kestrel is tarred in spring.",
     "d.txt": "The mill burnt.",
 }
@@ -34,15 +34,26 @@ def index(tmp_path: Path, server: FakeServer) -> Kumihimo:
 def test_reranking_takes_one_call_and_the_answer_another(tmp_path: Path, server: FakeServer) -> None:
     server.configure(replies=[("known already", json.dumps([{"number": 3, "score": 90}]))])
     with index(tmp_path, server) as kumi:
-        plain = [item.text for item in kumi.retrieve(QUESTION)]
+        first_hop = NOTES["Kestrel.txt"]
+        rest = [item.text for item in kumi.retrieve(QUESTION) if item.text != first_hop]
         assert server.counts()["chats"] == 0
         judged = [item.text for item in kumi.retrieve(QUESTION, reranker="model")]
         assert server.counts()["chats"] == 1
-        assert judged == [plain[0], plain[3], *plain[1:3]]  # the first hop keeps its place
+        assert judged == [first_hop, rest[2], *rest[:2]]  # the first hop is not judged
         answer = kumi.ask(QUESTION, reranker="model")
         assert (answer.method, server.counts()["chats"]) == ("braid", 2)  # the reranking is cached
         kumi.prune()
         assert kumi.ask(QUESTION, reranker="model").usage.calls == 2
+
+
+def test_without_subjects_all_candidates_are_judged(tmp_path: Path, server: FakeServer) -> None:
+    server.configure(replies=[(QUESTION, json.dumps([{"number": 4, "score": 90}]))])
+    with opened(tmp_path, server, mentions=RULES) as kumi:
+        numbered = {f"{n}.txt": text for n, text in enumerate(NOTES.values())}
+        kumi.index(fill(tmp_path / "notes", numbered), methods=["braid"])
+        plain = [item.text for item in kumi.retrieve(QUESTION)]
+        judged = [item.text for item in kumi.retrieve(QUESTION, reranker="model")]
+        assert judged == [plain[3], *plain[:3]]
 
 
 def test_corpus_level_question_is_not_reranked(tmp_path: Path, server: FakeServer) -> None:

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from kumihimo.core.table import Table, codec
+from kumihimo.llm.local_embedder import find_subwords
+from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
+from kumihimo.storage.sqlite.store import SqlRows
+from kumihimo.text.tokens import hash_tokens, tokenize
 from tests.counters import check_linear, count_lines, stop_endless_work
-from tests.search.factories_search_index import keyword_notes
+from tests.search.factories_search_index import Note, Notes, keyword_notes
 
 # -- ranking
 
@@ -122,4 +127,86 @@ def test_row_with_unchanged_tokens_keeps_its_slot(tmp_path: Path) -> None:
     index.build({"a": "Sea!", "b": "sky"}, pages=7)
     with index.store.read_transaction() as db:
         assert db.all("SELECT slot, id FROM words_notes_ids ORDER BY slot") == [(1, "a"), (2, "b")]
+    index.store.close()
+
+
+# -- forward index
+
+
+def forward(index: Notes, *ids: str) -> dict[str, tuple[list[int], list[int]]]:
+    """Return the words and subwords of these rows as numbers."""
+    with index.store.read_transaction() as db:
+        table = Table("notes", codec(Note), SqlRows(db, "notes"))
+        tokens = SqliteKeywordSearch(db).tokens(table, ids)
+    return {id: (row.words.tolist(), row.subwords.tolist()) for id, row in tokens.items()}
+
+
+def numbers(text: str) -> tuple[list[int], list[int]]:
+    return hash_tokens(tokenize(text)).tolist(), list(memoryview(find_subwords([text])[0]).cast("H"))
+
+
+def test_tokens_are_those_of_the_present_rows(tmp_path: Path) -> None:
+    texts = {"a": "sea sky sea", "b": "組紐の工房", "c": "Straße, fog"}
+    index = keyword_notes(tmp_path, texts)
+    assert forward(index, "a", "b", "c") == {id: numbers(text) for id, text in texts.items()}
+    assert forward(index, "b", "zz") == {"b": numbers("組紐の工房")}
+    assert forward(index) == {}
+    index.build({"a": "dew", "c": "Straße, fog", "d": "sea"})
+    assert forward(index, "a", "b", "c", "d") == {
+        "a": numbers("dew"),
+        "c": numbers("Straße, fog"),
+        "d": numbers("sea"),
+    }
+    index.store.close()
+
+
+def test_words_keep_their_order_and_subwords_are_distinct(tmp_path: Path) -> None:
+    index = keyword_notes(tmp_path, {"a": "sky sea sea"})
+    words, subwords = forward(index, "a")["a"]
+    assert words == hash_tokens(["sky", "sea", "sea"]).tolist()
+    assert subwords == sorted(set(subwords))
+    index.store.close()
+
+
+def test_row_without_text_has_no_tokens(tmp_path: Path) -> None:
+    index = keyword_notes(tmp_path, {"a": "", "b": "sea"})
+    assert forward(index, "a", "b").keys() == {"b"}
+    index.build({"a": "sea", "b": ""})
+    assert forward(index, "a", "b") == {"a": numbers("sea")}
+    index.store.close()
+
+
+def test_tokens_of_more_rows_than_a_query_has_parameters(tmp_path: Path) -> None:
+    index = keyword_notes(tmp_path, {f"n{i:04d}": f"sea x{i}" for i in range(1200)})
+    tokens = forward(index, *(f"n{i:04d}" for i in range(1200)))
+    assert len(tokens) == 1200
+    assert tokens["n1199"] == numbers("sea x1199")
+    index.store.close()
+
+
+@pytest.mark.parametrize("column", ["words", "subwords"])
+def test_damaged_forward_index_is_detected(tmp_path: Path, column: str) -> None:
+    index = keyword_notes(tmp_path, {"a": "sea sky", "b": "fog"})
+
+    def find_damage() -> str:
+        with index.store.read_transaction() as db:
+            return KeywordIndex(db, "notes", codec(Note)).find_damage()
+
+    assert find_damage() == ""
+    with index.store.write_transaction() as db:
+        other = db.all(f"SELECT {column} FROM words_notes_ids WHERE id = 'b'")[0][0]
+        db.run(f"UPDATE words_notes_ids SET {column} = ? WHERE id = 'a'", other)
+    assert find_damage() == "its rows are not those of notes"
+    with index.store.write_transaction() as db:
+        db.run(f"UPDATE words_notes_ids SET {column} = NULL WHERE id = 'a'")
+    assert find_damage() == "its rows are not those of notes"
+    index.store.close()
+
+
+def test_other_letters_of_the_same_words_change_the_subwords(tmp_path: Path) -> None:
+    index = keyword_notes(tmp_path, {"a": "sea", "b": "sky"})
+    index.build({"a": "SEA!", "b": "sky"})
+    assert forward(index, "a")["a"] == numbers("SEA!")
+    with index.store.read_transaction() as db:
+        assert KeywordIndex(db, "notes", codec(Note)).find_damage() == ""
     index.store.close()

@@ -2,37 +2,110 @@
 
 from __future__ import annotations
 
-from math import log
+from collections.abc import Mapping
+from math import exp, log
 from typing import Any
 
 import pytest
 
+from kumihimo.methods.braid.document_match import DocumentMatch
 from kumihimo.methods.braid.features import (
+    CandidateReader,
     Candidates,
-    compute_features,
+    compare_sums,
     feature_contributions,
     find_anchor_link,
-    score_candidates,
+    names_its_title,
+    scale_sums,
+    sum_features,
+    walk_features,
 )
+from kumihimo.methods.braid.plain_match import PLAIN_FEATURES, PlainMatcher
 from kumihimo.methods.braid.ppr import PassageGraph
-from tests.methods import factories_search
-from tests.methods.factories_search import GraphBuilder
+from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, chunk, keyword_search
 
 QUESTION = "Where was the builder of Gull Pier born?"  # builder, gull, pier, born
 PIER, RUTA, OTHER = range(3)
 
 
-def sample_candidates(*names: str, question: str = QUESTION) -> tuple[Candidates, list[str]]:
+def sample_reader(
+    graph: GraphBuilder, pool: list[str], question: str = QUESTION, **fields: Mapping[str, Any]
+) -> CandidateReader:
+    chunks = graph.tables()["chunks"]
+    matcher = PlainMatcher(question, keyword_search.tokens(chunks, pool))
+    scores: dict[str, Any] = {"keyword_scores": {}, "vector_scores": {}, "documents": {}, **fields}
+    return CandidateReader(chunks, keyword_search, FakeVectorSearch(), matcher, **scores)
+
+
+def sample_graph() -> tuple[GraphBuilder, list[str]]:
     """Three chunks; the first names the subject of the second."""
     graph = GraphBuilder()
-    ids = [
+    return graph, [
         graph.add_chunk("Ruta Haverlock made it in 1890.", "Gull Pier", "Ruta Haverlock", "the sea", title="Gull Pier"),
         graph.add_chunk("She was born in Corvale.", "Ruta Haverlock", "Corvale", title="Ruta Haverlock"),
         graph.add_chunk("A pier stands in the sea.", "the sea"),
     ]
-    tables: dict[str, Any] = graph.tables()
+
+
+def sample_candidates(*names: str, question: str = QUESTION) -> tuple[Candidates, list[str]]:
+    graph, ids = sample_graph()
+    reader = sample_reader(graph, ids, question)
     entities = frozenset(map(graph.entity, names))
-    return Candidates(question, tables["chunks"].get_many(ids), PassageGraph(tables["mentions"]), entities), ids
+    return Candidates(reader, PassageGraph(graph.tables()["mentions"]), entities, *reader.read(ids)), ids
+
+
+# -- reading
+
+
+def test_reader_adds_searches_and_documents_to_the_plain_features() -> None:
+    graph, ids = sample_graph()
+    documents = {ids[RUTA].partition(".")[0]: DocumentMatch(0.75, ("Ruta",))}
+    scores = {ids[PIER]: 4.0, ids[OTHER]: 1.0}
+    vectors = {ids[PIER]: 0.2, ids[RUTA]: 0.8, ids[OTHER]: 0.4}
+    reader = sample_reader(graph, ids, keyword_scores=scores, vector_scores=vectors, documents=documents)
+    chunks, features, words = reader.read(ids)
+    assert chunks.keys() == features.keys() == words.keys() == set(ids)
+    assert all(values.keys() == set(PLAIN_FEATURES) for values in features.values())
+    assert [features[id]["words"] for id in ids] == [1, 0, 0.25]
+    assert [features[id]["meaning"] for id in ids] == [0.25, 1, 0.5]
+    assert [features[id]["document"] for id in ids] == [0, 0.75, 0]
+    assert [sorted(words[id]) for id in ids] == [["gull", "pier"], ["born"], ["pier"]]
+    assert features[ids[PIER]]["window"] > features[ids[OTHER]]["window"] > 0
+    assert reader.vector_search.row_counts == [0], "all have a score"  # type: ignore[attr-defined]
+
+
+def test_meaning_of_candidates_beyond_the_search_is_computed() -> None:
+    graph, ids = sample_graph()
+    reader = sample_reader(graph, ids, vector_scores={ids[PIER]: 0.5})
+    _, features, _ = reader.read(ids)
+    table, search = reader.chunks, FakeVectorSearch()
+    exact = {item.record.id: item.score for item in search(table, QUESTION, k=3)}
+    best = max(0.5, exact[ids[RUTA]], exact[ids[OTHER]])
+    for id, score in ((ids[PIER], 0.5), (ids[RUTA], exact[ids[RUTA]]), (ids[OTHER], exact[ids[OTHER]])):
+        assert features[id]["meaning"] == pytest.approx(max(score, 0) / best)
+
+
+def test_extended_candidates_have_the_same_features_as_read_at_once() -> None:
+    every, ids = sample_candidates()
+    one = Candidates(every.reader, every.graph, frozenset(), *every.reader.read(ids[:1]))
+    both = one.extended([ids[OTHER], ids[PIER]])
+    assert list(both.chunks) == sorted([ids[PIER], ids[OTHER]])
+    for id in both.chunks:
+        expected = {name: value for name, value in every.plain[id].items() if name != "meaning"}
+        assert {name: both.plain[id][name] for name in expected} == pytest.approx(expected, abs=1e-6)
+        assert both.matched_words[id] == every.matched_words[id]
+    assert one.extended([]).chunks == one.chunks
+    assert one.chunks.keys() == {ids[PIER]}, "unchanged"
+
+
+def test_rows_without_text_are_no_candidates() -> None:
+    graph, ids = sample_graph()
+    empty = graph.add_chunk("")
+    chunks, features, words = sample_reader(graph, [*ids, empty]).read([*ids, empty])
+    assert chunks.keys() == features.keys() == words.keys() == set(ids)
+
+
+# -- compared with anchors
 
 
 def test_rare_question_words_weigh_more() -> None:
@@ -46,32 +119,25 @@ def test_rare_question_words_weigh_more() -> None:
 
 def test_features_by_hand() -> None:
     pool, ids = sample_candidates("Gull Pier")
-    values = compute_features(pool, {"words": {ids[PIER]: 4.0, ids[OTHER]: 2.0}}, [ids[PIER]])
+    values = walk_features(pool, {"graph": {ids[PIER]: 4.0, ids[OTHER]: 2.0}}, [ids[PIER]])
     born = pool.coverage({"born"})
     no_links = dict.fromkeys(("adds", "shares", "named", "bridges"), 0.0)
     assert values[ids[PIER]] == pytest.approx(
-        {
-            "words": 1.0,
-            "words rank": 1 / 2,
-            "covers": pool.coverage({"gull", "pier"}) ** 4,
-            "new": 0.0,
-            "titled": 1.0,
-            **no_links,
-        }
+        {"graph": 1.0, "graph rank": 1 / 2, "new": 0.0, "titled": 1.0, **no_links}
     ), "an anchor has no link to itself"
     assert values[ids[RUTA]] == pytest.approx(
-        {"words": 0.0, "words rank": 1 / 201, "covers": born**4, "new": born, "titled": 0.0}
+        {"graph": 0.0, "graph rank": 1 / 201, "new": born, "titled": 0.0}
         | {"adds": born, "shares": 1 / 2, "named": 1.0, "bridges": born}
     ), "two chunks mention her, and the first names the title of the second"
     assert values[ids[OTHER]] == pytest.approx(
-        {"words": 0.5, "words rank": 1 / 3, "covers": pool.coverage({"pier"}) ** 4, "new": 0.0, "titled": 0.0}
+        {"graph": 0.5, "graph rank": 1 / 3, "new": 0.0, "titled": 0.0}
         | {"adds": 0.0, "shares": 1 / 2, "named": 0.0, "bridges": 0.0}
     ), "linked, but without new question words"
 
 
 def test_anchor_features_are_maxima() -> None:
     pool, ids = sample_candidates()
-    values = compute_features(pool, {}, [ids[PIER], ids[RUTA]])
+    values = walk_features(pool, {}, [ids[PIER], ids[RUTA]])
     assert values[ids[RUTA]]["bridges"] == pytest.approx(pool.coverage({"born"}))
     assert values[ids[PIER]]["bridges"] == pytest.approx(pool.coverage({"gull", "pier"})), (
         "the other anchor names its title"
@@ -83,27 +149,52 @@ def test_anchor_features_are_maxima() -> None:
 
 def test_without_anchors_or_rankings() -> None:
     pool, ids = sample_candidates()
-    values = compute_features(pool, {"words": {}}, [])
-    assert values[ids[RUTA]]["words"] == values[ids[RUTA]]["bridges"] == 0.0
+    values = walk_features(pool, {"graph": {}}, [])
+    assert values[ids[RUTA]]["graph"] == values[ids[RUTA]]["bridges"] == 0.0
     assert values[ids[RUTA]]["new"] == pool.coverage(pool.matched_words[ids[RUTA]]) > 0
-    assert compute_features(Candidates(QUESTION, {}, pool.graph, frozenset()), {}, []) == {}
+    assert walk_features(Candidates(pool.reader, pool.graph, frozenset(), {}, {}, {}), {}, []) == {}
 
 
 def test_question_without_words() -> None:
     pool, ids = sample_candidates(question="?!")
-    assert pool.rarity == {}
-    assert compute_features(pool, {}, [ids[PIER]])[ids[RUTA]]["new"] == 0.0
+    assert pool.coverage(()) == 0
+    assert walk_features(pool, {}, [ids[PIER]])[ids[RUTA]]["new"] == 0.0
+    assert pool.plain[ids[RUTA]].keys() == {"words", "meaning", "document"}
 
 
 def test_titles_that_are_no_names() -> None:
-    chunks = {
-        "a": factories_search.chunk("x", "minutes_2019.md"),
-        "b": factories_search.chunk("x"),
-        "c": factories_search.chunk("x", "Mole (pier)"),
-    }
+    chunks = {"a": chunk("x", "minutes_2019.md"), "b": chunk("x"), "c": chunk("x", "Mole (pier)")}
     pool, _ = sample_candidates()
-    titles = Candidates(QUESTION, chunks, pool.graph, frozenset()).title_entities
+    titles = Candidates(pool.reader, pool.graph, frozenset(), chunks, {}, {}).title_entities
     assert titles == {"c": GraphBuilder().entity("Mole")}
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "expected"),
+    [
+        ("Gull Pier", "Gull Pier was built in 1890.", True),
+        ("Gull Pier", "They sailed from Gull Pier", True),
+        ("Gull Pier", "It was built in 1890.", False),
+        ("Gull Pier", "", False),
+        ("", "Gull Pier was built.", False),
+        ("Gull Pier", "Gull Pier", False),
+        ("Gull Pier", "# Gull Pier\n\nIt was built in 1890.", False),
+        ("Gull Pier", "Gull Pier\n=========\n\nIt was built.", False),
+        ("Gull Pier", "== Gull Pier ==\nIt was built.", False),
+        ("Gull Pier", "# Gull Pier\r\nIt was built.", False),
+        ("Gull Pier", "It was built.\n\n## Gull Pier", False),
+        ("Gull Pier", "# Gull Pier\n\nGull Pier was built in 1890.", True),
+        ("Gull Pier", "# Gull Pier\n\n## Gull Pier\n\nIt leaks.\nSo Gull Pier closed.", True),
+        ("Gull Pier (harbour)", "# Gull Pier\n\nThe Gull Pier is long.", True),
+        ("Gull Pier", "the gull pier is a pier", False),
+        ("minutes_2019.md", "See minutes_2019.md for all.", False),
+        ("潮見塔", "潮見塔は鴨居蓮が建てた。", True),
+        ("潮見塔", "# 潮見塔\n\n町の塔は古い。", False),
+        ("潮見塔", "# 潮見塔\n\n町の潮見塔は古い。", True),
+    ],
+)
+def test_a_text_names_its_title_outside_headings(title: str, text: str, expected: bool) -> None:
+    assert names_its_title(chunk(text, title)) is expected
 
 
 def test_anchor_link_is_the_rarest_common_entity() -> None:
@@ -114,11 +205,17 @@ def test_anchor_link_is_the_rarest_common_entity() -> None:
     assert find_anchor_link(pool, ids[RUTA], [ids[OTHER]]) == ("", "")
 
 
-def test_scores_are_scaled_from_zero_to_one() -> None:
-    values = {"a": {"x": 1.0, "y": 1.0}, "b": {"x": 3.0}, "c": {}}
-    assert score_candidates(values, {"x": 2.0, "y": -4.0}) == pytest.approx({"a": 0.0, "b": 1.0, "c": 0.25})
-    assert score_candidates({"a": {}, "b": {}}, {"x": 1.0}) == {"a": 1.0, "b": 1.0}
-    assert score_candidates({}, {"x": 1.0}) == {}
+# -- sums
+
+
+def test_sums_are_scaled_or_compared_with_the_best() -> None:
+    sums = sum_features({"a": {"x": 1.0, "y": 1.0}, "b": {"x": 3.0}, "c": {}}, {"x": 2.0, "y": -4.0})
+    assert sums == {"a": -2.0, "b": 6.0, "c": 0.0}
+    assert scale_sums(sums) == pytest.approx({"a": 0.0, "b": 1.0, "c": 0.25})
+    assert scale_sums({"a": 2.0, "b": 2.0}) == {"a": 1.0, "b": 1.0}
+    assert compare_sums(sums) == pytest.approx({"a": exp(-8), "b": 1.0, "c": exp(-6)})
+    assert compare_sums({"a": 9e9, "b": -9e9}) == {"a": 1.0, "b": 0.0}
+    assert scale_sums({}) == compare_sums({}) == sum_features({}, {"x": 1.0}) == {}
 
 
 def test_feature_contributions_are_sorted() -> None:
