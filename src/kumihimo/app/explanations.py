@@ -20,7 +20,7 @@ _HEADING = re.compile(r"^#+ +(.+)$", re.M)
 _WINDOW = 30  # words between two that are near each other
 _MAX_PHRASES = 4
 _MAX_PHRASE_CHARS, _MAX_SUBJECT_CHARS, _MAX_LIST_CHARS = 40, 40, 60
-_NO_WORDS_TEXT = "says it in other words, or covers a related subject"
+_NO_WORDS_TEXT = "has no word of the question; it may say it in other words"
 _VERBATIM_TEXT = "is typical of one part of the documents"
 
 
@@ -152,7 +152,10 @@ def _text_and_title(record: Record) -> tuple[str, str]:
 
 
 def _telling_key(phrase: Phrase, counts: Mapping[str, int]) -> tuple[bool, int]:
-    """Return the sort key of a phrase: names first, then words in few pieces of evidence."""
+    """Return the sort key of a phrase.
+
+    Names come first, then words that few pieces of evidence have.
+    """
     return not phrase.is_name, min(counts[term] for term in phrase.terms)
 
 

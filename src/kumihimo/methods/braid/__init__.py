@@ -140,7 +140,7 @@ def _rank_candidates(last_pass: two_pass.Pass, features: Mapping[str, Features],
 def _explain_item(
     item: Evidence, last_pass: two_pass.Pass, features: Mapping[str, Features], weights: BraidWeights
 ) -> Evidence:
-    """Add feature scores, the words that name the document, and the link to the first hop."""
+    """Add feature scores, document terms and the link to the first hop."""
     id = item.record.id
     scores = feature_contributions(features[id], weights["second" if last_pass.walk else "plain"])
     document = last_pass.candidates.reader.documents.get(id.partition(".")[0])
