@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kumihimo.app.question_phrases import Phrase, find_phrases
+from kumihimo.app.question_phrases import NAME_ENDING, Phrase, find_phrases
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, KeyPoint, Mention, Record, Reference
@@ -98,7 +98,7 @@ def _describe_document(terms: Sequence[str]) -> str:
     'is from a document of March 2023 that you name: Nell Attery'
     """
     dates = [term for term in terms if list_dates(term)]
-    names = [shorten_line(term, _MAX_PHRASE_CHARS) for term in terms if term not in dates]
+    names = [shorten_line(re.sub(NAME_ENDING, "", term), _MAX_PHRASE_CHARS) for term in terms if term not in dates]
     of_dates = f" of {_join_and(dates)}" if dates else ""
     that_you_name = f" that you name: {_join_and(names[:_MAX_PHRASES])}" if names else ""
     return f"is from a document{of_dates}{that_you_name}" if terms else ""

@@ -13,7 +13,7 @@ from kumihimo.text.tokens import subject_terms
 _KATAKANA, _HIRAGANA, _KANJI = "\u30a0-\u30ff", "\u3040-\u309f", "々〆\u3400-\u9fff"
 _PIECE_PATTERN = rf"[{_KATAKANA}]+|[{_KANJI}]+|[^\W{_KATAKANA}{_HIRAGANA}{_KANJI}]+"  # compiled on first use
 _MAX_PART = 8  # ideographs that are compared at once
-_ENDING = r"(?i)(?<=\w)(?:n['’]t|['’](?:s|d|m|ll|re|ve))\b"  # in gate's, don't, who've
+NAME_ENDING = r"(?i)(?<=\w)(?:n['’]t|['’](?:s|d|m|ll|re|ve))\b"  # in gate's, don't, who've
 _ASKING_WORDS = frozenset(
     "called happen happened mention mentioned name named said say says talk think write".split()  # noqa: SIM905
 )
@@ -41,7 +41,7 @@ def find_phrases(question: str, text: str, title: str = "") -> list[Phrase]:
     >>> [phrase.text for phrase in find_phrases("Who mended the old pier of Oban?", "They mended a pier of Oban")]
     ['mended', 'pier of Oban']
     """
-    asked, normalized = re.sub(_ENDING, "", normalize("NFKC", question)), normalize("NFKC", text)
+    asked, normalized = re.sub(NAME_ENDING, "", normalize("NFKC", question)), normalize("NFKC", text)
     in_text, in_title = _term_places(normalized), _term_places(normalize("NFKC", title))
     plain = " ".join(normalized.casefold().split())
     spans = [span for span in _find_pieces(asked, plain) if _piece_terms(asked[slice(*span)])]
@@ -106,11 +106,11 @@ def _is_capital(question: str, span: tuple[int, int], text: str) -> bool:
     word = question[slice(*span)]
     is_first = not re.search(r"\w", question[: span[0]])
     is_common = word.lower() in WORDS["no_name_alone"] or (is_first and word.lower() in text)
-    return word[0].isupper() and not is_common
+    return word[0].isupper() and not question.isupper() and not is_common
 
 
 def _is_part_of_name(question: str, spans: Sequence[tuple[int, int]], names: Sequence[bool], i: int) -> bool:
     """Return whether the name of a word has further words."""
     sides = [j for j in (i - 1, i + 1) if 0 <= j < len(spans) and names[j]]
     between = [question[spans[min(i, j)][1] : spans[max(i, j)][0]] for j in sides]
-    return any(all(word in WORDS["particles"] for word in re.split("[ -]+", gap) if word) for gap in between)
+    return any(all(word.lower() in WORDS["particles"] for word in re.split("[ -]+", gap) if word) for gap in between)
