@@ -108,6 +108,13 @@ def test_plain_weights_prefer_the_feature_of_the_gold(fitting_examples: list[Fit
     assert fmean(example.recall({**published_weights(), "plain": weights}, k=1) for example in examples) == 1.0
 
 
+def test_weight_of_named_documents_is_fitted_last(fitting_examples: list[FittingExample]) -> None:
+    examples = [relabelled(example, "document") for example in fitting_examples]
+    weights = dict(learn_weights(examples)["plain"])
+    assert weights.pop("document") > 1
+    assert weights == learn_weights(examples, drop=["document"])["plain"], "the words count as without it"
+
+
 def test_plain_weights_compare_the_candidates_of_one_question(fitting_examples: list[FittingExample]) -> None:
     """A feature that is the same for all candidates of a question says nothing, whatever the other questions."""
     examples = []

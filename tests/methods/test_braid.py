@@ -143,6 +143,22 @@ def test_both_passes() -> None:
     assert max(values["plain"] for values in second_pass.features(weights).values()) == 1.0
 
 
+class NearestOnly(FakeVectorSearch):
+    """Vector search that returns one row, unless it is asked for certain rows."""
+
+    def __call__(self, *args: Any, k: int, candidate_ids: Any = None) -> Context:
+        return super().__call__(*args, k=1 if candidate_ids is None else k, candidate_ids=candidate_ids)
+
+
+def test_meaning_is_compared_with_all_candidates_of_both_searches() -> None:
+    tables = harbour_graph().tables(every=True)
+    first_pass = run_first_pass(QUESTION, *(tables[name] for name in SEARCHED), FakeKeywordSearch(), NearestOnly())
+    meanings = [values["meaning"] for values in first_pass.candidates.plain.values()]
+    assert len(meanings) == 5
+    assert (min(meanings), max(meanings)) == (0.0, 1.0)
+    assert 0 < sorted(meanings)[2] < 1
+
+
 def test_second_pass_adds_graph_neighbours() -> None:
     first_pass = passes_of(harbour_graph(), pool=1)
     every = first_pass.candidates

@@ -17,8 +17,9 @@ from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.statistics import Floats, bootstrap_interval, signed_rank
 from kumihimo.llm.budget import Budget
 from kumihimo.methods.braid import published_weights, two_pass, weights_from_settings
+from kumihimo.methods.braid.features import sum_features
 from kumihimo.methods.braid.plain_match import Features
-from kumihimo.methods.braid.ppr import top_ids
+from kumihimo.methods.braid.ppr import Scores, top_ids
 from kumihimo.methods.braid.two_pass import BraidWeights
 
 _PENALTY = 1 / 0.3  # on the squared weights of standardised features
@@ -102,12 +103,13 @@ def learn_weights(
     share = question_weight or (lambda _: 1.0)
 
     def fit(name: str, rows: Iterable[_FittingRow]) -> dict[str, float]:
-        names = [feature for feature in two_pass.FEATURES[name] if feature not in dropped]
-        return (_fit_choice if name == "plain" else _fit_logistic)(list(rows), names)
+        return _fit_logistic(list(rows), [feature for feature in two_pass.FEATURES[name] if feature not in dropped])
 
     weights = dict(published_weights())
-    plain_rows = ((e.first_pass.candidates.plain, e.is_relevant, share(e.id)) for e in examples)
-    weights["plain"] = fit("plain", plain_rows)
+    weights["plain"] = _fit_plain(
+        [(example.first_pass.candidates.plain, example.is_relevant, share(example.id)) for example in examples],
+        [name for name in two_pass.FEATURES["plain"] if name not in dropped],
+    )
     linked = [example for example in examples if example.first_pass.walk and len(example.gold) > 1]
     if linked:
         weights["first"] = fit("first", ((e.first_pass.features(weights), e.is_relevant, share(e.id)) for e in linked))
@@ -130,6 +132,24 @@ def cross_validate_recall(examples: Sequence[FittingExample]) -> dict[str, float
 
 
 _FittingRow = tuple[Mapping[str, Features], Callable[[str], bool], float]  # candidates, is relevant, weight
+
+
+def _fit_plain(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, float]:
+    """Fit the plain weights, that of `document` last.
+
+    Most questions with gold that name a document are on encyclopedias. There, the title would stand in for words.
+    """
+    others = [name for name in names if name != "document"]
+    weights = _fit_choice(rows, others)
+    if others != list(names):
+        sums = [(_with_sums(candidates, weights), is_relevant, weight) for candidates, is_relevant, weight in rows]
+        scale = _fit_choice(sums, ["sum", "document"])
+        weights["document"] = round(scale["document"] / (scale["sum"] or 1.0), 4)
+    return {name: weights[name] for name in names}
+
+
+def _with_sums(candidates: Mapping[str, Features], weights: Scores) -> dict[str, Features]:
+    return {id: {**candidates[id], "sum": total} for id, total in sum_features(candidates, weights).items()}
 
 
 def _fit_choice(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, float]:

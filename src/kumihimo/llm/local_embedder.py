@@ -84,12 +84,16 @@ def find_subwords(texts: Sequence[str]) -> list[bytes]:
     return [np.unique(np.asarray(encoding.ids, dtype=np.uint16)).tobytes() for encoding in encodings]
 
 
-def subword_vectors(subwords: "NDArray[np.integer[Any]]") -> Vectors:
-    """Return the vector of each subword, scaled to length 1."""
+def subword_vectors(subwords: "NDArray[np.integer[Any]]") -> tuple[Vectors, Vectors]:
+    """Return the vectors of subwords, scaled to length 1, and their lengths.
+
+    The length grows with how much a subword says.
+    """
     import numpy as np
 
     vectors = _load_weights()[subwords]
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9), dtype=np.float32)
+    lengths = np.maximum(np.linalg.norm(vectors, axis=1), np.float32(1e-9))
+    return vectors / lengths[:, None], lengths
 
 
 class LocalTokenizer:

@@ -5,7 +5,7 @@ tokens are computed again from the old row. A forward index keeps the tokens of 
 compare a question with many rows without reading their texts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -61,19 +61,21 @@ class KeywordIndex:
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
         """Remove the old rows' tokens and add those of the new rows."""
-        old_texts, new_texts = self._token_texts(old), self._token_texts(new)
-        unchanged = {id for id in old_texts if new_texts.get(id) == old_texts[id]}
+        before, after = self._index_texts(old), self._index_texts(new)
+        unchanged = {id for id in before if after.get(id) == before[id]}
+        old_texts, new_texts = (
+            {id: _join_tokens(text) for id, text in texts.items() if id not in unchanged} for texts in (before, after)
+        )
         name = self.name
-        for id in old_texts.keys() - unchanged:
+        for id in old_texts:
             slot = self.db.all(f'SELECT slot FROM "{name}_ids" WHERE id = ?', id)[0][0]
             self.db.run(f'INSERT INTO "{name}" ("{name}", rowid, text) VALUES (\'delete\', ?, ?)', slot, old_texts[id])
             self.db.run(f'DELETE FROM "{name}_ids" WHERE slot = ?', slot)
-        added = [id for id in new_texts if id not in unchanged]
-        forward = self._forward_rows(new, new_texts, added)
+        forward = _forward_rows(after, new_texts)
         self.db.many(f'INSERT INTO "{name}_ids" (id, words, subwords) VALUES (?, ?, ?)', forward)
         self.db.many(
             f'INSERT INTO "{name}" (rowid, text) SELECT slot, ? FROM "{name}_ids" WHERE id = ?',
-            ((new_texts[id], id) for id in added),
+            ((text, id) for id, text in new_texts.items()),
         )
 
     def finish(self) -> None:
@@ -106,9 +108,10 @@ class KeywordIndex:
         """Index all rows in a temporary table; return whether ids and forward index match."""
         slots: dict[str, int] = dict(self.db.all(f'SELECT id, slot FROM "{self.name}_ids"'))
         for page in SqlRows(self.db, self.table).pages():
-            texts = self._token_texts(page)
+            index_texts = self._index_texts(page)
+            texts = {id: _join_tokens(text) for id, text in index_texts.items()}
             stored = self.db.all_in(f'SELECT id, words, subwords FROM "{self.name}_ids" WHERE id IN (?)', [*texts])
-            if sorted(stored) != sorted(self._forward_rows(page, texts, texts)):
+            if sorted(stored) != sorted(_forward_rows(index_texts, texts)):
                 return False
             rows = ((slots.pop(id), text) for id, text in texts.items())
             self.db.many(f'INSERT INTO temp."{_EXPECTED}" (rowid, text) VALUES (?, ?)', rows)
@@ -125,19 +128,20 @@ class KeywordIndex:
         # An index that was emptied keeps totals of 0; a new one has none.
         return lengths[0] == lengths[1] and (not lengths[0] or totals[0] == totals[1])
 
-    def _forward_rows(
-        self, rows: list[Row], token_texts: Mapping[str, str], ids: Iterable[str]
-    ) -> list[tuple[str, bytes, bytes]]:
-        """Return the id, words and subwords of these rows."""
-        texts = {record.id: record.index_text for record in map(self.codec.decode, rows)}
-        selected = list(ids)
-        subwords = find_subwords([texts[id] for id in selected])
-        words = (hash_tokens(token_texts[id].split(" ")).tobytes() for id in selected)
-        return list(zip(selected, words, subwords, strict=True))
-
-    def _token_texts(self, rows: list[Row]) -> dict[str, str]:
+    def _index_texts(self, rows: list[Row]) -> dict[str, str]:
         records: list[Record] = [self.codec.decode(row) for row in rows]
-        return {record.id: " ".join(tokenize(text)) for record in records if (text := record.index_text)}
+        return {record.id: text for record in records if (text := record.index_text)}
+
+
+def _join_tokens(text: str) -> str:
+    return " ".join(tokenize(text))
+
+
+def _forward_rows(texts: Mapping[str, str], token_texts: Mapping[str, str]) -> list[tuple[str, bytes, bytes]]:
+    """Return the id, words and subwords of the rows in `token_texts`."""
+    subwords = find_subwords([texts[id] for id in token_texts])
+    words = (hash_tokens(tokens.split(" ")).tobytes() for tokens in token_texts.values())
+    return list(zip(token_texts, words, subwords, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

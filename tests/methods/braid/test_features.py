@@ -67,7 +67,7 @@ def test_reader_adds_searches_and_documents_to_the_plain_features() -> None:
     assert chunks.keys() == features.keys() == words.keys() == set(ids)
     assert all(values.keys() == set(PLAIN_FEATURES) for values in features.values())
     assert [features[id]["words"] for id in ids] == [1, 0, 0.25]
-    assert [features[id]["meaning"] for id in ids] == [0.25, 1, 0.5]
+    assert [features[id]["meaning"] for id in ids] == pytest.approx([0, 1, 1 / 3]), "between the worst and the best"
     assert [features[id]["document"] for id in ids] == [0, 0.75, 0]
     assert [sorted(words[id]) for id in ids] == [["gull", "pier"], ["born"], ["pier"]]
     assert features[ids[PIER]]["window"] > features[ids[OTHER]]["window"] > 0
@@ -76,24 +76,39 @@ def test_reader_adds_searches_and_documents_to_the_plain_features() -> None:
 
 def test_meaning_of_candidates_beyond_the_search_is_computed() -> None:
     graph, ids = sample_graph()
-    reader = sample_reader(graph, ids, vector_scores={ids[PIER]: 0.5})
+    chunks = graph.tables()["chunks"]
+    exact = {item.record.id: max(item.score, 0.0) for item in FakeVectorSearch()(chunks, QUESTION, k=3)}
+    low, high = -0.1, exact[ids[RUTA]] + 0.5
+    _, features, _ = sample_reader(graph, ids, vector_scores={ids[PIER]: high, "other": low}).read(ids)
+    assert features[ids[PIER]]["meaning"] == 1
+    for id in (ids[RUTA], ids[OTHER]):
+        assert 0 < features[id]["meaning"] == pytest.approx((exact[id] - low) / (high - low))
+    _, features, _ = sample_reader(graph, ids, vector_scores={ids[PIER]: 9.0, "other": 8.0}).read(ids)
+    assert features[ids[RUTA]]["meaning"] == 0, "below all others"
+
+
+def test_words_count_less_if_no_candidate_has_many_of_them() -> None:
+    graph, ids = sample_graph()
+    far = "pier " + " ".join(f"q{i}" for i in range(40))
+    reader = sample_reader(graph, ids, far, keyword_scores={ids[PIER]: 4.0, ids[OTHER]: 2.0})
     _, features, _ = reader.read(ids)
-    table, search = reader.chunks, FakeVectorSearch()
-    exact = {item.record.id: item.score for item in search(table, QUESTION, k=3)}
-    best = max(0.5, exact[ids[RUTA]], exact[ids[OTHER]])
-    for id, score in ((ids[PIER], 0.5), (ids[RUTA], exact[ids[RUTA]]), (ids[OTHER], exact[ids[OTHER]])):
-        assert features[id]["meaning"] == pytest.approx(max(score, 0) / best)
+    trust = reader.matcher.lexical_trust
+    assert 0 < trust < 0.5
+    assert [features[id]["words"] for id in ids] == pytest.approx([trust, 0, trust / 2])
 
 
 def test_extended_candidates_have_the_same_features_as_read_at_once() -> None:
-    every, ids = sample_candidates()
-    one = Candidates(every.reader, every.graph, frozenset(), *every.reader.read(ids[:1]))
+    graph, ids = sample_graph()
+    scores = {ids[RUTA]: 0.9, ids[PIER]: 0.6, ids[OTHER]: 0.3}
+    reader = sample_reader(graph, ids, keyword_scores=scores, vector_scores=scores)
+    passage_graph = PassageGraph(graph.tables()["mentions"])
+    every, one = (Candidates(reader, passage_graph, frozenset(), *reader.read(some)) for some in (ids, ids[:1]))
     both = one.extended([ids[OTHER], ids[PIER]])
     assert list(both.chunks) == sorted([ids[PIER], ids[OTHER]])
     for id in both.chunks:
-        expected = {name: value for name, value in every.plain[id].items() if name != "meaning"}
-        assert {name: both.plain[id][name] for name in expected} == pytest.approx(expected, abs=1e-6)
+        assert both.plain[id] == pytest.approx(every.plain[id], abs=1e-6)
         assert both.matched_words[id] == every.matched_words[id]
+    assert both.plain[ids[OTHER]]["words"] == pytest.approx(1 / 3), "of the best score, of whatever chunk"
     assert one.extended([]).chunks == one.chunks
     assert one.chunks.keys() == {ids[PIER]}, "unchanged"
 

@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
-from kumihimo.methods.braid.plain_match import WINDOW, PlainMatcher, _best_windows, _find_hits, relative_scores
+from kumihimo.methods.braid.plain_match import WINDOW, PlainMatcher, _best_windows, _find_hits
 from kumihimo.search.protocols import RowTokens
 from kumihimo.text.tokens import content_tokens, hash_tokens
 from tests.methods.factories_search import row_tokens
 
 QUESTION = "Who built the Gull Pier?"  # built, gull, pier
+
+
+NAMES = {"window", "phrase", "similar", "topic", "clause"}
 
 
 def matcher(question: str, *row_texts: str) -> PlainMatcher:
@@ -38,8 +42,8 @@ def test_words_of_the_question_in_each_row() -> None:
     features, words = prepared.match(prepared.pool)
     assert prepared.words == ("built", "gull", "pier")
     assert words == {"0": {"gull", "pier"}, "1": {"built", "pier"}, "2": set()}
-    assert all(set(values) == {"window", "phrase", "similar", "clause"} for values in features.values())
-    assert features["2"] == {"window": 0.0, "phrase": 0.0, "similar": 0.0, "clause": 0.0}, "has no tokens"
+    assert all(set(values) == NAMES for values in features.values())
+    assert features["2"] == dict.fromkeys(NAMES, 0.0), "has no tokens"
 
 
 def test_rare_words_weigh_more() -> None:
@@ -179,29 +183,62 @@ def test_clauses_need_two_words(question: str) -> None:
     assert column("clause", question, "gull pier", "pier") == column("clause", "gull pier", "gull pier", "pier")
 
 
-# -- similar
+def test_words_count_less_if_no_row_has_many_of_them() -> None:
+    question = " ".join(f"q{i}" for i in range(20))
+    for shared, trust in ((0, 0), (1, 0.25), (2, 0.5), (6, 1)):
+        row = " ".join(f"q{i}" for i in range(shared))
+        prepared = matcher(question, f"sea {row}", *["sky"] * 500)
+        assert prepared.lexical_trust == pytest.approx(trust, abs=0.08)
+        clause = prepared.match(prepared.pool)[0]["0"]["clause"]
+        assert clause == pytest.approx(prepared.lexical_trust), "the best row"
+    assert matcher("", "sea").lexical_trust == PlainMatcher("sea", {}).lexical_trust == 0
+
+
+# -- similar and topic
+
+
+BOAT, ROWS_ON_BOATS = "boat on the sea", ["The ship is on the lake.", "Bread is on the table.", "boat on the sea"]
+
+
+def subwords_by_rarity(question: str, rows: Sequence[str]) -> list[tuple[NDArray[np.uint16], NDArray[np.float64]]]:
+    """Return the subwords of the question, then of each row, with their rarity among the rows."""
+    ids = [np.frombuffer(each, np.uint16) for each in find_subwords([question, *rows])]
+    return [(own, np.array([log(1 + 3 / (1 + sum(one in row for row in ids[1:]))) for one in own])) for own in ids]
 
 
 def test_similar_is_the_best_cosine_of_each_subword() -> None:
-    rows = ["The ship is old.", "Bread is baked.", "boat"]
-    own = np.frombuffer(find_subwords(["boat"])[0], np.uint16)
-    texts = [set(np.frombuffer(each, np.uint16).tolist()) for each in find_subwords(rows)]
-    weights = np.array([log(1 + 3 / (1 + sum(int(one) in text for text in texts))) for one in own])
-    best = [
-        (subword_vectors(np.array(sorted(text))) @ subword_vectors(own.astype(np.int64)).T).max(axis=0)
-        for text in texts
-    ]
-    expected = [float(each @ weights / weights.sum()) for each in best]
-    assert column("similar", "boat", *rows) == pytest.approx(expected, abs=1e-6)
+    (own, rarity), *rows = subwords_by_rarity(BOAT, ROWS_ON_BOATS)
+    assert len(set(rarity)) > 1
+    vectors, lengths = subword_vectors(own)
+    weights = rarity * lengths
+    expected = [float((subword_vectors(row)[0] @ vectors.T).max(axis=0) @ weights / weights.sum()) for row, _ in rows]
+    assert column("similar", BOAT, *ROWS_ON_BOATS) == pytest.approx(expected, abs=1e-6)
     assert expected[2] == pytest.approx(1, abs=1e-6)
     assert expected[0] > expected[1], "a ship is more like a boat than bread"
+
+
+def test_topic_is_the_cosine_of_the_sums() -> None:
+    sums = [weights @ subword_vectors(own)[0] for own, weights in subwords_by_rarity(BOAT, ROWS_ON_BOATS)]
+    question, *rows = [total / np.linalg.norm(total) for total in sums]
+    expected = [float(row @ question) for row in rows]
+    assert column("topic", BOAT, *ROWS_ON_BOATS) == pytest.approx(expected, abs=1e-6)
+    assert expected[2] == pytest.approx(1, abs=1e-6)
+    assert expected[0] > expected[1]
+
+
+def test_subword_vectors_have_length_one() -> None:
+    vectors, lengths = subword_vectors(np.arange(50, dtype=np.uint16) + 300)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(50), abs=1e-5)
+    assert (lengths > 0).all()
+    assert len(set(lengths.tolist())) > 40
 
 
 def test_rows_without_subwords_are_not_similar() -> None:
     empty = RowTokens(row_tokens("pier").words, np.zeros(0, np.uint16))
     pool = {"a": empty, "b": row_tokens("pier"), "c": empty, "d": row_tokens("gull"), "e": empty}
     features, _ = PlainMatcher("pier", pool).match(pool)
-    assert [values["similar"] for values in features.values()][::2] == [0, 0, 0]
+    for name in ("similar", "topic"):
+        assert [values[name] for values in features.values()][::2] == [0, 0, 0]
     assert features["b"]["similar"] == pytest.approx(1, abs=1e-6)
     assert features["a"]["window"] == 1
     only = {"a": empty}
@@ -269,9 +306,3 @@ def test_all_features_are_shares() -> None:
     prepared = matcher("When was the Gull Pier built, and which storm broke the harbour wall?", *ROWS)
     for values in prepared.match(prepared.pool)[0].values():
         assert all(0 <= value <= 1 + 1e-6 for value in values.values())
-
-
-def test_relative_scores() -> None:
-    assert relative_scores({"a": 4.0, "b": 2.0, "c": -1.0}, ["b", "c", "d", "a"]) == {"a": 1, "b": 0.5, "c": 0, "d": 0}
-    assert relative_scores({}, ["a"]) == {"a": 0}
-    assert relative_scores({"a": 0.0}, ["a"]) == {"a": 0}

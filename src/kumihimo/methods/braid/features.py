@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import exp
 
+from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.methods.braid.document_match import DocumentMatch
-from kumihimo.methods.braid.plain_match import Features, PlainMatcher, relative_scores
+from kumihimo.methods.braid.plain_match import Features, PlainMatcher
 from kumihimo.methods.braid.ppr import EntitySet, PassageGraph, Scores, top_ids
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.name_keys import entity_id, name_key
@@ -22,7 +23,8 @@ _ANCHOR_FEATURES = ("adds", "shares", "named", "bridges")
 class CandidateReader:
     """Reads candidate chunks for one question, with their plain features.
 
-    keyword_scores, vector_scores: of the searches. documents: the documents that the question names.
+    keyword_scores: of the search. vector_scores: of the candidates of both searches. documents: the documents that the
+    question names.
     """
 
     chunks: Table[Chunk]
@@ -40,12 +42,13 @@ class CandidateReader:
         features, words = self.matcher.match(tokens)
         unscored = [id for id in tokens if id not in self.vector_scores]
         hits = self.vector_search(self.chunks, question, k=len(unscored), candidate_ids=unscored)
-        vector_scores = {**self.vector_scores, **{item.record.id: max(item.score, 0.0) for item in hits}}
+        vector_scores = {**self.vector_scores, **positive_scores(hits)}
         named = {id: match.score for id, match in self.documents.items()}
-        for name, scores in (("words", self.keyword_scores), ("meaning", vector_scores)):
-            for id, share in relative_scores(scores, tokens).items():
-                features[id][name] = share
+        best = max(self.keyword_scores.values(), default=0.0) or 1.0
+        low, high = min(self.vector_scores.values(), default=0.0), max(self.vector_scores.values(), default=0.0)
         for id in tokens:
+            features[id]["words"] = self.matcher.lexical_trust * self.keyword_scores.get(id, 0.0) / best
+            features[id]["meaning"] = max(vector_scores.get(id, 0.0) - low, 0.0) / ((high - low) or 1.0)
             features[id]["document"] = named.get(id.partition(".")[0], 0.0)
         return self.chunks.get_many(tokens), features, words
 
@@ -166,6 +169,11 @@ def _title_name(title: str) -> str:
 def _title_entity(title: str) -> str:
     name = _title_name(title)
     return entity_id(name_key(name)) if name else ""
+
+
+def positive_scores(hits: Context) -> dict[str, float]:
+    """Return the score of each row, at least 0."""
+    return {item.record.id: max(item.score, 0.0) for item in hits}
 
 
 def names_its_title(chunk: Chunk) -> bool:

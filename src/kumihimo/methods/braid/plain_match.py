@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-PLAIN_FEATURES = ("words", "meaning", "window", "phrase", "similar", "clause", "document")
+PLAIN_FEATURES = ("words", "meaning", "window", "phrase", "similar", "topic", "clause", "document")
 WINDOW = 30  # tokens
 _PHRASE_GAP = 2  # tokens from one word of a phrase to the next
 _K1, _B = 1.2, 0.75  # of BM25, as in FTS5
 _MIN_CLAUSE_WORDS = 2
+_MIN_WINDOW = 0.2  # of the question's words, by rarity, in the best window: below it, words count less
+_SUBWORDS = 2**16
 _CLAUSE_END = re.compile(  # punctuation, and English words that join clauses
     r"[,;:.?!，。、；：？！]|\b(?:and|but|or|that|when|where|whereas|which|while|who)\b", re.I
 )
@@ -101,45 +103,61 @@ class PlainMatcher:
         """Return features of each row, and the question words in it.
 
         window: the share of the question's words, by rarity, in its best 30 tokens. phrase: the share of neighbouring
-        words of the question that are neighbours here. similar: the mean, by rarity, of the best cosine of each subword
-        of the question with a subword here. clause: BM25 for the best clause of the question, as a share of the best
+        words of the question that are neighbours here. similar: the mean, by rarity and length, of the best cosine of
+        each subword of the question with a subword here. topic: the cosine of the sums of both, by rarity (Arora et
+        al., 2017: SIF). clause: BM25 for the best clause of the question, as a share of the best
         row's.
         """
         if not rows or not self.words:
             return {id: {} for id in rows}, {id: frozenset() for id in rows}
         hits = self._pool_hits if rows is self.pool else _find_hits(self.words, list(rows.values()))
+        similar, topic = self._meaning(list(rows.values()))
         columns = {
             "window": _best_windows(hits, self.rarity),
             "phrase": _phrase_shares(hits, self.rarity),
-            "similar": self._similarity(list(rows.values())),
-            "clause": (self._clause_scores(hits) / self._best_clause_scores).max(axis=1),
+            "similar": similar,
+            "topic": topic,
+            "clause": self.lexical_trust * (self._clause_scores(hits) / self._best_clause_scores).max(axis=1),
         }
         present = hits.counts > 0
         features = {id: {name: float(column[i]) for name, column in columns.items()} for i, id in enumerate(rows)}
         return features, {id: frozenset(self.words[j] for j in present[i].nonzero()[0]) for i, id in enumerate(rows)}
 
     @cached_property
-    def _subwords(self) -> tuple[Integers, Floats]:
-        """Return the subwords of the question, and their rarity; sum 1."""
+    def lexical_trust(self) -> float:
+        """Return how far shared words decide: less if no row has many of them."""
+        best = _best_windows(self._pool_hits, self.rarity).max() if self.words and self.pool else 0.0
+        return min(1.0, float(best) / _MIN_WINDOW)
+
+    @cached_property
+    def _subword_rarity(self) -> Floats:
+        """Return the rarity of each subword of the tokenizer in the pool."""
         import numpy as np
+
+        counts = np.bincount(np.concatenate([row.subwords for row in self.pool.values()]), minlength=_SUBWORDS)
+        return np.log(1 + len(self.pool) / (1 + counts))
+
+    def _meaning(self, rows: Sequence[RowTokens]) -> tuple[Floats, Floats]:
+        """Return `similar` and `topic` of each row."""
+        import numpy as np
+        from scipy.sparse import csr_array
 
         own = np.frombuffer(find_subwords([self.question])[0], np.uint16)
-        common = np.concatenate([row.subwords for row in self.pool.values()])
-        found = np.array([(common == one).sum() for one in own])
-        weights = np.log(1 + len(self.pool) / (1 + found))
-        return own.astype(np.int64), weights / (weights.sum() or 1.0)
-
-    def _similarity(self, rows: Sequence[RowTokens]) -> Floats:
-        import numpy as np
-
-        own, weights = self._subwords
+        own_vectors, own_lengths = subword_vectors(own)
+        own_weights = self._subword_rarity[own]
         sizes = np.array([len(row.subwords) for row in rows])
         distinct, places = np.unique(np.concatenate([row.subwords for row in rows]), return_inverse=True)
-        cosines = subword_vectors(distinct) @ subword_vectors(own).T
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])[sizes > 0]
-        result = np.zeros(len(rows))
-        result[sizes > 0] = np.maximum.reduceat(cosines[places], starts, axis=0) @ weights
-        return result
+        vectors, _ = subword_vectors(distinct)
+        cosines = np.asarray(vectors @ own_vectors.T, dtype=np.float64)
+        ends = np.cumsum(sizes)
+        similar, weights = np.zeros(len(rows)), own_weights * own_lengths
+        best = np.maximum.reduceat(cosines[places], (ends - sizes)[sizes > 0], axis=0)
+        similar[sizes > 0] = best @ (weights / (weights.sum() or 1.0))
+        bounds = np.concatenate([[0], ends])
+        table = csr_array((self._subword_rarity[distinct][places], places, bounds), shape=(len(rows), len(distinct)))
+        sums, own_sum = table @ vectors, own_weights @ own_vectors
+        topic = (sums @ own_sum) / np.maximum(np.linalg.norm(sums, axis=1) * np.linalg.norm(own_sum), 1e-9)
+        return similar, topic
 
 
 def _find_hits(words: Sequence[str], rows: Sequence[RowTokens]) -> _Hits:
@@ -189,9 +207,3 @@ def _phrase_shares(hits: _Hits, rarity: Floats) -> Floats:
     rows, words = np.divmod(pairs, len(rarity))
     weights = (rarity[words] + rarity[words + 1]) / 2
     return np.bincount(rows, weights, len(hits.lengths)).astype(np.float64)
-
-
-def relative_scores(scores: Mapping[str, float], ids: Iterable[str]) -> dict[str, float]:
-    """Return the scores of these ids as shares of the best score."""
-    best = max(scores.values(), default=0.0) or 1.0
-    return {id: max(scores.get(id, 0.0), 0.0) / best for id in ids}

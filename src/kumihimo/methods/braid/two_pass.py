@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Mention
 from kumihimo.core.table import Table
 from kumihimo.index.descriptions import Description
@@ -14,6 +13,7 @@ from kumihimo.methods.braid.features import (
     Candidates,
     compare_sums,
     names_its_title,
+    positive_scores,
     scale_sums,
     sum_features,
     walk_features,
@@ -79,8 +79,10 @@ def run_first_pass(
     """
     keyword_hits = keyword_search(chunks, question, k=max(pool, _SEARCH_DEPTH))
     vector_hits = vector_search(chunks, question, k=max(pool, _SEARCH_DEPTH))
-    keyword_scores, vector_scores = _positive_scores(keyword_hits), _positive_scores(vector_hits)
+    keyword_scores, vector_scores = positive_scores(keyword_hits), positive_scores(vector_hits)
     ids = sorted({*top_ids(keyword_scores, pool), *top_ids(vector_scores, pool)})
+    unscored = [id for id in ids if id not in vector_scores]
+    vector_scores |= positive_scores(vector_search(chunks, question, k=len(unscored), candidate_ids=unscored))
     matcher = PlainMatcher(question, keyword_search.tokens(chunks, ids))
     documents = match_documents(question, descriptions, keyword_search, {id.partition(".")[0] for id in ids})
     reader = CandidateReader(chunks, keyword_search, vector_search, matcher, keyword_scores, vector_scores, documents)
@@ -111,10 +113,6 @@ def run_second_pass(first_pass: Pass, weights: BraidWeights, *, anchors: int = D
 def _build_pass(candidates: Candidates, rankings: Mapping[str, Scores], anchors: Iterable[str]) -> Pass:
     present_anchors = tuple(id for id in anchors if id in candidates.chunks)
     return Pass(candidates, rankings, present_anchors, walk_features(candidates, rankings, present_anchors))
-
-
-def _positive_scores(hits: Context) -> dict[str, float]:
-    return {item.record.id: max(item.score, 0.0) for item in hits}
 
 
 def rank_probabilities(last_pass: Pass, features: Mapping[str, Features], weights: BraidWeights) -> dict[str, float]:
