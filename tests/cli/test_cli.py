@@ -256,7 +256,7 @@ def test_the_json_of_evidence(built: Run) -> None:
     assert only.pop("score") > 0
     assert only.pop("id").endswith(".00000")
     chunks = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
-    reason: dict[str, Any] = {"words": ["ferry"], "feature_scores": {}, "via": None}
+    reason: dict[str, Any] = {"reason": "says “ferry”", "words": ["ferry"], "feature_scores": {}, "via": None}
     assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "chunks": chunks, **reason}
 
 

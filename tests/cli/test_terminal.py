@@ -54,8 +54,8 @@ def built(
     )
 
 
-def note(id: str, text: str) -> Evidence:
-    return Evidence("documents", Document(id=id, uri=id, file=id, title="", media_type="", text=text), 0.75)
+def note(id: str, text: str, title: str = "") -> Evidence:
+    return Evidence("documents", Document(id=id, uri=id, file=id, title=title, media_type="", text=text), 0.75)
 
 
 def here(item: Evidence) -> list[Span]:
@@ -233,10 +233,10 @@ def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
 
 
 def test_evidence_is_shown_short(capsys: Capture) -> None:
-    terminal.show_evidence(Context((note("a", "one\n  two"), note("b", "x" * 301))), here)
+    terminal.show_evidence(Context((note("a", "one\n  two", "Gates"), note("b", "x" * 301))), here)
     assert capsys.readouterr().out.splitlines() == [
-        "1. notes/a.txt, characters 1,000–2,000", "   documents:a  score 0.750", "   one two", "",
-        "2. notes/b.txt, characters 1,000–2,000", "   documents:b  score 0.750", "   " + "x" * 299 + "…", "",
+        "1. notes/a.txt, characters 1,000–2,000", "   Gates  documents:a", "   one two", "",
+        "2. notes/b.txt, characters 1,000–2,000", "   documents:b", "   " + "x" * 299 + "…", "",
     ]  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def ask(
         else:
             terminal.show_sources(answer, snapshot.trace)
             if explain:
-                reasons = _explanations(snapshot, answer.question, answer.context)
+                reasons = explain_evidence(snapshot, answer.question, answer.context)
                 terminal.show_reasons(answer.context, snapshot.trace, reasons)
             terminal.show_search_notes(snapshot, answer.context, filter)
     if followup_error:
@@ -58,10 +58,6 @@ def ask(
 
 def _print_answer_line(snapshot: Snapshot, answer: Answer) -> None:
     printing.print_text(printing.encode_json(_answer_json(snapshot, answer)))
-
-
-def _explanations(snapshot: Snapshot, question: str, context: Context) -> list[list[str]]:
-    return [terminal.reason_lines(reason) for reason in explain_evidence(snapshot, question, context)]
 
 
 def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
@@ -76,7 +72,7 @@ def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
         "dangling": answer.dangling,
         "queries": list(answer.context.queries),
         "query_type": answer.context.query_type,
-        "evidence": [{**_item_json(rank, item), **_reason_json(reason)} for rank, item, reason in ranked],
+        "evidence": [{**_item_json(rank, item), **_reason_json(item, reason)} for rank, item, reason in ranked],
         "followups": answer.followups,
         "usage": answer.usage,
         "saved": answer.saved,
@@ -93,13 +89,14 @@ def _item_json(rank: int, item: Evidence) -> Row:
     return {"rank": rank, "score": item.score, "table": item.table, "id": item.record.id}
 
 
-def _reason_json(reason: Reason) -> Row:
-    """Return a reason as JSON: matched words, feature scores, linked passage."""
+def _reason_json(item: Evidence, reason: Reason) -> Row:
+    """Return a reason as JSON: sentence, matched words, feature scores, linked passage."""
     via = None
-    if span := reason.linked_span:
-        link = {"goes_on": reason.continues, "entity": reason.entity, "name": reason.name}
-        via = {"chunk": span.chunk, **span_location(span), **link}
-    return {"words": reason.words, "feature_scores": dict(reason.feature_scores), "via": via}
+    if link := reason.link:
+        name = {"goes_on": link.continues, "entity": link.entity, "name": link.name}
+        via = {"chunk": link.span.chunk, **span_location(link.span), **name}
+    scores = dict(item.feature_scores)
+    return {"reason": reason.describe(), "words": reason.words, "feature_scores": scores, "via": via}
 
 
 def span_location(span: Span) -> Row:
@@ -160,7 +157,7 @@ def _show_evidence(kumi: Kumihimo, question: str, search: Row, explain: bool) ->
     """Show the evidence for one question."""
     with kumi.snapshot() as snapshot:
         context = snapshot.retrieve(question, **search)
-        reasons = _explanations(snapshot, question, context) if explain else ()
+        reasons = explain_evidence(snapshot, question, context) if explain else ()
         terminal.show_evidence(context, snapshot.trace, reasons)
         terminal.show_search_notes(snapshot, context, search["filter"])
 
@@ -172,14 +169,13 @@ def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, metho
     """
     from kumihimo import page  # imported here: rarely needed
 
-    ranks = {item.record.id: rank for rank, item in enumerate(context, 1)}
     reasons = explain_evidence(snapshot, question, context)
     items: list[Row] = []
     for item, reason in zip(context, reasons, strict=True):
-        linked_rank = reason.linked_span and ranks.get(reason.linked_span.chunk)
         spans = list(islice(snapshot.trace(item), _MAX_PAGE_PLACES))
         pieces = _match_words(item.text, reason.words)
-        items.append({"reason": reason, "linked_rank": linked_rank, "spans": spans, "pieces": pieces})
+        title = getattr(item.record, "title", "")
+        items.append({"title": title, "reason": reason, "spans": spans, "pieces": pieces})
     parts = page.render_template(
         Path(__file__).parent,
         "explanation.html",
@@ -188,7 +184,6 @@ def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, metho
         method=method,
         query_type=context.query_type,
         items=items,
-        max_score=max((abs(score) for reason in reasons for _, score in reason.feature_scores), default=0.0),
     )
     write_file(path, parts, force=True)  # `retrieve` has checked it
 
@@ -254,7 +249,7 @@ def _evidence_json(snapshot: Snapshot, question: str, context: Context) -> list[
     rows = []
     for rank, item, reason in _with_reasons(snapshot, question, context):
         chunks = [span_location(span) for span in islice(snapshot.trace(item), _MAX_PLACES)]
-        rows.append({**_item_json(rank, item), "text": item.text, "chunks": chunks, **_reason_json(reason)})
+        rows.append({**_item_json(rank, item), "text": item.text, "chunks": chunks, **_reason_json(item, reason)})
     return rows
 
 

@@ -27,6 +27,7 @@ from kumihimo.llm.budget import Caps
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.text import name_keys
+from kumihimo.text.sentences import shorten_line
 
 RESULT_FORMATS = ("table", "json", "csv", "turtle")
 _MAX_CELL = 300  # characters of a cell
@@ -159,7 +160,7 @@ def _show_entity(result: dict[str, Any]) -> None:
     printing.print_text("\n".join([*lines, f"\n{result['text']}\n"]))
     if result["neighbours"]:
         nearest = result["neighbours"][:_MAX_NEIGHBOURS]
-        rows = [(n["name"], f"{n['weight']:,}", terminal.shorten_line(n["text"], _MAX_WIDTH)) for n in nearest]
+        rows = [(n["name"], f"{n['weight']:,}", shorten_line(n["text"], _MAX_WIDTH)) for n in nearest]
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
         printing.print_text(f"{remaining:,} more neighbours.\n" if remaining else "")
@@ -231,7 +232,7 @@ class _PairReview:
         accepted: list[str] = []
         for pair in self.pairs:
             for entity in (pair.one, pair.other):
-                text = terminal.shorten_line(entity.text, _MAX_WIDTH)
+                text = shorten_line(entity.text, _MAX_WIDTH)
                 printing.print_text(f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {text}")
             question = f"{pair.score:.2f}: {self._reasons(pair)}. Same entity? [y/N/q] "
             printing.print_text(question, end="", flush=True)

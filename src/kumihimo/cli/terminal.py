@@ -19,6 +19,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.registry import RULES
+from kumihimo.text.sentences import shorten_line
 
 TraceFunction = Callable[[Evidence], Iterable[Span]]
 
@@ -29,6 +30,7 @@ NO_MODEL = (
 _MAX_LISTED = 20
 _MAX_EMPTY = 5  # names of files without text
 _MAX_SUFFIX = 12  # characters of a type
+_MAX_TITLE = 40
 _MAX_TEXT = 300  # characters per piece of evidence
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
 _MAX_EXPLAINED = 8  # pieces of evidence below an answer
@@ -230,18 +232,16 @@ def format_span(span: Span) -> str:
     return f"{span.uri}, {location}characters {span.start:,}–{span.end:,}"
 
 
-def show_evidence(context: Context, trace: TraceFunction, explanations: Sequence[Sequence[str]] = ()) -> None:
-    """Print the evidence, best first.
-
-    explanations: the lines that explain each piece.
-    """
+def show_evidence(context: Context, trace: TraceFunction, reasons: Sequence[Reason] = ()) -> None:
+    """Print the evidence, best first, with its reasons, if any."""
     if not context:
         printing.print_text("Nothing was found.")
     for rank, item in enumerate(context, 1):
         _show_places(rank, item, trace)
-        printing.print_styled(f"   {item.table}:{item.record.id}  score {item.score:.3f}", "dim")
-        for line in explanations[rank - 1] if explanations else ():
-            _print_indented(line, "green")
+        title = shorten_line(getattr(item.record, "title", ""), _MAX_TITLE)
+        printing.print_styled(f"   {title and f'{title}  '}{item.table}:{item.record.id}", "dim")
+        if reasons:
+            _print_indented(reasons[rank - 1].describe(), "green")
         _print_indented(shorten_line(item.text, _MAX_TEXT))
         printing.print_text()
 
@@ -258,34 +258,12 @@ def _print_indented(text: str, style: str = "") -> None:
     )  # no bare text
 
 
-def shorten_line(text: str, size: int) -> str:
-    """Return the text on one line of at most this many characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= size else f"{line[: size - 1]}…"
-
-
-def show_reasons(context: Context, trace: TraceFunction, explanations: Sequence[Sequence[str]]) -> None:
+def show_reasons(context: Context, trace: TraceFunction, reasons: Sequence[Reason]) -> None:
     """Print the reasons for the best evidence below an answer."""
     printing.print_text("\nWhy these passages:")
-    for rank, (item, sentences) in enumerate(zip(context.top(_MAX_EXPLAINED), explanations, strict=False), 1):
+    for rank, (item, reason) in enumerate(zip(context.top(_MAX_EXPLAINED), reasons, strict=False), 1):
         _show_places(rank, item, trace)
-        for line in sentences:
-            printing.print_styled(f"   {line}", "green")
-
-
-def reason_lines(reason: Reason) -> list[str]:
-    """Return a reason as a sentence, and its feature scores, if any."""
-    sentence = reason.describe(format_span(reason.linked_span) if reason.linked_span else "")
-    return [sentence, format_feature_scores(reason)] if reason.feature_scores else [sentence]
-
-
-def format_feature_scores(reason: Reason) -> str:
-    """Return the score that each feature adds, as text.
-
-    >>> format_feature_scores(Reason((), (("before", 2.104), ("bridges", 0.5), ("new", -0.25))))
-    'before 2.10, bridges 0.50, new -0.25'
-    """
-    return ", ".join(f"{name} {score:.2f}" for name, score in reason.feature_scores)
+        _print_indented(reason.describe(), "green")
 
 
 def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None:

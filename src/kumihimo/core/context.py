@@ -28,7 +28,7 @@ class Evidence:
 
     Scores compare within one context only. duplicates: rows of the same table with the same content; prompts and traces
     include them. feature_scores: the features behind the score, largest first, if the method reports them. via: a
-    related passage and what both mention, by ids.
+    related passage and what both mention, by ids. document_terms: the words of the question that name its document.
     """
 
     table: str
@@ -37,6 +37,7 @@ class Evidence:
     duplicates: tuple[Record, ...] = ()
     feature_scores: tuple[tuple[str, float], ...] = ()
     via: tuple[str, ...] = ()
+    document_terms: tuple[str, ...] = ()
 
     @property
     def reference(self) -> Reference:

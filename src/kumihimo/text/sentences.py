@@ -140,6 +140,12 @@ def _trim_span(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))
 
 
+def shorten_line(text: str, size: int) -> str:
+    """Return the text on one line of at most this many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= size else f"{line[: size - 1]}…"
+
+
 def collapse_spaces(text: str) -> str:
     r"""Return the text with single spaces, as a browser shows it.
 

@@ -74,6 +74,8 @@ def test_the_words_that_match_are_given() -> None:
     found = match("What did Neha Narkhede write in TechCrunch in 2023?", *NEWS)
     assert found["a"] == DocumentMatch(1.0, ("Neha Narkhede", "TechCrunch", "2023"))
     assert found["c"].terms == ("TechCrunch",)
+    for date in ("28 September", "September 2023", "September"):
+        assert match(f"What happened in {date}?", *NEWS)["a"].terms == (date,), "as the question writes it"
     assert 0 < found["b"].score < found["c"].score + 0.01 < 0.5
 
 

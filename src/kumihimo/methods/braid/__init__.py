@@ -140,13 +140,13 @@ def _rank_candidates(last_pass: two_pass.Pass, features: Mapping[str, Features],
 def _explain_item(
     item: Evidence, last_pass: two_pass.Pass, features: Mapping[str, Features], weights: BraidWeights
 ) -> Evidence:
-    """Add feature scores and the link to the first hop."""
+    """Add feature scores, document terms and the link to the first hop."""
     id = item.record.id
-    if not last_pass.walk:
-        return replace(item, feature_scores=feature_contributions(features[id], weights["plain"]))
-    via = tuple(filter(None, find_anchor_link(last_pass.candidates, id, last_pass.anchors)))
-    walk = feature_contributions(features[id], weights["second"])
-    return replace(item, feature_scores=walk, via=via)
+    scores = feature_contributions(features[id], weights["second" if last_pass.walk else "plain"])
+    document = last_pass.candidates.reader.documents.get(id.partition(".")[0])
+    item = replace(item, feature_scores=scores, document_terms=document.terms if document else ())
+    anchors = last_pass.anchors if last_pass.walk else ()
+    return replace(item, via=tuple(filter(None, find_anchor_link(last_pass.candidates, id, anchors))))
 
 
 def _rerank_rest(

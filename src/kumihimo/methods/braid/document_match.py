@@ -1,7 +1,7 @@
 """question + descriptions -> the documents that it names by title, source, people, numbers and dates."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -114,12 +114,13 @@ class _Word:
 class _Question:
     """A question as words and dates.
 
-    labelled: where a number follows a content word. has_capitals: whether capital letters tell names from other words.
+    dates: as the question writes them, by ISO form. labelled: where a number follows a content word. has_capitals:
+    whether capital letters tell names from other words.
     """
 
     text: str
     words: Sequence[_Word]
-    dates: Sequence[str]
+    dates: Mapping[str, str]
     labelled: Sequence[int]
     has_capitals: bool
 
@@ -136,8 +137,10 @@ class _Question:
         return word.is_name or word.is_cjk or not self.has_capitals
 
     def term_text(self, term: Span | str) -> str:
-        """Return the words of a span as the question writes them."""
-        return term if isinstance(term, str) else self.text[self.words[term[0]].start : self.words[term[1] - 1].end]
+        """Return a span or date as the question writes it."""
+        if isinstance(term, str):
+            return self.dates[term]
+        return self.text[self.words[term[0]].start : self.words[term[1] - 1].end]
 
     def run(self, span: Span) -> str:
         """Return the tokens of a span, each between spaces."""
@@ -177,13 +180,16 @@ def _parse_question(question: str) -> _Question:
             words.append(_Word(token, start, start + len(token) if is_cjk else piece.end(), is_name, is_cjk))
     pairs = enumerate(pairwise(words))
     labelled = [i for i, (label, number) in pairs if number.token.isdigit() and subject_terms(label.token)]
-    return _Question(text, words, list(dict.fromkeys(list_dates(text))), labelled, has_capitals)
+    written = [*(text[start:end] for start, end in find_dates(text)), *text.split()]
+    forms = {date: form.strip(".,;:?!") for form in reversed(written) for date in list_dates(form)}
+    dates = {date: forms.get(date, date) for date in list_dates(text)}
+    return _Question(text, words, dates, labelled, has_capitals)
 
 
 # -- a description
 
 
-def _match_dates(asked: Sequence[str], dates: Sequence[str]) -> dict[str, float]:
+def _match_dates(asked: Iterable[str], dates: Sequence[str]) -> dict[str, float]:
     """Return how well a document has each date."""
     best = {date: max((compare_dates(own, date) for own in dates), default=0.0) for date in asked}
     return {date: share for date, share in best.items() if share}

@@ -1,0 +1,93 @@
+"""a question, texts and links -> the reason in words: names, phrases, documents, passages that it continues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kumihimo.app.explanations import PassageLink, Reason
+from kumihimo.app.question_phrases import find_phrases
+from kumihimo.core.spans import Span
+
+LETTER = "Joss Kerrow would carry the first stone over the bar himself. The ferries lost sailings in March 2023."
+
+
+def reason(question: str, text: str, title: str = "", document_terms: Sequence[str] = ()) -> str:
+    found = sorted(find_phrases(question, text, title), key=lambda phrase: not phrase.is_name)
+    return Reason(tuple(found), tuple(document_terms)).describe()
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who carries the first stone over the bar?", "says “carries” and “first stone over the bar” close together"),
+        ("Which stone did Joss Kerrow carry first?", "names Joss Kerrow near “stone”, “carry” and “first”"),
+        ("What did Kerrow's ferry lose?", "names Kerrow near “ferry”"),
+        ("Kerrow: what did he say?", "names Kerrow"),
+        ("Stone or concrete?", "says “Stone”"),
+        ("When did Anna Kerrow leave?", "says “Kerrow”"),
+        ("What did joss kerrow promise?", "says “joss kerrow”"),
+        ("What was lost in March 2023?", "says “lost” and “March 2023” close together"),
+        ("What is it about?", "has no word of the question; it may say it in other words"),
+        ("WHO LOST SAILINGS?", "says “LOST SAILINGS”"),
+        ("Can you tell me who that was?", "has no word of the question; it may say it in other words"),
+    ],
+)
+def test_names_come_before_words_and_common_words_are_left_out(question: str, expected: str) -> None:
+    assert reason(question, LETTER) == expected
+
+
+def test_names_of_several_words() -> None:
+    text = "The Journal of Physics names Ada Holm; another journal of Oban does not."
+    assert (
+        reason("Is Ada Holm in the Journal of Physics?", text) == "names Ada Holm and Journal of Physics close together"
+    )
+    assert reason("Is it in The Journal Of Letters?", text) == "says “Journal”", "a part of a name is a word"
+
+
+def test_words_that_are_far_apart_are_no_neighbours() -> None:
+    text = f"The gate leaks. {'Nothing else. ' * 30}Kerrow alone mends it."
+    assert reason("Who mends the gate, Kerrow?", text) == "names Kerrow; says “mends” and “gate”"
+    assert reason("Does Kerrow mend it?", text) == "names Kerrow near “mend”"
+
+
+def test_a_document_that_the_question_names_comes_first() -> None:
+    question = "What does Nell Attery write on the bar in March 2023?"
+    document = "is from a document of March 2023 that you name: Nell Attery"
+    assert reason(question, LETTER, document_terms=["Nell Attery's", "March 2023"]) == f"{document}; says “bar”"
+    assert reason("Which report names Kerrow?", LETTER, "Report on gates") == "names Kerrow; has “report” in its title"
+
+
+def test_japanese_and_chinese_words() -> None:
+    assert reason("東京タワーの高さは何メートルですか", "東京タワーの高さは333メートルです。") == (
+        "says “東京タワーの高” and “メートル” close together"
+    )
+    assert reason("渡船几点离开港口?", "渡船九点离开港口。") == "says “渡船” and “点离开港口” close together"
+
+
+def test_long_lists_are_cut() -> None:
+    words = [f"{letter * 12}word" for letter in "abcdef"]
+    assert reason(f"{', '.join(words)}?", "; ".join(words)).count("“") == 3
+    assert reason("x" * 100, "x" * 100) == f"says “{'x' * 39}…”"
+
+
+def link(**fields: object) -> PassageLink:
+    values = {"rank": 2, "continues": True, "subject": "Tidal gates", "name": "Sabine Orrell", **fields}
+    return PassageLink(Span("", "a.md", 0, 9, ""), entity="", **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("linked", "words", "alone"),
+    [
+        (link(), "; continues passage 2 on Tidal gates through Sabine Orrell", ""),
+        (link(subject="Sabine Orrell"), "; continues passage 2 on Sabine Orrell", ""),
+        (link(continues=False, rank=3), "", "mentions Sabine Orrell, as does passage 3 on Tidal gates"),
+        (link(continues=False, rank=0), "", "mentions Sabine Orrell, as does a passage on Tidal gates"),
+    ],
+)
+def test_a_linked_passage_has_a_name(linked: PassageLink, words: str, alone: str) -> None:
+    found = tuple(find_phrases("Where is the bar?", LETTER))
+    assert Reason(found, link=linked).describe() == f"says “bar”{words}"
+    assert Reason(link=linked).describe() == (alone or words.removeprefix("; "))
+    assert Reason(link=linked).describe("HERE") == (alone or words.removeprefix("; ")).replace(linked.passage, "HERE")
