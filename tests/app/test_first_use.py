@@ -43,7 +43,7 @@ def test_the_default_methods_share_their_tables(home: Path) -> None:
     with Kumihimo(home / ".kumi") as kumi:
         assert list(kumi.status().methods) == default_methods(kumi.catalogue, kumi.models)
         assert list(kumi.status().methods) == ["braid", "bm25", "naive", "global"]
-        graph = {"mentions", "ties", "entities", "relations", "communities", "members", "reports"}
+        graph = {"names", "merges", "mentions", "ties", "entities", "relations", "communities", "members", "reports"}
         assert kumi.status().rows.keys() == {"documents", "descriptions", "chunks", "assertions", "claims"} | graph
 
 

@@ -30,6 +30,7 @@ Documents = Mapping[str, str]  # name -> text
 NAMES = tuple(
     "Ada Bea Cal Dov Eli Fay Gus Hal Ivo Jan Kit Liv Mo Ned Ola Pim Quin Rae Sol Tom Una Vic Wim Yan".split()  # noqa: SIM905
 )
+SURNAMES = {"Ada": "Ada Orrell", "Eli": "Eli Vane", "Tom": "Tom Roake", "Vic": "Vic Kerrow"}  # some days name them whole
 VERBS = ("met", "saw", "paid", "wrote to", "worked with")
 SETTINGS: dict[str, dict[str, Any]] = {  # small limits, so that a small index takes the same paths as a large one
     "mentions": {"claims": True},
@@ -48,6 +49,7 @@ def line(day: int) -> str:
     size = rng.choice((2, 2, 2, 2, 6, 6, 6, 6, 12, 12, 12, 24))
     first = rng.randrange(0, len(NAMES), size)
     one, other, *third = rng.sample(NAMES[first : first + size], min(size, 3))
+    one = SURNAMES.get(one, one) if day % 2 else one
     return f"{one} {rng.choice(VERBS)} {other}{f' beside {third[0]}' if third and day % 4 == 0 else ''} on day {day}."
 
 

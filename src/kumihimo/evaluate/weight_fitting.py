@@ -96,8 +96,8 @@ def learn_weights(
 
     The plain weights make the gold passages of a question likelier than its other candidates. Those of the two passes
     over the graph separate relevant candidates from others; only questions that need several passages count there.
-    Without questions to learn from, the published ones are returned. drop: features to ignore. question_weight: the weight of a
-    question by id, 1 by default.
+    Without questions to learn from, the published ones are returned. drop: features to ignore. question_weight: the
+    weight of a question by id, 1 by default.
     """
     dropped = set(drop)
     share = question_weight or (lambda _: 1.0)
