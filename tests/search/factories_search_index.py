@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ Search = Callable[[str, int], list[tuple[str, float]]]  # query, k -> ids and sc
 @dataclass(frozen=True, slots=True)
 class Note(Record):
     """A text with a page count that is not indexed."""
+
+    FORWARD_INDEX: ClassVar[bool] = True
 
     pages: int = 0
 

@@ -3,8 +3,9 @@
 from typing import Any
 
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.cli import printing, terminal
+from kumihimo.cli import printing
 from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.sentences import shorten_line
 
 _MAX_PLACE = 24  # characters of a document's uri
 
@@ -44,4 +45,4 @@ def _shorten_places(uris: list[str]) -> str:
     >>> _shorten_places(["notes/harbour.md", "notes/island.md"])
     'notes/harbour.md + 1'
     """
-    return terminal.shorten_line(uris[0], _MAX_PLACE) + (f" + {len(uris) - 1:,}" if len(uris) > 1 else "")
+    return shorten_line(uris[0], _MAX_PLACE) + (f" + {len(uris) - 1:,}" if len(uris) > 1 else "")

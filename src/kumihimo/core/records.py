@@ -23,6 +23,7 @@ class Record:
     SHARED_TEXT: ClassVar[bool] = False  # whether other rows often have the same text: it is stored once
     SEARCHABLE: ClassVar[bool] = True  # whether keyword and vector search find these rows
     EMBEDDED: ClassVar[bool] = True  # whether vector search does
+    FORWARD_INDEX: ClassVar[bool] = False  # whether methods read the tokens of these rows
 
     id: str = field(default="", kw_only=True)
     text: str = field(default="", kw_only=True)
@@ -73,6 +74,7 @@ class Chunk(Record):
     """A part of a document, split at sentence ends; `document.text[start:end] == chunk.text`."""
 
     BIG: ClassVar[bool] = True
+    FORWARD_INDEX: ClassVar[bool] = True
 
     title: str  # of the document
     start: int  # in characters of the document
@@ -92,9 +94,6 @@ class Chunk(Record):
     @property
     def index_text(self) -> str:
         return f"{self.title}\n{self.text}" if self.title else self.text
-
-
-# -- the entity graph: rows of single chunks, then merged rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,17 +223,14 @@ class Claim(Record):
 
 @dataclass(frozen=True, slots=True)
 class Community(Record):
-    """A community of connected entities.
-
-    Level 0 has the largest. A community that is split has children; a leaf has members.
-    """
+    """A community of connected entities, with children or, as a leaf, with members."""
 
     WAVE: ClassVar[str] = "level"
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("level",)
     BIG: ClassVar[bool] = True
     SEARCHABLE: ClassVar[bool] = False
 
-    level: int
+    level: int  # 0 has the largest
     parent: str  # empty on level 0
     children: tuple[str, ...]
     members: tuple[str, ...]  # entities, for leaves only

@@ -25,7 +25,8 @@ _parse_distinct = lru_cache(maxsize=16)(parse_distinct_names)
 class ChunkNames(Record):
     """The names in a chunk, found by rule or by an NER model.
 
-    names: (number of the sentence, name, type) each. acronyms: (acronym, what the text says it stands for) each.
+    sentences: start and end in the chunk, whether it is a heading, and (name, type) each. acronyms: (acronym, what the
+    text says it stands for) each.
     """
 
     BIG: ClassVar[bool] = True
@@ -33,7 +34,7 @@ class ChunkNames(Record):
     SEARCHABLE: ClassVar[bool] = False
 
     document: str
-    names: tuple[tuple[int, str, str], ...]
+    sentences: tuple[tuple[int, int, bool, tuple[tuple[str, str], ...]], ...]
     acronyms: tuple[tuple[str, str], ...] = ()
 
 
@@ -72,7 +73,7 @@ def merges(names: Group[ChunkNames], chunks: Table[Chunk], *, aliases: tuple[str
     def read_text() -> str:
         return "\n".join(chunk.text for chunk in chunks.get_many(row.id for row in names).values())
 
-    typed_names = (name[1:] for row in names for name in row.names)
+    typed_names = (name for row in names for *_, typed_names in row.sentences for name in typed_names)
     acronyms = (acronym for row in names for acronym in row.acronyms)
     triples = resolve_names(typed_names, acronyms, read_text, _parse_distinct(aliases))
     return NameMerges(tuple(triples)) if triples else None

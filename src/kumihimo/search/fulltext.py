@@ -71,7 +71,7 @@ class KeywordIndex:
             slot = self.db.all(f'SELECT slot FROM "{name}_ids" WHERE id = ?', id)[0][0]
             self.db.run(f'INSERT INTO "{name}" ("{name}", rowid, text) VALUES (\'delete\', ?, ?)', slot, old_texts[id])
             self.db.run(f'DELETE FROM "{name}_ids" WHERE slot = ?', slot)
-        forward = _forward_rows(after, new_texts)
+        forward = self._forward_rows(after, new_texts)
         self.db.many(f'INSERT INTO "{name}_ids" (id, words, subwords) VALUES (?, ?, ?)', forward)
         self.db.many(
             f'INSERT INTO "{name}" (rowid, text) SELECT slot, ? FROM "{name}_ids" WHERE id = ?',
@@ -111,7 +111,7 @@ class KeywordIndex:
             index_texts = self._index_texts(page)
             texts = {id: _join_tokens(text) for id, text in index_texts.items()}
             stored = self.db.all_in(f'SELECT id, words, subwords FROM "{self.name}_ids" WHERE id IN (?)', [*texts])
-            if sorted(stored) != sorted(_forward_rows(index_texts, texts)):
+            if sorted(stored) != sorted(self._forward_rows(index_texts, texts)):
                 return False
             rows = ((slots.pop(id), text) for id, text in texts.items())
             self.db.many(f'INSERT INTO temp."{_EXPECTED}" (rowid, text) VALUES (?, ?)', rows)
@@ -132,16 +132,19 @@ class KeywordIndex:
         records: list[Record] = [self.codec.decode(row) for row in rows]
         return {record.id: text for record in records if (text := record.index_text)}
 
+    def _forward_rows(
+        self, texts: Mapping[str, str], token_texts: Mapping[str, str]
+    ) -> list[tuple[str, bytes | None, bytes | None]]:
+        """Return the id, words and subwords of the rows in `token_texts`."""
+        if not self.codec.record.FORWARD_INDEX:
+            return [(id, None, None) for id in token_texts]
+        subwords = find_subwords([texts[id] for id in token_texts])
+        words = (hash_tokens(tokens.split(" ")).tobytes() for tokens in token_texts.values())
+        return list(zip(token_texts, words, subwords, strict=True))
+
 
 def _join_tokens(text: str) -> str:
     return " ".join(tokenize(text))
-
-
-def _forward_rows(texts: Mapping[str, str], token_texts: Mapping[str, str]) -> list[tuple[str, bytes, bytes]]:
-    """Return the id, words and subwords of the rows in `token_texts`."""
-    subwords = find_subwords([texts[id] for id in token_texts])
-    words = (hash_tokens(tokens.split(" ")).tobytes() for tokens in token_texts.values())
-    return list(zip(token_texts, words, subwords, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,7 @@ class SqliteKeywordSearch:
         return {
             id: RowTokens(np.frombuffer(words, np.uint32), np.frombuffer(subwords, np.uint16))
             for id, words, subwords in rows
+            if words is not None
         }
 
     def _require_index(self, table: Table[Any]) -> None:

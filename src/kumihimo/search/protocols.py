@@ -28,7 +28,7 @@ class RowTokens:
 class KeywordSearch(Protocol):
     """Keyword search in a table: the best `k` rows, best first.
 
-    tokens: the tokens of these rows, by id; a row without text is left out.
+    tokens: the tokens of these rows, by id, if the table has a forward index; a row without text is left out.
     """
 
     def __call__(self, table: Table[Any], text: str, *, k: int) -> Context: ...

@@ -64,7 +64,7 @@ def tokenize(text: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def hash_token(token: str) -> int:
-    """Return the number of a token in the forward index, of 32 bits."""
+    """Return the 32-bit number of a token in the forward index."""
     return crc32(token.encode())
 
 

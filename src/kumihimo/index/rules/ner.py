@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import chain
 from typing import NamedTuple
 
 from kumihimo.core.records import Chunk, Mention, RelationMention
@@ -27,13 +26,15 @@ NameFinder = Callable[[str], Iterator[ner_words.NameSpan]]
 
 
 class ChunkSentence(NamedTuple):
-    """A sentence of a chunk.
+    """A sentence of a chunk, at [start, end) of it.
 
     name_text: the text to search for names.
     """
 
-    text: str
+    start: int
+    end: int
     heading: bool
+    text: str
     name_text: str
 
 
@@ -49,9 +50,12 @@ def find_names(chunk: Chunk, recognizer: NamedEntityRecognizer | None = None) ->
         spans_by_sentence, acronyms = _recognize_names(sentences, recognizer), list(_find_acronyms(sentences))
     else:
         spans_by_sentence, acronyms = _find_names(chunk.text, sentences, title)
-    names = [(i, span.name, span.type) for i, spans in enumerate(spans_by_sentence) for span in spans]
-    names += [(0, title, "")] if title and sentences else []
-    return ChunkNames(chunk.document, tuple(sorted(names, key=lambda name: name[0])), tuple(acronyms))
+    names = [[(span.name, span.type) for span in spans] for spans in spans_by_sentence]
+    if title and sentences:
+        names[0].append((title, ""))
+    named = zip(sentences, names, strict=True)
+    rows = ((s.start, s.end, s.heading, tuple(names)) for s, names in named if names)
+    return ChunkNames(chunk.document, tuple(rows), tuple(acronyms))
 
 
 def find_mentions(chunk: Chunk, names: ChunkNames | None, resolver: NameResolver) -> Iterable[Mention]:
@@ -89,15 +93,14 @@ def _named_sentences(
     """Yield each sentence with its entities, in reading order."""
     if names is None:
         return
-    sentences = list(_split_sentences(chunk.text))
-    for i, group in groupby(names.names, key=itemgetter(0)):
+    for start, end, heading, typed_names in names.sentences:
         entities: dict[str, TypedName] = {}
-        for _, name, kind in group:
+        for name, kind in typed_names:
             key = name_keys.name_key(name)
             if len(key) > 1 and not key.isdigit():
                 entities.setdefault(resolver.entity_of_key(key, kind), (name, kind))
         if entities:
-            yield sentences[i].text, entities
+            yield _sentence_text(chunk.text[start:end], heading=heading), entities
 
 
 def _recognize_names(
@@ -123,16 +126,22 @@ def _split_sentences(text: str) -> Iterator[ChunkSentence]:
     blocks = list(split_blocks(text))
     for i, block in enumerate(blocks):
         if block.kind == "heading":
-            heading = _heading_text(text[block.start : block.end])
-            yield ChunkSentence(heading, True, heading)
+            heading = _sentence_text(text[block.start : block.end], heading=True)
+            yield ChunkSentence(block.start, block.end, True, heading, heading)
             continue
         is_header = block.kind == "row" and _is_table_header(text, blocks, i)
         for start, end in split_sentences(text, block.start, block.end):
-            sentence = text[start:end]
-            sentence = collapse_spaces(sentence) if _UNEVEN_SPACE.search(sentence) else sentence
+            sentence = _sentence_text(text[start:end])
             if not _STAGE_DIRECTION.fullmatch(sentence):
                 name_text = _ROW_LABEL.sub(r"\1", sentence) if block.kind == "row" else sentence
-                yield ChunkSentence(sentence, False, "" if is_header else name_text)
+                yield ChunkSentence(start, end, False, sentence, "" if is_header else name_text)
+
+
+def _sentence_text(text: str, *, heading: bool = False) -> str:
+    """Return the words of a sentence or heading."""
+    if heading:
+        return _heading_text(text)
+    return collapse_spaces(text) if _UNEVEN_SPACE.search(text) else text
 
 
 def _is_table_header(text: str, blocks: Sequence[Block], i: int) -> bool:
