@@ -33,7 +33,7 @@ from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.search.protocols import RowTokens
 from kumihimo.testing.fake_models import FakeEmbedder
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
-from kumihimo.text.tokens import content_tokens, hash_tokens, tokenize
+from kumihimo.text.tokens import content_tokens, hash_token, tokenize
 from tests.factories_tables import Held
 
 
@@ -60,8 +60,8 @@ tokenizer = WordTokenizer()
 
 def row_tokens(text: str) -> RowTokens:
     """Return the tokens of a text, as in the forward index."""
-    words, (subwords,) = hash_tokens(tokenize(text)), find_subwords([text])
-    return RowTokens(np.frombuffer(words.tobytes(), np.uint32), np.frombuffer(subwords, np.uint16))
+    words, (subwords,) = [*map(hash_token, tokenize(text))], find_subwords([text])
+    return RowTokens(np.array(words, np.uint32), np.frombuffer(subwords, np.uint16))
 
 
 class FakeKeywordSearch:

@@ -21,7 +21,7 @@ from kumihimo.search.protocols import RowTokens
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.sqlite.ledger import DerivedView, SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows
-from kumihimo.text.tokens import content_tokens, hash_tokens, tokenize
+from kumihimo.text.tokens import content_tokens, pack_tokens, tokenize
 
 _FIRST_LIMIT_FACTOR = 4  # of the first query, which is usually enough
 _MAX_LIMIT = 2**62  # of SQLite
@@ -139,7 +139,7 @@ class KeywordIndex:
         if not self.codec.record.FORWARD_INDEX:
             return [(id, None, None) for id in token_texts]
         subwords = find_subwords([texts[id] for id in token_texts])
-        words = (hash_tokens(tokens.split(" ")).tobytes() for tokens in token_texts.values())
+        words = (pack_tokens(tokens.split(" ")) for tokens in token_texts.values())
         return list(zip(token_texts, words, subwords, strict=True))
 
 
@@ -170,9 +170,10 @@ class SqliteKeywordSearch:
         import numpy as np
 
         self._require_index(table)
+        places = np.array([1, 1 << 8, 1 << 16], dtype=np.uint32)  # of the three bytes of a number
         rows = self.db.all_in(f'SELECT id, words, subwords FROM "{_index_name(table.name)}_ids" WHERE id IN (?)', ids)
         return {
-            id: RowTokens(np.frombuffer(words, np.uint32), np.frombuffer(subwords, np.uint16))
+            id: RowTokens(np.frombuffer(words, np.uint8).reshape(-1, 3) @ places, np.frombuffer(subwords, np.uint16))
             for id, words, subwords in rows
             if words is not None
         }

@@ -1,7 +1,6 @@
 """text -> tokens: words folded and lightly stemmed; unspaced scripts (Japanese, Chinese) in pairs of characters."""
 
 import re
-from array import array
 from collections.abc import Iterable
 from functools import lru_cache
 from unicodedata import combining, normalize
@@ -64,13 +63,13 @@ def tokenize(text: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def hash_token(token: str) -> int:
-    """Return the 32-bit number of a token in the forward index."""
-    return crc32(token.encode())
+    """Return the number of a token in the forward index, of 24 bits."""
+    return crc32(token.encode()) & 0xFFFFFF
 
 
-def hash_tokens(tokens: Iterable[str]) -> "array[int]":
-    """Return the numbers of tokens, in order."""
-    return array("I", map(hash_token, tokens))
+def pack_tokens(tokens: Iterable[str]) -> bytes:
+    """Return the numbers of tokens in order, three bytes each, the lowest first."""
+    return b"".join(hash_token(token).to_bytes(3, "little") for token in tokens)
 
 
 def _word_pattern(plain: str) -> re.Pattern[str] | None:
