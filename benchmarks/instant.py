@@ -21,6 +21,7 @@ from kumihimo import Kumihimo
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Document
 from kumihimo.index.chunks import chunks
+from kumihimo.index.name_resolution import NameResolver
 from kumihimo.index.rules import ner
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import Chat
@@ -53,7 +54,8 @@ def extract_records(text: str, *, own: bool = False) -> list[str]:
     own: describe with words of the text, so that each text describes a name differently.
     """
     chunk = Chunk(title="", start=0, end=len(text), tokens=0, text=text)
-    names = list(dict.fromkeys(mention.name for mention in ner.find_mentions(chunk, {})))[:EACH]
+    mentions = ner.find_mentions(chunk, ner.find_names(chunk), NameResolver())
+    names = list(dict.fromkeys(mention.name for mention in mentions))[:EACH]
     return format_records(names, " ".join(text.split()[20:44]).replace("|", " ") if own else FILL)
 
 

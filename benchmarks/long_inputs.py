@@ -19,8 +19,8 @@ from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk
 from kumihimo.index.extraction_parser import parse_extraction
 from kumihimo.index.metadata_parser import MetadataField, parse_metadata_reply
+from kumihimo.index.rules import ner
 from kumihimo.index.rules.connectives import find_explicit_relation
-from kumihimo.index.rules.ner import find_mentions
 from kumihimo.page import layout_graph
 from kumihimo.readers.html import read_html
 from kumihimo.text.sentences import split_blocks, split_sentences
@@ -38,7 +38,7 @@ def split(text: str) -> None:
 
 
 def find_names(text: str) -> None:
-    list(find_mentions(Chunk(title="", start=0, end=len(text), tokens=1, text=text), {}))
+    ner.find_names(Chunk(id="d.00000", title="", start=0, end=len(text), tokens=1, text=text))
 
 
 def parse_metadata(text: str) -> None:

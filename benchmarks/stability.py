@@ -12,7 +12,7 @@ import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean
 
 from tests.factories_tables import table
@@ -20,8 +20,9 @@ from tests.factories_tables import table
 from benchmarks.meter import check_at_least, check_at_most, measured
 from benchmarks.options import bench_parser, read_options
 from kumihimo.core.records import Chunk, Community, Entity, Relation
-from kumihimo.core.table import Table
+from kumihimo.core.table import Group, Table
 from kumihimo.index.communities import communities, community_modularity, deepest_level
+from kumihimo.index.name_resolution import NameMerges, NameResolver, merges
 from kumihimo.index.rules import ner
 from kumihimo.text import name_keys
 
@@ -34,8 +35,11 @@ def extract(document: Mapping[str, str]) -> Extraction:
     """Extract a document as one chunk, by rule."""
     text, title = document["text"], document["title"]
     chunk = Chunk(id="d.00000", text=text, title=title, start=0, end=len(text), tokens=0)
-    ties = [(tie.source, tie.target) for tie in ner.find_relation_mentions(chunk, {})]
-    return [mention.entity for mention in ner.find_mentions(chunk, {})], ties
+    names = ner.find_names(chunk)
+    merged = merges(Group([names]), table(Chunk, [chunk]))
+    resolver = NameResolver.for_document(chunk.document, table(NameMerges, [replace(merged, id="d")] if merged else []))
+    ties = [(tie.source, tie.target) for tie in ner.find_relation_mentions(chunk, names, resolver)]
+    return [mention.entity for mention in ner.find_mentions(chunk, names, resolver)], ties
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ Documents = Mapping[str, str]  # name -> text
 NAMES = tuple(
     "Ada Bea Cal Dov Eli Fay Gus Hal Ivo Jan Kit Liv Mo Ned Ola Pim Quin Rae Sol Tom Una Vic Wim Yan".split()  # noqa: SIM905
 )
-SURNAMES = {"Ada": "Ada Orrell", "Eli": "Eli Vane", "Tom": "Tom Roake", "Vic": "Vic Kerrow"}  # some days name them whole
+SURNAMES = {"Ada": "Ada Orrell", "Tom": "Tom Roake"}  # some days name them in full
 VERBS = ("met", "saw", "paid", "wrote to", "worked with")
 SETTINGS: dict[str, dict[str, Any]] = {  # small limits, so that a small index takes the same paths as a large one
     "mentions": {"claims": True},

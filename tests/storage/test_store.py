@@ -19,6 +19,7 @@ from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, Newe
 from kumihimo.core.redaction import register_secret
 from kumihimo.storage.sqlite import store as module
 from kumihimo.storage.sqlite.integrity import sum_rows
+from kumihimo.storage.sqlite.schema import FORMAT
 from kumihimo.storage.sqlite.store import SqlRows, Store
 
 
@@ -262,7 +263,7 @@ def test_an_index_that_was_moved_away_is_not_read_any_more(tmp_path: Path) -> No
 def test_an_older_format_is_refused_and_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
     fill(store, "one")
-    set_format(tmp_path, module.FORMAT - 1)
+    set_format(tmp_path, FORMAT - 1)
     for transaction in (store.read_transaction, store.write_transaction):
         with pytest.raises(IndexUnavailable) as refused, transaction():
             pass
@@ -282,7 +283,7 @@ def test_a_rebuild_keeps_sources_methods_and_communities(tmp_path: Path) -> None
         db.run("INSERT INTO steps VALUES ('communities', 'print', 'shape'), ('t', 'print', 'shape')")
         for name in ("sources", "methods", "models", "words_t"):
             db.set_meta(name, [name])
-    set_format(tmp_path, module.FORMAT - 1)
+    set_format(tmp_path, FORMAT - 1)
     with store.write_transaction(rebuild=True) as db:
         assert not db.has("t")
         assert db.all("SELECT * FROM communities") == [("c",)]
@@ -294,7 +295,7 @@ def test_a_rebuild_keeps_sources_methods_and_communities(tmp_path: Path) -> None
             None,
         ]
     with store.read_transaction() as db:
-        assert db.one("PRAGMA user_version") == (module.FORMAT,)
+        assert db.one("PRAGMA user_version") == (FORMAT,)
     store.close()
 
 
