@@ -1,6 +1,5 @@
 """candidates + anchors -> features of each candidate, for a linear scorer."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -14,7 +13,6 @@ from kumihimo.methods.braid.plain_match import Features, PlainMatcher
 from kumihimo.methods.braid.ppr import EntitySet, PassageGraph, Scores, top_ids
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.name_keys import entity_id, name_key
-from kumihimo.text.tokens import subject_terms
 
 _MAX_RANK = 100  # ranks below count as unranked
 _UNRANKED = 200  # rank of an unranked candidate
@@ -181,15 +179,18 @@ def positive_scores(hits: Context) -> dict[str, float]:
 def names_its_title(chunk: Chunk) -> bool:
     """Return whether a sentence of a chunk names the title of its document.
 
-    A line with little else is a heading or a label.
+    A line with nothing else is a heading.
     """
-    name = _title_name(chunk.title)
-    if not name or name not in chunk.text:
-        return False
-    pattern = rf"\b{re.escape(name)}\b" if name.isascii() else re.escape(name)
-    own = subject_terms(name)
-    others = ((line, set(subject_terms(line)).difference(own)) for line in chunk.text.splitlines() if name in line)
-    return any(not all(map(str.isdecimal, terms)) and re.search(pattern, line) for line, terms in others)
+    name, text = _title_name(chunk.title), chunk.text
+    place = text.find(name) if name else -1
+    while place >= 0:
+        end = place + len(name)
+        if not (name.isascii() and (text[place - 1 : place].isalnum() or text[end : end + 1].isalnum())):
+            line = text[text.rfind("\n", 0, place) + 1 : text.find("\n", end) % (len(text) + 1)]
+            if any(map(str.isalpha, line.replace(chunk.title, "").replace(name, ""))):
+                return True
+        place = text.find(name, end)
+    return False
 
 
 def sum_features(features: Mapping[str, Features], weights: Scores) -> dict[str, float]:
