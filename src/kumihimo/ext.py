@@ -45,7 +45,7 @@ from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Embedder, NamedEntityRecognizer, NameRange, Reranker, RerankerName
 from kumihimo.readers.page import Page
-from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.search.protocols import KeywordSearch, RowTokens, VectorSearch
 
 __all__ = [
     "LLM",
@@ -83,6 +83,7 @@ __all__ = [
     "Report",
     "Reranker",
     "RerankerName",
+    "RowTokens",
     "SettingsError",
     "SlotFiller",
     "SlotValue",

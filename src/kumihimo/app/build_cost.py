@@ -2,17 +2,8 @@
 
 from dataclasses import replace
 
+from kumihimo.app import cost
 from kumihimo.app.build import Build, models_by_scope
-from kumihimo.app.cost import (
-    DryRunModels,
-    PastUsage,
-    SamplingPool,
-    estimate_local_work,
-    estimate_plan,
-    skip_failed,
-    usage_from_sample,
-    usage_history,
-)
 from kumihimo.app.results import Consent, Plan
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import ConsentRequired
@@ -62,10 +53,12 @@ def _embedder_changes(build: Build) -> list[str]:
 
 def _would_pay_again(build: Build) -> bool:
     """Return whether it repeats paid requests that are not cached."""
-    dry_models = DryRunModels(build.models, build.tokenizer, models_by_scope(build.db, build.catalogue))
+    dry_models = cost.DryRunModels(build.models, build.tokenizer, models_by_scope(build.db, build.catalogue))
     failing = sum(step.startswith("vectors_") for step, _, _ in build.db.failures())
     with_views = build.models.paid_embedder is not None
-    replace(_with_dry_models(build, dry_models), source_names=set(), pool=skip_failed).dry_run(with_views=with_views)
+    replace(_with_dry_models(build, dry_models), source_names=set(), pool=cost.skip_failed).dry_run(
+        with_views=with_views
+    )
     texts = dry_models.tallies[EMBEDDING].texts if EMBEDDING in dry_models.tallies else 0
     return texts > failing or any(tally.calls for step, tally in dry_models.tallies.items() if step != EMBEDDING)
 
@@ -77,26 +70,26 @@ def plan_build(build: Build, sample: int = 0) -> Plan:
     estimate.
     """
     past = _run_sample(build, sample) if sample else {}
-    dry_models = DryRunModels(build.models, build.tokenizer, models_by_scope(build.db, build.catalogue))
+    dry_models = cost.DryRunModels(build.models, build.tokenizer, models_by_scope(build.db, build.catalogue))
     _with_dry_models(build, dry_models).dry_run()
     spent = build.models.cache().usage() if dry_models.tallies else []
-    plan = estimate_plan(
-        dry_models.tallies, _llm_dependencies(build), usage_history(spent, dry_models.tallies) | past, spent
+    plan = cost.estimate_plan(
+        dry_models.tallies, _llm_dependencies(build), cost.usage_history(spent, dry_models.tallies) | past, spent
     )
-    return replace(plan, local_work=estimate_local_work(build.models.local_embedder, dry_models.local_texts))
+    return replace(plan, local_work=cost.estimate_local_work(build.models.local_embedder, dry_models.local_texts))
 
 
-def _with_dry_models(build: Build, dry_models: DryRunModels) -> Build:
+def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:
     return replace(
         build, llm_for=dry_models.llm, embedder_for=dry_models.embedder, pool=inline, budget=Budget(), progress=None
     )
 
 
-def _run_sample(build: Build, size: int) -> dict[str, PastUsage]:
+def _run_sample(build: Build, size: int) -> dict[str, cost.PastUsage]:
     documents = build.db.rows(ROOT)
-    sample = SamplingPool(size, build.pool, lambda id: documents.get(id) is not None)
+    sample = cost.SamplingPool(size, build.pool, lambda id: documents.get(id) is not None)
     replace(build, pool=sample).dry_run(with_views=False)
-    return usage_from_sample(sample, build.budget)
+    return cost.usage_from_sample(sample, build.budget)
 
 
 def _llm_dependencies(build: Build) -> dict[str, list[str]]:
@@ -145,7 +138,9 @@ def used_cache_keys(build: Build, cache: ResponseCache) -> set[bytes]:
     used_keys: set[bytes] = set()
     cache.used_keys = used_keys
     try:
-        dry_build = replace(_with_dry_models(build, DryRunModels(build.models, build.tokenizer)), source_names=set())
+        dry_build = replace(
+            _with_dry_models(build, cost.DryRunModels(build.models, build.tokenizer)), source_names=set()
+        )
         dry_build.dry_run(code=lambda _: "prune", fingerprint="prune")
     finally:
         cache.used_keys = None

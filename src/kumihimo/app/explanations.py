@@ -139,11 +139,11 @@ def _join_and(texts: Sequence[str]) -> str:
 def explain_evidence(snapshot: Snapshot, question: str, context: Context) -> list[Reason]:
     """Return a reason for each piece of evidence, in order."""
     phrases = [find_phrases(question, *_text_and_title(item.record)) for item in context]
-    counts = Counter(term for found in phrases for term in frozenset[str]().union(*(p.terms for p in found)))
+    counts = Counter(term for row in phrases for term in frozenset[str]().union(*(p.terms for p in row)))
     ranks = {item.reference: rank for rank, item in enumerate(context, 1)}
     return [
-        _explain_item(snapshot, question, item, sorted(found, key=lambda phrase: _telling_key(phrase, counts)), ranks)
-        for item, found in zip(context, phrases, strict=True)
+        _explain_item(snapshot, question, item, sorted(row, key=lambda phrase: _telling_key(phrase, counts)), ranks)
+        for item, row in zip(context, phrases, strict=True)
     ]
 
 

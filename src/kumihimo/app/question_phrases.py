@@ -41,26 +41,26 @@ def find_phrases(question: str, text: str, title: str = "") -> list[Phrase]:
     >>> [phrase.text for phrase in find_phrases("Who mended the old pier of Oban?", "They mended a pier of Oban")]
     ['mended', 'pier of Oban']
     """
-    asked, normalized = re.sub(NAME_ENDING, "", normalize("NFKC", question)), normalize("NFKC", text)
+    query, normalized = re.sub(NAME_ENDING, "", normalize("NFKC", question)), normalize("NFKC", text)
     in_text, in_title = _term_places(normalized), _term_places(normalize("NFKC", title))
     plain = " ".join(normalized.casefold().split())
-    spans = [span for span in _find_pieces(asked, plain) if _piece_terms(asked[slice(*span)])]
-    names = [_is_capital(asked, span, normalized) for span in spans]
+    spans = [span for span in _find_pieces(query, plain) if _piece_terms(query[slice(*span)])]
+    names = [_is_capital(query, span, normalized) for span in spans]
     phrases: list[Phrase] = []
     phrase_start = -1  # of the phrase that may continue
     for i, (start, end) in enumerate(spans):
-        terms = _piece_terms(asked[start:end])
+        terms = _piece_terms(query[start:end])
         places = frozenset(set.intersection(*(in_text[term] for term in terms)))
-        longer = asked[phrase_start:end] if phrase_start >= 0 else ""
+        longer = query[phrase_start:end] if phrase_start >= 0 else ""
         if places and longer and " ".join(longer.casefold().split()) in plain:
             last = phrases.pop()
-            names[i] = names[i - 1] and (names[i] or asked[start:end].isdigit())
+            names[i] = names[i - 1] and (names[i] or query[start:end].isdigit())
             phrases.append(Phrase(longer, last.terms | terms, names[i], last.places))
             continue
         phrase_start = start if places else -1
         if places or all(in_title[term] for term in terms):
-            is_name = names[i] and not _is_part_of_name(asked, spans, names, i)
-            phrases.append(Phrase(asked[start:end], terms, is_name, places))
+            is_name = names[i] and not _is_part_of_name(query, spans, names, i)
+            phrases.append(Phrase(query[start:end], terms, is_name, places))
     distinct = {phrase.terms: phrase for phrase in reversed(phrases)}
     return list(distinct.values())[::-1]
 

@@ -145,10 +145,10 @@ def name_places(
         read.append(place)
         documents.add(place.document)
         touched = [passage for passage in missing if any(map(place.overlaps, passage.places))]
-        found = [passage for passage in touched if passage.is_found(read)]
-        missing = [passage for passage in missing if passage not in found]
+        complete = [passage for passage in touched if passage.is_found(read)]
+        missing = [passage for passage in missing if passage not in complete]
         own_name = layout.uris[place.document] if as_documents else layout.span_name(place)
-        yield [passage.name for passage in found] or [own_name]
+        yield [passage.name for passage in complete] or [own_name]
 
 
 def unique_names(names: Iterable[Sequence[str]]) -> list[str]:

@@ -106,10 +106,10 @@ def learn_weights(
         return _fit_logistic(list(rows), [feature for feature in two_pass.FEATURES[name] if feature not in dropped])
 
     weights = dict(published_weights())
-    found = [example for example in examples if any(map(example.is_relevant, example.first_pass.candidates.plain))]
-    if found:
+    usable = [example for example in examples if any(map(example.is_relevant, example.first_pass.candidates.plain))]
+    if usable:
         weights["plain"] = _fit_plain(
-            [(example.first_pass.candidates.plain, example.is_relevant, share(example.id)) for example in found],
+            [(example.first_pass.candidates.plain, example.is_relevant, share(example.id)) for example in usable],
             [name for name in two_pass.FEATURES["plain"] if name not in dropped],
         )
     linked = [example for example in examples if example.first_pass.walk and len(example.gold) > 1]

@@ -128,17 +128,17 @@ def _is_other_word(match: re.Match[str]) -> bool:
     return not is_clear or not (has_number or month[0].isupper())
 
 
-def compare_dates(date: str, asked: str) -> float:
-    """Return how well a date matches the one asked for.
+def compare_dates(date: str, target: str) -> float:
+    """Return how well a date matches the date of a query.
 
-    1: it gives all that is asked for; 0.5: a part of it; 0: it differs.
+    1: it gives all of the target; 0.5: a part of it; 0: it differs.
 
-    >>> [compare_dates("2023-09-28", asked) for asked in ("2023-09", "--09-28", "2022")]
+    >>> [compare_dates("2023-09-28", target) for target in ("2023-09", "--09-28", "2022")]
     [1.0, 1.0, 0.0]
     >>> compare_dates("2023", "2023-09")
     0.5
     """
-    pairs = list(zip_longest(_date_parts(date), _date_parts(asked), fillvalue=""))
+    pairs = list(zip_longest(_date_parts(date), _date_parts(target), fillvalue=""))
     if any(one and other and one != other for one, other in pairs) or not any(one and other for one, other in pairs):
         return 0.0
     lacks, adds = any(other and not one for one, other in pairs), any(one and not other for one, other in pairs)

@@ -63,12 +63,12 @@ def tokenize(text: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def hash_token(token: str) -> int:
-    """Return the number of a token in the forward index, of 24 bits."""
+    """Return the 24-bit number of a token in the forward index."""
     return crc32(token.encode()) & 0xFFFFFF
 
 
 def pack_tokens(tokens: Iterable[str]) -> bytes:
-    """Return the numbers of tokens in order, three bytes each, the lowest first."""
+    """Return the numbers of tokens in order, three bytes each, little-endian."""
     return b"".join(hash_token(token).to_bytes(3, "little") for token in tokens)
 
 

@@ -53,8 +53,8 @@ def find_names(chunk: Chunk, recognizer: NamedEntityRecognizer | None = None) ->
     names = [[(span.name, span.type) for span in spans] for spans in spans_by_sentence]
     if title and sentences:
         names[0].append((title, ""))
-    named = zip(sentences, names, strict=True)
-    rows = ((s.start, s.end, s.heading, tuple(names)) for s, names in named if names)
+    pairs = zip(sentences, names, strict=True)
+    rows = ((s.start, s.end, s.heading, tuple(names)) for s, names in pairs if names)
     return ChunkNames(chunk.document, tuple(rows), tuple(acronyms))
 
 

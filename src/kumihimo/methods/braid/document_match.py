@@ -46,14 +46,18 @@ def match_documents(
     documents share it. The scores are shares of the best document's sum, if that is above 1. candidates: ids of
     documents that are scored too; they show how common a name is that more documents have than a search returns.
     """
-    total, asked = len(descriptions), _parse_question(question)
-    hits = keyword_search(descriptions, asked.query, k=_MAX_HITS) if total > 1 and asked.query.strip() else Context()
+    total, query = len(descriptions), _parse_question(question)
+    hits = (
+        keyword_search(descriptions, query.search_text, k=_MAX_HITS)
+        if total > 1 and query.search_text.strip()
+        else Context()
+    )
     rows = {item.record.id: item.record for item in hits if isinstance(item.record, Description)}
     last = list(rows)[-1] if len(rows) == _MAX_HITS else ""
     sample = descriptions.get_many(candidates) if last else {}
     rows |= sample
-    names = {id: _match_names(asked, row.text) for id, row in rows.items()}
-    dates = {id: _match_dates(asked.dates, row.dates) for id, row in rows.items()}
+    names = {id: _match_names(query, row.text) for id, row in rows.items()}
+    dates = {id: _match_dates(query.dates, row.dates) for id, row in rows.items()}
 
     @cache
     def rarity(term: Span | str) -> float:
@@ -67,7 +71,7 @@ def match_documents(
     sums = {id: _sum_terms(names[id], dates[id], rarity) for id in names}
     best = max((sum(weights.values()) for weights in sums.values()), default=0.0)
     return {
-        id: DocumentMatch(sum(weights.values()) / max(1.0, best), tuple(map(asked.term_text, weights)))
+        id: DocumentMatch(sum(weights.values()) / max(1.0, best), tuple(map(query.term_text, weights)))
         for id, weights in sums.items()
         if weights
     }
@@ -125,7 +129,7 @@ class _Question:
     has_capitals: bool
 
     @property
-    def query(self) -> str:
+    def search_text(self) -> str:
         """Return the text for keyword search, without isolated common words."""
         counts = [bool(_subject_terms(word.token)) for word in self.words]
         beside = [any(counts[max(i - 1, 0) : i] + counts[i + 1 : i + 2]) for i in range(len(counts))]
@@ -189,18 +193,18 @@ def _parse_question(question: str) -> _Question:
 # -- a description
 
 
-def _match_dates(asked: Iterable[str], dates: Sequence[str]) -> dict[str, float]:
+def _match_dates(query: Iterable[str], dates: Sequence[str]) -> dict[str, float]:
     """Return how well a document has each date."""
-    best = {date: max((compare_dates(own, date) for own in dates), default=0.0) for date in asked}
+    best = {date: max((compare_dates(own, date) for own in dates), default=0.0) for date in query}
     return {date: share for date, share in best.items() if share}
 
 
-def _match_names(asked: _Question, text: str) -> dict[Span, float]:
+def _match_names(query: _Question, text: str) -> dict[Span, float]:
     """Return a factor for each span with a name of the description."""
     tokens = _tokenize_names(text)
-    labelled = dict.fromkeys(_labelled_numbers(asked, tokens), 1.0)
-    rated = {span: _rate_run(asked, span, text, tokens) for span in _common_runs(asked.words, tokens)}
-    first = {asked.run(span): span for span in reversed(rated) if rated[span]}  # a repeated name counts once
+    labelled = dict.fromkeys(_labelled_numbers(query, tokens), 1.0)
+    rated = {span: _rate_run(query, span, text, tokens) for span in _common_runs(query.words, tokens)}
+    first = {query.run(span): span for span in reversed(rated) if rated[span]}  # a repeated name counts once
     return {span: rated[span] for span in first.values()} | labelled
 
 
@@ -224,27 +228,27 @@ def _common_runs(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
         start = max(end, start + 1)
 
 
-def _rate_run(asked: _Question, span: Span, text: str, tokens: str) -> float:
+def _rate_run(query: _Question, span: Span, text: str, tokens: str) -> float:
     """Return how much a run of words says, from 0 to 1."""
-    words = asked.words[slice(*span)]
+    words = query.words[slice(*span)]
     has_name, is_cjk = any(word.is_name for word in words), words[0].is_cjk
     if len(words) == 1 and not (has_name or is_cjk):
         return 0.0
-    run, own_terms = asked.run(span), asked.span_terms(span)
+    run, own_terms = query.run(span), query.span_terms(span)
     if not any(map(str.isalpha, "".join(own_terms))):
         return 0.0
     is_whole = f"|{run}|" in tokens
     if is_cjk:
-        return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (asked.longest_cjk(span) >= _MIN_CJK_CHARS)
+        return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (query.longest_cjk(span) >= _MIN_CJK_CHARS)
     if len(words) == 1:
-        is_same = re.search(rf"\b{re.escape(asked.term_text(span))}\b", text, re.I)  # Bank is not in Iain Banks
+        is_same = re.search(rf"\b{re.escape(query.term_text(span))}\b", text, re.I)  # Bank is not in Iain Banks
         return (1.0 if is_whole else _SINGLE_NAME) * bool(is_same)
     if len(own_terms) == 1:
         return 1.0 if is_whole and has_name else _SINGLE_NAME * (is_whole or has_name)
     if is_whole or has_name:
         return 1.0
     coverage = _cover_name(len(own_terms), run, text)
-    has_capitals = not asked.has_capitals and asked.term_text(span).title() in text  # the name has them instead
+    has_capitals = not query.has_capitals and query.term_text(span).title() in text  # the name has them instead
     return coverage if coverage >= _MIN_COVERAGE else _MIN_COVERAGE * has_capitals
 
 
@@ -255,13 +259,13 @@ def _cover_name(terms: int, run: str, text: str) -> float:
     return terms / min(max(len(subject_terms(name)), 1) for name in names)
 
 
-def _labelled_numbers(asked: _Question, tokens: str) -> Iterator[Span]:
+def _labelled_numbers(query: _Question, tokens: str) -> Iterator[Span]:
     """Yield each label with its number, if the name has both.
 
     It may abbreviate the label: `EP 14` for `episode 14`.
     """
-    for position in asked.labelled:
-        label, number = (word.token for word in asked.words[position : position + 2])
+    for position in query.labelled:
+        label, number = (word.token for word in query.words[position : position + 2])
         before = re.findall(rf"(\S+) (?={number} )", tokens) if f" {number} " in tokens else []
         if any(label == word or (len(word) > 1 and label.startswith(word)) for word in before):
             yield position, position + 2

@@ -43,13 +43,13 @@ class CandidateReader:
         unscored = [id for id in tokens if id not in self.vector_scores]
         hits = self.vector_search(self.chunks, question, k=len(unscored), candidate_ids=unscored)
         vector_scores = {**self.vector_scores, **positive_scores(hits)}
-        named = {id: match.score for id, match in self.documents.items()}
+        document_scores = {id: match.score for id, match in self.documents.items()}
         best = max(self.keyword_scores.values(), default=0.0) or 1.0
         low, high = min(self.vector_scores.values(), default=0.0), max(self.vector_scores.values(), default=0.0)
         for id in tokens:
             features[id]["words"] = self.matcher.lexical_trust * self.keyword_scores.get(id, 0.0) / best
             features[id]["meaning"] = max(vector_scores.get(id, 0.0) - low, 0.0) / ((high - low) or 1.0)
-            features[id]["document"] = named.get(id.partition(".")[0], 0.0)
+            features[id]["document"] = document_scores.get(id.partition(".")[0], 0.0)
         return self.chunks.get_many(tokens), features, words
 
 

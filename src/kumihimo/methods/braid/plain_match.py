@@ -69,8 +69,8 @@ class PlainMatcher:
 
         if not self.words or not self.pool:
             return np.zeros(len(self.words))
-        found = (self._pool_hits.counts > 0).sum(axis=0)
-        weights = np.log(1 + len(self.pool) / (1 + found))
+        row_counts = (self._pool_hits.counts > 0).sum(axis=0)
+        weights = np.log(1 + len(self.pool) / (1 + row_counts))
         return np.asarray(weights / (weights.sum() or 1.0))
 
     @cached_property
@@ -170,10 +170,10 @@ def _find_hits(words: Sequence[str], rows: Sequence[RowTokens]) -> _Hits:
     lengths = np.array([len(row.words) for row in rows])
     tokens = np.concatenate([row.words for row in rows])
     places = np.minimum(np.searchsorted(hashes[order], tokens), len(words) - 1)
-    found = np.flatnonzero(hashes[order][places] == tokens)
-    hit_rows = np.repeat(np.arange(len(rows)), lengths)[found]
-    hit_words = order[places[found]]
-    positions = found - (np.cumsum(lengths) - lengths)[hit_rows]
+    matching = np.flatnonzero(hashes[order][places] == tokens)
+    hit_rows = np.repeat(np.arange(len(rows)), lengths)[matching]
+    hit_words = order[places[matching]]
+    positions = matching - (np.cumsum(lengths) - lengths)[hit_rows]
     counts = np.bincount(hit_rows * len(words) + hit_words, minlength=len(rows) * len(words))
     return _Hits(hit_rows, positions, hit_words, counts.reshape(len(rows), -1).astype(np.float64), lengths)
 

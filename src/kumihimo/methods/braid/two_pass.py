@@ -7,17 +7,8 @@ from statistics import fmean
 from kumihimo.core.records import Chunk, Mention
 from kumihimo.core.table import Table
 from kumihimo.index.descriptions import Description
+from kumihimo.methods.braid import features
 from kumihimo.methods.braid.document_match import match_documents
-from kumihimo.methods.braid.features import (
-    CandidateReader,
-    Candidates,
-    compare_sums,
-    names_its_title,
-    positive_scores,
-    scale_sums,
-    sum_features,
-    walk_features,
-)
 from kumihimo.methods.braid.plain_match import PLAIN_FEATURES, Features, PlainMatcher
 from kumihimo.methods.braid.ppr import PassageGraph, Scores, expand_graph, personalized_pagerank, top_ids
 from kumihimo.methods.shared import ranking
@@ -46,7 +37,7 @@ class Pass:
     about named subjects.
     """
 
-    candidates: Candidates
+    candidates: features.Candidates
     rankings: Mapping[str, Scores]
     anchors: tuple[str, ...]
     walk: Mapping[str, Features]
@@ -58,7 +49,7 @@ class Pass:
         """
         if not self.walk:
             return self.candidates.plain
-        plain = compare_sums(sum_features(self.candidates.plain, weights["plain"]))
+        plain = features.compare_sums(features.sum_features(self.candidates.plain, weights["plain"]))
         return {id: {**values, "plain": plain[id]} for id, values in self.walk.items()}
 
 
@@ -79,16 +70,18 @@ def run_first_pass(
     """
     keyword_hits = keyword_search(chunks, question, k=max(pool, _SEARCH_DEPTH))
     vector_hits = vector_search(chunks, question, k=max(pool, _SEARCH_DEPTH))
-    keyword_scores, vector_scores = positive_scores(keyword_hits), positive_scores(vector_hits)
+    keyword_scores, vector_scores = features.positive_scores(keyword_hits), features.positive_scores(vector_hits)
     ids = sorted({*top_ids(keyword_scores, pool), *top_ids(vector_scores, pool)})
     unscored = [id for id in ids if id not in vector_scores]
-    vector_scores |= positive_scores(vector_search(chunks, question, k=len(unscored), candidate_ids=unscored))
+    vector_scores |= features.positive_scores(vector_search(chunks, question, k=len(unscored), candidate_ids=unscored))
     matcher = PlainMatcher(question, keyword_search.tokens(chunks, ids))
     documents = match_documents(question, descriptions, keyword_search, {id.partition(".")[0] for id in ids})
-    reader = CandidateReader(chunks, keyword_search, vector_search, matcher, keyword_scores, vector_scores, documents)
+    reader = features.CandidateReader(
+        chunks, keyword_search, vector_search, matcher, keyword_scores, vector_scores, documents
+    )
     passage_graph = PassageGraph(mentions)
-    candidates = Candidates(reader, passage_graph, frozenset(), *reader.read(ids))
-    if not candidates.chunks or fmean(map(names_its_title, candidates.chunks.values())) < _MIN_TITLED_SHARE:
+    candidates = features.Candidates(reader, passage_graph, frozenset(), *reader.read(ids))
+    if not candidates.chunks or fmean(map(features.names_its_title, candidates.chunks.values())) < _MIN_TITLED_SHARE:
         return Pass(candidates, {}, (), {})
     entity_ids = ranking.link_entity_ids(question, mentions)
     entry_ids = top_ids(keyword_scores, _SEEDS_PER_SEARCH)
@@ -102,7 +95,7 @@ def run_first_pass(
 
 def run_second_pass(first_pass: Pass, weights: BraidWeights, *, anchors: int = DEFAULT_ANCHORS) -> Pass:
     """Score the candidates and graph neighbours against the first hop."""
-    scores = scale_sums(sum_features(first_pass.features(weights), weights["first"]))
+    scores = features.scale_sums(features.sum_features(first_pass.features(weights), weights["first"]))
     anchor_ids, previous = top_ids(scores, anchors), first_pass.candidates
     subgraph = expand_graph(previous.graph, anchor_ids, sorted(previous.question_entities))
     reachable = personalized_pagerank(subgraph, {id: scores[id] for id in anchor_ids}, passage_share=1.0, damping=0.5)
@@ -110,13 +103,16 @@ def run_second_pass(first_pass: Pass, weights: BraidWeights, *, anchors: int = D
     return _build_pass(previous.extended(top_ids(reachable, _GRAPH_POOL)), rankings, anchor_ids)
 
 
-def _build_pass(candidates: Candidates, rankings: Mapping[str, Scores], anchors: Iterable[str]) -> Pass:
+def _build_pass(candidates: features.Candidates, rankings: Mapping[str, Scores], anchors: Iterable[str]) -> Pass:
     present_anchors = tuple(id for id in anchors if id in candidates.chunks)
-    return Pass(candidates, rankings, present_anchors, walk_features(candidates, rankings, present_anchors))
+    return Pass(candidates, rankings, present_anchors, features.walk_features(candidates, rankings, present_anchors))
 
 
-def rank_probabilities(last_pass: Pass, features: Mapping[str, Features], weights: BraidWeights) -> dict[str, float]:
-    """Return the probability of each candidate that it is the best, sum 1."""
-    odds = compare_sums(sum_features(features, weights["second" if last_pass.walk else "plain"]))
+def rank_probabilities(last_pass: Pass, values: Mapping[str, Features], weights: BraidWeights) -> dict[str, float]:
+    """Return the probability of each candidate that it is the best, sum 1.
+
+    values: the features of the last pass.
+    """
+    odds = features.compare_sums(features.sum_features(values, weights["second" if last_pass.walk else "plain"]))
     total = sum(odds.values())
     return {id: value / total for id, value in odds.items()}
