@@ -109,7 +109,7 @@ def test_useless_weights_are_not_written(things: Run, tmp_path: Path) -> None:
 
 
 def test_better_weights_do_not_overwrite_settings(things: Run, tmp_path: Path) -> None:
-    bad = f"[braid]\nplain_weights = {[-1.0, -1.0] + [0.0] * 5}"
+    bad = f"[braid]\nplain_weights = {[-1.0] * len(FEATURES['plain'])}"
     (tmp_path / "kumi.toml").write_text(bad)
     path = write(tmp_path / "asked.jsonl", question_rows())
     code, out, err = things("tune", "--questions", path, "--write")
