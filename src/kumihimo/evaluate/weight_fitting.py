@@ -155,7 +155,7 @@ def _with_sums(candidates: Mapping[str, Features], weights: Scores) -> dict[str,
 
 
 def _fit_choice(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, float]:
-    """Fit a conditional logit: the probability of the gold among the candidates of a question.
+    """Fit a conditional logit of the gold among the candidates.
 
     Each question has gold among its candidates. Weights are never negative.
     """

@@ -105,7 +105,7 @@ class KeywordIndex:
             db.run("PRAGMA query_only = 1")
 
     def _fill_expected(self) -> bool:
-        """Index all rows in a temporary table; return whether ids and forward index match."""
+        """Index all rows in a temporary table; return whether the rest matches."""
         slots: dict[str, int] = dict(self.db.all(f'SELECT id, slot FROM "{self.name}_ids"'))
         for page in SqlRows(self.db, self.table).pages():
             index_texts = self._index_texts(page)

@@ -177,7 +177,7 @@ def positive_scores(hits: Context) -> dict[str, float]:
 
 
 def names_its_title(chunk: Chunk) -> bool:
-    """Return whether a sentence of a chunk names the title of its document.
+    """Return whether a sentence of the chunk names its title.
 
     A line with nothing else is a heading.
     """
@@ -207,7 +207,7 @@ def scale_sums(sums: Mapping[str, float]) -> dict[str, float]:
 
 
 def compare_sums(sums: Mapping[str, float]) -> dict[str, float]:
-    """Return the odds of each candidate against the best, from 0 to 1."""
+    """Return the odds of each candidate against the best."""
     high = max(sums.values(), default=0.0)
     return {id: exp(value - high) for id, value in sums.items()}
 

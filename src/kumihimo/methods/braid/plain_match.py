@@ -64,7 +64,7 @@ class PlainMatcher:
 
     @cached_property
     def rarity(self) -> Floats:
-        """Return the weight of each word, by its share of the pool; sum 1."""
+        """Return the weight of each word, by rarity in the pool."""
         import numpy as np
 
         if not self.words or not self.pool:
@@ -79,7 +79,7 @@ class PlainMatcher:
 
     @cached_property
     def _clauses(self) -> Floats:
-        """Return 1 for each word (row) in a clause (column) of the question."""
+        """Return 1 for each word (row) in a clause (column)."""
         import numpy as np
 
         parts = [frozenset(content_tokens(part)) for part in _CLAUSE_END.split(self.question) if part.strip()]
@@ -127,7 +127,10 @@ class PlainMatcher:
 
     @cached_property
     def lexical_trust(self) -> float:
-        """Return how far shared words decide: less if no row has many of them."""
+        """Return how much shared words count, from 0 to 1.
+
+        They count less if no row has many of them.
+        """
         best = _best_windows(self._pool_hits, self.rarity).max() if self.words and self.pool else 0.0
         return min(1.0, float(best) / _MIN_WINDOW)
 
@@ -179,7 +182,7 @@ def _find_hits(words: Sequence[str], rows: Sequence[RowTokens]) -> _Hits:
 
 
 def _best_windows(hits: _Hits, rarity: Floats) -> Floats:
-    """Return the largest total rarity of the distinct words in a window, by row."""
+    """Return the total rarity of the best window, by row."""
     import numpy as np
 
     size = len(hits.rows)
@@ -201,7 +204,10 @@ def _best_windows(hits: _Hits, rarity: Floats) -> Floats:
 
 
 def _phrase_shares(hits: _Hits, rarity: Floats) -> Floats:
-    """Return the rarity of neighbouring question words that are neighbours in the row."""
+    """Return the rarity of question phrases in each row.
+
+    A phrase is two neighbouring words of the question that are neighbours in the row.
+    """
     import numpy as np
 
     near = (np.diff(hits.rows) == 0) & (np.diff(hits.positions) <= _PHRASE_GAP) & (np.diff(hits.words) == 1)

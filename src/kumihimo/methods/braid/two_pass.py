@@ -63,7 +63,7 @@ def run_first_pass(
     *,
     pool: int = DEFAULT_POOL,
 ) -> Pass:
-    """Search by keywords and vectors; add the graph if chunks name their titles.
+    """Search by keywords and vectors, and in the graph if it helps.
 
     Links between entities lead from one document to another if each document has a subject. It has one if its text
     names its title.
@@ -109,7 +109,7 @@ def _build_pass(candidates: features.Candidates, rankings: Mapping[str, Scores],
 
 
 def rank_probabilities(last_pass: Pass, values: Mapping[str, Features], weights: BraidWeights) -> dict[str, float]:
-    """Return the probability of each candidate that it is the best, sum 1.
+    """Return the probability of each candidate to be the best.
 
     values: the features of the last pass.
     """
