@@ -4,7 +4,7 @@ Data and kinds: benchmarks/question_sets.py. No chat model. Prints a Markdown ta
 method and its 95 % interval (bootstrap over questions), the share of questions with all gold among the first 5, and the
 paired difference of `braid` to the better plain method with its interval and the p of a signed-rank test. Each set gets
 weights learned on the others, each of which counts the same.
---by kind: on sets of other kinds only, without floors.
+--by kind: on sets of other kinds only, without floors. Leaves out the kind that alone teaches the weights of the graph.
 --ablate: also the recall without parts of `braid`.
 --extracted: MuSiQue again, with the entities that GPT-3.5 extracted (DATA/replies) instead of those found by rule.
 --index-cache DIR: keep the indexes there. A later run builds again what the code has changed.
@@ -48,6 +48,7 @@ PARTS = {
     "without phrases": ("phrase",),
     "without meaning": ("meaning",),
     "without similar words": ("similar",),
+    "without topic": ("topic",),
     "without documents": ("document",),
     "without the graph": ("graph rank", "onward rank"),
     "without bridges": ("adds", "shares", "named", "bridges", "new"),
@@ -105,6 +106,11 @@ class HeldOut:
 def format_interval(values: Recalls, sign: str = "") -> str:
     low, high = bootstrap_interval(values, [str(i) for i in range(len(values))])
     return f"{fmean(values):{sign}.3f} [{low:{sign}.2f}, {high:{sign}.2f}]"
+
+
+def teaches_graph(example: FittingExample) -> bool:
+    """Return whether the weights of the graph are learned on a question."""
+    return bool(example.first_pass.walk) and len(example.gold) > 1
 
 
 def all_share(recalls: Recalls) -> float:
@@ -170,6 +176,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         if options.write:
             WEIGHTS_PATH.write_text(json.dumps(learn(sets, sets), indent=2) + "\n", encoding="utf-8")
         tested = {name: one for name, one in sets.items() if name in KINDS}
+        if options.by == "kind":  # the weights of the graph cannot be learned without the only kind that teaches them
+            teaching = {KINDS.get(name) for name, one in sets.items() if any(map(teaches_graph, one.examples))}
+            tested = {name: one for name, one in tested.items() if teaching != {KINDS[name]}}
         if options.extracted:
             opened = open_set(stack, data, "musique", records_by_text=read_extracted(data))
             tested["musique by GPT-3.5"] = measure_set(*opened, plain=True)

@@ -206,7 +206,7 @@ _MIN_QUOTE_SHARE = 0.25  # of a statement's terms in the sentence that is quoted
 
 class _Sentence(NamedTuple):
     span: Span
-    evidence_score: float  # of its evidence, relative to the best
+    evidence_score: float  # by the rank of its evidence: scores of methods differ
     words: frozenset[str]
     context_words: frozenset[str]  # its words, and those of the previous and next sentence
 
@@ -293,8 +293,7 @@ def _evidence_sentences(context: Context, spans: SpanFinder) -> Iterator[_Senten
     """
     yielded: set[str] = set()
     items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
-    max_score = max((item.score for item in items), default=0.0) or 1.0
-    for item in items[:_MAX_EVIDENCE]:
+    for rank, item in enumerate(items[:_MAX_EVIDENCE]):
         for source in spans(item):
             span_sentences = list(_split_sentences(source))
             words = [frozenset(subject_terms(span.text)) for span in span_sentences]
@@ -302,7 +301,7 @@ def _evidence_sentences(context: Context, spans: SpanFinder) -> Iterator[_Senten
                 if span.text not in yielded:
                     yielded.add(span.text)
                     nearby = frozenset[str]().union(*words[max(0, i - 1) : i + 2])
-                    yield _Sentence(span, item.score / max_score, words[i], nearby)
+                    yield _Sentence(span, 1 - rank / _MAX_EVIDENCE, words[i], nearby)
 
 
 def _split_sentences(source: Span) -> Iterator[Span]:
