@@ -126,6 +126,11 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
             "reports": "text = replace(text, 'e', '3')",
         }.items()
     },
+    "counts of shared texts": ("tables", lambda kumi: execute_sql(kumi, "UPDATE texts SET uses = uses + 1")),
+    "an index of an older version": (
+        "words_chunks",
+        lambda kumi: execute_sql(kumi, "ALTER TABLE words_chunks_ids DROP COLUMN words"),
+    ),
     "rows without their source": (
         "tables",
         lambda kumi: execute_sql(kumi, "DELETE FROM rows_mentions WHERE id LIKE '%1%'"),

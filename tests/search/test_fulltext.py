@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kumihimo.core.errors import IndexDamaged
 from kumihimo.core.table import Table, codec
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
@@ -200,6 +201,19 @@ def test_damaged_forward_index_is_detected(tmp_path: Path, column: str) -> None:
     with index.store.write_transaction() as db:
         db.run(f"UPDATE words_notes_ids SET {column} = NULL WHERE id = 'a'")
     assert find_damage() == "its rows are not those of notes"
+    index.store.close()
+
+
+@pytest.mark.parametrize("change", ["words = x'0102'", "subwords = x'01'", "words = NULL"])
+def test_tokens_that_cannot_be_read_name_the_remedy(tmp_path: Path, change: str) -> None:
+    index = keyword_notes(tmp_path, {"a": "sea sky", "b": "fog"})
+    with index.store.write_transaction() as db:
+        db.run(f"UPDATE words_notes_ids SET {change} WHERE id = 'a'")
+    with pytest.raises(
+        IndexDamaged, match=r"^the tokens of notes are damaged: `kumi check --repair` makes them again$"
+    ):
+        forward(index, "a")
+    assert forward(index, "b")
     index.store.close()
 
 

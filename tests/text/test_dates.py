@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kumihimo.text.dates import compare_dates, list_dates
 
@@ -62,3 +64,13 @@ def test_dates_are_read_as_people_write_them(text: str, dates: list[str]) -> Non
 )
 def test_a_compare_dates_one_that_it_is_part_of(date: str, asked: str, share: float) -> None:
     assert compare_dates(date, asked) == share
+
+
+@pytest.mark.parametrize("text", ["他们相识三五十年了吗", "十十年", "二十十年", "二〇十年", "ſept 1883", "三四十年代"])
+def test_odd_numbers_are_no_dates(text: str) -> None:
+    assert all(len(date) >= 4 for date in list_dates(text))
+
+
+@given(st.text(alphabet="〇一二三四五六七八九十零年月日0123456789/-. maySept", max_size=20))
+def test_any_text_has_a_list_of_dates(text: str) -> None:
+    assert all(isinstance(date, str) for date in list_dates(text))

@@ -18,6 +18,7 @@ from kumihimo.rdf import store as rdf_store
 from kumihimo.search.fulltext import KeywordIndex, stored_indexes
 from kumihimo.search.vector_files import find_vector_damage, vector_path
 from kumihimo.storage.sqlite.integrity import check_pages, checksum_name, stored_columns, sum_rows
+from kumihimo.storage.sqlite.shared_texts import find_wrong_uses
 from kumihimo.storage.sqlite.store import Db, as_db
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def _index_problems(kumi: Kumihimo) -> list[Problem]:
         with kumi.store.read_transaction() as transaction:
             db = as_db(transaction)
             messages = check_pages(db) or [m for name in _tables(kumi, db) for m in _table_damage(db, name)]
+            messages = messages or list(filter(None, [find_wrong_uses(db)]))
             if messages:  # the search indexes are compared with the tables
                 return [Problem(path, "tables", message, _REBUILD) for message in messages]
             return [problem for name in stored_indexes(db) for problem in _search_problems(kumi, db, name)]

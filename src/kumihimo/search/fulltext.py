@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any, ClassVar, Protocol
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import IndexUnavailable
+from kumihimo.core.errors import IndexDamaged, IndexUnavailable
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.core.task import Progress
@@ -91,6 +91,8 @@ class KeywordIndex:
         It is compared with a new index of the same rows, in temporary tables.
         """
         db, name = self.db, self.name
+        if ("words",) not in db.all("SELECT name FROM pragma_table_info(?)", f"{name}_ids"):
+            return "another version made it: `kumi index` makes it again"
         db.run("PRAGMA query_only = 0")  # or there are no temporary tables
         try:
             db.run(f'CREATE VIRTUAL TABLE temp."{_EXPECTED}" {_FTS5}')
@@ -172,10 +174,11 @@ class SqliteKeywordSearch:
         self._require_index(table)
         places = np.array([1, 1 << 8, 1 << 16], dtype=np.uint32)  # of the three bytes of a number
         rows = self.db.all_in(f'SELECT id, words, subwords FROM "{_index_name(table.name)}_ids" WHERE id IN (?)', ids)
+        if any(words is None or len(words) % 3 or len(subwords) % 2 for _, words, subwords in rows):
+            raise IndexDamaged(f"the tokens of {table.name} are damaged: `kumi check --repair` makes them again")
         return {
             id: RowTokens(np.frombuffer(words, np.uint8).reshape(-1, 3) @ places, np.frombuffer(subwords, np.uint16))
             for id, words, subwords in rows
-            if words is not None
         }
 
     def _require_index(self, table: Table[Any]) -> None:

@@ -79,7 +79,8 @@ def _match_to_iso(match: re.Match[str]) -> str:
 def _parse_number(text: str) -> int:
     """Return the number of a month name or digits, or 0."""
     if text and not text.isdecimal():
-        return _MONTHS.index(text[:3].lower()) + 1
+        name = text[:3].lower()
+        return _MONTHS.index(name) + 1 if name in _MONTHS else 0
     return int(text or 0)
 
 
@@ -103,7 +104,14 @@ def _separate_parts(match: re.Match[str]) -> str:
 
 
 def _read_kanji_number(text: str) -> str:
+    """Return a number in digits; the text itself if it is none.
+
+    >>> [_read_kanji_number(text) for text in ("二十三", "十", "二〇二三", "三五十")]
+    ['23', '10', '2023', '三五十']
+    """
     tens, ten, ones = text.replace("零", "〇").rpartition("十")
+    if ten and (len(tens) > 1 or len(ones) > 1 or tens not in _KANJI_DIGITS):
+        return text
     digits = "".join(str(_KANJI_DIGITS.index(digit)) for digit in ones)
     return f"{_KANJI_DIGITS.index(tens) if tens else 1}{digits or 0}" if ten else digits
 

@@ -69,3 +69,12 @@ def drop_table(db: "Db", table: str) -> None:
         table = ROWS_PREFIX + table
         _release(db, db.all(f"SELECT text, count(*) FROM \"{table}\" WHERE typeof(text) = 'blob' GROUP BY 1"))
     db.run(f'DROP TABLE IF EXISTS "{table}"')
+
+
+def find_wrong_uses(db: "Db") -> str:
+    """Return what is wrong with the counts of shared texts; empty: nothing."""
+    tables = db.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB ?", f"{ROWS_PREFIX}*")
+    rows = " UNION ALL ".join(f"SELECT text FROM \"{name}\" WHERE typeof(text) = 'blob'" for (name,) in tables)
+    counts = f"SELECT text, count(*) FROM ({rows or 'SELECT NULL AS text WHERE 0'}) GROUP BY 1"
+    is_wrong = dict(db.all("SELECT id, uses FROM texts")) != dict(db.all(counts))
+    return "the counts of shared texts are not those of the rows" if is_wrong else ""
