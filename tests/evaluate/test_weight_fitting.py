@@ -61,7 +61,7 @@ def only(feature: str) -> BraidWeights:
 
 def untitled(example: FittingExample) -> FittingExample:
     """Return the example as of documents without titles."""
-    return replace(example, first_pass=replace(example.first_pass, walk={}, anchors=(), rankings={}))
+    return replace(example, first_pass=replace(example.first_pass, walk={}, anchors=()))
 
 
 def relabelled(example: FittingExample, feature: str) -> FittingExample:

@@ -138,7 +138,7 @@ def test_both_passes() -> None:
     second_pass = run_second_pass(first_pass, weights)
     assert {name for values in second_pass.features(weights).values() for name in values} >= set(FEATURES["second"])
     assert len(second_pass.anchors) == 2
-    assert max(second_pass.rankings["before"].values()) == 1.0
+    assert max(values["before"] for values in second_pass.walk.values()) == 1.0
     assert max(values["plain"] for values in second_pass.features(weights).values()) == 1.0
 
 

@@ -40,7 +40,7 @@ class ChunkNames(Record):
 
 @dataclass(frozen=True, slots=True)
 class NameMerges(Record):
-    """The names of a document that are forms of its other names; the id is that of the document.
+    """Forms of the names of a document; the id is that of the document.
 
     merges: (form, name, rule) each.
     """

@@ -36,7 +36,7 @@ def resolve_names(
     """
     forms = collect_forms(names)
     document = _DocumentNames(forms, read_text)
-    found = (
+    candidates = (
         *document.find_titled(),
         *document.find_fuller(),
         *document.find_single_words(),
@@ -46,7 +46,7 @@ def resolve_names(
         *cjk_name_merges.find_merges(forms.values()),
     )
     merges: dict[str, MergeTriple] = {}
-    for form, name, rule in found:
+    for form, name, rule in candidates:
         key, target = name_key(form), name_key(name)
         if key != target and frozenset((key, target)) not in distinct:
             merges.setdefault(key, (form, name, rule))

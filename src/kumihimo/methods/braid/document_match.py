@@ -28,7 +28,7 @@ Span = tuple[int, int]  # of words of the question
 
 @dataclass(frozen=True, slots=True)
 class DocumentMatch:
-    """How surely a question names a document, from 0 to 1.
+    """A document that a question names; score: how surely, from 0 to 1.
 
     terms: the words of the question that name it.
     """

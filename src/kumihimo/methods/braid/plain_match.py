@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kumihimo.llm.protocols import Vectors
+
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
@@ -35,7 +37,7 @@ Features = dict[str, float]
 
 @dataclass(frozen=True)
 class _Hits:
-    """Where words of the question stand in the rows, in reading order.
+    """The places of question words in the rows, in reading order.
 
     rows, positions, words: of each hit, the row, the position in it, and the word. counts: hits by row and word.
     """
@@ -107,8 +109,7 @@ class PlainMatcher:
         window: the share of the question's words, by rarity, in its best 30 tokens. phrase: the share of neighbouring
         words of the question that are neighbours here. similar: the mean, by rarity and length, of the best cosine of
         each subword of the question with a subword here. topic: the cosine of the sums of both, by rarity (Arora et
-        al., 2017: SIF). clause: BM25 for the best clause of the question, as a share of the best
-        row's.
+        al., 2017: SIF). clause: BM25 for the best clause of the question, as a share of the best row's.
         """
         if not rows or not self.words:
             return {id: {} for id in rows}, {id: frozenset() for id in rows}
@@ -142,14 +143,20 @@ class PlainMatcher:
         counts = np.bincount(np.concatenate([row.subwords for row in self.pool.values()]), minlength=_SUBWORDS)
         return np.log(1 + len(self.pool) / (1 + counts))
 
+    @cached_property
+    def _own_subwords(self) -> tuple[Vectors, Vectors, Floats]:
+        """Return the vectors, lengths and rarity of the question's subwords."""
+        import numpy as np
+
+        own = np.frombuffer(find_subwords([self.question])[0], np.uint16)
+        return *subword_vectors(own), self._subword_rarity[own]
+
     def _meaning(self, rows: Sequence[RowTokens]) -> tuple[Floats, Floats]:
         """Return `similar` and `topic` of each row."""
         import numpy as np
         from scipy.sparse import csr_array
 
-        own = np.frombuffer(find_subwords([self.question])[0], np.uint16)
-        own_vectors, own_lengths = subword_vectors(own)
-        own_weights = self._subword_rarity[own]
+        own_vectors, own_lengths, own_weights = self._own_subwords
         sizes = np.array([len(row.subwords) for row in rows])
         distinct, places = np.unique(np.concatenate([row.subwords for row in rows]), return_inverse=True)
         vectors, _ = subword_vectors(distinct)

@@ -31,14 +31,13 @@ BraidWeights = Mapping[str, Scores]  # by pass
 
 @dataclass(frozen=True)
 class Pass:
-    """Candidates of one pass with rankings, anchors and features.
+    """Candidates of one pass with anchors and features.
 
     anchors: the chunks that candidates are compared with. walk: the graph features; empty if the documents are not
     about named subjects.
     """
 
     candidates: features.Candidates
-    rankings: Mapping[str, Scores]
     anchors: tuple[str, ...]
     walk: Mapping[str, Features]
 
@@ -82,7 +81,7 @@ def run_first_pass(
     passage_graph = PassageGraph(mentions)
     candidates = features.Candidates(reader, passage_graph, frozenset(), *reader.read(ids))
     if not candidates.chunks or fmean(map(features.names_its_title, candidates.chunks.values())) < _MIN_TITLED_SHARE:
-        return Pass(candidates, {}, (), {})
+        return Pass(candidates, (), {})
     entity_ids = ranking.link_entity_ids(question, mentions)
     entry_ids = top_ids(keyword_scores, _SEEDS_PER_SEARCH)
     subgraph = expand_graph(passage_graph, [*entry_ids, *top_ids(vector_scores, _SEEDS_PER_SEARCH)], entity_ids)
@@ -105,7 +104,7 @@ def run_second_pass(first_pass: Pass, weights: BraidWeights, *, anchors: int = D
 
 def _build_pass(candidates: features.Candidates, rankings: Mapping[str, Scores], anchors: Iterable[str]) -> Pass:
     present_anchors = tuple(id for id in anchors if id in candidates.chunks)
-    return Pass(candidates, rankings, present_anchors, features.walk_features(candidates, rankings, present_anchors))
+    return Pass(candidates, present_anchors, features.walk_features(candidates, rankings, present_anchors))
 
 
 def rank_probabilities(last_pass: Pass, values: Mapping[str, Features], weights: BraidWeights) -> dict[str, float]:
