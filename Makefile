@@ -38,7 +38,7 @@ tests: $(VENV)/dev
 site: $(VENV)/dev  ## build the documentation in build/site
 	$(SITE)
 
-bench: $(VENV)/dev  ## measure the published figures; DATA=folder of the data sets
+bench: $(VENV)/dev  ## measure the published figures, then list the bounds that are unmet; DATA=folder of the data sets
 	$(PYTHON) -m benchmarks --data $(DATA)
 
 $(VENV)/bin/python:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.meter import check_at_least, check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.evaluate.bias import adjust_for_length, compare_with_self, measure_length_bias
 from kumihimo.evaluate.judging.protocols import DEBIASED, GRAPHRAG, PresentationOrder, plan_presentations
 from kumihimo.evaluate.points import CriterionPair, JudgedPoints, points_by_pair
@@ -177,4 +177,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

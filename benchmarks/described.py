@@ -21,7 +21,7 @@ from statistics import mean, median
 from tempfile import TemporaryDirectory
 
 from benchmarks.meter import check_at_most
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
@@ -220,4 +220,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.instant import InstantRegistry, count_tokens, use_instant_model
 from benchmarks.meter import check_at_most
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo import Kumihimo
 from kumihimo.core.records import Report
 from kumihimo.methods import METHODS
@@ -126,4 +126,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

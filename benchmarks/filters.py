@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.growth import WORDS
 from benchmarks.meter import check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo import Kumihimo
 from kumihimo.search.metadata_filter import matching_documents
 
@@ -71,4 +71,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.instant import use_instant_model
 from benchmarks.meter import check_at_most
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo import Kumihimo
 
 METHODS = ("global", "local")
@@ -93,4 +93,4 @@ if __name__ == "__main__":
     if len(sys.argv) == 3 and not sys.argv[1].startswith("-"):
         print(json.dumps(build(Path(sys.argv[1]), Path(sys.argv[2]))))
     else:
-        main()
+        run_benchmark(main)

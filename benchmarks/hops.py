@@ -26,7 +26,7 @@ from scipy.sparse import csr_array
 from scipy.stats import kendalltau
 
 from benchmarks.meter import check_at_least, check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
@@ -195,4 +195,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

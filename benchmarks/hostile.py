@@ -22,7 +22,7 @@ from tests.factories_office import unzipped, zipped
 from tests.readers.bombs import BOMBS
 
 from benchmarks.meter import check_at_most
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.readers import READERS
 from kumihimo.readers.documents import ReadingLimits
@@ -141,4 +141,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

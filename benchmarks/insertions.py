@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.growth import WORDS
 from benchmarks.instant import InstantRegistry, format_records, text_key
 from benchmarks.meter import Cost, check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo import Kumihimo
 from kumihimo.methods import METHODS
 
@@ -104,4 +104,4 @@ def _check_limits(costs: Mapping[int, Cost], cpu: float, written: float) -> None
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

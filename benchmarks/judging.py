@@ -23,7 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.meter import check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.cli import main as cli
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
@@ -174,4 +174,4 @@ def folder_mb(folder: Path) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.hubs import KINDS, draw_words, fill
 from benchmarks.meter import check_at_most
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.records import Chunk, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Table, codec
 from kumihimo.llm.local_embedder import LocalEmbedder, LocalTokenizer
@@ -231,4 +231,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -13,7 +13,7 @@ from functools import partial
 from tests import factories_graphs
 
 from benchmarks.meter import check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.app.community_tree import CommunityTree
 from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk
@@ -94,4 +94,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

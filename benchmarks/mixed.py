@@ -14,7 +14,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 
@@ -60,4 +60,4 @@ def recall(kumi: Kumihimo, method: str, question: str, gold: list[str], document
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -6,7 +6,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from atexit import register
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks import meter
 from benchmarks.tiny_data import write_tiny_data
 
+UNMET = "Unmet: "  # begins the line of a bound
 DATA = Path(os.environ.get("DATA", "../shared/data"))
 
 
@@ -36,6 +37,19 @@ def read_options(parser: ArgumentParser, argv: Sequence[str] | None, **quick: An
     options = parser.parse_args(argv)
     options.data = options.data or (_temporary_data() if options.quick else DATA)
     return options
+
+
+def run_benchmark(main: Callable[[], None]) -> None:
+    """Run a benchmark to its end; name its unmet bounds and exit with 1."""
+    try:
+        main()
+    except Exception as error:
+        meter.unmet.append(f"stopped by {type(error).__name__}: {error}".splitlines()[0])
+        raise
+    finally:
+        for bound in meter.unmet:
+            print(f"{UNMET}{bound}", file=sys.stderr)
+    sys.exit(1 if meter.unmet else 0)
 
 
 def _temporary_data() -> Path:

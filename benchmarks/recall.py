@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.meter import check_at_least, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
@@ -192,4 +192,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

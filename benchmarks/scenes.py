@@ -21,7 +21,7 @@ from typing import Any, cast
 from tests.factories_tables import table
 
 from benchmarks.meter import check_at_least, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import SlotFiller
 from kumihimo.index.frames import SlotText, extract_slots
@@ -279,4 +279,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

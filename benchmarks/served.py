@@ -22,7 +22,7 @@ from unittest.mock import patch
 from tests.fake_server import run_fake_server
 
 from benchmarks.meter import Cost, check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.app import catalogue as catalogue_module
 from kumihimo.app.catalogue import extend_catalogue
 from kumihimo.app.facade import Kumihimo
@@ -140,4 +140,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from benchmarks.meter import check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import build_tables, watch_tables
 from kumihimo.core.records import Document, Record
@@ -226,4 +226,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -16,7 +16,7 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 
 from benchmarks.meter import check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.build import free_methods
@@ -81,4 +81,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -18,7 +18,7 @@ from statistics import mean
 from tests.factories_tables import table
 
 from benchmarks.meter import check_at_least, check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.records import Chunk, Community, Entity, Relation
 from kumihimo.core.table import Group, Table
 from kumihimo.index.communities import communities, community_modularity, deepest_level
@@ -179,4 +179,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

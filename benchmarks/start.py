@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.meter import check_at_most, child_cpu, command_cpu
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 
 KUMI = str(Path(sys.executable).with_name("kumi"))
 HEAVY = ("numpy", "pydantic", "rich", "openai", "tokenizers", "nupunkt", "selectolax")
@@ -47,4 +47,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -18,7 +18,7 @@ from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
@@ -124,4 +124,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

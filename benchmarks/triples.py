@@ -19,7 +19,7 @@ from typing import Any
 from tests import factories_tables
 
 from benchmarks.meter import check_at_most, measured
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, DiscourseRelation, Document, Passage, SlotFiller
 from kumihimo.index.pdtb_senses import leaf_sense_labels, senses_by_name
@@ -127,4 +127,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

@@ -23,7 +23,7 @@ from statistics import fmean
 
 from benchmarks.instant import text_key
 from benchmarks.meter import check_at_least
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.question_sets import KINDS, LEARNED_ONLY, open_set
 from benchmarks.replies import openie
 from kumihimo.app.snapshot import Snapshot
@@ -192,4 +192,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)

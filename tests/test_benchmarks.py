@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import benchmarks.__main__
 import pytest
 from benchmarks import meter, weights
 from benchmarks.__main__ import BENCHMARKS
+from benchmarks.options import run_benchmark
 from benchmarks.tiny_data import write_tiny_data
 
 HELPERS = {"__init__", "__main__", "instant", "meter", "options", "question_sets", "tiny_data"}
@@ -26,6 +29,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meter, "_enforced", True)
+    monkeypatch.setattr(meter, "unmet", [])
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in BENCHMARKS}))
@@ -58,11 +62,54 @@ def test_weights_never_saw_the_tested_set(by: str, seen: set[str], monkeypatch: 
     assert sums == dict.fromkeys(seen, pytest.approx(weights.SET_WEIGHT)), "each set counts the same"
 
 
-def test_limits_hold_unless_quick() -> None:
-    with pytest.raises(SystemExit, match="above 1"):
-        meter.check_at_most("figure", 2, 1)
-    with pytest.raises(SystemExit, match="below 3"):
-        meter.check_at_least("figure", 2, 3)
-    meter.enforce_limits(enabled=False)
+def _measure() -> None:
     meter.check_at_most("figure", 2, 1)
-    meter.check_at_least("figure", 2, 3)
+    meter.check_at_least("share", 2, 3)
+    meter.check_at_most("ratio", float("nan"), 1)
+    meter.check_at_most("met", 1, 1)
+
+
+def test_unmet_bounds_are_listed_after_all_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        run_benchmark(_measure)
+    out, err = capsys.readouterr()
+    assert (stop.value.code, out.count("\n")) == (1, 4)
+    assert err == "Unmet: figure is 2, above 1\nUnmet: share is 2.0000, below 3\nUnmet: ratio is nan, above 1\n"
+
+
+def test_no_bound_is_unmet_in_a_quick_run() -> None:
+    meter.enforce_limits(enabled=False)
+    with pytest.raises(SystemExit) as stop:
+        run_benchmark(_measure)
+    assert stop.value.code == 0
+
+
+def test_a_benchmark_that_stops_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_benchmark(lambda: print(1 / 0))
+    assert capsys.readouterr().err == "Unmet: stopped by ZeroDivisionError: division by zero\n"
+
+
+def test_all_benchmarks_run_and_then_their_unmet_bounds_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\ncase $2 in *start) echo "Unmet: a is 2" >&2; exit 1;; *keys) exit 3;; esac\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "start,meanings,keys,growth"])
+    monkeypatch.setattr(benchmarks.__main__, "find_spec", lambda _: None)
+    with pytest.raises(SystemExit) as stop:
+        benchmarks.__main__.main()
+    assert stop.value.code == "\nUnmet or failed:\nstart: a is 2\nkeys: exit status 3"
+    headings = [line.split()[1] for line in capsys.readouterr().out.splitlines() if line.startswith("==")]
+    assert headings == ["start", "growth", "keys"]
+
+
+def test_a_benchmark_without_its_extra_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "meanings"])
+    monkeypatch.setattr(benchmarks.__main__, "find_spec", lambda _: None)
+    benchmarks.__main__.main()
+    assert "Skipped meanings: it needs the extra `multilingual`" in capsys.readouterr().out
