@@ -67,13 +67,34 @@ def test_a_plain_value_is_what_it_looks_like(written: str, value: object) -> Non
         "---\ntitle: [unclosed\n---\n",
         "---\ntitle: a: b\n---\n",
         "+++\ntitle = unquoted\n+++\n",
-        "---\nday: 2024-13-45\n---\n",
+        "+++\nday = 2024-13-45\n+++\n",
     ],
 )
 def test_a_head_that_cannot_be_read_is_reported(tmp_path: Path, head: str) -> None:
     document = factories_office.one(tmp_path, "a.md", f"{head}The sea.".encode())
     assert document.metadata["not_read"] == ["its front matter, which is neither YAML nor TOML"]
     assert (document.text, document.body) == (f"{head}The sea.", 0)
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "kind"),
+    [
+        ("2024-02-30", "2024-02-30", "date"),
+        ("2024-05-01T25:00:00Z", "2024-05-01T25:00:00Z", "date"),
+        ("2024-05-01T08:00:00+99:00", "2024-05-01T08:00:00+99:00", "date"),
+        ("!!int one", "one", "int"),
+        ("!!bool maybe", "maybe", "bool"),
+        ("!!timestamp soon", "soon", "date"),
+        ("9" * 5000, "9" * 5000, "int"),
+    ],
+    ids=["day", "hour", "zone", "word", "bool", "soon", "digits"],
+)
+def test_a_value_that_is_no_date_or_number_stays_as_text(tmp_path: Path, written: str, text: str, kind: str) -> None:
+    head = f"---\ntitle: Tides\nseen: [2024-05-01, {written}]\nauthor: Ayu\n---\n"
+    document = factories_office.one(tmp_path, "a.md", f"{head}The sea.".encode())
+    note = f"'{text[:40]}' in its front matter, which is no {kind}"
+    assert document.metadata == {"seen": ["2024-05-01", text], "author": "Ayu", "not_read": [note]}
+    assert (document.title, document.body) == ("Tides", len(head))
 
 
 def test_a_rule_above_the_text_is_no_head_that_cannot_be_read() -> None:
@@ -93,7 +114,6 @@ def test_a_rule_above_the_text_is_no_head_that_cannot_be_read() -> None:
         "---\n- a\n- list\n---\nText.",
         "---\ntitle: never closed\n",
         "\n---\ntitle: not at the top\n---\n",
-        "---\nday: 2024-13-45\n---\nText.",
         "---\na: !!python/object/apply:os.system [ls]\n---\n",
         "+++\ntitle = unquoted\n+++\n",
         "---\n" + "[" * 300 + "\n---\n",

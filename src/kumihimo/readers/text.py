@@ -16,7 +16,7 @@ from typing import Any
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
-from kumihimo.readers.page import Page
+from kumihimo.readers.page import Page, add_unread
 
 BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with the one of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
@@ -307,7 +307,7 @@ def parse_front_matter(text: str) -> tuple[dict[str, object], int]:
     r"""Return the values of the front matter, and its length.
 
     Dates become ISO 8601. Without front matter, return an empty dict and 0. Front matter that cannot be parsed stays in
-    the text, and is reported as not read.
+    the text, and is reported as not read. So is a YAML value that is no date or number: `2024-13-45`; it stays a text.
 
     >>> parse_front_matter("---\ntitle: Tides\ndate: 2024-05-01\n---\nThe sea.")
     ({'title': 'Tides', 'date': '2024-05-01'}, 38)
@@ -317,7 +317,7 @@ def parse_front_matter(text: str) -> tuple[dict[str, object], int]:
     for pattern, parse in ((YAML, _parse_yaml), (TOML, tomllib.loads)):
         match = pattern.match(text)
         if match and len(match[1]) < MAX_CHARS and sum(map(match[1].count, "[{")) < MAX_BRACKETS:
-            with suppress(ValueError, RecursionError):  # for example, 2024-13-45 is no date
+            with suppress(ValueError, RecursionError):
                 values = parse(match[1])
                 if isinstance(values, dict):
                     return json.loads(json.dumps(values, default=_to_json_value)), match.end()
@@ -333,7 +333,17 @@ def _parse_yaml(text: str) -> object:
     """
     import yaml
 
+    odd_values = list[str]()
+
     class Loader(yaml.SafeLoader):  # keeps `no`, `12:30` and `01234` as text
+        def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+            try:
+                return super().construct_object(node, deep)
+            except (ValueError, OverflowError, LookupError, AttributeError):  # what PyYAML raises for odd scalars
+                kind = node.tag.rpartition(":")[2].replace("timestamp", "date")
+                odd_values.append(f"{node.value[:40]!r} in its front matter, which is no {kind}")
+                return node.value
+
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = True) -> dict[Hashable, Any]:
             """Keep the keys as written: YAML would turn `yes` into True.
 
@@ -346,9 +356,10 @@ def _parse_yaml(text: str) -> object:
         Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), list(initials))
     try:
         has_alias = any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader))
-        return None if has_alias else yaml.load(text, Loader)
+        values = None if has_alias else yaml.load(text, Loader)
     except yaml.YAMLError:
         return None
+    return add_unread(values, odd_values) if isinstance(values, dict) else values
 
 
 def _to_json_value(value: object) -> object:
