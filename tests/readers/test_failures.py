@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -37,6 +38,14 @@ def test_what_is_not_installed_is_named(
     monkeypatch.setitem(sys.modules, needed, None)
     with pytest.raises(SourceError, match=rf"^x/{name}: reading it needs {needed}: `pip install 'kumihimo\[docs\]'`$"):
         read_documents(_write_file(tmp_path / name, content), f"x/{name}", READERS)
+
+
+def test_a_library_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = factories_office.docx(factories_office.p("x"))
+    monkeypatch.setitem(sys.modules, "docx", ModuleType("docx"))
+    message = r"cannot be loaded \(cannot import name .*'docx'.*: `pip install --force-reinstall 'kumihimo\[docs\]'`$"
+    with pytest.raises(SourceError, match=message):
+        read_documents(_write_file(tmp_path / "a.docx", content), "x/a.docx", READERS)
 
 
 def _write_file(path: Path, data: bytes) -> Path:

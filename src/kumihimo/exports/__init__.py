@@ -19,6 +19,7 @@ from kumihimo.core.errors import KumiError, SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.exports import obsidian
 from kumihimo.rdf.triples import RDF_TABLES
+from kumihimo.text.packages import loading_extra
 
 _HEAD = (
     f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- {FILE_MARK} -->\n'
@@ -113,12 +114,13 @@ def write_csv(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[st
 def write_parquet(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[str, int]:
     """Write one file for each table.
 
-    Lists of names stay lists; lists of lists become JSON. Raises KumiError without pyarrow.
+    Lists of names stay lists; lists of lists become JSON. Raises KumiError without a working pyarrow.
     """
     try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
+        with loading_extra("parquet", "pyarrow"):
+            import pyarrow
+            from pyarrow import parquet
+    except ModuleNotFoundError as error:
         message = "Parquet is written with a library that is not installed: `pip install 'kumihimo[parquet]'`"
         raise KumiError(message) from error
 

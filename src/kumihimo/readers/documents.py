@@ -184,6 +184,9 @@ def _read_pages(reader: Reader, data: bytes, name: str) -> Iterator[Page]:
         raise
     except ModuleNotFoundError as error:
         raise SourceError(f"{name}: reading it needs {error.name}: `pip install 'kumihimo[docs]'`") from error
+    except ImportError as error:  # it is there, and broken
+        remedy = "`pip install --force-reinstall 'kumihimo[docs]'`"
+        raise SourceError(f"{name}: the library for it cannot be loaded ({error}): {remedy}") from error
     except Exception as error:  # third-party parsers may raise anything for a broken file
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise unreadable_error(name, reason) from error

@@ -2,10 +2,9 @@
 
 import json
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
-_TOKENIZER_FILE = "tokenizers/l2_supercat_tokenizer_config.json"
+from kumihimo.text.packages import TOKENIZER_FILE, find_wheel_file
+
 _WORD_START = "▁"
 
 
@@ -18,8 +17,6 @@ def load_common_words() -> frozenset[str]:
     >>> [word in load_common_words() for word in ("wrote", "society", "london", "kevin")]
     [True, True, False, False]
     """
-    spec = find_spec("wordllama")  # importing it would import `requests`
-    path = Path(spec.origin or "").parent / _TOKENIZER_FILE if spec else Path(_TOKENIZER_FILE)
-    tokens = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
+    tokens = json.loads(find_wheel_file(TOKENIZER_FILE).read_text(encoding="utf-8"))["model"]["vocab"]
     words = (token.removeprefix(_WORD_START) for token in tokens if token.startswith(_WORD_START))
     return frozenset(word for word in words if len(word) > 1 and word.isalpha() and word.islower())

@@ -11,6 +11,8 @@ from pathlib import Path
 from threading import local
 from typing import Any, NamedTuple
 
+from kumihimo.text.packages import loading_extra
+
 MAX_PIECE = 10_000  # characters; Sudachi reads at most 49,149 bytes at once
 
 _IDEOGRAPHS = range(0x3400, 0xA000)
@@ -58,11 +60,10 @@ def tag_japanese(text: str) -> Iterator[TaggedWord]:
 
 def tag_chinese(text: str) -> Iterator[TaggedWord]:
     """Yield the words of a Chinese text."""
-    import rjieba
-
+    simplified, cut, has_word = _load_jieba()
     start = 0
-    for form, tag in rjieba.tag(text.translate(_load_simplified_characters())):
-        yield TaggedWord(start, start + len(form), form, tag, rjieba.has_word(form))
+    for form, tag in cut(text.translate(simplified)):
+        yield TaggedWord(start, start + len(form), form, tag, has_word(form))
         start += len(form)
 
 
@@ -76,16 +77,21 @@ def _join_tag(levels: tuple[str, ...]) -> str:
 
 @cache
 def _load_sudachi() -> Any:
-    import sudachidict_core
-    from sudachipy import Dictionary
+    with loading_extra("ja", "sudachipy sudachidict-core"):
+        import sudachidict_core
+        from sudachipy import Dictionary
 
-    return Dictionary(dict=str(Path(sudachidict_core.__file__).parent / "resources" / "system.dic"))
+        return Dictionary(dict=str(Path(sudachidict_core.__file__).parent / "resources" / "system.dic"))
 
 
 @cache
-def _load_simplified_characters() -> dict[int, str]:
-    from opencc import OpenCC
+def _load_jieba() -> tuple[dict[int, str], Any, Any]:
+    """Return simplified characters by code, and Jieba's functions."""
+    with loading_extra("zh", "rjieba opencc"):
+        from opencc import OpenCC
+        from rjieba import has_word, tag
 
-    characters = [chr(code) for code in _IDEOGRAPHS]
-    simplified = OpenCC("t2s").convert("\n".join(characters)).split("\n")
-    return {ord(a): b for a, b in zip(characters, simplified, strict=True) if a != b and len(b) == 1}
+        characters = [chr(code) for code in _IDEOGRAPHS]
+        simplified = OpenCC("t2s").convert("\n".join(characters)).split("\n")
+        changed = {ord(a): b for a, b in zip(characters, simplified, strict=True) if a != b and len(b) == 1}
+        return changed, tag, has_word
