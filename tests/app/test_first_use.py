@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
+import sys
 from pathlib import Path
+from subprocess import PIPE, Popen
 from threading import Thread
 
 import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.app.build import default_methods
+from kumihimo.app.prepare_build import _build_missing
 from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
@@ -22,6 +26,7 @@ NOTES = {
     "notes/pier.txt": "Ada Vane built the pier in Fenwick. Bea Orrell paid for it after the storm.",
     "notes/ferry.txt": "The ferry of Fenwick leaves at nine. Ada Vane mends it in winter, and Cal Roe sails it.",
 }
+WAITING = "local needs tables that are not built yet; another process builds: waiting for it"
 QUESTION = "Who built the pier in Fenwick?"
 
 
@@ -97,11 +102,30 @@ def test_a_question_changes_no_table_that_exists(home: Path) -> None:
         assert tables(kumi) == before
 
 
-def test_another_build_is_named(home: Path) -> None:
+def test_a_build_that_does_not_end_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kumihimo.app.prepare_build.MAX_WAITS", 1)
     with Kumihimo(home / ".kumi") as kumi, kumi.store.write_transaction():
         with pytest.raises(IndexBusy, match=r"local needs tables .*: ask again when it is done"):
             kumi.retrieve(QUESTION, "local")
+        assert [record.message for record in caplog.records] == [WAITING]
         assert kumi.retrieve(QUESTION, "naive")
+
+
+def test_a_question_waits_for_the_build_of_another_process(home: Path) -> None:
+    command = [str(Path(sys.executable).with_name("kumi")), "retrieve", QUESTION, "--method", "local", "--json"]
+    with Kumihimo(home / ".kumi") as kumi:
+        with kumi.store.write_transaction() as db:
+            process = Popen(command, cwd=home, stdout=PIPE, stderr=PIPE, text=True)
+            assert process.stderr
+            assert process.stderr.readline() == f"{WAITING}\n"
+            _build_missing(kumi, db, "local", None)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, "")
+        with kumi.snapshot() as snapshot:
+            expected = [item.record.id for item in snapshot.retrieve(QUESTION, "local")]
+    assert [item["id"] for item in json.loads(out)["evidence"]] == expected
 
 
 def test_an_index_that_cannot_be_written_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

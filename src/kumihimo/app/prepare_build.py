@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
 
 log = logging.getLogger("kumihimo")
+MAX_WAITS = 600  # for the build of another process, each of a second
 _NO_SOURCES = "nothing to index yet: say which folder, `kumi index PATH`"
 
 
@@ -104,32 +105,42 @@ def run_and_save(kumi: Kumihimo, build: Build) -> Built:
 def build_method(kumi: Kumihimo, name: str, progress: Progress | None = None) -> None:
     """Build the tables that a method lacks, from the stored documents.
 
-    Nothing is done if that may cost money, or if the index cannot be written: then a question names the remedy. Raises
-    IndexUnavailable if other tables would change too.
+    Nothing is done if that may cost money, or if the index cannot be written: then a question names the remedy. It
+    waits for another build, with a line that says so. Raises IndexBusy if that build takes longer than `MAX_WAITS`,
+    and IndexUnavailable if other tables would change too.
     """
     if is_immutable(kumi.store.path):
         return
-    try:
-        with kumi.store.write_transaction() as db:
-            build = prepare_build(kumi, db, may_be_empty=True)
-            models_made_tables = bool(models_by_scope(db, kumi.catalogue))
-            build = replace(
-                build,
-                source_names=set(),
-                methods=list(dict.fromkeys([*build.methods, name])),
-                llm_steps=steps_using_llm(kumi.catalogue, kumi.models, methods_named=models_made_tables),
-                progress=progress,
-            )
-            missing = missing_tables(db, kumi.catalogue, name)
-            if not missing or build.may_cost or steps_without_llm(kumi.catalogue, kumi.models, missing):
-                return
-            _require_unchanged(build, name)
-            log.warning("%s needs %s: building them", name, ", ".join(missing))
-            build.run()
-    except IndexBusy as error:
-        raise IndexBusy(
-            f"{name} needs tables that are not built yet, and another build is running: ask again when it is done"
-        ) from error
+    for attempt in range(MAX_WAITS):
+        try:
+            with kumi.store.write_transaction() as db:
+                _build_missing(kumi, db, name, progress)
+            return
+        except IndexBusy:
+            if attempt == 0:
+                log.warning("%s needs tables that are not built yet; another process builds: waiting for it", name)
+    raise IndexBusy(
+        f"{name} needs tables that are not built yet, and another build is still running: ask again when it is done"
+    )
+
+
+def _build_missing(kumi: Kumihimo, db: IndexTransaction, name: str, progress: Progress | None) -> None:
+    """Build the tables that a method lacks, if they cost nothing."""
+    build = prepare_build(kumi, db, may_be_empty=True)
+    models_made_tables = bool(models_by_scope(db, kumi.catalogue))
+    build = replace(
+        build,
+        source_names=set(),
+        methods=list(dict.fromkeys([*build.methods, name])),
+        llm_steps=steps_using_llm(kumi.catalogue, kumi.models, methods_named=models_made_tables),
+        progress=progress,
+    )
+    missing = missing_tables(db, kumi.catalogue, name)
+    if not missing or build.may_cost or steps_without_llm(kumi.catalogue, kumi.models, missing):
+        return
+    _require_unchanged(build, name)
+    log.warning("%s needs %s: building them", name, ", ".join(missing))
+    build.run()
 
 
 def _require_unchanged(build: Build, name: str) -> None:
