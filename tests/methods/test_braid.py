@@ -184,9 +184,20 @@ def test_hubs_link_no_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(item.via == () for item in context)
 
 
-@pytest.mark.parametrize("question", ["what is it?", "?!", "zyx", "In which harbour town?"])
+@pytest.mark.parametrize("question", ["zyx", "What is IT?", "In which harbour town?", "海"])
 def test_questions_without_entities_or_words(question: str) -> None:
     assert len(search(harbour_graph(), question)) == 5, "vector search ranks all chunks"
+
+
+@pytest.mark.parametrize("question", ["the of and is it what", "Who?", "?!", "これは何ですか"])
+def test_questions_without_content_words(question: str) -> None:
+    graph = harbour_graph()
+    graph.add_community("root", "Of harbours. Of piers.", ["Gull Pier"])
+    tables = {name: graph.tables()[name] for name in REPORTS}
+    context = search(graph, question, **tables)
+    assert (len(context), context.query_type) == (0, "question without content words: name what it is about")
+    assert len(search(graph, question, whole="never", **tables)) == 5, "vector search ranks all chunks"
+    assert search(graph, question, whole="always", **tables).query_type == CORPUS_LEVEL
 
 
 def test_small_indexes() -> None:
@@ -194,7 +205,7 @@ def test_small_indexes() -> None:
     one = GraphBuilder()
     one.add_chunk(PIER, "Gull Pier")
     assert texts(search(one)) == [PIER]
-    assert texts(search(one, "Who?")) == [PIER]
+    assert texts(search(one, "Who was it then?", whole="never")) == [PIER]
     assert search(one, vector_search=_no_hits, keyword_search=NoHits()) == Context()
 
 

@@ -17,7 +17,7 @@ _COMBINING_MARKS = (
     "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff"
 )
 _KANJI = "々〆\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-_STOPWORDS = frozenset(
+STOPWORDS = frozenset(
     """a an and are as at be been but by did do does for from had has have he her his how i if in into is it its me my
     no not of on or our she so than that the their them then there these they this to was we were what when where
     which who whom whose why will with you your 何 誰 什么 甚麼 哪里 哪裡 谁 誰是 怎么 怎麼 的 是 在 了 吗 嗎""".split()  # noqa: SIM905
@@ -84,7 +84,7 @@ def content_tokens(text: str) -> list[str]:
     ['mend', 'breakwater', 'paid']
     """
     distinct = list(dict.fromkeys(tokenize(text)))
-    return [token for token in distinct if token not in _STOPWORDS] or distinct
+    return [token for token in distinct if token not in STOPWORDS] or distinct
 
 
 def subject_terms(text: str) -> list[str]:
@@ -112,7 +112,7 @@ def _find_subjects(plain: str) -> list[str]:
             terms += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
         else:
             terms.append(run[1] or run[3] or _root(run[4]))
-    return [word for word in dict.fromkeys(terms) if word not in _STOPWORDS and word not in _ASKING_STEMS]
+    return [word for word in dict.fromkeys(terms) if word not in STOPWORDS and word not in _ASKING_STEMS]
 
 
 def _root(word: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.methods.shared.question_types import contains_name, extract_topic, is_broad
+from kumihimo.methods.shared.question_types import contains_name, extract_topic, has_content_words, is_broad
 from kumihimo.text.tokens import subject_terms
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -60,3 +60,45 @@ def test_topic_is_the_rest_of_the_question() -> None:
         "知能",
         "危険",
     ]
+
+
+@pytest.mark.parametrize("kind", ["whole", "one"])
+def test_questions_have_content_words(kind: str) -> None:
+    assert [question for each, question in CORPUS_LEVEL if each == kind and not has_content_words(question)] == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What's that?",
+        "Why?",
+        "、。",
+        "の は が を",
+        "これらは何ですか",
+        "それはなぜでしょうか",
+        "何",
+        "那个呢？",
+        "为什么？",
+    ],
+)
+def test_function_words_alone(question: str) -> None:
+    assert not has_content_words(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is this about?",
+        "42",
+        "c",
+        "Who are the Who?",
+        "はなは？",
+        "まとめて",
+        "何年ですか",
+        "花は？",
+        "他的家",
+        "どんな話ですか",
+    ],
+)
+def test_content_words(question: str) -> None:
+    assert has_content_words(question)

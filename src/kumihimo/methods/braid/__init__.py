@@ -20,7 +20,7 @@ from kumihimo.methods.braid.ppr import top_ids
 from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
 from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
-from kumihimo.methods.shared.question_types import detect_topic
+from kumihimo.methods.shared.question_types import detect_topic, has_content_words
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 WEIGHTS_PATH = Path(__file__).with_name("weights.json")
@@ -62,12 +62,14 @@ def braid(
     hop, and the second pass scores all candidates, and chunks that the graph reaches, by how they continue that.
     Elsewhere the plain score ranks. plain_weights, first_weights, second_weights: feature weights in the order of the
     features; empty for the published ones. whole: a corpus-level question is answered from the reports of the largest
-    communities, if there are any; a broad question on a topic first gets sentences from many documents. reranker: the
-    judge of the second hop, which sees the first one.
+    communities, if there are any; a broad question on a topic first gets sentences from many documents; one without
+    content words gets nothing. reranker: the judge of the second hop, which sees the first one.
     """
     if anchors < 0 or pool < 1:
         message = f"braid.anchors = {anchors}, braid.pool = {pool}: the first is 0 or more, the other 1 or more"
         raise SettingsError(message)
+    if whole == "auto" and not has_content_words(question):
+        return Context(query_type="question without content words: name what it is about")
     settings = {"plain": plain_weights, "first": first_weights, "second": second_weights}
     weights = {**published_weights(), **weights_from_settings(settings)}
     topic = None if whole == "never" else detect_topic(question, force=whole == "always")

@@ -5,11 +5,26 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import STOPWORDS, subject_terms
 
 _WORDS = Path(__file__).with_name("question_words.tsv")
 _NOUN_CLASSES = ("views", "topics")
 _CLASSES = ("corpus parts", "possible parts", "people", "say", "contain", "frequent", *_NOUN_CLASSES, "discussed")
+
+
+def has_content_words(question: str) -> bool:
+    """Return whether a question has more than function words.
+
+    Names may be made of these: a capital within the sentence counts.
+
+    >>> [has_content_words(text) for text in ("the of and is it what", "What is it about?", "Who are The Who?")]
+    [False, True, True]
+    >>> [has_content_words(text) for text in ("これは何ですか", "何についてですか", "这是什么？", "什么是爱？")]
+    [False, True, False, True]
+    """
+    names = question_pattern("name").finditer(question)
+    words = re.findall(r"(?<!['’])\b\w+", question_pattern("cjk function").sub(" ", question.lower()))
+    return not STOPWORDS.issuperset(words) or any(name[0] != "I" for name in names)
 
 
 def question_terms(question: str) -> set[str]:
