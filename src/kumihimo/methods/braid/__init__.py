@@ -56,14 +56,13 @@ def braid(
 ) -> Context:
     """Rank chunks by keywords, vectors and the entity graph, in two hops.
 
-    Our own method. A plain score says how well each of the best `pool` chunks of each search matches the question by
-    itself. Where the documents have subjects, which their text names, two passes over the entity graph follow: the
-    first scores candidates by how they continue the keyword hits; its best `anchors` are the first hop, and the second
-    scores all candidates, and chunks that the graph reaches, by how they continue that. Elsewhere the plain score
-    ranks. plain_weights, first_weights, second_weights: feature weights in the order of the features; empty for the
-    published ones. whole: a corpus-level question is answered from the reports of the largest communities, if there are
-    any; a broad question on a topic first gets sentences from many documents; one of function words gets nothing.
-    reranker: the judge of the second hop, which sees the first one.
+    Our own method. A plain score says how well each of the best `pool` chunks of each search matches the question.
+    Where the documents have subjects, which their text names, two passes over the entity graph follow: the first scores
+    candidates by how they continue the keyword hits; its best `anchors` are the first hop, and the second scores all
+    candidates, and chunks that the graph reaches, by how they continue that. Elsewhere the plain score ranks.
+    plain_weights, first_weights, second_weights: in the order of the features; empty for the published ones. whole: a
+    corpus-level question is answered from reports of the largest communities, if any; a broad question on a topic first
+    gets sentences from many documents. reranker: the judge of the second hop.
     """
     if anchors < 0 or pool < 1:
         message = f"braid.anchors = {anchors}, braid.pool = {pool}: the first is 0 or more, the other 1 or more"
