@@ -20,7 +20,8 @@ class Record:
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ()  # columns, or tuples of columns, for `Table.where`
     WAVE: ClassVar[str] = ""  # an integer column: a step that reads its own table runs the highest values first
     BIG: ClassVar[bool] = False  # rows over about 500 bytes: stored apart from their key
-    SHARED_TEXT: ClassVar[bool] = False  # whether other rows often have the same text: it is stored once
+    SHARED_TEXT: ClassVar[bool] = False  # whether other rows often have lines of the text: each is stored once
+    TEXT_SQL: ClassVar[str] = ""  # how SQL makes `derived_text` of the columns: such a text is not stored
     SEARCHABLE: ClassVar[bool] = True  # whether keyword and vector search find these rows
     EMBEDDED: ClassVar[bool] = True  # whether vector search does
     FORWARD_INDEX: ClassVar[bool] = False  # whether methods read the tokens of these rows
@@ -32,6 +33,11 @@ class Record:
     def index_text(self) -> str:
         """Return the text for keyword and vector search; empty: not searchable."""
         return self.text
+
+    @property
+    def derived_text(self) -> str:
+        """Return the text that the other columns determine, if they do."""
+        return ""
 
     @property
     def prompt_text(self) -> str:
@@ -58,6 +64,7 @@ class Document(Record):
 
     BIG: ClassVar[bool] = True
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("file",)
+    SHARED_TEXT: ClassVar[bool] = True
 
     uri: str
     file: str  # uri of its file
@@ -73,7 +80,7 @@ class Document(Record):
 class Chunk(Record):
     """A part of a document, split at sentence ends; `document.text[start:end] == chunk.text`."""
 
-    BIG: ClassVar[bool] = True
+    SHARED_TEXT: ClassVar[bool] = True
     FORWARD_INDEX: ClassVar[bool] = True
 
     title: str  # of the document
@@ -260,6 +267,12 @@ class Report(Record):
     """
 
     BIG: ClassVar[bool] = True
+    TEXT_SQL: ClassVar[str] = (
+        "'# ' || title || CASE summary WHEN '' THEN '' ELSE char(10, 10) || summary END || ifnull((SELECT"
+        " group_concat(char(10, 10) || '## ' || heading || CASE part WHEN '' THEN '' ELSE char(10, 10) || part END, '')"
+        " FROM (SELECT json_extract(value, '$[0]') AS heading, json_extract(value, '$[1]') AS part"
+        " FROM json_each(findings) ORDER BY key)), '')"
+    )
 
     title: str
     summary: str
@@ -272,6 +285,12 @@ class Report(Record):
     elements: int
     tokens: int
     extractive: bool
+
+    @property
+    def derived_text(self) -> str:
+        """Return the Markdown of title, summary and findings."""
+        parts = [self.summary, *(part for heading, text in self.findings for part in (f"## {heading}", text))]
+        return "\n\n".join([f"# {self.title}", *filter(None, parts)])
 
     def citations(self) -> tuple[Reference, ...]:
         return tuple(dict.fromkeys((table, id) for table, _, id in self.data))
