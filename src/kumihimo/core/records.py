@@ -22,8 +22,7 @@ class Record:
     BIG: ClassVar[bool] = False  # rows over about 500 bytes: stored apart from their key
     SHARED_TEXT: ClassVar[bool] = False  # whether other rows often have lines of the text: each is stored once
     TEXT_SQL: ClassVar[str] = ""  # how SQL makes `derived_text` of the columns: such a text is not stored
-    SEARCHABLE: ClassVar[bool] = True  # whether keyword and vector search find these rows
-    EMBEDDED: ClassVar[bool] = True  # whether vector search does
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ("words", "vectors")  # the searches that find these rows
     FORWARD_INDEX: ClassVar[bool] = False  # whether methods read the tokens of these rows
 
     id: str = field(default="", kw_only=True)
@@ -109,7 +108,7 @@ class Mention(Record):
 
     GROUP: ClassVar[str] = "entity"
     SHARED_TEXT: ClassVar[bool] = True
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     entity: str  # hash of the name's key
     name: str  # as written in the chunk
@@ -127,7 +126,7 @@ class RelationMention(Record):
 
     GROUP: ClassVar[str] = "relation"
     SHARED_TEXT: ClassVar[bool] = True
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     relation: str
     source: str
@@ -146,7 +145,7 @@ class Assertion(Record):
     """
 
     GROUP: ClassVar[str] = "claim"
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     claim: str  # hash of subject, object and type
     subject: str
@@ -235,7 +234,7 @@ class Community(Record):
     WAVE: ClassVar[str] = "level"
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("level",)
     BIG: ClassVar[bool] = True
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     level: int  # 0 has the largest
     parent: str  # empty on level 0
@@ -252,7 +251,7 @@ class Member(Record):
     """The membership of an entity in a leaf community."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("entity",)
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     entity: str
 
@@ -304,7 +303,7 @@ class Metadata(Record):
     """The values of one metadata field of a document; text: the values, a line each."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("document", "field")
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     document: str
     field: str
@@ -331,7 +330,7 @@ class Tag(Record):
     """The label of a question, from the metadata of its document; text: the question."""
 
     GROUP: ClassVar[str] = "summary"
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     summary: str  # hash of the label
     label: str  # `field = value`; several of them joined by ` x `
@@ -375,7 +374,7 @@ class SlotFiller(Record):
     """A filler of a 5W1H or predicate slot in a passage; text: the words of the passage."""
 
     GROUP: ClassVar[str] = "value"
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     value: str  # hash of slot and name
     slot: str
@@ -387,6 +386,8 @@ class SlotFiller(Record):
 class SlotValue(Record):
     """A normalised slot value, merged from its fillers; text: the normalised name. frames: the number of fillers."""
 
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ("vectors",)
+
     slot: str
     forms: tuple[str, ...]  # as written in passages, most frequent first
     frames: int
@@ -397,7 +398,7 @@ class DiscourseRelation(Record):
     """A discourse relation between two passages; text: the label of its sense, a class of the PDTB."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("first", "second", "text")
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     first: str  # id of the passage in the role of Arg1
     second: str  # id of the passage in the role of Arg2
