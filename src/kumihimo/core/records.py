@@ -34,11 +34,6 @@ class Record:
         return self.text
 
     @property
-    def derived_text(self) -> str:
-        """Return the text that the other columns determine, if they do."""
-        return ""
-
-    @property
     def prompt_text(self) -> str:
         """Return the text for prompts, with the name or title."""
         return self.index_text or self.text
@@ -403,15 +398,3 @@ class DiscourseRelation(Record):
     first: str  # id of the passage in the role of Arg1
     second: str  # id of the passage in the role of Arg2
     confidence: float | None  # 0 to 1, from a model or a rule; None: not judged
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPoint(Record):
-    """A statement from rows, by a method; no table holds it. verbatim: a sentence of a document."""
-
-    sources: tuple[Reference, ...]
-    tokens: int
-    verbatim: bool = False
-
-    def parents(self) -> tuple[Reference, ...]:
-        return self.sources

@@ -53,7 +53,7 @@ def _sql_type(name: str, kind: str) -> str:
 
 
 def stored_rows(db: "Db", codec: Codec[Any], old: list[Row], new: list[Row]) -> list[Row]:
-    """Return the new rows as they are stored, and count the uses of lines."""
+    """Return the new rows with references, and count uses."""
     if codec.record.TEXT_SQL:
         return [(row[0], _stored_text(codec, row), *row[2:]) for row in new]
     return _share_lines(db, old, new) if codec.record.SHARED_TEXT else new
