@@ -185,14 +185,14 @@ def fill(store: Store, folder: Path, tables: Mapping[str, Iterator[tuple[str, Re
                 KeywordIndex(db, name, codec(kind)),
                 VectorIndex(db, folder, name, codec(kind), embedder),
             ]
-            for view in views if kind.SEARCHABLE else ():
+            for view in views if kind.SEARCHED_BY else ():
                 view.ensure("1")
                 ledger.views[name].append(view)
             encoded = (codec(kind).encode(id, record) for id, record in tables.get(name, iter(())))
             while page := list(islice(encoded, 1000)):
                 ledger.change(name, [], page)
             ledger.settle(name)
-            for view in views if kind.SEARCHABLE else ():
+            for view in views if kind.SEARCHED_BY else ():
                 view.finish()
 
 

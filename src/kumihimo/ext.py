@@ -12,7 +12,7 @@ def longest(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
 """
 
 from kumihimo.core.catalogue import reads
-from kumihimo.core.context import Context, Evidence, Tokenizer
+from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
 from kumihimo.core.errors import ItemFailed, KumiError, MalformedReply, SettingsError, SourceError
 from kumihimo.core.records import (
     Assertion,
@@ -22,7 +22,6 @@ from kumihimo.core.records import (
     DiscourseRelation,
     Document,
     Entity,
-    KeyPoint,
     Member,
     Mention,
     Metadata,

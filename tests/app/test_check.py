@@ -106,9 +106,10 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
     ),
     "wrong text": (
         "tables",
-        lambda kumi: execute_sql(kumi, "UPDATE chunks SET text = replace(text, 'boat', 'goat') WHERE id LIKE '%1%'"),
+        lambda kumi: execute_sql(kumi, "UPDATE rows_chunks SET text = 'a goat' WHERE id LIKE '%1%'"),
     ),
-    "invalid columns": ("tables", lambda kumi: execute_sql(kumi, "UPDATE documents SET metadata = '{'")),
+    "invalid columns": ("tables", lambda kumi: execute_sql(kumi, "UPDATE rows_documents SET metadata = '{'")),
+    "a text of invalid columns": ("tables", lambda kumi: execute_sql(kumi, "UPDATE rows_reports SET findings = '{'")),
     "invalid characters": (
         "tables",
         lambda kumi: execute_sql(kumi, "UPDATE rows_mentions SET name = CAST(x'ff41' AS TEXT)"),
@@ -119,11 +120,11 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
             partial(execute_sql, statement=f"UPDATE {table} SET {change} WHERE id = (SELECT max(id) FROM {table})"),
         )
         for table, change in {
-            "documents": "title = 'other'",
+            "rows_documents": "title = 'other'",
             "rows_mentions": "name = name || ' '",
             "texts": "text = text || ' '",
             "communities": "level = level + 1",
-            "reports": "text = replace(text, 'e', '3')",
+            "rows_reports": "summary = replace(summary, 'e', '3')",
         }.items()
     },
     "counts of shared texts": ("tables", lambda kumi: execute_sql(kumi, "UPDATE texts SET uses = uses + 1")),
@@ -171,7 +172,7 @@ def test_pages_that_are_lost_name_the_file_and_what_is_left_to_do(kumi: Kumihimo
 
 
 def test_a_repair_without_a_source_changes_nothing(kumi: Kumihimo) -> None:
-    execute_sql(kumi, "UPDATE documents SET metadata = '{'")
+    execute_sql(kumi, "UPDATE rows_documents SET metadata = '{'")
     (kumi.base / "notes").rename(kumi.base / "elsewhere")
     with pytest.raises(SourceError, match="put it back"):
         kumi.check(repair=True)

@@ -15,6 +15,7 @@ from kumihimo.app.snapshot import MAX_QUESTION_CHARS, Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.methods import METHODS
+from kumihimo.search.fulltext import stored_indexes
 from kumihimo.storage.sqlite.store import as_db
 from tests import factories_office
 from tests.counters import count_lines, trace_statements
@@ -133,11 +134,20 @@ def test_tables_are_read_by_name(snapshot: Snapshot) -> None:
         snapshot.table("chunks")["nobody"]
 
 
+def test_slot_values_are_found_by_vectors_alone(tmp_path: Path) -> None:
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(fill(tmp_path / "notes", FILES), methods=["discourse"])
+        with kumi.store.read_transaction() as db:
+            assert {"words_passages", "vectors_passages", "vectors_values"} <= {*stored_indexes(as_db(db))}
+            assert "words_values" not in stored_indexes(as_db(db))
+        assert len(kumi.retrieve("Who keeps the ferry?", "discourse"))
+
+
 def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(fill(tmp_path / "notes", FILES), methods=BUILT)
         with kumi.store.write_transaction() as db:
-            db.run("DROP TABLE chunks")
+            db.run("DROP VIEW chunks")
         with (
             kumi.snapshot() as snapshot,
             pytest.raises(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kumihimo.core.context import Context
-from kumihimo.core.records import KeyPoint
+from kumihimo.core.context import Context, KeyPoint
 from kumihimo.methods.drift import drift
 from tests.fenced_texts import fenced_text
 from tests.methods.factories_search import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kumihimo.core.context import Context
-from kumihimo.core.records import Community, KeyPoint, Report
+from kumihimo.core.context import Context, KeyPoint
+from kumihimo.core.records import Community, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.global_ import _level_ids, global_, select_communities
 from tests.methods.factories_search import (

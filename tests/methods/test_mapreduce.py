@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kumihimo.core.records import Chunk, KeyPoint
+from kumihimo.core.context import KeyPoint
+from kumihimo.core.records import Chunk
 from kumihimo.methods.mapreduce import mapreduce
 from tests.methods.factories_search import ScriptedLLM, chunk, rerank, table, tokenizer
 

@@ -123,6 +123,13 @@ def test_a_very_long_question_is_answered(tmp_path: Path) -> None:
 # -- changing rows
 
 
+def test_a_new_index_is_one_segment(tmp_path: Path) -> None:
+    index = keyword_notes(tmp_path, {f"n{i:04}": f"sea {i} boat{i % 7}" for i in range(300)})
+    with index.store.read_transaction() as db:
+        assert db.all("SELECT count(DISTINCT segid) FROM words_notes_idx") == [(1,)]
+    index.store.close()
+
+
 def test_row_with_unchanged_text_keeps_its_slot(tmp_path: Path) -> None:
     index = keyword_notes(tmp_path, {"a": "sea", "b": "sky"})
     index.build({"a": "sea", "b": "sky"}, pages=7)

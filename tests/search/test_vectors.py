@@ -11,6 +11,7 @@ import pytest
 from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestTimedOut
 from kumihimo.core.table import Table, codec
+from kumihimo.search.vector_files import VECTOR_SCALE, encode_vectors
 from kumihimo.search.vectors import SqliteVectorSearch, load_matrices
 from kumihimo.storage.sqlite.store import SqlRows
 from kumihimo.testing.fake_models import FakeEmbedder
@@ -26,8 +27,9 @@ def files(folder: Path) -> list[tuple[str, int]]:
 
 def test_scores_are_cosines_best_first(tmp_path: Path) -> None:
     index = vector_notes(tmp_path, {"a": "sea", "b": "sea sky", "c": "sky"})
-    hits = [(id, round(score, 6)) for id, score in index.search_notes("sea")]
-    assert hits == [("a", 1.0), ("b", round(0.5**0.5, 6)), ("c", 0.0)]
+    hits = index.search_notes("sea")
+    assert [id for id, _ in hits] == ["a", "b", "c"]
+    assert [score for _, score in hits] == pytest.approx([1.0, 0.5**0.5, 0.0], abs=2e-5), "16 bits for each number"
     index.store.close()
 
 
@@ -36,7 +38,7 @@ def test_the_nearest_are_exact(tmp_path: Path, k: int) -> None:
     texts = mixed_texts(400)
     index = vector_notes(tmp_path, texts)
     embed = FakeEmbedder()
-    matrix = embed(list(texts.values())).astype(np.float64)
+    matrix = encode_vectors(embed(list(texts.values()))).astype(np.float64) / VECTOR_SCALE
     for question in ("sea sky", "ferry boat port", "silk"):
         scores = matrix @ embed([question])[0].astype(np.float64)
         expected = sorted(zip(-np.round(scores, 9), texts, strict=True))[:k]
@@ -109,7 +111,7 @@ def test_another_embedder_embeds_all_rows_again(tmp_path: Path) -> None:
     assert index.was_empty == [True, True]
     assert index.ids("sky", 1) == ["b"]
     index.build({})  # removes unused files
-    assert files(tmp_path) == [("notes-3.f32", 2 * 8 * 4)]
+    assert files(tmp_path) == [("notes-3.i16", 2 * 8 * 2)]
     index.store.close()
 
 
@@ -125,7 +127,7 @@ def test_the_next_build_overwrites_what_an_aborted_one_appended(tmp_path: Path, 
         with pytest.raises(KeyboardInterrupt):
             aborted()
     index.build({"a": "sea", "b": "sky", "e": "sea ice"})
-    assert files(tmp_path) == [("notes-1.f32", 3 * 32 * 4)]
+    assert files(tmp_path) == [("notes-1.i16", 3 * 32 * 2)]
     index.store.close()
 
 
@@ -139,9 +141,9 @@ def test_half_unused_file_is_compacted(tmp_path: Path) -> None:
         assert snapshot_search("sea sky", 20) == before  # a reader keeps the old file
     for question in ("sea sky", "ferry boat", "silk"):
         assert index.search_notes(question, 20) == fresh.search_notes(question, 20)
-    assert [name for name, _ in files(tmp_path)] == ["notes-1.f32", "notes-2.f32"]
+    assert [name for name, _ in files(tmp_path)] == ["notes-1.i16", "notes-2.i16"]
     index.build(visible)
-    assert files(tmp_path) == [("notes-2.f32", 434 * 32 * 4)]
+    assert files(tmp_path) == [("notes-2.i16", 434 * 32 * 2)]
     assert index.was_empty == [True, False, False]
     assert index.search_notes("sea sky", 20) == fresh.search_notes("sea sky", 20)
     index.build({**visible, "new": "sea sky"})
@@ -177,7 +179,7 @@ def test_lost_file_is_rebuilt(tmp_path: Path, remaining_bytes: int | None) -> No
     index = vector_notes(tmp_path, texts)
     before = index.search_notes("sea")
     index.store.close()
-    path = tmp_path / "vectors" / "notes-1.f32"
+    path = tmp_path / "vectors" / "notes-1.i16"
     if remaining_bytes is None:
         path.unlink()
     else:
@@ -216,7 +218,7 @@ def test_row_changed_twice_in_one_build_has_its_last_vector(tmp_path: Path) -> N
         view.replace([removed], [])
         view.finish()
     assert [(id, round(score, 6)) for id, score in index.search_notes("sky")] == [("a", 1.0)]
-    assert files(tmp_path) == [("notes-1.f32", 32 * 4)]
+    assert files(tmp_path) == [("notes-1.i16", 32 * 2)]
     index.store.close()
 
 
@@ -278,7 +280,7 @@ def test_vectors_that_are_refused_are_listed_and_not_written(tmp_path: Path) -> 
 
 def test_used_vectors_alone_stay_after_an_erasure(tmp_path: Path) -> None:
     index = vector_notes(tmp_path, {"a": "sea", "b": "sea sky", "c": "sky"})
-    secret = FakeEmbedder()(["sea sky"]).astype("<f4").tobytes()
+    secret = encode_vectors(FakeEmbedder()(["sea sky"])).tobytes()
     before = index.search_notes("sea sky")
     index.build({"a": "sea", "c": "sky"})
     assert [secret in path.read_bytes() for path in (tmp_path / "vectors").iterdir()] == [True]
@@ -287,6 +289,6 @@ def test_used_vectors_alone_stay_after_an_erasure(tmp_path: Path) -> None:
     with index.store.write_transaction() as db:
         index.view(db).erase()  # this time nothing is unused
         assert [secret in path.read_bytes() for path in (tmp_path / "vectors").iterdir()] == [False]
-    assert files(tmp_path) == [("notes-2.f32", 2 * 32 * 4)]
+    assert files(tmp_path) == [("notes-2.i16", 2 * 32 * 2)]
     assert index.search_notes("sea sky") == [hit for hit in before if hit[0] != "b"]
     index.store.close()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from kumihimo.core.records import Mention
+from kumihimo.core.records import Mention, Record, Report
 from kumihimo.core.table import Row, codec
 from kumihimo.storage.sqlite.ledger import SqlLedger, drop_retired_tables
+from kumihimo.storage.sqlite.shared_texts import find_wrong_uses
 from kumihimo.storage.sqlite.store import Db, Store
 
 SENTENCE = "Ada Vane built the pier of Fenwick, and Bea Orrell paid for it."
@@ -22,9 +24,9 @@ def stored_texts(db: Db) -> list[tuple[str, int]]:
     return [(text, uses) for text, uses in db.all("SELECT text, uses FROM texts ORDER BY text")]
 
 
-def fill(db: Db, *rows: Row, table: str = "mentions") -> SqlLedger:
+def fill(db: Db, *rows: Row, table: str = "mentions", kind: type[Record] = Mention) -> SqlLedger:
     ledger = SqlLedger(db)
-    ledger.ensure_table(table, codec(Mention), "chunks", "id")
+    ledger.ensure_table(table, codec(kind), "chunks", "id")
     ledger.change(table, [], list(rows))
     ledger.settle(table)
     return ledger
@@ -57,4 +59,36 @@ def test_a_dropped_table_releases_its_texts(tmp_path: Path) -> None:
         assert (stored_texts(db), db.has("mentions")) == ([(SENTENCE, 1)], False)
     with store.write_transaction(rebuild=True) as db:
         assert (stored_texts(db), db.has("others")) == ([], False)
+    store.close()
+
+
+def test_lines_are_shared(tmp_path: Path) -> None:
+    rows = [row(0), row(1, f"{SENTENCE}\n\n{SENTENCE}\n"), row(2, f"Title\n{SENTENCE}"), row(3, "a\nb")]
+    store = Store(tmp_path)
+    with store.write_transaction() as db:
+        ledger = fill(db, *rows)
+        assert stored_texts(db) == [("", 2), (SENTENCE, 4), ("Title", 1)]
+        assert [each for page in ledger.rows("mentions").pages() for each in page] == rows
+        ledger.change("mentions", [rows[1]], [row(1, f"Title\n{SENTENCE}")])
+        assert stored_texts(db) == [(SENTENCE, 3), ("Title", 2)]
+        assert find_wrong_uses(db) == ""
+        db.run("UPDATE texts SET uses = 9 WHERE text = 'Title'")
+        assert find_wrong_uses(db)
+    store.close()
+
+
+def test_a_text_that_other_columns_determine_is_not_stored(tmp_path: Path) -> None:
+    empty = Report("Piers", "", 1.0, "", (), (), 0, 0, 0, 0, extractive=True)
+    full = replace(empty, summary='Ada "Vane"\n\tbuilt.', findings=(("Ada", "She built."), ("潮", ""), ("", "é")))
+    reports = [replace(report, text=report.derived_text) for report in (empty, full)]
+    reports += [replace(empty, text="other words"), replace(full, findings=(("A\0b", "c"),), text="")]
+    reports[3] = replace(reports[3], text=reports[3].derived_text)
+    rows = [codec(Report).encode(f"r{i}", report) for i, report in enumerate(reports)]
+    store = Store(tmp_path)
+    with store.write_transaction() as db:
+        ledger = fill(db, *rows, table="reports", kind=Report)
+        assert [each for page in ledger.rows("reports").pages() for each in page] == rows
+        stored = [(reports[2].text,), (reports[3].text,)]
+        assert db.all("SELECT text FROM rows_reports WHERE text IS NOT NULL ORDER BY id") == stored
+        drop_retired_tables(db, [])
     store.close()

@@ -204,30 +204,26 @@ class Build:
 
     def search_indexes(self) -> list[SearchIndex]:
         """Return the search indexes of the methods."""
-        db, tables = as_db(self.db), self._searched_tables("keyword_search")
+        db, tables = as_db(self.db), self._searched_tables("keyword_search", "words")
         return [
             *(KeywordIndex(db, table, codec(self.catalogue.record_types[table])) for table in tables),
             *self.vector_indexes(),
         ]
 
     def vector_indexes(self) -> list[VectorIndex]:
-        db, tables = as_db(self.db), self._searched_tables("vector_search")
-        known = [name for name, record_type in self.catalogue.record_types.items() if record_type.SEARCHABLE]
+        db, tables = as_db(self.db), self._searched_tables("vector_search", "vectors")
+        kinds = self.catalogue.record_types
+        known = [name for name, kind in kinds.items() if "vectors" in kind.SEARCHED_BY]
         for name in self.models.embedding_tables:
             if name not in known:
                 raise SettingsError(f"embedding.tables: {describe_unknown('searchable table', name, known)}")
-        kinds = {table: self.catalogue.record_types[table] for table in tables}
-        return [
-            VectorIndex(db, self.folder, table, codec(kind), self.embedder_for(table))
-            for table, kind in kinds.items()
-            if kind.EMBEDDED
-        ]
+        return [VectorIndex(db, self.folder, table, codec(kinds[table]), self.embedder_for(table)) for table in tables]
 
-    def _searched_tables(self, port: str) -> list[str]:
+    def _searched_tables(self, port: str, index: str) -> list[str]:
         """Return the tables that the methods search with this port."""
         methods = [self.catalogue.methods[name] for name in self.methods]
         tables = dict.fromkeys(table for method in methods if port in method.ports for table in method.tables)
-        return [table for table in tables if self.catalogue.record_types[table].SEARCHABLE]
+        return [table for table in tables if index in self.catalogue.record_types[table].SEARCHED_BY]
 
     @property
     def rule_based(self) -> tuple[str, ...]:

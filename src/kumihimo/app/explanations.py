@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kumihimo.app.question_phrases import NAME_ENDING, Phrase, find_phrases
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.core.context import Context, Evidence
-from kumihimo.core.records import Chunk, KeyPoint, Mention, Record, Reference
+from kumihimo.core.context import Context, Evidence, KeyPoint
+from kumihimo.core.records import Chunk, Mention, Record, Reference
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.text.dates import list_dates

@@ -82,8 +82,7 @@ def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str) -> lis
     missing = [table for table in signature.tables if not db.has(table)]
     for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
         if port in signature.ports:
-            types = {table: catalogue.record_types[table] for table in signature.tables}
-            searchable = [t for t, kind in types.items() if kind.SEARCHABLE and (view == "words" or kind.EMBEDDED)]
+            searchable = [table for table in signature.tables if view in catalogue.record_types[table].SEARCHED_BY]
             missing += [table for table in searchable if db.meta(f"{view}_{table}") is None]
     return list(dict.fromkeys(missing))
 

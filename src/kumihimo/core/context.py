@@ -166,3 +166,15 @@ class Answer:
     dangling: int = 0
     followups: tuple[str, ...] = ()
     saved: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPoint(Record):
+    """A statement from rows, by a method; no table holds it. verbatim: a sentence of a document."""
+
+    sources: tuple[Reference, ...]
+    tokens: int
+    verbatim: bool = False
+
+    def parents(self) -> tuple[Reference, ...]:
+        return self.sources

@@ -20,9 +20,9 @@ class Record:
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ()  # columns, or tuples of columns, for `Table.where`
     WAVE: ClassVar[str] = ""  # an integer column: a step that reads its own table runs the highest values first
     BIG: ClassVar[bool] = False  # rows over about 500 bytes: stored apart from their key
-    SHARED_TEXT: ClassVar[bool] = False  # whether other rows often have the same text: it is stored once
-    SEARCHABLE: ClassVar[bool] = True  # whether keyword and vector search find these rows
-    EMBEDDED: ClassVar[bool] = True  # whether vector search does
+    SHARED_TEXT: ClassVar[bool] = False  # whether other rows often have lines of the text: each is stored once
+    TEXT_SQL: ClassVar[str] = ""  # how SQL makes `derived_text` of the columns: such a text is not stored
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ("words", "vectors")  # the searches that find these rows
     FORWARD_INDEX: ClassVar[bool] = False  # whether methods read the tokens of these rows
 
     id: str = field(default="", kw_only=True)
@@ -58,6 +58,7 @@ class Document(Record):
 
     BIG: ClassVar[bool] = True
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("file",)
+    SHARED_TEXT: ClassVar[bool] = True
 
     uri: str
     file: str  # uri of its file
@@ -73,7 +74,7 @@ class Document(Record):
 class Chunk(Record):
     """A part of a document, split at sentence ends; `document.text[start:end] == chunk.text`."""
 
-    BIG: ClassVar[bool] = True
+    SHARED_TEXT: ClassVar[bool] = True
     FORWARD_INDEX: ClassVar[bool] = True
 
     title: str  # of the document
@@ -102,7 +103,7 @@ class Mention(Record):
 
     GROUP: ClassVar[str] = "entity"
     SHARED_TEXT: ClassVar[bool] = True
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     entity: str  # hash of the name's key
     name: str  # as written in the chunk
@@ -120,7 +121,7 @@ class RelationMention(Record):
 
     GROUP: ClassVar[str] = "relation"
     SHARED_TEXT: ClassVar[bool] = True
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     relation: str
     source: str
@@ -139,7 +140,7 @@ class Assertion(Record):
     """
 
     GROUP: ClassVar[str] = "claim"
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     claim: str  # hash of subject, object and type
     subject: str
@@ -228,7 +229,7 @@ class Community(Record):
     WAVE: ClassVar[str] = "level"
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("level",)
     BIG: ClassVar[bool] = True
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     level: int  # 0 has the largest
     parent: str  # empty on level 0
@@ -245,7 +246,7 @@ class Member(Record):
     """The membership of an entity in a leaf community."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("entity",)
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     entity: str
 
@@ -260,6 +261,12 @@ class Report(Record):
     """
 
     BIG: ClassVar[bool] = True
+    TEXT_SQL: ClassVar[str] = (
+        "'# ' || title || CASE summary WHEN '' THEN '' ELSE char(10, 10) || summary END || ifnull((SELECT"
+        " group_concat(char(10, 10) || '## ' || heading || CASE part WHEN '' THEN '' ELSE char(10, 10) || part END, '')"
+        " FROM (SELECT json_extract(value, '$[0]') AS heading, json_extract(value, '$[1]') AS part"
+        " FROM json_each(findings) ORDER BY key)), '')"
+    )
 
     title: str
     summary: str
@@ -273,6 +280,12 @@ class Report(Record):
     tokens: int
     extractive: bool
 
+    @property
+    def derived_text(self) -> str:
+        """Return the Markdown of title, summary and findings."""
+        parts = [self.summary, *(part for heading, text in self.findings for part in (f"## {heading}", text))]
+        return "\n\n".join([f"# {self.title}", *filter(None, parts)])
+
     def citations(self) -> tuple[Reference, ...]:
         return tuple(dict.fromkeys((table, id) for table, _, id in self.data))
 
@@ -285,7 +298,7 @@ class Metadata(Record):
     """The values of one metadata field of a document; text: the values, a line each."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("document", "field")
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     document: str
     field: str
@@ -312,7 +325,7 @@ class Tag(Record):
     """The label of a question, from the metadata of its document; text: the question."""
 
     GROUP: ClassVar[str] = "summary"
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     summary: str  # hash of the label
     label: str  # `field = value`; several of them joined by ` x `
@@ -356,7 +369,7 @@ class SlotFiller(Record):
     """A filler of a 5W1H or predicate slot in a passage; text: the words of the passage."""
 
     GROUP: ClassVar[str] = "value"
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     value: str  # hash of slot and name
     slot: str
@@ -368,6 +381,8 @@ class SlotFiller(Record):
 class SlotValue(Record):
     """A normalised slot value, merged from its fillers; text: the normalised name. frames: the number of fillers."""
 
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ("vectors",)
+
     slot: str
     forms: tuple[str, ...]  # as written in passages, most frequent first
     frames: int
@@ -378,20 +393,8 @@ class DiscourseRelation(Record):
     """A discourse relation between two passages; text: the label of its sense, a class of the PDTB."""
 
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("first", "second", "text")
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     first: str  # id of the passage in the role of Arg1
     second: str  # id of the passage in the role of Arg2
     confidence: float | None  # 0 to 1, from a model or a rule; None: not judged
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPoint(Record):
-    """A statement from rows, by a method; no table holds it. verbatim: a sentence of a document."""
-
-    sources: tuple[Reference, ...]
-    tokens: int
-    verbatim: bool = False
-
-    def parents(self) -> tuple[Reference, ...]:
-        return self.sources

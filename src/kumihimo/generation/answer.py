@@ -10,9 +10,9 @@ from math import log
 from pathlib import Path
 from typing import NamedTuple
 
-from kumihimo.core.context import Answer, Context, Evidence, SpanFinder, Tokenizer
+from kumihimo.core.context import Answer, Context, Evidence, KeyPoint, SpanFinder, Tokenizer
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.records import Chunk, KeyPoint
+from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.llm.fences import Source, number_sources

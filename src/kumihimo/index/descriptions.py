@@ -23,7 +23,7 @@ class Description(Record):
     The id is that of the document. dates: ISO 8601, possibly shortened.
     """
 
-    EMBEDDED: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ("words",)
 
     dates: tuple[str, ...]
 

@@ -31,7 +31,7 @@ class ChunkNames(Record):
 
     BIG: ClassVar[bool] = True
     GROUP: ClassVar[str] = "document"
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     document: str
     sentences: tuple[tuple[int, int, bool, tuple[tuple[str, str], ...]], ...]
@@ -46,7 +46,7 @@ class NameMerges(Record):
     """
 
     BIG: ClassVar[bool] = True
-    SEARCHABLE: ClassVar[bool] = False
+    SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     merges: tuple[tuple[str, str, str], ...]
 

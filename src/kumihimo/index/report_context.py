@@ -272,13 +272,7 @@ def rate_mentions(mentions: int) -> tuple[float, str]:
     return rating, f"Named {mentions} times."
 
 
-def report_markdown(title: str, summary: str, findings: Iterable[tuple[str, str]]) -> str:
-    """Return the Markdown text of a report."""
-    parts = [f"# {title}", summary, *(part for heading, text in findings for part in (f"## {heading}", text))]
-    return "\n\n".join(part for part in parts if part)
-
-
 def add_report_text(report: Report, tokenizer: Tokenizer) -> Report:
     """Return the report with its text and its number of tokens."""
-    text = report_markdown(report.title, report.summary, report.findings)
+    text = report.derived_text
     return replace(report, text=text, tokens=len(tokenizer(text)))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Any, ClassVar, Protocol
 
 from kumihimo.core.context import Context, Evidence
@@ -26,6 +27,7 @@ from kumihimo.text.tokens import content_tokens, pack_tokens, tokenize
 _FIRST_LIMIT_FACTOR = 4  # of the first query, which is usually enough
 _MAX_LIMIT = 2**62  # of SQLite
 _FTS5 = "USING fts5(text, content='', tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* Co'\")"
+_SEGMENT_BYTES = 2**24  # kept in memory before they are written: few large segments repeat fewer words
 _EXPECTED, _VOCABULARIES = "expected", ("stored_words", "expected_words")  # temporary tables
 
 
@@ -56,6 +58,7 @@ class KeywordIndex:
         self.db.run(f'DROP TABLE IF EXISTS "{name}"')
         self.db.run(f'DROP TABLE IF EXISTS "{name}_ids"')
         self.db.run(f'CREATE VIRTUAL TABLE "{name}" {_FTS5}')
+        self.db.run(f'INSERT INTO "{name}" ("{name}", rank) VALUES (\'hashsize\', {_SEGMENT_BYTES})')
         columns = "slot INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, words BLOB, subwords BLOB"
         self.db.run(f'CREATE TABLE "{name}_ids" ({columns})')
 
@@ -73,10 +76,9 @@ class KeywordIndex:
             self.db.run(f'DELETE FROM "{name}_ids" WHERE slot = ?', slot)
         forward = self._forward_rows(after, new_texts)
         self.db.many(f'INSERT INTO "{name}_ids" (id, words, subwords) VALUES (?, ?, ?)', forward)
-        self.db.many(
-            f'INSERT INTO "{name}" (rowid, text) SELECT slot, ? FROM "{name}_ids" WHERE id = ?',
-            ((text, id) for id, text in new_texts.items()),
-        )
+        slots = self.db.all_in(f'SELECT id, slot FROM "{name}_ids" WHERE id IN (?)', list(new_texts))
+        rows = ((slot, new_texts[id]) for id, slot in sorted(slots, key=itemgetter(1)))
+        self.db.many(f'INSERT INTO "{name}" (rowid, text) VALUES (?, ?)', rows)  # with SELECT, each row is a segment
 
     def finish(self) -> None:
         """Do nothing: there is no queue."""

@@ -18,15 +18,24 @@ from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestRefused, R
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
-from kumihimo.search.vector_files import BLOCK_ROWS, map_vectors, vector_index_name, vector_path
+from kumihimo.search.vector_files import (
+    BLOCK_ROWS,
+    NUMBER_BYTES,
+    VECTOR_SCALE,
+    StoredVectors,
+    encode_vectors,
+    map_vectors,
+    vector_index_name,
+    vector_path,
+)
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.sqlite.store import Db, SqlRows
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
 _SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
 
-MappedFiles = dict[tuple[Path, int], "Vectors"]  # (path, inode) -> the mapped file
-Matrices = dict[str, "Vectors"]  # table -> the vectors of one snapshot
+MappedFiles = dict[tuple[Path, int], StoredVectors]  # (path, inode) -> the mapped file
+Matrices = dict[str, StoredVectors]  # table -> the vectors of one snapshot
 _EmbeddedBatch = tuple[list[str], "Vectors | None", str | None]  # texts, and their vectors or an error
 
 
@@ -130,7 +139,10 @@ class VectorIndex:
             for batch, vectors, error in parts:
                 ids = [id for text in batch for id in ids_by_text[text]]
                 if vectors is not None:
-                    self._append(ids, vectors.repeat([len(ids_by_text[text]) for text in batch], axis=0))
+                    _check_dimensions(self._state(), vectors)
+                    self._append(
+                        ids, encode_vectors(vectors).repeat([len(ids_by_text[text]) for text in batch], axis=0)
+                    )
                 self.db.record_failures(self.name, ((id, error) for id in ids))
 
     def _batches(self, texts: list[str]) -> Iterator[list[str]]:
@@ -162,11 +174,10 @@ class VectorIndex:
         except ItemFailed as error:
             return [(batch, None, str(error))]
 
-    def _append(self, ids: list[str], vectors: Vectors) -> None:
+    def _append(self, ids: list[str], vectors: StoredVectors) -> None:
         state = self._state()
-        _check_dimensions(state, vectors)
         self._path().parent.mkdir(exist_ok=True)
-        data, first = vectors.astype("<f4").tobytes(), state["rows"]
+        data, first = vectors.tobytes(), state["rows"]
         with self._path().open("ab") as file:
             file.write(data)
         self.db.many(f'INSERT INTO "{self.name}" VALUES (?, ?)', enumerate(ids, first))
@@ -201,7 +212,7 @@ class VectorIndex:
         A killed build may have appended them.
         """
         state = self._state()
-        expected = int(state["rows"] * state["dimensions"] * 4)
+        expected = int(state["rows"] * state["dimensions"] * NUMBER_BYTES)
         actual = self._path().stat().st_size if self._path().exists() else 0
         if actual > expected:
             os.truncate(self._path(), expected)
@@ -245,6 +256,8 @@ class SqliteVectorSearch:
 
         averaged: search once, with the mean of the texts.
         """
+        import numpy as np
+
         state = self.db.meta(vector_index_name(table.name))
         if state is None:
             raise IndexUnavailable(f"{table.name} is not indexed by meaning: `kumi index --methods naive` does that")
@@ -258,7 +271,7 @@ class SqliteVectorSearch:
             )
         vectors = self._embed_query(embedder, texts)
         _check_dimensions(state, vectors)
-        questions = _mean_vector(vectors) if averaged else vectors
+        questions = np.divide(_mean_vector(vectors) if averaged else vectors, VECTOR_SCALE, dtype=np.float32)
         scored_rows = self._score_rows(table, questions, k, candidate_ids)
         top_pairs = [sorted((-score, id) for score, id in hits)[:k] for hits in scored_rows]
         rows = table.get_many(id for hits in top_pairs for _, id in hits)
@@ -286,7 +299,7 @@ class SqliteVectorSearch:
         matrix = np.asarray(self.matrices[table.name])  # slices of a memmap are slower
         scores = np.empty((len(matrix), len(questions)), dtype=np.float32)
         for i in range(0, len(matrix), BLOCK_ROWS):
-            np.matmul(matrix[i : i + BLOCK_ROWS], questions.T, out=scores[i : i + BLOCK_ROWS])
+            np.matmul(matrix[i : i + BLOCK_ROWS].astype(np.float32), questions.T, out=scores[i : i + BLOCK_ROWS])
         for question, column in zip(questions, np.ascontiguousarray(scores.T), strict=True):
             yield self._rescore_nearest(table, question, column, k)
 
@@ -353,7 +366,7 @@ def remove_unused_files(db: Db, folder: Path) -> None:
     """Remove vector files that the index does not use."""
     states = db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'")
     used = {vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name, _ in states}
-    for path in (folder / "vectors").glob("*.f32"):
+    for path in (folder / "vectors").glob("*.i16"):
         if path.name not in used:
             path.unlink(missing_ok=True)
 

@@ -11,7 +11,7 @@ import pytest
 from kumihimo.core.records import Community, Mention, Record, Report
 from kumihimo.core.table import Table
 from kumihimo.index.data_refs import resolve_references, strip_references
-from kumihimo.index.report_context import ReportTables, rate_mentions, report_markdown
+from kumihimo.index.report_context import ReportTables, rate_mentions
 from kumihimo.index.rules.extractive_reports import (
     MAX_MENTIONS,
     MemberSentence,
@@ -85,7 +85,7 @@ def test_title_and_rating() -> None:
     assert (result.title, result.rating, result.reason) == ("Bob, Ann, Cy", 3.0, "Named 7 times.")
     assert (result.level, result.extractive, result.dropped) == (1, True, 0)
     assert result.elements == 3 * 20 + 2 * 24
-    assert result.text == report_markdown(result.title, result.summary, result.findings)
+    assert result.text == result.derived_text
     assert result.tokens == len(result.text.split())
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kumihimo.core.context import Context
-from kumihimo.core.records import KeyPoint
+from kumihimo.core.context import Context, KeyPoint
 from kumihimo.methods.braid.topic_extracts import assign_communities, extract_topic_sentences
 from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, keyword_search, tokenizer
 

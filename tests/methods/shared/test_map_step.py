@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kumihimo.core.context import Context, Evidence
+from kumihimo.core.context import Context, Evidence, KeyPoint
 from kumihimo.core.errors import MalformedReply
-from kumihimo.core.records import KeyPoint
 from kumihimo.llm.fences import Source
 from kumihimo.methods.shared.map_step import (
     batch_evidence,

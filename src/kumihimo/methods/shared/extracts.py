@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import chain
 from math import log, sqrt
 
-from kumihimo.core.context import Context, Tokenizer
-from kumihimo.core.records import Community, KeyPoint, Reference, Report
+from kumihimo.core.context import Context, KeyPoint, Tokenizer
+from kumihimo.core.records import Community, Reference, Report
 from kumihimo.core.table import Table
 from kumihimo.index.data_refs import split_cited_statements
 from kumihimo.methods.shared.map_step import make_point, rank_points

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from kumihimo.core.context import Context, Evidence, Tokenizer
+from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import KeyPoint, Reference, Report
+from kumihimo.core.records import Reference, Report
 from kumihimo.core.signature import IndexSizes, QueryCost
 from kumihimo.index.data_refs import strip_references
 from kumihimo.llm.concurrency import map_concurrent

@@ -27,7 +27,8 @@ def raise_if_unusable(path: Path, error: sqlite3.DatabaseError) -> None:
         message = f"{path} is no index ({error}): move it away and run `kumi index PATH` again"
         raise IndexDamaged(message) from error
     # a lock or a full disk does no harm to the file
-    if type(error) is sqlite3.DatabaseError or "Could not decode to UTF-8" in str(error):
+    damage = ("Could not decode to UTF-8", "malformed JSON")
+    if type(error) is sqlite3.DatabaseError or any(message in str(error) for message in damage):
         message = f"{path} is damaged ({error}): run `kumi check --repair`, or put your back-up in its place"
         raise IndexDamaged(message) from error
 

@@ -10,7 +10,7 @@ from kumihimo.core.table import Codec, Row, lookup_hash
 from kumihimo.core.wiring import ROOT
 from kumihimo.storage.sqlite.integrity import checksum_name, sum_rows
 from kumihimo.storage.sqlite.schema import LEDGER_TABLES
-from kumihimo.storage.sqlite.shared_texts import drop_table, share_texts, stored_table, table_ddl
+from kumihimo.storage.sqlite.shared_texts import drop_table, stored_rows, stored_table, table_ddl
 from kumihimo.storage.sqlite.store import PAGE_ROWS, Db, SqlRows
 
 _TEMPORARY_TABLES = """
@@ -44,9 +44,7 @@ class SqlLedger:
         self._watched_keys: defaultdict[str, set[str]] = defaultdict(set)
         self._watched_lookups: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._changed_lookups: defaultdict[str, set[int]] = defaultdict(set)
-        self._columns: dict[str, tuple[str, ...]] = {}
-        self._stored: dict[str, str] = {}  # the table behind each table
-        self._indexes: dict[str, list[tuple[str, ...]]] = {}
+        self._codecs: dict[str, Codec[Any]] = {}
         self._sums: dict[str, int] = {}  # the checksum of each table
         self._dropped_tables: set[str] = set()  # with them go the tables made from them
         self._current_work = ("", "", "", False)
@@ -77,9 +75,7 @@ class SqlLedger:
             for statement in ddl.split(";"):
                 self.db.run(statement)
             self.db.run("INSERT OR REPLACE INTO steps VALUES (?, NULL, ?)", table, shape)
-        self._columns[table] = codec.columns
-        self._stored[table] = stored_table(table, codec)
-        self._indexes[table] = [columns for columns in codec.lookup_keys if columns != ("id",)]
+        self._codecs[table] = codec
         if self.db.one(f'SELECT 1 FROM "{table}" LIMIT 1') is None:
             self._empty_at_start.add(table)
         known_sum = 0 if table in self._empty_at_start else self.db.meta(checksum_name(table))
@@ -103,10 +99,11 @@ class SqlLedger:
 
     def settle(self, table: str) -> None:
         """Create the indexes: quicker after a bulk load than during it."""
-        for columns in self._indexes[table]:
+        codec = self._codecs[table]
+        for columns in codec.lookup_keys[1:]:  # the first one is the id
             name = "_".join([table, *columns])
             column_list = ", ".join(f'"{c}"' for c in (*columns, "id"))
-            self.db.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON "{self._stored[table]}" ({column_list})')
+            self.db.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON "{stored_table(table, codec)}" ({column_list})')
         if self.db.meta(checksum_name(table)) != self._sums[table]:
             self.db.set_meta(checksum_name(table), self._sums[table])
 
@@ -115,7 +112,7 @@ class SqlLedger:
 
     def grouped(self, table: str, column: str, keys: list[str]) -> dict[str, list[Row]]:
         """Return the rows of each key, sorted by id."""
-        position = self._columns[table].index(column)
+        position = self._codecs[table].columns.index(column)
         by_key: defaultdict[str, list[Row]] = defaultdict(list)
         order = "id" if column == "id" else f'"{column}", id'
         for row in self.db.all_in(f'SELECT * FROM "{table}" WHERE "{column}" IN (?) ORDER BY {order}', keys):
@@ -144,10 +141,10 @@ class SqlLedger:
         self._changed_tables.add(table)
         self._sums[table] += sum_rows(new) - sum_rows(old)
         self.rows_written[table] = self.rows_written.get(table, 0) + len(new)
-        stored, placeholders = self._stored[table], ",".join("?" * len(self._columns[table]))
+        codec = self._codecs[table]
+        stored, placeholders = stored_table(table, codec), ",".join("?" * len(codec.columns))
         self.db.many(f'DELETE FROM "{stored}" WHERE id = ?', ((row[0],) for row in old))
-        stored_rows = new if stored == table else share_texts(self.db, old, new)
-        self.db.many(f'INSERT INTO "{stored}" VALUES ({placeholders})', stored_rows)
+        self.db.many(f'INSERT INTO "{stored}" VALUES ({placeholders})', stored_rows(self.db, codec, old, new))
         if table not in self._empty_at_start:
             self._record_changes(table, old)
             self._record_changes(table, new)
@@ -171,7 +168,7 @@ class SqlLedger:
         return self._changed_lookups[table]
 
     def _record_changes(self, table: str, rows: list[Row]) -> None:
-        columns = self._columns[table]
+        columns = self._codecs[table].columns
         for column in self._watched_keys[table]:
             position = columns.index(column)
             keys = ((table, column, row[position]) for row in rows if row[position] is not None)

@@ -9,7 +9,7 @@ from kumihimo.core.errors import IndexUnavailable
 if TYPE_CHECKING:
     from kumihimo.storage.sqlite.store import Db
 
-FORMAT = 2  # of index.db; version 0.1 wrote 1
+FORMAT = 3  # of index.db; version 0.1 wrote 1
 _KEPT_BY_REBUILD = ("communities", "meta", "steps")  # communities remember; meta holds the sources and methods
 _KEPT_META = ("sources", "methods", "models", "origins", "build", "file")  # the last two number other files
 
@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS steps  (step TEXT PRIMARY KEY, fingerprint TEXT, shap
 CREATE TABLE IF NOT EXISTS failed (step TEXT, maker TEXT, error TEXT NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS looked (step TEXT, maker TEXT, at BLOB NOT NULL, PRIMARY KEY (step, maker)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS meta   (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS texts  (id BLOB PRIMARY KEY, text TEXT NOT NULL, uses INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS texts  (n INTEGER PRIMARY KEY, id BLOB UNIQUE, text TEXT NOT NULL, uses INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS files  (uri TEXT PRIMARY KEY, source TEXT NOT NULL, stamp TEXT NOT NULL) WITHOUT ROWID;
 """
 
