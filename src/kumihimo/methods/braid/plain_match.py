@@ -158,7 +158,9 @@ class PlainMatcher:
 
         own_vectors, own_lengths, own_weights = self._own_subwords
         sizes = np.array([len(row.subwords) for row in rows])
-        distinct, places = np.unique(np.concatenate([row.subwords for row in rows]), return_inverse=True)
+        subwords = np.concatenate([row.subwords for row in rows])
+        distinct = np.flatnonzero(np.bincount(subwords, minlength=_SUBWORDS))
+        places = (np.cumsum(np.bincount(distinct, minlength=_SUBWORDS)) - 1)[subwords]
         vectors, _ = subword_vectors(distinct)
         cosines = np.asarray(vectors @ own_vectors.T, dtype=np.float64)
         ends = np.cumsum(sizes)
