@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from math import log, sqrt
 from unicodedata import normalize
@@ -138,14 +138,24 @@ def _weigh_words(prefixes: Mapping[str, str], passages: Sequence[_Passage], char
 def _best_passages(
     passages: Sequence[_Passage], prefixes: Mapping[str, str], rarity: Mapping[str, float]
 ) -> list[_Passage]:
-    """Return the passages with most of the topic, in the best chunks."""
+    """Return the passages with most of the topic, in the best chunks.
+
+    Those near each other are merged.
+    """
 
     def score(passage: _Passage) -> float:
         share = sum(weight for word, weight in rarity.items() if prefixes[word] in passage.prefixes)
         return share + _CHUNK_WEIGHT * passage.hit.score / max_score
 
     max_score = max((passage.hit.score for passage in passages), default=0.0) or 1.0
-    return sorted(passages, key=score, reverse=True)[:_MAX_PASSAGES]
+    best = sorted(passages, key=score, reverse=True)[:_MAX_PASSAGES]
+    merged: list[_Passage] = []
+    for passage in sorted(best, key=lambda passage: (-passage.hit.score, passage.hit.reference, passage.start)):
+        if merged and merged[-1].hit is passage.hit and passage.start - merged[-1].end <= 2 * _MARGIN_CHARS:
+            merged[-1] = replace(merged[-1], end=passage.end)
+        else:
+            merged.append(passage)
+    return merged
 
 
 def _candidate_sentences(passages: Sequence[_Passage], prefixes: Mapping[str, str]) -> Iterator[_Sentence]:
@@ -164,7 +174,7 @@ def _candidate_sentences(passages: Sequence[_Passage], prefixes: Mapping[str, st
     for passage in passages:
         sentences = list(_split_passage(passage))
         words = [find_words(text) for text, _ in sentences]
-        matches = [_match_topic(tokens, prefixes.keys()) for tokens in words]
+        matches = [_match_topic(tokens, prefixes.keys()) if tokens else tokens for tokens in words]
         for i, (text, is_whole) in enumerate(sentences):
             if is_whole and matches[i] and text not in yielded:
                 yielded.add(text)
