@@ -116,7 +116,7 @@ def measure_long_chunks(podcasts: Path, questions: list[str], folder: Path) -> N
     """Join the parts of each episode, and time the thematic questions."""
     parts_by_episode: dict[str, list[str]] = {}
     for row in read_rows(podcasts / "kevin_scott_podcasts.jsonl"):
-        parts_by_episode.setdefault(row["id"].rpartition("-part")[0], []).append(row["text"])
+        parts_by_episode.setdefault(row["id"].partition("-part")[0], []).append(row["text"])
     rows = [{"id": id, "title": id, "text": "\n".join(parts)} for id, parts in parts_by_episode.items()]
     source = folder / "episodes.jsonl"
     source.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
