@@ -218,6 +218,19 @@ def test_of_fewer_rows_the_first_that_pass() -> None:
     )
 
 
+def test_values_without_hidden_rows_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, looked_up = table(A, B, C), list[Sequence[str]]()
+    find = ListRows.ids_grouped
+
+    def record(self: ListRows, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
+        looked_up.append(list(values))
+        return find(self, column, values, limit)
+
+    monkeypatch.setattr(ListRows, "ids_grouped", record)
+    assert rows.filtered(lambda id: id != "a").ids_grouped("name", ["x", "y"], limit=1) == {"x": ["c"], "y": ["b"]}
+    assert looked_up == [["x", "y"], ["x"]]
+
+
 def test_what_was_made_of_rows_by_their_ids() -> None:
     one, two, other = (replace(A, id=id, name=name) for id, name in (("m.0", "x"), ("m.1", "y"), ("ma.0", "z")))
     rows = table(one, two, other)

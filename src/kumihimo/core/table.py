@@ -70,7 +70,8 @@ class _FilteredRows:
         if limit is None:
             return [pair for pair in id_pairs if self.visible(pair[1])]
         counts = Counter(value for value, _ in id_pairs)
-        limited = {value for value in counts if counts[value] == limit}  # these may have more visible rows
+        hidden = {value for value, id in id_pairs if not self.visible(id)}
+        limited = {value for value in hidden if counts[value] == limit}  # these may have more visible rows
         complete = [
             *(pair for pair in id_pairs if pair[0] not in limited),
             *self.rows.ids_grouped(column, sorted(limited)),

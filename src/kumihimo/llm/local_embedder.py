@@ -82,11 +82,15 @@ def subword_vectors(subwords: "NDArray[np.integer[Any]]") -> tuple[Vectors, Vect
 
     The length grows with how much a subword says.
     """
+    lengths = _subword_lengths()[subwords]
+    return _load_weights()[subwords] / lengths[:, None], lengths
+
+
+@cache
+def _subword_lengths() -> Vectors:
     import numpy as np
 
-    vectors = _load_weights()[subwords]
-    lengths = np.maximum(np.linalg.norm(vectors, axis=1), np.float32(1e-9))
-    return vectors / lengths[:, None], lengths
+    return np.maximum(np.linalg.norm(_load_weights(), axis=1), np.float32(1e-9))
 
 
 @cache

@@ -33,7 +33,7 @@ def sample_reader(
 ) -> CandidateReader:
     chunks = graph.tables()["chunks"]
     matcher = PlainMatcher(question, keyword_search.tokens(chunks, pool))
-    scores: dict[str, Any] = {"keyword_scores": {}, "vector_scores": {}, "documents": {}, **fields}
+    scores: dict[str, Any] = {"found": {}, "keyword_scores": {}, "vector_scores": {}, "documents": {}, **fields}
     return CandidateReader(chunks, keyword_search, FakeVectorSearch(), matcher, **scores)
 
 

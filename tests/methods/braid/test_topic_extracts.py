@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from kumihimo.core.context import Context, KeyPoint
+from kumihimo.methods.braid import topic_extracts
 from kumihimo.methods.braid.topic_extracts import assign_communities, extract_topic_sentences
+from kumihimo.text.sentences import split_sentences
 from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, keyword_search, tokenizer
 
 BOATS = "Old boats are mended in the long winter by hand."
@@ -84,6 +89,29 @@ def test_words_with_the_same_prefix_are_all_checked() -> None:
     graph.add_chunk("The ferries leave at nine from the long pier.", "Osk")
     graph.add_chunk("One ferry was late again in the autumn.", "Osk", document="wires")
     assert len(extract(graph, "ferries", grouped=False)) == 2
+
+
+def test_only_the_places_of_the_topic_in_a_long_chunk_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, sizes = GraphBuilder(), list[int]()
+    filler = " ".join(f"The bakery sells {i} loaves on a good day." for i in range(2000))
+    graph.add_chunk(f"{filler} {BOATS} The bakery is closed. {TARRED} {filler}", "Osk")
+    graph.add_chunk(f"# Boats\n{filler}\n{RIVERS}", "Osk", document="land")
+
+    def split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        sizes.append(end - start)
+        return split_sentences(text, start, end)
+
+    monkeypatch.setattr(topic_extracts, "split_sentences", split)
+    assert set(texts(extract(graph, grouped=False))) == {BOATS, TARRED, RIVERS}
+    assert 0 < sum(sizes) < 3000
+
+
+def test_a_sentence_that_is_cut_is_no_quotation() -> None:
+    graph = GraphBuilder()
+    graph.add_chunk(f"It is {'very ' * 200}late, and old boats are {'very ' * 200}slow.", "Osk")
+    graph.add_chunk(RIVERS, "Osk", document="land")
+    graph.add_chunk(f"{TARRED} {'So it goes. ' * 80}", "Osk", document="sea")
+    assert set(texts(extract(graph, grouped=False))) == {RIVERS, TARRED}
 
 
 def test_too_little_coverage_gives_nothing() -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -93,6 +94,7 @@ def braid(
     return (broad + Context(explained)).fit(budget, tokenizer)
 
 
+@cache
 def published_weights() -> BraidWeights:
     """Return the published weights of each pass, by feature.
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from itertools import repeat
 from math import exp
 
-from kumihimo.core.context import Context
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.methods.braid.document_match import DocumentMatch
@@ -23,14 +24,15 @@ _ANCHOR_FEATURES = ("adds", "shares", "named", "bridges")
 class CandidateReader:
     """Reads candidate chunks for one question, with their plain features.
 
-    keyword_scores: of the search. vector_scores: of the candidates of both searches. documents: the documents that the
-    question names.
+    found: chunks that the searches returned. keyword_scores: of the search. vector_scores: of the candidates of both
+    searches. documents: the documents that the question names.
     """
 
     chunks: Table[Chunk]
     keyword_search: KeywordSearch
     vector_search: VectorSearch
     matcher: PlainMatcher
+    found: Mapping[str, Chunk]
     keyword_scores: Scores
     vector_scores: Scores
     documents: Mapping[str, DocumentMatch]
@@ -50,7 +52,9 @@ class CandidateReader:
             features[id]["words"] = self.matcher.lexical_trust * self.keyword_scores.get(id, 0.0) / best
             features[id]["meaning"] = max(vector_scores.get(id, 0.0) - low, 0.0) / ((high - low) or 1.0)
             features[id]["document"] = document_scores.get(id.partition(".")[0], 0.0)
-        return self.chunks.get_many(tokens), features, words
+        found = {**self.found, **found_chunks(hits)}
+        found |= self.chunks.get_many(id for id in tokens if id not in found)
+        return {id: found[id] for id in tokens if id in found}, features, words
 
 
 @dataclass(frozen=True)
@@ -115,32 +119,39 @@ def walk_features(
     ranks_of = {name: {id: rank for rank, id in enumerate(ids, 1)} for name, ids in ranked_ids.items()}
     anchor_words = frozenset[str]().union(*(candidates.matched_words[anchor] for anchor in anchors))
     rarity = {anchor: candidates.entity_rarity(anchor) for anchor in anchors}
+    coverage = cache(candidates.coverage)  # many chunks have the same words of the question
     features: dict[str, Features] = {}
     for id in candidates.chunks:
-        values = {"new": candidates.coverage(candidates.matched_words[id] - anchor_words)}
+        values = {"new": coverage(candidates.matched_words[id] - anchor_words)}
         values["titled"] = float(candidates.title_entities.get(id) in candidates.question_entities)
         for name, scores in rankings.items():
             values[name] = scores.get(id, 0.0) / tops[name]
             values[f"{name} rank"] = 1 / (1 + ranks_of[name].get(id, _UNRANKED))
-        links = [_anchor_features(candidates, id, anchor, rarity[anchor]) for anchor in anchors if anchor != id]
-        features[id] = values | {name: max((link[name] for link in links), default=0.0) for name in _ANCHOR_FEATURES}
+        adds = {other: coverage(candidates.matched_words[id] - candidates.matched_words[other]) for other in anchors}
+        links = [
+            _anchor_features(candidates, id, other, adds[other], rarity[other]) for other in anchors if other != id
+        ]
+        best = map(max, zip(*links, strict=True)) if links else repeat(0.0, len(_ANCHOR_FEATURES))
+        features[id] = values | dict(zip(_ANCHOR_FEATURES, best, strict=True))
     return features
 
 
-def _anchor_features(candidates: Candidates, id: str, anchor: str, rare: Features) -> Features:
-    """Return how a chunk continues an anchor.
+def _anchor_features(
+    candidates: Candidates, id: str, anchor: str, adds: float, rare: Features
+) -> tuple[float, float, float, float]:
+    """Return how a chunk continues an anchor: adds, shares, named, bridges.
 
     rare: the rarity of the anchor's entities. adds: weighted share of question words in the chunk but not in the
     anchor. shares: rarity of the entities in common. named: 1 if the anchor mentions the title of the chunk. bridges:
     adds, times the strongest link between both, titles included.
     """
-    adds = candidates.coverage(candidates.matched_words[id] - candidates.matched_words[anchor])
-    shares = min(1.0, sum(weight for entity, weight in rare.items() if entity in candidates.entities[id]))
+    titles, entities, shares = candidates.title_entities, candidates.entities[id], 0.0
+    if not rare.keys().isdisjoint(entities):
+        shares = min(1.0, sum(weight for entity, weight in rare.items() if entity in entities))
     forward = back = 0.0
-    if candidates.title_entities.get(id) != candidates.title_entities.get(anchor):
-        forward = float(candidates.title_entities.get(id) in candidates.entities[anchor])
-        back = float(candidates.title_entities.get(anchor) in candidates.entities[id])
-    return {"adds": adds, "shares": shares, "named": forward, "bridges": adds * max(shares, forward, back)}
+    if titles.get(id) != titles.get(anchor):
+        forward, back = float(titles.get(id) in candidates.entities[anchor]), float(titles.get(anchor) in entities)
+    return adds, shares, forward, adds * max(shares, forward, back)
 
 
 def find_anchor_link(candidates: Candidates, id: str, anchors: Iterable[str]) -> tuple[str, str]:
@@ -169,6 +180,11 @@ def _title_name(title: str) -> str:
 def _title_entity(title: str) -> str:
     name = _title_name(title)
     return entity_id(name_key(name)) if name else ""
+
+
+def found_chunks(hits: Iterable[Evidence]) -> dict[str, Chunk]:
+    """Return the chunks among the rows that a search found, by id."""
+    return {item.record.id: item.record for item in hits if isinstance(item.record, Chunk)}
 
 
 def positive_scores(hits: Context) -> dict[str, float]:

@@ -158,12 +158,14 @@ class PlainMatcher:
 
         own_vectors, own_lengths, own_weights = self._own_subwords
         sizes = np.array([len(row.subwords) for row in rows])
-        distinct, places = np.unique(np.concatenate([row.subwords for row in rows]), return_inverse=True)
+        subwords = np.concatenate([row.subwords for row in rows])
+        distinct = np.flatnonzero(np.bincount(subwords, minlength=_SUBWORDS))
+        places = (np.cumsum(np.bincount(distinct, minlength=_SUBWORDS)) - 1)[subwords]
         vectors, _ = subword_vectors(distinct)
-        cosines = np.asarray(vectors @ own_vectors.T, dtype=np.float64)
+        cosines = vectors @ own_vectors.T
         ends = np.cumsum(sizes)
         similar, weights = np.zeros(len(rows)), own_weights * own_lengths
-        best = np.maximum.reduceat(cosines[places], (ends - sizes)[sizes > 0], axis=0)
+        best = np.maximum.reduceat(cosines[places], (ends - sizes)[sizes > 0], axis=0).astype(np.float64)
         similar[sizes > 0] = best @ (weights / (weights.sum() or 1.0))
         bounds = np.concatenate([[0], ends])
         table = csr_array((self._subword_rarity[distinct][places], places, bounds), shape=(len(rows), len(distinct)))

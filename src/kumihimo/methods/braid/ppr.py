@@ -87,15 +87,15 @@ def expand_graph(graph: PassageGraph, seeds: Iterable[str], question_entities: I
     passages_of = {entity: passages for entity, passages in graph.passages(entry_entities).items() if passages}
     nearest = _nearest_passages(seed_ids, passages_of)
     entities_of = graph.entities(nearest)
-    local_counts = Counter(entity for passage in nearest for entity in entities_of[passage])
+    local_counts = Counter(chain.from_iterable(map(entities_of.__getitem__, nearest)))
     local_df = {entity: count for entity, count in local_counts.items() if entity not in entry_entities}
     df = {entity: len(passages) for entity, passages in passages_of.items()} | local_df
     entity_weights = {entity: 1 / max(1.0, log(1 + df[entity])) for entity in question_ids if entity in df}
     passage_positions = {passage: i for i, passage in enumerate(nearest)}
     entity_positions = {entity: i for i, entity in enumerate(df)}
-    pairs = ((passage_positions[passage], entity) for passage in nearest for entity in entities_of[passage])
-    edges = [(i, entity_positions[entity]) for i, entity in pairs if entity in entity_positions]
-    rows, columns = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    targets = [[entity_positions[entity] for entity in entities_of[id] if entity in df] for id in nearest]
+    rows = np.repeat(np.arange(len(nearest)), np.array(list(map(len, targets)), dtype=np.int64))
+    columns = np.fromiter(chain.from_iterable(targets), dtype=np.int64)
     sqrt_df = np.sqrt(np.array(list(df.values()), dtype=np.float64))
     weights = 1 / sqrt_df[columns]
     # an entity has df edges of weight 1 / sqrt(df)
@@ -110,8 +110,9 @@ def _nearest_passages(seeds: Sequence[str], passages_of: Mapping[str, Sequence[s
     """
     closeness: dict[str, float] = defaultdict(float, dict.fromkeys(seeds, inf))
     for passages in passages_of.values():
+        weight = 1 / sqrt(len(passages))
         for passage in passages:
-            closeness[passage] += 1 / sqrt(len(passages))
+            closeness[passage] += weight
     return top_ids(closeness, _MAX_PASSAGES)
 
 

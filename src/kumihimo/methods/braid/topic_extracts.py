@@ -1,8 +1,8 @@
 """topic + chunks -> points: the best sentences on a topic, spread over the documents."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from math import log, sqrt
 from unicodedata import normalize
@@ -23,7 +23,22 @@ _MIN_TOPIC_SHARE = 1 / 3  # of the topic, by rarity, in a sentence and its neigh
 _MIN_SCORE_RATIO = 0.5  # to the best score
 _CONTEXT_WEIGHT, _CHUNK_WEIGHT = 0.3, 0.5  # of the neighbours' topic words, and of the chunk's search score
 _PREFIX_CHARS, _MIN_COMMON_PREFIX = 5, 0.6  # first letters in common, and their share of the longer word
+_MAX_PASSAGES = 150  # whose sentences are read
+_PASSAGE_CHARS, _MARGIN_CHARS = 200, 300  # from the first word of the topic to the last, and around them
 _DUPLICATE_OVERLAP = 0.6  # Jaccard overlap from which two sentences count as duplicates
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A place in a chunk with words of the topic.
+
+    start, end: of the first word and of the last. prefixes: of the words.
+    """
+
+    hit: Evidence
+    start: int
+    end: int
+    prefixes: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +68,11 @@ def extract_topic_sentences(
     third of the topic, or if all such sentences come from one part.
     """
     hits = Context.fuse([keyword_search(chunks, topic, k=_POOL), vector_search(chunks, topic, k=_POOL)])
-    topic_words = frozenset(subject_terms(topic))
-    scored = _score_sentences(topic_words, list(_candidate_sentences(hits, topic_words)))
+    # ferry also finds ferries
+    prefixes = {word: word[: min(_PREFIX_CHARS, max(2, len(word) - 1))] for word in sorted(subject_terms(topic))}
+    passages = [passage for hit in hits for passage in _find_passages(hit, prefixes.values())]
+    rarity = _weigh_words(prefixes, passages, sum(len(hit.text) for hit in hits))
+    scored = _score_sentences(rarity, _candidate_sentences(_best_passages(passages, prefixes, rarity), prefixes))
     part_of: Mapping[str, str] = {}
     if members is not None and communities is not None:
         ids = list(dict.fromkeys(sentence.chunk for _, sentence in scored))
@@ -76,32 +94,112 @@ def _document(chunk_id: str) -> str:
     return chunk_id.partition(".")[0]
 
 
-def _candidate_sentences(hits: Context, topic_words: frozenset[str]) -> Iterator[_Sentence]:
-    """Yield the sentences with a topic word, each text once.
+def _find_passages(hit: Evidence, prefixes: Iterable[str]) -> Iterator[_Passage]:
+    """Yield the passages of a chunk with words of the topic.
+
+    No word is read but these: a chunk may be long.
+    """
+    folded = normalize("NFKC", hit.text).casefold()
+    scale = len(hit.text) / max(len(folded), 1)  # normalization moves the places a little
+    places = sorted((int(place * scale), prefix) for prefix in set(prefixes) for place in _find_prefix(folded, prefix))
+    first = 0
+    while first < len(places):
+        start, last = places[first][0], first
+        while last + 1 < len(places) and places[last + 1][0] <= start + _PASSAGE_CHARS:
+            last += 1
+        yield _Passage(hit, start, places[last][0], frozenset(prefix for _, prefix in places[first : last + 1]))
+        first = last + 1
+
+
+def _find_prefix(folded: str, prefix: str) -> Iterator[int]:
+    """Yield where words begin with the prefix.
+
+    In scripts without spaces, it may stand anywhere.
+    """
+    place = folded.find(prefix)
+    while place >= 0:
+        before = folded[max(place - 1, 0) : place]
+        if not (prefix.isascii() and before.isascii() and before.isalnum()):
+            yield place
+        place = folded.find(prefix, place + 1)
+
+
+def _weigh_words(prefixes: Mapping[str, str], passages: Sequence[_Passage], chars: int) -> dict[str, float]:
+    """Return the weight of each topic word, by rarity; sum 1.
+
+    chars: the length of all texts.
+    """
+    count = Counter(prefix for passage in passages for prefix in passage.prefixes)
+    weights = {word: sqrt(log(1 + chars / _PASSAGE_CHARS / (1 + count[prefix]))) for word, prefix in prefixes.items()}
+    total = sum(weights.values()) or 1.0
+    return {word: weight / total for word, weight in weights.items()}
+
+
+def _best_passages(
+    passages: Sequence[_Passage], prefixes: Mapping[str, str], rarity: Mapping[str, float]
+) -> list[_Passage]:
+    """Return the passages with most of the topic, in the best chunks.
+
+    Those near each other are merged.
+    """
+
+    def score(passage: _Passage) -> float:
+        share = sum(weight for word, weight in rarity.items() if prefixes[word] in passage.prefixes)
+        return share + _CHUNK_WEIGHT * passage.hit.score / max_score
+
+    max_score = max((passage.hit.score for passage in passages), default=0.0) or 1.0
+    best = sorted(passages, key=score, reverse=True)[:_MAX_PASSAGES]
+    merged: list[_Passage] = []
+    for passage in sorted(best, key=lambda passage: (-passage.hit.score, passage.hit.reference, passage.start)):
+        if merged and merged[-1].hit is passage.hit and passage.start - merged[-1].end <= 2 * _MARGIN_CHARS:
+            merged[-1] = replace(merged[-1], end=passage.end)
+        else:
+            merged.append(passage)
+    return merged
+
+
+def _candidate_sentences(passages: Sequence[_Passage], prefixes: Mapping[str, str]) -> Iterator[_Sentence]:
+    """Yield the sentences of the passages with a topic word, each text once.
 
     Chunks overlap, so a sentence may stand in two of them.
     """
-    max_score = max((item.score for item in hits), default=0.0) or 1.0
+    max_score = max((passage.hit.score for passage in passages), default=0.0) or 1.0
     yielded: set[str] = set()
-    # ferry also finds ferries
-    prefixes = frozenset(word[: min(_PREFIX_CHARS, max(2, len(word) - 1))] for word in topic_words)
 
-    def may_match(text: str) -> bool:
-        """Return whether the text may match: a quick check before tokenization."""
-        return any(map(normalize("NFKC", text).casefold().__contains__, prefixes))
+    def find_words(text: str) -> frozenset[str]:
+        """Return the subject terms, if a quick check finds a prefix."""
+        may_match = any(map(normalize("NFKC", text).casefold().__contains__, prefixes.values()))
+        return frozenset(subject_terms(text)) if may_match else frozenset()
 
-    for item in hits:
-        texts = list(_split_prose(item.text)) if may_match(item.text) else []
-        words = [frozenset(subject_terms(text)) if may_match(text) else frozenset[str]() for text in texts]
-        matches = [_match_topic(tokens, topic_words) for tokens in words]
-        for i, text in enumerate(texts):
-            if text not in yielded:
+    for passage in passages:
+        sentences = list(_split_passage(passage))
+        words = [find_words(text) for text, _ in sentences]
+        matches = [_match_topic(tokens, prefixes.keys()) if tokens else tokens for tokens in words]
+        for i, (text, is_whole) in enumerate(sentences):
+            if is_whole and matches[i] and text not in yielded:
                 yielded.add(text)
                 nearby = frozenset[str]().union(*matches[max(0, i - 1) : i + 2])
-                yield _Sentence(item.record.id, text, words[i], matches[i], nearby, item.score / max_score)
+                score = passage.hit.score / max_score
+                yield _Sentence(passage.hit.record.id, text, words[i], matches[i], nearby, score)
 
 
-def _match_topic(words: frozenset[str], topic_words: frozenset[str]) -> frozenset[str]:
+def _split_passage(passage: _Passage) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences around a passage, and whether each is whole.
+
+    The first and the last may be cut.
+    """
+    text = passage.hit.text
+    low, high = max(0, passage.start - _MARGIN_CHARS), min(len(text), passage.end + _MARGIN_CHARS)
+    low, high = high - len(text[low:high].lstrip()), low + len(text[low:high].rstrip())
+    line = text.rfind("\n", 0, low) + 1
+    first, last = max(line, len(text) - len(text.lstrip())), len(text.rstrip())
+    for block in split_blocks(text[line:high]):
+        if block.kind == "prose":
+            for start, end in split_sentences(text, max(line + block.start, low), line + block.end):
+                yield text[start:end], (start > low or low == first) and (end < high or high == last)
+
+
+def _match_topic(words: frozenset[str], topic_words: Set[str]) -> frozenset[str]:
     """Return the topic words that these words match.
 
     A match is the same word, or one with the same prefix and most letters in common.
@@ -120,25 +218,16 @@ def _share_root(one: str, other: str) -> bool:
     return common > _MIN_COMMON_PREFIX * max(len(one), len(other))
 
 
-def _split_prose(text: str) -> Iterator[str]:
-    for block in split_blocks(text):
-        if block.kind == "prose":
-            yield from (text[start:end] for start, end in split_sentences(text, block.start, block.end))
-
-
-def _score_sentences(topic_words: frozenset[str], candidates: Sequence[_Sentence]) -> list[tuple[float, _Sentence]]:
+def _score_sentences(rarity: Mapping[str, float], candidates: Iterable[_Sentence]) -> list[tuple[float, _Sentence]]:
     """Return the sentences that cover enough of the topic, with scores.
 
     Scores are between 0 and 1.
     """
-    count = Counter(word for sentence in candidates for word in sentence.topic_words)
-    rarity = {word: sqrt(log(1 + len(candidates) / (1 + count[word]))) for word in sorted(topic_words)}
-    total = sum(rarity.values()) or 1.0
-    min_words = min(2, (len(topic_words) + 1) // 2)
+    min_words = min(2, (len(rarity) + 1) // 2)
     scored = []
     for sentence in candidates:
-        own_share = sum(rarity[word] for word in sorted(sentence.topic_words)) / total
-        context_share = sum(rarity[word] for word in sorted(sentence.context_topic_words)) / total
+        own_share = sum(rarity[word] for word in sorted(sentence.topic_words))
+        context_share = sum(rarity[word] for word in sorted(sentence.context_topic_words))
         if min(context_share, 2 * own_share) >= _MIN_TOPIC_SHARE and len(sentence.context_topic_words) >= min_words:
             score = own_share + _CONTEXT_WEIGHT * context_share + _CHUNK_WEIGHT * sentence.chunk_score
             score /= 1 + _CONTEXT_WEIGHT + _CHUNK_WEIGHT

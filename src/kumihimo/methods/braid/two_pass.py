@@ -72,11 +72,13 @@ def run_first_pass(
     keyword_scores, vector_scores = features.positive_scores(keyword_hits), features.positive_scores(vector_hits)
     ids = sorted({*top_ids(keyword_scores, pool), *top_ids(vector_scores, pool)})
     unscored = [id for id in ids if id not in vector_scores]
-    vector_scores |= features.positive_scores(vector_search(chunks, question, k=len(unscored), candidate_ids=unscored))
+    other_hits = vector_search(chunks, question, k=len(unscored), candidate_ids=unscored)
+    vector_scores |= features.positive_scores(other_hits)
+    found = features.found_chunks((*keyword_hits, *vector_hits, *other_hits))
     matcher = PlainMatcher(question, keyword_search.tokens(chunks, ids))
     documents = match_documents(question, descriptions, keyword_search, {id.partition(".")[0] for id in ids})
     reader = features.CandidateReader(
-        chunks, keyword_search, vector_search, matcher, keyword_scores, vector_scores, documents
+        chunks, keyword_search, vector_search, matcher, found, keyword_scores, vector_scores, documents
     )
     passage_graph = PassageGraph(mentions)
     candidates = features.Candidates(reader, passage_graph, frozenset(), *reader.read(ids))

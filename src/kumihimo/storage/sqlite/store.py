@@ -195,10 +195,13 @@ class SqlRows:
         return [id for (id,) in self.db.all(f'SELECT id FROM "{self.table}" WHERE {condition} ORDER BY id', *values)]
 
     def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
-        query = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}"'
-        if limit is not None:
-            return [row for value in values for row in self.db.all(f"{query} = ? ORDER BY id LIMIT ?", value, limit)]
-        return self.db.all_in(f'{query} IN (?) ORDER BY "{column}", id', values)
+        if limit is None:
+            query = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" IN (?) ORDER BY "{column}", id'
+            return self.db.all_in(query, values)
+        subquery = f'SELECT id FROM "{self.table}" WHERE "{column}" = value ORDER BY id LIMIT ?'
+        query = f"SELECT value, (SELECT json_group_array(id) FROM ({subquery})) FROM json_each(?)"
+        groups = self.db.all(query, limit, json.dumps(list(values)))
+        return [(value, id) for value, ids in groups for id in json.loads(ids)]
 
     def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
         condition = "id > value || '.' AND id < value || '/'"  # / follows . in ASCII
