@@ -90,7 +90,8 @@ def subword_vectors(subwords: "NDArray[np.integer[Any]]") -> tuple[Vectors, Vect
 def _subword_lengths() -> Vectors:
     import numpy as np
 
-    return np.maximum(np.linalg.norm(_load_weights(), axis=1), np.float32(1e-9))
+    lengths: Vectors = np.maximum(np.linalg.norm(_load_weights(), axis=1), np.float32(1e-9))
+    return lengths
 
 
 @cache
