@@ -58,6 +58,10 @@ def merged(text: str, *aliases: str) -> Triples:
             "We saw the Kettle Museum of Oban. Here the Kettle Museum burned.",
             [("Kettle Museum", "Kettle Museum of Oban", "part of the name")],
         ),
+        ("We saw the Oban Trade\nBoard. Then the Board left.", [("Board", "Oban Trade Board", "head")]),
+        ("We saw the Oban Tide Board. Then the Tide Board left.", [("Tide Board", "Oban Tide Board", "head")]),
+        ("By S. Fellbeck. We met Sayda Fellbeck.", [("S. Fellbeck", "Sayda Fellbeck", "part of the name")]),
+        ("We left the United States. The US stays.", [("US", "United States", "acronym")]),
         ("We saw Sallow University. They left Sallow.", [("Sallow", "Sallow University", "part of the name")]),
     ],
 )
@@ -90,6 +94,8 @@ def test_forms_of_one_name(text: str, expected: Triples) -> None:
         "We saw the West Oban Turf. Then the Turf left.",
         "We read Life of the Irish. Then the Irish left.",
         "We saw Sallow University. They stay in Sallow.",
+        "We left for Georgia Tide. We saw Behind the Tide.",
+        "He received a Doctor of Laws degree, and of Laws.",
         "We saw the Prime Minister of Oban. Then the Prime Minister left.",
         "We saw Oban Week 13 and Oban Week 14.",
         "We saw Oban. Then Oban United and the Oban Harbour Club met.",
@@ -109,6 +115,15 @@ def test_a_surname_needs_a_name_that_begins_so_only_once_in_the_text() -> None:
     names = [("田中一郎", "person"), ("田中", "person")]
     assert resolve_names(names, [], lambda: "田中一郎の話。田中は去る。") == [("田中", "田中一郎", "surname")]
     assert resolve_names(names, [], lambda: "田中一郎と田中二郎の話。田中は去る。") == []
+
+
+def test_a_given_name_with_an_honorific_is_of_the_full_name_with_one() -> None:
+    names = [("ルータ・ケロウさん", "person"), ("ルータさん", "person")]
+    assert ("ルータさん", "ルータ・ケロウ", "title") in resolve_names(names, [], str)
+
+
+def test_a_hall_is_no_honorific_in_chinese() -> None:
+    assert resolve_names([("海勒殿", "person"), ("海勒", "")], [], lambda: "海勒殿是海勒的") == []
 
 
 def test_a_dot_stands_in_chinese_names_of_persons() -> None:

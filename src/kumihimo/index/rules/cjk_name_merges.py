@@ -39,6 +39,7 @@ def find_merges(forms: Collection[NameForm], read_text: Callable[[], str]) -> It
             match
             and not _COMMON_END.search(match[1])
             and (not PERSON_TYPES.isdisjoint(form.types) or match[2] in ("さん", "ちゃん", "女士", "小姐"))
+            and not (match[2] == "殿" and is_chinese(read_text()))  # there a hall
         ):
             honoured.setdefault(match[1], []).append(form.form)
     plain = {form.form: form for form in cjk if not any(form.form in honorific for honorific in honoured.values())}
@@ -92,7 +93,7 @@ def _foreign_parts(
     In Chinese a dot stands in names of persons; in Japanese it joins other words too.
     """
     names = {name: [part for part in _FOREIGN_PARTS.split(name) if part] for name in {*plain, *honoured}}
-    for part in sorted(plain):
+    for part in sorted(names):
         containing = [parts for name, parts in names.items() if len(parts) > 1 and part in parts]
         if len(containing) != 1 or len(part) < 2 or len(names[part]) > 1:
             continue

@@ -101,7 +101,7 @@ def split_titles(name: str) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     while len(words) > 1:
         first, second = (word.rstrip(".").lower() for word in words[:2])
         is_prefix = first in NAME_WORDS["title_prefixes"] and second in NAME_WORDS["rank_titles"] and len(words) > 2
-        if not is_prefix and first not in _COURTESY and first not in NAME_WORDS["rank_titles"]:
+        if second == "of" or (not is_prefix and first not in _COURTESY | NAME_WORDS["rank_titles"]):
             break
         titles.append(first)
         words = words[1:]

@@ -17,7 +17,7 @@ MergeTriple = tuple[str, str, str]  # form, name, rule
 _MAX_WORDS = 5  # of the full name of a person
 _LOWER_WORD = re.compile(r"(?<![\w'’-])[a-zß-öø-ÿ][^\W_]*")
 _ACRONYM = re.compile(r"[A-Z]{3,6}")
-_HEAD = re.compile(r"[A-Z][a-z]+(?<!ian|ish|ese)")  # `the Irish` are none
+_HEAD = re.compile(r"[A-Z][a-z]+(?<!ian|ish|ese)(?: |$)")  # `the Irish` are none
 _KINDS = "University|College|Company|Corporation"
 _KIND = re.compile(rf" (?:{_KINDS})\b")
 _SHORTER = re.compile(rf"([^,]+), (?!.*(?: and |,))|(\S+ .*?) of |(.+?) (?:{_KINDS})$")
@@ -30,11 +30,13 @@ _SAYS = (
 )
 
 _AROUND = 200  # characters of the text before and after a name, to tell what it is
-_ARTICLE = re.compile(r"\b[Tt]he $")
+_ARTICLE = re.compile(  # not in `to Behind the Tech`, which may be a name
+    r"(?:^|[.!?:;,*\"”] (?:[A-Z][a-z]+ )?|(?:^| )[^ A-Z]\S* )[Tt]he $"
+)
 _IN_PLACE, _OF_PLACE = re.compile(r"\b(?:[Ii]n|[Nn]ear|around|,) $"), re.compile(", [A-Z]")
 _NOUN_BEFORE = re.compile(r"([a-z-]+),? $")
 _PERSON_AFTER = re.compile(r", (?:who|aged|\d\d)\b| who\b| ?\( ?born\b")
-_ROLE_AFTER = re.compile(r"(?: ?\([^()]*\))? (?:is|was) (?:an?|the)((?: [\w'’-]+){1,7})")
+_ROLE_AFTER = re.compile(r"(?: ?\([^()]*\))?(?: is| was) (?:an?|the)((?: [\w'’-]+){1,7})")
 _SPEECH_BEFORE, _SPEECH_AFTER = re.compile(rf"\b(?:{_SAYS}) $"), re.compile(rf"(?:,? who)? (?:{_SAYS})\b")
 
 
@@ -130,8 +132,11 @@ class _DocumentNames:
         """Return the fuller form of each incomplete full name."""
         longer: dict[tuple[str, ...], tuple[str, ...]] = {}
         for words in self.full_names:
+            is_initial = self.full_names[words].bare[1:2] == "."
             candidates = [
-                other for other in self.by_last[words[-1]] if is_fuller(other, words) and self.is_person(other)
+                other
+                for other in self.by_last[words[-1]]
+                if is_fuller(other, words) and (is_initial or self.is_person(other))
             ]
             best = max(candidates, key=lambda other: (len(other), len("".join(other)), other), default=None)
             if best and all(other == best or is_fuller(best, other) for other in candidates):
@@ -164,7 +169,7 @@ class _DocumentNames:
 
     @cached_property
     def text(self) -> str:
-        return self.read_text()
+        return " ".join(self.read_text().split())
 
     @cached_property
     def lower_words(self) -> frozenset[str]:
@@ -235,14 +240,23 @@ class _DocumentNames:
     def find_heads(self) -> Iterator[MergeTriple]:
         """Yield `the Society` for the only name with that head: `Kettle Society`, `Society of Tides`."""
         for form in self.spaced:
-            names = self.containing.get(form.words[0], set()) if len(form.words) == 1 else set()
-            if len(names) != 1 or not _HEAD.fullmatch(form.form) or form.words[0] in _NO_HEADS:
+            names = self.containing.get(form.words[0], set()) if len(form.words) == 1 else self.by_end[form.words]
+            if len(names) != 1 or not _HEAD.match(form.form) or form.words[0] in _NO_HEADS:
                 continue
             (words,) = names
             full = next((name for name in self.spaced if name.words == words), form)
             follows = full.position < form.position or full.mentions > 1
             if follows and _is_head(form.form, full.form) and self.has_article(form.form, full):
                 yield form.form, full.form, "head"
+
+    @cached_property
+    def by_end(self) -> Mapping[tuple[str, ...], set[tuple[str, ...]]]:
+        """Return the names of organisations by their last two or more words."""
+        by_end: defaultdict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
+        for form in self.spaced:
+            for i in range(1, len(form.words) - 1) if form.words[-1] in WORDS["organisation_ends"] else ():
+                by_end[form.words[i:]].add(form.words)
+        return by_end
 
     def has_article(self, head: str, full: NameForm) -> bool:
         """Return whether `the` stands before a word wherever it is no part of the full name, which is no person's."""
@@ -321,7 +335,7 @@ class _DocumentNames:
         """Yield abbreviations that need no explanation: `EU`."""
         for entry in NAME_WORDS["known_acronyms"]:
             short, _, name = entry.partition("=")
-            forms = self.forms.get(short), self.forms.get(name.replace("_", " "))
+            forms = self.forms.get(short), self.forms.get(name_key(name.replace("_", " ")))
             if forms[0] and forms[1] and forms[0].bare.isupper():
                 yield forms[0].form, forms[1].form, "acronym"
 
@@ -358,11 +372,11 @@ def _is_head(word: str, name: str) -> bool:
     >>> [_is_head("Society", name) for name in ("Kettle Society", "Society of Tides", "Life in Society")]
     [True, True, False]
     """
-    *before, last = name.split(" ")
-    if last == word:
-        is_plain = before[0].lower() not in NAME_WORDS["qualifiers"] and before[-1] not in WORDS["lowercase_words"]
-        return name[0].isupper() and is_plain and "and" not in before
-    return name.startswith(f"{word} of ")
+    if name.startswith(f"{word} of "):
+        return True
+    before = name.removesuffix(f" {word}").split(" ")
+    is_plain = before[0].lower() not in NAME_WORDS["qualifiers"] or " " in word
+    return is_plain and name.endswith(f" {word}") and name[0].isupper() and WORDS["lowercase_words"].isdisjoint(before)
 
 
 def _after_role(name: str) -> str:
