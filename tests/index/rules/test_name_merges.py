@@ -96,6 +96,7 @@ def test_forms_of_one_name(text: str, expected: Triples) -> None:
         "We saw Sallow University. They stay in Sallow.",
         "We left for Georgia Tide. We saw Behind the Tide.",
         "He received a Doctor of Laws degree, and of Laws.",
+        "We met Martha Kerrow, daughter of Martha I of Otaru.",
         "We saw the Prime Minister of Oban. Then the Prime Minister left.",
         "We saw Oban Week 13 and Oban Week 14.",
         "We saw Oban. Then Oban United and the Oban Harbour Club met.",

@@ -34,6 +34,7 @@ _ARTICLE = re.compile(  # not in `to Behind the Tech`, which may be a name
     r"(?:^|[.!?:;,*\"”] (?:[A-Z][a-z]+ )?|(?:^| )[^ A-Z]\S* )[Tt]he $"
 )
 _IN_PLACE, _OF_PLACE = re.compile(r"\b(?:[Ii]n|[Nn]ear|around|,) $"), re.compile(", [A-Z]")
+_NUMBERED = re.compile(r" (?:[IVX]+\b|of [A-Z])")  # `Henry II`, `Henry of Blois`
 _NOUN_BEFORE = re.compile(r"([a-z-]+),? $")
 _PERSON_AFTER = re.compile(r", (?:who|aged|\d\d)\b| who\b| ?\( ?born\b")
 _ROLE_AFTER = re.compile(r"(?: ?\([^()]*\))?(?: is| was) (?:an?|the)((?: [\w'’-]+){1,7})")
@@ -283,10 +284,15 @@ class _DocumentNames:
                 continue  # a short name follows the full one; `Kit Roake Sallowquay` is two names
             if words in self.people and word == words[-1]:
                 yield form.bare, full.bare, "surname"
-            elif word == words[0] and (full.is_person or word in NAME_WORDS["given_names"]):
+            elif word == words[0] and self.is_given_name(form, full):
                 yield form.bare, full.bare, "given name"
             elif word == words[-1] and (words[:-1] in _LONE_PARTICLES or self.is_surname(form, full)):
                 yield form.bare, full.bare, "surname"
+
+    def is_given_name(self, form: NameForm, full: NameForm) -> bool:
+        """Return whether a word is the given name of a person, and no ruler's."""
+        may_be = full.is_person or form.words[0] in NAME_WORDS["given_names"]
+        return may_be and not any(_NUMBERED.match(after) for _, after in self.around(form.bare))
 
     def is_surname(self, form: NameForm, full: NameForm) -> bool:
         """Return whether the text tells that a word is a surname."""
