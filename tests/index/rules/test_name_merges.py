@@ -49,15 +49,10 @@ def merged(text: str, *aliases: str) -> Triples:
         ("We met Oban CTO Kit Roake. Then Kit Roake left.", [("Oban CTO Kit Roake", "Kit Roake", "title")]),
         ("We met Oona Fellbeck (born 1920). Then Fellbeck left.", [("Fellbeck", "Oona Fellbeck", "surname")]),
         ("We met Oona Fellbeck. Oona Fellbeck was a poet. Fellbeck left.", [("Fellbeck", "Oona Fellbeck", "surname")]),
-        ("Now Sayda Oona Vel was a poet. Here Oona Vel left.", [("Oona Vel", "Sayda Oona Vel", "part of the name")]),
         ("By Fellbeck Oona, as Oona Fellbeck wrote.", [("Fellbeck Oona", "Oona Fellbeck", "part of the name")]),
         ("We met De Sallow. Then Sallow left.", [("Sallow", "De Sallow", "surname")]),
         ("We saw the Oban Trade Board. Then the Board left.", [("Board", "Oban Trade Board", "head")]),
         ("We saw the Order of Oban. Then the Order left.", [("Order", "Order of Oban", "head")]),
-        (
-            "We saw the Kettle Museum of Oban. Here the Kettle Museum burned.",
-            [("Kettle Museum", "Kettle Museum of Oban", "part of the name")],
-        ),
         ("We saw the Oban Trade\nBoard. Then the Board left.", [("Board", "Oban Trade Board", "head")]),
         ("We saw the Oban Tide Board. Then the Tide Board left.", [("Tide Board", "Oban Tide Board", "head")]),
         ("By S. Fellbeck. We met Sayda Fellbeck.", [("S. Fellbeck", "Sayda Fellbeck", "part of the name")]),
@@ -104,12 +99,6 @@ def test_forms_of_one_name(text: str, expected: Triples) -> None:
 )
 def test_names_that_stay_apart(text: str) -> None:
     assert merged(text) == []
-
-
-def test_a_title_with_its_place_is_the_name_without_it() -> None:
-    names = [("Sallow, New Oban", ""), ("Sallow", "")]
-    assert resolve_names(names, [], str) == [("Sallow", "Sallow, New Oban", "part of the name")]
-    assert resolve_names([("Kerrow, Roake, and Vel", ""), ("Kerrow", "")], [], str) == []
 
 
 def test_a_surname_needs_a_name_that_begins_so_only_once_in_the_text() -> None:

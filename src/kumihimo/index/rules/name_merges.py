@@ -20,7 +20,7 @@ _ACRONYM = re.compile(r"[A-Z]{3,6}")
 _HEAD = re.compile(r"[A-Z][a-z]+(?<!ian|ish|ese)(?: |$)")  # `the Irish` are none
 _KINDS = "University|College|Company|Corporation"
 _KIND = re.compile(rf" (?:{_KINDS})\b")
-_SHORTER = re.compile(rf"([^,]+), (?!.*(?: and |,))|(\S+ .*?) of |(.+?) (?:{_KINDS})$")
+_SHORTER = re.compile(rf"(.+) (?:{_KINDS})")
 _NO_HEADS = NAME_WORDS["rank_titles"] | NAME_WORDS["qualifiers"]
 _LONE_PARTICLES = {(particle,) for particle in "van von de del di da du der den".split()}  # noqa: SIM905
 _ROMAN_NUMBER = re.compile(r"[IVXivx]+")
@@ -137,7 +137,7 @@ class _DocumentNames:
             candidates = [
                 other
                 for other in self.by_last[words[-1]]
-                if is_fuller(other, words) and (is_initial or self.is_person(other))
+                if is_fuller(other, words) and (is_initial or other in self.people)
             ]
             best = max(candidates, key=lambda other: (len(other), len("".join(other)), other), default=None)
             if best and all(other == best or is_fuller(best, other) for other in candidates):
@@ -219,16 +219,14 @@ class _DocumentNames:
                 yield words, other.words
 
     def find_shortened(self) -> Iterator[MergeTriple]:
-        """Yield names without what follows: `Otaru, Hokkaido`; `Kettle Museum of Tides`; `Oban University`."""
+        """Yield names without their kind: `Oban`, `Oban University`."""
         longer: defaultdict[str, list[NameForm]] = defaultdict(list)
         for form in self.spaced:
-            if head := _SHORTER.match(form.form):
-                key = name_key(head[1] or head[2] or head[3])
-                if key in self.forms and not (head[2] and head[2].split()[-1].lower() in NAME_WORDS["rank_titles"]):
-                    longer[key].append(form)
+            if (head := _SHORTER.fullmatch(form.form)) and name_key(head[1]) in self.forms:
+                longer[name_key(head[1])].append(form)
         for key, names in longer.items():
             short = self.forms[key].form
-            if len(names) == 1 and not (_KIND.search(names[0].form, len(short)) and self.is_place(short)):
+            if len(names) == 1 and not self.is_place(short):
                 yield short, names[0].form, "part of the name"
 
     def is_place(self, name: str) -> bool:
