@@ -17,6 +17,7 @@ _CJK_LEGAL_FORM = re.compile(
     rf"^(?:{_JAPANESE_LEGAL_FORMS}|一般社団法人)\s*(?=.)|(?<=.)\s*(?:{_JAPANESE_LEGAL_FORMS}|(?:股份)?有限公司)$"
 )
 _POSSESSIVE = re.compile(r"['’]s?(?=$)")
+_ACRONYM_PLURAL = re.compile(r"(?<=\b[A-Z]{2})s$|(?<=\b[A-Z]{3})s$")
 _WORDS = re.compile(r"[^\W_]+(?:(?<=\d)[.,]\d+)*[+#]*")
 _CJK_CHARS = "々〆ー\u3040-\u30ff\u3400-\u9fff"
 _INITIALS = re.compile(r"\b[a-z](?: [a-z]\b)+")
@@ -28,16 +29,18 @@ def name_key(name: str) -> str:
     """Return a key that all spellings of one name share.
 
     Width, case, spaces, hyphens, legal forms and plurals do not count. A plural becomes singular only at the end of a
-    name of several words, or in lower case: `Williams` stays.
+    name of several words, after capitals, or in lower case: `Williams` stays.
 
     >>> [name_key(name) for name in ("Apple, Inc.", "APPLE", "Ａｐｐｌｅ", "the neural networks", "Neural-Network")]
     ['apple', 'apple', 'apple', 'neural network', 'neural network']
+    >>> name_key("ATMs"), name_key("Williams")
+    ('atm', 'williams')
     >>> names = ("株式会社 東芝", "スティーブ・ジョブズ", "J. B. Lippincott", "U.S.", "C++", "3.14")
     >>> [name_key(name) for name in names]
     ['東芝', 'スティーブジョブズ', 'jb lippincott', 'us', 'c++', '3.14']
     """
     plain = _CJK_LEGAL_FORM.sub("", normalize("NFKC", name).strip())
-    lowered = _POSSESSIVE.sub("", plain.casefold()).replace("'", "").replace("’", "")
+    lowered = _POSSESSIVE.sub("", _ACRONYM_PLURAL.sub("", plain).casefold()).replace("'", "").replace("’", "")
     words = re.sub(_CJK_SPACE, "", " ".join(_WORDS.findall(lowered)))
     words = _INITIALS.sub(lambda match: match[0].replace(" ", ""), words)
     parts = words.split(" ")

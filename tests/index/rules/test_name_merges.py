@@ -45,6 +45,19 @@ def merged(text: str, *aliases: str) -> Triples:
         ),
         ("ここでグスタフ・ケロウと会う。ケロウは去る。", [("ケロウ", "グスタフ・ケロウ", "surname")]),
         ("在歐洲，威廉·瓊斯開創學校。後來瓊斯發現問題。", [("瓊斯", "威廉·瓊斯", "surname")]),
+        ("We met William Kerrow. Later Bill Kerrow left.", [("Bill Kerrow", "William Kerrow", "part of the name")]),
+        ("We met Oban CTO Kit Roake. Then Kit Roake left.", [("Oban CTO Kit Roake", "Kit Roake", "title")]),
+        ("We met Oona Fellbeck (born 1920). Then Fellbeck left.", [("Fellbeck", "Oona Fellbeck", "surname")]),
+        ("We met Oona Fellbeck. Oona Fellbeck was a poet. Fellbeck left.", [("Fellbeck", "Oona Fellbeck", "surname")]),
+        ("By Fellbeck Oona, as Oona Fellbeck wrote.", [("Fellbeck Oona", "Oona Fellbeck", "part of the name")]),
+        ("We met De Sallow. Then Sallow left.", [("Sallow", "De Sallow", "surname")]),
+        ("We saw the Oban Trade Board. Then the Board left.", [("Board", "Oban Trade Board", "head")]),
+        ("We saw the Order of Oban. Then the Order left.", [("Order", "Order of Oban", "head")]),
+        ("We saw the Oban Trade\nBoard. Then the Board left.", [("Board", "Oban Trade Board", "head")]),
+        ("We saw the Oban Tide Board. Then the Tide Board left.", [("Tide Board", "Oban Tide Board", "head")]),
+        ("By S. Fellbeck. We met Sayda Fellbeck.", [("S. Fellbeck", "Sayda Fellbeck", "part of the name")]),
+        ("We left the United States. The US stays.", [("US", "United States", "acronym")]),
+        ("We saw Sallow University. They left Sallow.", [("Sallow", "Sallow University", "part of the name")]),
     ],
 )
 def test_forms_of_one_name(text: str, expected: Triples) -> None:
@@ -67,10 +80,57 @@ def test_forms_of_one_name(text: str, expected: Triples) -> None:
         "法政大学と法政大学教授の話。",
         "社長の田中一郎（NHK）に会う。NHKで働く。",
         "ここでグスタフ・ケロウとハンス・ケロウが会う。ケロウは去る。",
+        "ここで米田一と米田二郎と田中一郎に会う。田中一郎の話。米田の話。",
+        "在北方，李清治和李清高發現問題。李清也去。",
+        "We met Kit Roake and P. G. Roake.",
+        "We met Kit Roake Jr. and Kit Roake.",
+        "We saw the Oban Trade Board. Then Board left.",
+        "We saw the Oban Trade Board and the Otaru Tide Board. Then the Board left.",
+        "We saw the West Oban Turf. Then the Turf left.",
+        "We read Life of the Irish. Then the Irish left.",
+        "We saw Sallow University. They stay in Sallow.",
+        "We left for Georgia Tide. We saw Behind the Tide.",
+        "He received a Doctor of Laws degree, and of Laws.",
+        "We met Martha Kerrow, daughter of Martha I of Otaru.",
+        "We saw the Prime Minister of Oban. Then the Prime Minister left.",
+        "We saw Oban Week 13 and Oban Week 14.",
+        "We saw Oban. Then Oban United and the Oban Harbour Club met.",
     ],
 )
 def test_names_that_stay_apart(text: str) -> None:
     assert merged(text) == []
+
+
+def test_a_surname_needs_a_name_that_begins_so_only_once_in_the_text() -> None:
+    names = [("田中一郎", "person"), ("田中", "person")]
+    assert resolve_names(names, [], lambda: "田中一郎の話。田中は去る。") == [("田中", "田中一郎", "surname")]
+    assert resolve_names(names, [], lambda: "田中一郎と田中二郎の話。田中は去る。") == []
+
+
+def test_a_given_name_with_an_honorific_is_of_the_full_name_with_one() -> None:
+    names = [("ルータ・ケロウさん", "person"), ("ルータさん", "person")]
+    assert ("ルータさん", "ルータ・ケロウ", "title") in resolve_names(names, [], str)
+
+
+def test_a_hall_is_no_honorific_in_chinese() -> None:
+    assert resolve_names([("海勒殿", "person"), ("海勒", "")], [], lambda: "海勒殿是海勒的") == []
+
+
+def test_a_dot_stands_in_chinese_names_of_persons() -> None:
+    names = [("海勒·凱羅克", ""), ("凱羅克", "")]
+    assert resolve_names(names, [], lambda: "海勒·凱羅克發現問題") == [("凱羅克", "海勒·凱羅克", "surname")]
+    assert resolve_names([("海勒·凱羅", ""), ("凱羅", "")], [], lambda: "海勒·凱羅發現問題") == []
+
+
+def test_a_region_is_the_place_that_it_is_called_after() -> None:
+    assert resolve_names([("小樽", ""), ("小樽地方", "")], [], str) == [("小樽", "小樽地方", "place")]
+    assert resolve_names([("小樽", ""), ("小樽地方", ""), ("小樽市", "")], [], str) == []
+
+
+def test_the_type_of_a_foreign_name_tells_its_surname() -> None:
+    names = [("ペッタ・ケロウ", "person"), ("ケロウ", "")]
+    assert resolve_names(names, [], str) == [("ケロウ", "ペッタ・ケロウ", "surname")]
+    assert resolve_names([("ペッタ・ケロウ", "place"), ("ケロウ", "")], [], lambda: "ペッタ・ケロウの話") == []
 
 
 def test_a_line_keeps_two_names_apart() -> None:

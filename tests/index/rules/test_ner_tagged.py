@@ -74,7 +74,7 @@ def test_a_title_is_no_part_of_the_key() -> None:
     [
         "因為時間和價格的問題，內容很充實。",
         "因为时间和价格的问题，内容很充实。",
-        "城市在十八世紀有五座塔樓，長20公里。",
+        "城市在十八世紀有五座山，海岸長20公里。",
     ],
 )
 def test_common_words_of_chinese_are_no_names(text: str) -> None:

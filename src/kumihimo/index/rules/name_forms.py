@@ -101,8 +101,32 @@ def split_titles(name: str) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     while len(words) > 1:
         first, second = (word.rstrip(".").lower() for word in words[:2])
         is_prefix = first in NAME_WORDS["title_prefixes"] and second in NAME_WORDS["rank_titles"] and len(words) > 2
-        if not is_prefix and first not in _COURTESY and first not in NAME_WORDS["rank_titles"]:
+        if second == "of" or (not is_prefix and first not in _COURTESY | NAME_WORDS["rank_titles"]):
             break
         titles.append(first)
         words = words[1:]
     return tuple(titles), " ".join(words), tuple(key for word in words if (key := name_key(word)))
+
+
+def is_fuller(longer: tuple[str, ...], shorter: tuple[str, ...]) -> bool:
+    """Return whether one full name is another with more of its parts.
+
+    >>> is_fuller(("kit", "l", "roake"), ("k", "roake")), is_fuller(("william", "roake"), ("bill", "roake"))
+    (True, True)
+    >>> is_fuller(("kit", "roake"), ("bo", "roake")), is_fuller(("k", "l", "roake"), ("kit", "roake"))
+    (False, False)
+    """
+    if longer == shorter or longer[-1] != shorter[-1]:
+        return False
+    if longer[-len(shorter) :] == shorter:
+        return True
+    if len(longer) > len(shorter):
+        return len(shorter) == 2 and len(longer[0]) >= len(shorter[0]) and _agree(longer[0], shorter[0])
+    return sum(map(len, longer)) > sum(map(len, shorter)) and all(map(_agree, longer, shorter))
+
+
+def _agree(one: str, other: str) -> bool:
+    """Return whether two given names are equal, or one short for the other."""
+    short, full = sorted((one, other), key=len)
+    is_initial = len(short) == 1 and full.startswith(short)
+    return one == other or is_initial or f"{short}={full}" in NAME_WORDS["nicknames"]

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from kumihimo.index.name_resolution import PERSON_TYPES
 from kumihimo.index.rules import cjk_name_merges
-from kumihimo.index.rules.name_forms import NAME_WORDS, NameForm, collect_forms
+from kumihimo.index.rules.name_forms import NAME_WORDS, NameForm, collect_forms, is_fuller
+from kumihimo.index.rules.ner_words import WORDS
 from kumihimo.text.name_keys import name_key
 
 MergeTriple = tuple[str, str, str]  # form, name, rule
@@ -16,11 +17,28 @@ MergeTriple = tuple[str, str, str]  # form, name, rule
 _MAX_WORDS = 5  # of the full name of a person
 _LOWER_WORD = re.compile(r"(?<![\w'’-])[a-zß-öø-ÿ][^\W_]*")
 _ACRONYM = re.compile(r"[A-Z]{3,6}")
+_HEAD = re.compile(r"[A-Z][a-z]+(?<!ian|ish|ese)(?: |$)")  # `the Irish` are none
+_KINDS = "University|College|Company|Corporation"
+_KIND = re.compile(rf" (?:{_KINDS})\b")
+_SHORTER = re.compile(rf"(.+) (?:{_KINDS})")
+_NO_HEADS = NAME_WORDS["rank_titles"] | NAME_WORDS["qualifiers"]
+_LONE_PARTICLES = {(particle,) for particle in "van von de del di da du der den".split()}  # noqa: SIM905
 _ROMAN_NUMBER = re.compile(r"[IVXivx]+")
 _SAYS = (
     "said|says|told|tells|explained|explains|added|adds|wrote|writes|argued|argues|recalled|recalls|replied|asked|asks"
     "|thinks|thought|believes|believed|admitted|joked|insisted|tweeted|testified"
 )
+
+_AROUND = 200  # characters of the text before and after a name, to tell what it is
+_ARTICLE = re.compile(  # not in `to Behind the Tech`, which may be a name
+    r"(?:^|[.!?:;,*\"”] (?:[A-Z][a-z]+ )?|(?:^| )[^ A-Z]\S* )[Tt]he $"
+)
+_IN_PLACE, _OF_PLACE = re.compile(r"\b(?:[Ii]n|[Nn]ear|around|,) $"), re.compile(", [A-Z]")
+_NUMBERED = re.compile(r" (?:[IVX]+\b|of [A-Z])")  # `Henry II`, `Henry of Blois`
+_NOUN_BEFORE = re.compile(r"([a-z-]+),? $")
+_PERSON_AFTER = re.compile(r", (?:who|aged|\d\d)\b| who\b| ?\( ?born\b")
+_ROLE_AFTER = re.compile(r"(?: ?\([^()]*\))?(?: is| was) (?:an?|the)((?: [\w'’-]+){1,7})")
+_SPEECH_BEFORE, _SPEECH_AFTER = re.compile(rf"\b(?:{_SAYS}) $"), re.compile(rf"(?:,? who)? (?:{_SAYS})\b")
 
 
 def resolve_names(
@@ -39,11 +57,13 @@ def resolve_names(
     candidates = (
         *document.find_titled(),
         *document.find_fuller(),
+        *document.find_shortened(),
         *document.find_single_words(),
+        *document.find_heads(),
         *_spelled_acronyms(acronyms),
         *document.find_initials(),
         *document.find_known_acronyms(),
-        *cjk_name_merges.find_merges(forms.values()),
+        *cjk_name_merges.find_merges(forms.values(), read_text),
     )
     merges: dict[str, MergeTriple] = {}
     for form, name, rule in candidates:
@@ -113,9 +133,14 @@ class _DocumentNames:
         """Return the fuller form of each incomplete full name."""
         longer: dict[tuple[str, ...], tuple[str, ...]] = {}
         for words in self.full_names:
-            candidates = [other for other in self.by_last[words[-1]] if _is_fuller(other, words, self.people)]
+            is_initial = self.full_names[words].bare[1:2] == "."
+            candidates = [
+                other
+                for other in self.by_last[words[-1]]
+                if is_fuller(other, words) and (is_initial or other in self.people)
+            ]
             best = max(candidates, key=lambda other: (len(other), len("".join(other)), other), default=None)
-            if best and all(other == best or _is_fuller(best, other, self.people) for other in candidates):
+            if best and all(other == best or is_fuller(best, other) for other in candidates):
                 longer[words] = best
         return longer
 
@@ -145,7 +170,7 @@ class _DocumentNames:
 
     @cached_property
     def text(self) -> str:
-        return self.read_text()
+        return " ".join(self.read_text().split())
 
     @cached_property
     def lower_words(self) -> frozenset[str]:
@@ -160,7 +185,8 @@ class _DocumentNames:
     def find_titled(self) -> Iterator[MergeTriple]:
         """Yield names with a title, and the names without it.
 
-        `Mr Kerrow` and `Mrs Kerrow` stay apart; `Captain Ahab` needs `Ahab` in the text.
+        `Mr Kerrow` and `Mrs Kerrow` stay apart; `Captain Ahab` needs `Ahab` in the text, and `Oban CTO Kit Roake` needs
+        `Kit Roake`.
         """
         sexes: defaultdict[str, set[str]] = defaultdict(set)
         for form in self.spaced:
@@ -170,6 +196,8 @@ class _DocumentNames:
             stays = len(sexes[form.bare_key]) > 1 and form.sexes
             if form.titles and not stays and (form.has_courtesy_title or form.bare_key in self.forms):
                 yield form.form, form.bare, "title"
+            elif rest := self.forms.get(_after_role(form.form)):
+                yield form.form, rest.form, "title"
 
     def find_fuller(self) -> Iterator[MergeTriple]:
         """Yield full names without a part: `J. Roake`, `Kit Roake`."""
@@ -177,15 +205,65 @@ class _DocumentNames:
             yield self.full_names[words].bare, self.full_names[best].bare, "part of the name"
 
     def turned_names(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Yield names as in a list, with the usual form: `Roake Kit`."""
+        """Yield names as in a list, with the usual form: `Roake Kit`.
+
+        Only names of persons are turned, so two words need no other sign.
+        """
         for words, form in self.full_names.items():
             other = self.full_names.get((*words[1:], words[0])) if len(words) < 4 else None
             if (
                 other
-                and self.people.intersection((words, other.words))
+                and (len(words) == 2 or self.people.intersection((words, other.words)))
                 and (form.mentions, words) < (other.mentions, other.words)
             ):
                 yield words, other.words
+
+    def find_shortened(self) -> Iterator[MergeTriple]:
+        """Yield names without their kind: `Oban`, `Oban University`."""
+        longer: defaultdict[str, list[NameForm]] = defaultdict(list)
+        for form in self.spaced:
+            if (head := _SHORTER.fullmatch(form.form)) and name_key(head[1]) in self.forms:
+                longer[name_key(head[1])].append(form)
+        for key, names in longer.items():
+            short = self.forms[key].form
+            if len(names) == 1 and not self.is_place(short):
+                yield short, names[0].form, "part of the name"
+
+    def is_place(self, name: str) -> bool:
+        """Return whether the text tells that a name may be of a place."""
+        return any(
+            _OF_PLACE.match(after) or (_IN_PLACE.search(before) and not _KIND.match(after))
+            for before, after in self.around(name)
+        )
+
+    def find_heads(self) -> Iterator[MergeTriple]:
+        """Yield `the Society` for the only name with that head: `Kettle Society`, `Society of Tides`."""
+        for form in self.spaced:
+            names = self.containing.get(form.words[0], set()) if len(form.words) == 1 else self.by_end[form.words]
+            if len(names) != 1 or not _HEAD.match(form.form) or form.words[0] in _NO_HEADS:
+                continue
+            (words,) = names
+            full = next((name for name in self.spaced if name.words == words), form)
+            follows = full.position < form.position or full.mentions > 1
+            if follows and _is_head(form.form, full.form) and self.has_article(form.form, full):
+                yield form.form, full.form, "head"
+
+    @cached_property
+    def by_end(self) -> Mapping[tuple[str, ...], set[tuple[str, ...]]]:
+        """Return the names of organisations by their last two or more words."""
+        by_end: defaultdict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
+        for form in self.spaced:
+            for i in range(1, len(form.words) - 1) if form.words[-1] in WORDS["organisation_ends"] else ():
+                by_end[form.words[i:]].add(form.words)
+        return by_end
+
+    def has_article(self, head: str, full: NameForm) -> bool:
+        """Return whether `the` stands before a word wherever it is no part of the full name, which is no person's."""
+        start, _, end = full.form.rpartition(head)
+        apart = [
+            before for before, after in self.around(head) if not (before.endswith(start) and after.startswith(end))
+        ]
+        return bool(apart) and all(_ARTICLE.search(before) for before in apart) and not self.is_person(full.words)
 
     def find_single_words(self) -> Iterator[MergeTriple]:
         """Yield surnames and given names of the only full name with them."""
@@ -204,10 +282,15 @@ class _DocumentNames:
                 continue  # a short name follows the full one; `Kit Roake Sallowquay` is two names
             if words in self.people and word == words[-1]:
                 yield form.bare, full.bare, "surname"
-            elif word == words[0] and (full.is_person or word in NAME_WORDS["given_names"]):
+            elif word == words[0] and self.is_given_name(form, full):
                 yield form.bare, full.bare, "given name"
-            elif word == words[-1] and self.is_surname(form, full):
+            elif word == words[-1] and (words[:-1] in _LONE_PARTICLES or self.is_surname(form, full)):
                 yield form.bare, full.bare, "surname"
+
+    def is_given_name(self, form: NameForm, full: NameForm) -> bool:
+        """Return whether a word is the given name of a person, and no ruler's."""
+        may_be = full.is_person or form.words[0] in NAME_WORDS["given_names"]
+        return may_be and not any(_NUMBERED.match(after) for _, after in self.around(form.bare))
 
     def is_surname(self, form: NameForm, full: NameForm) -> bool:
         """Return whether the text tells that a word is a surname."""
@@ -222,22 +305,41 @@ class _DocumentNames:
             and (self.speaks(form) or self.is_described(full))
         )
 
+    def is_person(self, words: tuple[str, ...]) -> bool:
+        """Return whether a full name or the text tells that it is of a person."""
+        full = self.full_names.get(words)
+        return words in self.people or (full is not None and self.is_described(full))
+
     def is_described(self, full: NameForm) -> bool:
         """Return whether the text says that a name is of a person."""
-        before = re.search(rf"([a-z-]+),? {re.escape(full.form)}\b", self.text)
-        after = re.search(rf"\b{re.escape(full.form)}(?:, (?:who|aged|\d\d)\b| who\b)", self.text)
-        return bool(after or (before and before[1] in NAME_WORDS["person_nouns"]))
+        nouns = NAME_WORDS["person_nouns"]
+        for before, after in self.around(full.form):
+            noun, role = _NOUN_BEFORE.search(before), _ROLE_AFTER.match(after)
+            if _PERSON_AFTER.match(after) or (noun and noun[1] in nouns):
+                return True
+            if role and not nouns.isdisjoint(role[1].split()):
+                return True
+        return False
 
     def speaks(self, form: NameForm) -> bool:
         """Return whether the text says that this person says something."""
-        name = re.escape(form.bare)
-        return bool(re.search(rf"\b{name}(?:,? who)? (?:{_SAYS})\b|\b(?:{_SAYS}) {name}\b", self.text))
+        return any(
+            _SPEECH_BEFORE.search(before) or _SPEECH_AFTER.match(after) for before, after in self.around(form.bare)
+        )
+
+    def around(self, name: str) -> Iterator[tuple[str, str]]:
+        """Yield the text before and after each mention of a name."""
+        for match in re.finditer(rf"{re.escape(name)}(?<!\w{re.escape(name)})\b", self.text):  # a literal first: fast
+            yield (
+                self.text[max(match.start() - _AROUND, 0) : match.start()],
+                self.text[match.end() : match.end() + _AROUND],
+            )
 
     def find_known_acronyms(self) -> Iterator[MergeTriple]:
         """Yield abbreviations that need no explanation: `EU`."""
         for entry in NAME_WORDS["known_acronyms"]:
             short, _, name = entry.partition("=")
-            forms = self.forms.get(short), self.forms.get(name.replace("_", " "))
+            forms = self.forms.get(short), self.forms.get(name_key(name.replace("_", " ")))
             if forms[0] and forms[1] and forms[0].bare.isupper():
                 yield forms[0].form, forms[1].form, "acronym"
 
@@ -268,24 +370,25 @@ def _holds(longer: tuple[str, ...], shorter: tuple[str, ...]) -> bool:
     return any(longer[i : i + len(shorter)] == shorter for i in range(len(longer) - len(shorter) + 1))
 
 
-def _is_fuller(longer: tuple[str, ...], shorter: tuple[str, ...], people: Collection[tuple[str, ...]]) -> bool:
-    """Return whether one full name is another with more of its parts.
+def _is_head(word: str, name: str) -> bool:
+    """Return whether a word may stand for a whole name after `the`.
 
-    >>> _is_fuller(("kit", "l", "roake"), ("k", "roake"), [("kit", "l", "roake")])
-    True
-    >>> _is_fuller(("kit", "roake"), ("bo", "roake"), [("kit", "roake")])
-    False
+    >>> [_is_head("Society", name) for name in ("Kettle Society", "Society of Tides", "Life in Society")]
+    [True, True, False]
     """
-    if longer == shorter or longer[-1] != shorter[-1] or longer not in people:
-        return False
-    if longer[-len(shorter) :] == shorter:
+    if name.startswith(f"{word} of "):
         return True
-    if len(longer) > len(shorter):
-        return len(shorter) == 2 and _agree(longer[0], shorter[0])
-    return sum(map(len, longer)) > sum(map(len, shorter)) and all(map(_agree, longer, shorter))
+    before = name.removesuffix(f" {word}").split(" ")
+    is_plain = before[0].lower() not in NAME_WORDS["qualifiers"] or " " in word
+    return is_plain and name.endswith(f" {word}") and name[0].isupper() and WORDS["lowercase_words"].isdisjoint(before)
 
 
-def _agree(one: str, other: str) -> bool:
-    """Return whether two given names are equal, or one an initial."""
-    short, full = sorted((one, other), key=len)
-    return one == other or (len(short) == 1 and full.startswith(short))
+def _after_role(name: str) -> str:
+    """Return the key of the full name after a role.
+
+    >>> _after_role("Oban CTO Kit Roake"), _after_role("Oban CTO")
+    ('kit roake', '')
+    """
+    words = name.split(" ")
+    roles = [i for i, word in enumerate(words[:-2]) if word.lower() in NAME_WORDS["rank_titles"]]
+    return name_key(" ".join(words[roles[-1] + 1 :])) if roles else ""

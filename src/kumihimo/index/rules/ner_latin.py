@@ -256,8 +256,7 @@ def _may_be_name(word: str, words: Set[str]) -> bool:
     """Return whether a word that opens a sentence may be a name."""
     small = word.lower()
     forms = {small, small.removesuffix("s")}
-    is_opener = small in WORDS["sentence_openers"] or not forms.isdisjoint(WORDS["nominal_openers"])
-    if is_opener or not words.isdisjoint({*forms, small + "s"}):
+    if small in WORDS["sentence_openers"] or not words.isdisjoint({*forms, small + "s"}):
         return False
     return word.isupper() or not (small.endswith(_OPENER_SUFFIXES) or small in load_common_words())
 
