@@ -168,7 +168,23 @@ def test_pages_that_are_lost_name_the_file_and_what_is_left_to_do(kumi: Kumihimo
     (problem, *_) = kumi.check().problems
     assert (problem.file, problem.part) == (str(kumi.folder / "index.db"), "tables")
     (left, *_) = kumi.check(repair=True).problems
-    assert "move the file away and run `kumi index PATH`" in left.remedy
+    assert left.remedy.startswith("a repair cannot mend it: move the file away, and run `kumi index PATH`")
+    with pytest.raises(IndexUnavailable, match="is damaged"):
+        kumi.index(rebuild=True)
+    kumi.close()
+    (kumi.folder / "index.db").rename(kumi.base / "damaged.db")
+    kumi.index(kumi.base / "notes", methods=METHODS)
+    assert kumi.check().problems == ()
+
+
+def test_an_empty_file_is_no_unfinished_build(kumi: Kumihimo) -> None:
+    kumi.close()
+    (kumi.folder / "index.db").write_bytes(b"")
+    for use in (kumi.check, partial(kumi.check, repair=True), kumi.status, partial(kumi.ask, "boat")):
+        with pytest.raises(IndexUnavailable, match=r"index\.db is empty: `kumi index PATH` builds it again"):
+            use()
+    kumi.index(kumi.base / "notes", methods=METHODS)
+    assert kumi.check().problems == ()
 
 
 def test_a_repair_without_a_source_changes_nothing(kumi: Kumihimo) -> None:

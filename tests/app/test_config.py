@@ -219,6 +219,29 @@ def test_existing_settings_stay(text: str) -> None:
     assert merge_settings(text, {"naive": {"k": 5}}) == (text, ["naive"])
 
 
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("!= Ada Vane", "line 3: '!= Ada Vane' is no alias: write"),
+        ("Ada = Ada Vane != Mrs Vane", "line 3: 'Ada = Ada Vane != Mrs Vane' is no alias: write"),
+        ("Ada != Bea != Cleo", "line 3: 'Ada != Bea != Cleo' is no alias: write"),
+        ("Ada Vane != ada vane", "line 3: 'Ada Vane != ada vane' has the same name twice: write two"),
+        (
+            "Ada Vane = Mrs Vane\nB = C\nMrs Vane != Ada Vane",
+            r"line 5: 'Mrs Vane != Ada Vane' keeps apart what line 3 merges \('Ada Vane = Mrs Vane'\): delete one",
+        ),
+        (
+            "A = B\nB = C\nC != A",
+            r"line 5: .* keeps apart what line 3 merges \('A = B'\) and line 4 merges \('B = C'\)",
+        ),
+    ],
+)
+def test_wrong_alias_lines_are_named(lines: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "aliases.txt").write_text(f"# names\n\n{lines}\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match=rf"aliases\.txt: {message}"):
+        read_aliases(tmp_path / "aliases.txt")
+
+
 def test_aliases_are_appended(tmp_path: Path) -> None:
     path = tmp_path / "aliases.txt"
     append_aliases(path, [])

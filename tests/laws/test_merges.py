@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,43 @@ def test_an_ner_model_finds_the_names_in_place_of_the_rules_once(tmp_path: Path)
     assert model.sentences == 3
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index()
+        assert names(kumi) == {"Otaru"}
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (lambda texts: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda texts: None, "TypeError: 'NoneType' object is not iterable"),
+        (lambda texts: [["Otaru"] for _ in texts], r"TypeError: .*"),
+        (lambda texts: [[]] * (len(texts) - 1), r"ValueError: zip\(\) argument 2 is shorter than argument 1"),
+        (
+            lambda texts: [[(0, 99999, "place")] for _ in texts],
+            r"\(0, 99999, 'place'\) for a sentence of 1\d characters",
+        ),
+        (lambda texts: [[(-5, 3, "place")] for _ in texts], r"\(-5, 3, 'place'\) for"),
+        (lambda texts: [[(3, 3, "place")] for _ in texts], r"\(3, 3, 'place'\) for"),
+    ],
+)
+def test_an_ner_model_that_fails_is_named(found: Callable[[Sequence[str]], Any], message: str, tmp_path: Path) -> None:
+    fill(tmp_path, {"notes/a.txt": "We met Otaru.\n\nThen we left."})
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(tmp_path / "notes", methods=["local"])
+
+    class Model:
+        fingerprint = "broken-1"
+
+        def __call__(self, texts: Sequence[str]) -> Any:
+            return found(texts)
+
+    with (
+        Kumihimo.open(tmp_path / ".kumi", recognizer=Model()) as kumi,
+        pytest.raises(
+            StepError, match=rf"the NER model broken-1 failed for 2 sentences \(.*{message}.*\): it has to return"
+        ),
+    ):
+        kumi.index()
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
         assert names(kumi) == {"Otaru"}
 
 

@@ -23,6 +23,7 @@ BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."
         ("---\na: {b: {c: 2024-05-01}}\n---\n", {"a": {"b": {"c": "2024-05-01"}}}),
         ('+++\ntitle = "Tides"\ndate = 2024-05-01\n[more]\nx = [1, 2]\n+++\n',
          {"title": "Tides", "date": "2024-05-01", "more": {"x": [1, 2]}}),
+        ('+++\na = inf\nb = [nan]\n+++\n', {"a": "Infinity", "b": ["NaN"]}),
     ],
 )  # fmt: skip
 def test_values_of_front_matter(head: str, values: dict[str, object]) -> None:
@@ -45,6 +46,9 @@ def test_values_of_front_matter(head: str, values: dict[str, object]) -> None:
         ("0", 0),
         ("1e3", "1e3"),
         (".nan", ".nan"),
+        ("!!float .nan", ".nan"),
+        ("!!float -.inf", "-.inf"),
+        (f"{'9' * 400}.5", f"{'9' * 400}.5"),
         ("true", True),
         ("False", False),
         ("null", None),

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
 
 _REPAIR = "`kumi check --repair` makes it again"
-_REBUILD = "`kumi check --repair` builds all tables again; if it cannot, move the file away and run `kumi index PATH`"
+_REBUILD = "`kumi check --repair` builds all tables again"
+_MOVE = "a repair cannot mend it: move the file away, and run `kumi index PATH` for the folders that it held"
 _ASK_AGAIN = "`kumi check --repair` keeps the other replies; models are asked again for the damaged ones"
 _STORE_TIMEOUT = 600.0  # seconds to read a store
 _COUNT_TRIPLES = "SELECT (COUNT(*) AS ?count) { ?s ?p ?o }"
@@ -66,7 +67,8 @@ def check_index(kumi: Kumihimo, *, repair: bool = False, consent: bool = False, 
         return CheckResult(problems)
     _repair(kumi, problems, consent=consent, wait=wait)
     left = _find_problems(kumi)
-    return CheckResult(left, tuple(problem for problem in problems if problem not in left))
+    repaired = tuple(problem for problem in problems if problem not in left)
+    return CheckResult(tuple(replace(p, remedy=_MOVE) if p.remedy == _REBUILD else p for p in left), repaired)
 
 
 def _find_problems(kumi: Kumihimo) -> tuple[Problem, ...]:

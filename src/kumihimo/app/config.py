@@ -9,6 +9,7 @@ from pathlib import Path
 from kumihimo.app.safe_write import check_ordinary_file, resolve_link, write_file
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues
+from kumihimo.text.name_keys import find_alias_fault
 
 ENV_PREFIX = "KUMI_"
 NON_SETTINGS = ("KUMI_INDEX", "KUMI_CACHE", "KUMI_OFFLINE", "KUMI_TRUST")  # other variables with this prefix
@@ -115,7 +116,7 @@ def read_aliases(path: Path) -> SettingValues:
     """Return the aliases in a file, as a setting.
 
     A line reads `Bob Cratchit = Robert Cratchit`, or `Bob != Robert` to keep two names apart. Empty lines and lines
-    that begin with # are skipped.
+    that begin with # are skipped. Raises SettingsError for a line that is no alias, or that contradicts another.
     """
     check_ordinary_file(path)
     if not path.exists():
@@ -124,12 +125,12 @@ def read_aliases(path: Path) -> SettingValues:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read ({error}): it has to be a text file in UTF-8") from error
-    aliases = tuple(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
-    if invalid := next((line for line in aliases if sum(bool(part.strip()) for part in line.split("=")) < 2), ""):
-        raise SettingsError(
-            f"{path}: {invalid!r} is no alias: write `name = other name` or `name != other name`, a line each"
-        )
-    return {"mentions": {"aliases": aliases}} if aliases else {}
+    numbered = {
+        n: line.strip() for n, line in enumerate(lines, 1) if line.strip() and not line.lstrip().startswith("#")
+    }
+    if fault := find_alias_fault(numbered):
+        raise SettingsError(f"{path}: {fault}")
+    return {"mentions": {"aliases": tuple(numbered.values())}} if numbered else {}
 
 
 def append_aliases(path: Path, lines: Iterable[str]) -> None:

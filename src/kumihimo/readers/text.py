@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from datetime import date
+from math import isfinite
 from typing import Any
 
 from kumihimo.core.errors import SourceError
@@ -308,6 +309,7 @@ def parse_front_matter(text: str) -> tuple[dict[str, object], int]:
 
     Dates become ISO 8601. Without front matter, return an empty dict and 0. Front matter that cannot be parsed stays in
     the text, and is reported as not read. So is a YAML value that is no date or number: `2024-13-45`; it stays a text.
+    An infinite number is a text, since JSON has none.
 
     >>> parse_front_matter("---\ntitle: Tides\ndate: 2024-05-01\n---\nThe sea.")
     ({'title': 'Tides', 'date': '2024-05-01'}, 38)
@@ -320,7 +322,7 @@ def parse_front_matter(text: str) -> tuple[dict[str, object], int]:
             with suppress(ValueError, RecursionError):
                 values = parse(match[1])
                 if isinstance(values, dict):
-                    return json.loads(json.dumps(values, default=_to_json_value)), match.end()
+                    return json.loads(json.dumps(values, default=_to_json_value), parse_constant=str), match.end()
         if match and FIELD.match(match[1]):
             return {NOT_READ: ["its front matter, which is neither YAML nor TOML"]}, 0
     return {}, 0
@@ -338,7 +340,8 @@ def _parse_yaml(text: str) -> object:
     class Loader(yaml.SafeLoader):  # keeps `no`, `12:30` and `01234` as text
         def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
             try:
-                return super().construct_object(node, deep)
+                value = super().construct_object(node, deep)
+                return node.value if isinstance(value, float) and not isfinite(value) else value
             except (ValueError, OverflowError, LookupError, AttributeError):  # what PyYAML raises for odd scalars
                 kind = node.tag.rpartition(":")[2].replace("timestamp", "date")
                 odd_values.append(f"{node.value[:40]!r} in its front matter, which is no {kind}")

@@ -94,9 +94,9 @@ def parse_aliases(lines: Iterable[str]) -> Mapping[str, str]:
     for line in lines:
         if "!=" in line:
             continue
-        names = [name_key(name) for name in line.split("=") if name.strip()]
-        if len(names) < 2:
-            raise SettingsError(f"{line!r} is no alias: write `name = other name` or `name != other name`, a line each")
+        names = _split_alias(line)
+        if fault := _find_line_fault(line):
+            raise SettingsError(f"{line!r} {fault}")
         overlapping = [group for group in groups if not set(names).isdisjoint(group)]
         position = groups.index(overlapping[0]) if overlapping else len(groups)
         merged = list(dict.fromkeys([*(name for group in overlapping for name in group), *names]))
@@ -113,3 +113,42 @@ def parse_distinct_names(lines: Iterable[str]) -> frozenset[frozenset[str]]:
     """
     pairs = (line.split("!=") for line in lines if "!=" in line)
     return frozenset(frozenset(map(name_key, pair)) for pair in pairs)
+
+
+def find_alias_fault(lines: Mapping[int, str]) -> str:
+    """Return the first fault of numbered alias lines, with its remedy; or empty.
+
+    A line `A != B` has two different names, which the other lines do not merge.
+
+    >>> find_alias_fault({1: "Roake = Kit Roake", 2: "Bob != Roake"})
+    ''
+    >>> find_alias_fault({1: "Roake = Kit Roake", 4: "Kit Roake != Roake"})
+    "line 4: 'Kit Roake != Roake' keeps apart what line 1 merges ('Roake = Kit Roake'): delete one of them"
+    """
+    for number, line in lines.items():
+        if fault := _find_line_fault(line):
+            return f"line {number}: {line!r} {fault}"
+    merging = {number: line for number, line in lines.items() if "!=" not in line}
+    keys = parse_aliases(merging.values())
+    for number, line in lines.items():
+        one, other = (keys.get(key, key) for key in map(name_key, re.split("!?=", line)[:2]))
+        if number not in merging and one == other:
+            group = [n for n, text in merging.items() if one in (keys.get(key, key) for key in _split_alias(text))]
+            places = " and ".join(f"line {n} merges ({merging[n]!r})" for n in group)
+            return f"line {number}: {line!r} keeps apart what {places}: delete one of them"
+    return ""
+
+
+def _split_alias(line: str) -> list[str]:
+    """Return the keys of the names in an alias line."""
+    return [name_key(name) for name in re.split("!?=", line) if name.strip()]
+
+
+def _find_line_fault(line: str) -> str:
+    """Return what is wrong with one alias line, or empty."""
+    keys, is_distinct = _split_alias(line), "!=" in line
+    if len(keys) < 2 or not all(keys[:2]) or (is_distinct and line.count("=") > 1):
+        return "is no alias: write `name = other name` or `name != other name`, a line each"
+    if is_distinct and keys[0] == keys[1]:
+        return "has the same name twice: write two different names, or delete the line"
+    return ""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from kumihimo.core.errors import KumiError, StepError
 from kumihimo.core.records import Chunk, Mention, RelationMention
 from kumihimo.index.name_resolution import ChunkNames, NameResolver
 from kumihimo.index.rules import abbreviations, ner_cjk, ner_latin, ner_tagged, ner_words
@@ -106,12 +107,28 @@ def _named_sentences(
 def _recognize_names(
     sentences: Sequence[ChunkSentence], recognizer: NamedEntityRecognizer
 ) -> list[list[ner_words.NameSpan]]:
-    """Return the names that an NER model finds in each sentence."""
+    """Return the names that an NER model finds in each sentence.
+
+    Raises StepError where it fails, or returns anything but ranges of the sentences.
+    """
     texts = [sentence.name_text for sentence in sentences]
-    return [
-        [ner_words.NameSpan(start, end, text[start:end], kind) for start, end, kind in sorted(spans) if text[start:end]]
-        for text, spans in zip(texts, recognizer(texts), strict=True)
-    ]
+    try:
+        rows = zip(texts, recognizer(texts), strict=True)
+        return [[_to_name_span(text, *name_range) for name_range in sorted(ranges)] for text, ranges in rows]
+    except KumiError:
+        raise
+    except Exception as error:  # a model of the user's choice may raise anything
+        raise StepError(
+            f"the NER model {recognizer.fingerprint} failed for {len(texts)} sentences "
+            f"({type(error).__name__}: {error}): it has to return, for each, a list of (start, end, type), with "
+            "0 <= start < end <= the length of the sentence. The index was not changed"
+        ) from error
+
+
+def _to_name_span(text: str, start: int, end: int, kind: str) -> ner_words.NameSpan:
+    if not 0 <= start < end <= len(text) or not isinstance(kind, str):
+        raise ValueError(f"({start!r}, {end!r}, {kind!r}) for a sentence of {len(text)} characters")
+    return ner_words.NameSpan(int(start), int(end), text[start:end], kind)
 
 
 def _find_acronyms(sentences: Iterable[ChunkSentence]) -> Iterator[tuple[str, str]]:

@@ -235,6 +235,10 @@ class Store:
             db.run("BEGIN")
             version = file_format(db)  # the first read fixes the snapshot
             self._check_format(version)
+            if version == 0 and not self.path.stat().st_size:
+                raise IndexUnavailable(
+                    f"{self.path} is empty: `kumi index PATH` builds it again, from the folders it held"
+                )
             if version == 0:
                 remedy = "wait, or start again with `kumi index PATH`"
                 raise IndexUnavailable(f"the first build of {self.folder} is not finished: {remedy}")
