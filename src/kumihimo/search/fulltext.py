@@ -73,10 +73,10 @@ class KeywordIndex:
             self.db.run(f'DELETE FROM "{name}_ids" WHERE slot = ?', slot)
         forward = self._forward_rows(after, new_texts)
         self.db.many(f'INSERT INTO "{name}_ids" (id, words, subwords) VALUES (?, ?, ?)', forward)
-        self.db.many(
-            f'INSERT INTO "{name}" (rowid, text) SELECT slot, ? FROM "{name}_ids" WHERE id = ?',
-            ((text, id) for id, text in new_texts.items()),
-        )
+        slots: dict[str, int] = dict(self.db.all_in(f'SELECT id, slot FROM "{name}_ids" WHERE id IN (?)', [*new_texts]))
+        # FTS5 writes its words to the file at each `INSERT ... SELECT`, and at a number below the last one.
+        rows = sorted((slots[id], text) for id, text in new_texts.items())
+        self.db.many(f'INSERT INTO "{name}" (rowid, text) VALUES (?, ?)', rows)
 
     def finish(self) -> None:
         """Do nothing: there is no queue."""

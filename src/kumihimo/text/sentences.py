@@ -70,7 +70,7 @@ def is_table_row(text: str) -> bool:
 def _block_kind(line: str) -> BlockKind:
     if _HEADING.match(line):
         return "heading"
-    if _ROW.match(line):
+    if ("|" in line or ";" in line) and _ROW.match(line):
         return "row"
     return "item" if LIST_ITEM.match(line) else "prose"
 
