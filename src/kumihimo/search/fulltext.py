@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from operator import itemgetter
 from typing import Any, ClassVar, Protocol
 
 from kumihimo.core.context import Context, Evidence
@@ -76,9 +75,10 @@ class KeywordIndex:
             self.db.run(f'DELETE FROM "{name}_ids" WHERE slot = ?', slot)
         forward = self._forward_rows(after, new_texts)
         self.db.many(f'INSERT INTO "{name}_ids" (id, words, subwords) VALUES (?, ?, ?)', forward)
-        slots = self.db.all_in(f'SELECT id, slot FROM "{name}_ids" WHERE id IN (?)', list(new_texts))
-        rows = ((slot, new_texts[id]) for id, slot in sorted(slots, key=itemgetter(1)))
-        self.db.many(f'INSERT INTO "{name}" (rowid, text) VALUES (?, ?)', rows)  # with SELECT, each row is a segment
+        slots: dict[str, int] = dict(self.db.all_in(f'SELECT id, slot FROM "{name}_ids" WHERE id IN (?)', [*new_texts]))
+        # FTS5 writes its words to the file at each `INSERT ... SELECT`, and at a number below the last one.
+        rows = sorted((slots[id], text) for id, text in new_texts.items())
+        self.db.many(f'INSERT INTO "{name}" (rowid, text) VALUES (?, ?)', rows)
 
     def finish(self) -> None:
         """Do nothing: there is no queue."""

@@ -87,7 +87,7 @@ def _split_block(text: str, block: Block, until: int, tokenizer: Tokenizer, size
 
     White space follows the block up to `until`.
     """
-    token_starts = list(_token_starts(text, block.start, until, tokenizer))
+    token_starts = _token_starts(text, block.start, until, tokenizer)
 
     def unit(start: int, end: int, next_start: int) -> _Unit:
         first_token, end_token, next_token = (bisect_left(token_starts, offset) for offset in (start, end, next_start))
@@ -109,18 +109,20 @@ def _split_block(text: str, block: Block, until: int, tokenizer: Tokenizer, size
             )
 
 
-def _token_starts(text: str, start: int, end: int, tokenizer: Tokenizer) -> Iterator[int]:
-    """Yield the offset of each token.
+def _token_starts(text: str, start: int, end: int, tokenizer: Tokenizer) -> list[int]:
+    """Return the offset of each token.
 
     Tokenizers hold the whole input in memory, so a long text is tokenized in parts, cut at white space.
     """
+    starts: list[int] = []
     while start < end:
         part_end = min(start + _TOKENIZED_CHARS, end)
         if part_end < end:
             part_end = max((text.rfind(space, start, part_end) for space in " \n\u3000"), default=-1)
             part_end = part_end if part_end > start else min(start + _TOKENIZED_CHARS, end)
-        yield from (start + offset for offset in tokenizer(text[start:part_end]))
+        starts += [start + offset for offset in tokenizer(text[start:part_end])]
         start = part_end
+    return starts
 
 
 def _split_long_sentence(

@@ -70,7 +70,7 @@ def is_table_row(text: str) -> bool:
 def _block_kind(line: str) -> BlockKind:
     if _HEADING.match(line):
         return "heading"
-    if _ROW.match(line):
+    if ("|" in line or ";" in line) and _ROW.match(line):
         return "row"
     return "item" if LIST_ITEM.match(line) else "prose"
 
@@ -106,7 +106,8 @@ def _split_spaced_script(piece: str) -> Sequence[tuple[int, int]]:
 
 def _split_full_width(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield spans that end with a full-width stop outside quotation marks."""
-    if not re.search(_FULL_WIDTH_STOP, text[start:end]):
+    piece = text[start:end]
+    if piece.isascii() or not re.search(_FULL_WIDTH_STOP, piece):
         yield start, end
         return
     balanced = sum(text.count(c, start, end) for c in _OPEN) == sum(text.count(c, start, end) for c in _CLOSE)

@@ -61,15 +61,19 @@ def tokenize(text: str) -> list[str]:
     return tokens
 
 
-@lru_cache(maxsize=65536)
 def hash_token(token: str) -> int:
     """Return the 24-bit number of a token in the forward index."""
-    return crc32(token.encode()) & 0xFFFFFF
+    return int.from_bytes(_hash_bytes(token), "little")
+
+
+@lru_cache(maxsize=65536)
+def _hash_bytes(token: str) -> bytes:
+    return crc32(token.encode()).to_bytes(4, "little")[:3]
 
 
 def pack_tokens(tokens: Iterable[str]) -> bytes:
     """Return the numbers of tokens in order, three bytes each, little-endian."""
-    return b"".join(hash_token(token).to_bytes(3, "little") for token in tokens)
+    return b"".join(map(_hash_bytes, tokens))
 
 
 def _word_pattern(plain: str) -> re.Pattern[str] | None:

@@ -112,7 +112,7 @@ def is_fuller(longer: tuple[str, ...], shorter: tuple[str, ...]) -> bool:
     """Return whether one full name is another with more of its parts.
 
     >>> is_fuller(("kit", "l", "roake"), ("k", "roake")), is_fuller(("william", "roake"), ("bill", "roake"))
-    (True, True)
+    (True, False)
     >>> is_fuller(("kit", "roake"), ("bo", "roake")), is_fuller(("k", "l", "roake"), ("kit", "roake"))
     (False, False)
     """
@@ -126,7 +126,6 @@ def is_fuller(longer: tuple[str, ...], shorter: tuple[str, ...]) -> bool:
 
 
 def _agree(one: str, other: str) -> bool:
-    """Return whether two given names are equal, or one short for the other."""
+    """Return whether two given names are equal, or one an initial."""
     short, full = sorted((one, other), key=len)
-    is_initial = len(short) == 1 and full.startswith(short)
-    return one == other or is_initial or f"{short}={full}" in NAME_WORDS["nicknames"]
+    return one == other or (len(short) == 1 and full.startswith(short))

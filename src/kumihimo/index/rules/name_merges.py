@@ -133,11 +133,8 @@ class _DocumentNames:
         """Return the fuller form of each incomplete full name."""
         longer: dict[tuple[str, ...], tuple[str, ...]] = {}
         for words in self.full_names:
-            is_initial = self.full_names[words].bare[1:2] == "."
             candidates = [
-                other
-                for other in self.by_last[words[-1]]
-                if is_fuller(other, words) and (is_initial or other in self.people)
+                other for other in self.by_last[words[-1]] if is_fuller(other, words) and other in self.people
             ]
             best = max(candidates, key=lambda other: (len(other), len("".join(other)), other), default=None)
             if best and all(other == best or is_fuller(best, other) for other in candidates):

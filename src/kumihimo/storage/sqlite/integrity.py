@@ -43,9 +43,11 @@ def sum_rows(rows: Iterable[Row]) -> int:
 
 def _stored_value(value: object) -> object:
     """Return a value as SQLite gives it back."""
+    if type(value) is str:  # most are
+        return value
     if isinstance(value, int | float):
         return None if value != value else float(value) + 0.0  # -0.0 becomes 0.0
-    return "".join(value) if isinstance(value, str) and type(value) is not str else value
+    return "".join(value) if isinstance(value, str) else value
 
 
 def checksum_name(table: str) -> str:
