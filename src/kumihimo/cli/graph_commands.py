@@ -155,8 +155,9 @@ def _show_entities(result: dict[str, Any]) -> None:
 
 def _show_entity(result: dict[str, Any]) -> None:
     kinds = f" ({', '.join(result['types'])})" if result["types"] else ""
-    lines = [f"{result['name']}{kinds}, {result['mentions']:,} mentions, id entities:{result['id']}"]
-    lines += [f"Forms: {'; '.join(result['forms'])}"] if len(result["forms"]) > 1 else []
+    printing.print_text(f"{result['name']}{kinds}, {result['mentions']:,} mentions")
+    printing.print_styled(f"entities:{result['id']}", "dim")
+    lines = [f"Forms: {'; '.join(result['forms'])}"] if len(result["forms"]) > 1 else []
     printing.print_text("\n".join([*lines, f"\n{result['text']}\n"]))
     if result["neighbours"]:
         nearest = result["neighbours"][:_MAX_NEIGHBOURS]
@@ -164,8 +165,8 @@ def _show_entity(result: dict[str, Any]) -> None:
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
         printing.print_text(f"{remaining:,} more neighbours.\n" if remaining else "")
-    for span in result["places"]:
-        printing.print_text(terminal.format_span(Span(chunk="", text="", **span)))
+    places = (terminal.format_span(Span(chunk="", text="", **span)) for span in result["places"])
+    printing.print_text("\n".join(dict.fromkeys(places)))
 
 
 # -- likely duplicates
