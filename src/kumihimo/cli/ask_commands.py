@@ -179,7 +179,6 @@ def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, metho
     parts = page.render_template(
         Path(__file__).parent,
         "explanation.html",
-        {"place": terminal.format_span},
         question=question,
         method=method,
         query_type=context.query_type,

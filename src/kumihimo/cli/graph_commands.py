@@ -18,7 +18,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import RdfTerm, Solutions
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
-from kumihimo.cli import ask_commands, merged_names, options, printing, terminal
+from kumihimo.cli import ask_commands, merged_names, options, printing
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
@@ -165,7 +165,7 @@ def _show_entity(result: dict[str, Any]) -> None:
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
         printing.print_text(f"{remaining:,} more neighbours.\n" if remaining else "")
-    places = (terminal.format_span(Span(chunk="", text="", **span)) for span in result["places"])
+    places = (Span(chunk="", text="", **span).location for span in result["places"])
     printing.print_text("\n".join(dict.fromkeys(places)))
 
 

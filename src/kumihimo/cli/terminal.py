@@ -52,12 +52,12 @@ def show_sources(answer: Answer, trace: TraceFunction, *, remark: bool = True) -
     """
     if not answer.citations and answer.context:
         spans = (span for item in answer.context.top(_MAX_PASSAGES) for span in islice(trace(item), _MAX_PASSAGES))
-        passages = dict.fromkeys(map(format_span, spans))
+        passages = dict.fromkeys(span.location for span in spans)
         printing.print_styled("\n  ".join(["\nThe nearest passages:", *passages]), "dim")
     if answer.citations:
         printing.print_text()
     for citation in answer.citations:
-        printing.print_styled(f"[{citation.n}] {format_span(citation.span)}", "cyan")
+        printing.print_styled(f"[{citation.n}] {citation.span.location}", "cyan")
     show_followups(answer)
     if answer.dangling:
         printing.print_styled(f"(Citations removed because they matched no source: {answer.dangling}.)", errors=True)
@@ -71,11 +71,6 @@ def show_followups(answer: Answer) -> None:
     """Print the follow-up questions."""
     if answer.followups:
         printing.print_styled("\n  ".join(["\nYou could ask next:", *answer.followups]))
-
-
-def format_span(span: Span) -> str:
-    """Return the location of a span: its file, and the page, slide, sheet or line."""
-    return f"{span.uri}, {span.place}" if span.place else span.uri
 
 
 def show_evidence(context: Context, trace: TraceFunction, question: str = "", reasons: Sequence[Reason] = ()) -> None:
@@ -96,7 +91,7 @@ def show_evidence(context: Context, trace: TraceFunction, question: str = "", re
 
 
 def _show_places(rank: int, item: Evidence, trace: TraceFunction) -> None:
-    places = dict.fromkeys(map(format_span, islice(trace(item), _MAX_PASSAGES)))
+    places = dict.fromkeys(span.location for span in islice(trace(item), _MAX_PASSAGES))
     printing.print_styled(f"{rank}. {'; '.join(places)}", "cyan")
 
 
@@ -146,7 +141,7 @@ def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None
 def show_trace(row: Evidence, spans: Iterable[Span]) -> None:
     printing.print_styled(f"{row.table}:{row.record.id}", "bold")
     for span in spans:
-        printing.print_styled(format_span(span), "cyan")
+        printing.print_styled(span.location, "cyan")
         printing.print_styled(f"{span.text}\n")
 
 
