@@ -1,7 +1,6 @@
 """a build's steps -> events with the share of the whole that is done, and the step in plain words."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import ROOT
@@ -55,7 +54,7 @@ def describe_event(event: ProgressEvent) -> str:
 
 
 def add_shares(progress: Progress | None, steps: Iterable[str], model_steps: Collection[str]) -> Progress | None:
-    """Return a receiver that adds to each event how much of all steps is done.
+    """Return a receiver that adds the share of the whole.
 
     steps: in the order they run; one with nothing to do sends no event. model_steps: steps that ask a chat model.
     """
@@ -69,6 +68,6 @@ def add_shares(progress: Progress | None, steps: Iterable[str], model_steps: Col
         earlier = sum(weights[step] for step in order[: order.index(event.step)])
         share = (earlier + weights[event.step] * event.done / max(event.total, 1)) / total
         highest = max(highest, share)
-        progress(replace(event, share=highest))
+        progress(ProgressEvent(event.step, event.done, event.total, highest))
 
     return receive

@@ -18,7 +18,7 @@ _MAX_SUFFIX = 12  # characters of a type
 
 
 def show_built(built: Built, *, verbose: bool = False) -> None:
-    """Print what a build did, what the index holds now, and what to do next.
+    """Print the result of a build, and the next step.
 
     verbose: also the rows of each table, and the calls of each step.
     """
@@ -45,7 +45,10 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
 
 
 def _describe_files(built: Built) -> str:
-    """Return the numbers of files as a sentence; read files that are as before are unchanged."""
+    """Return the numbers of files as a sentence.
+
+    Files that were read and are as before count as unchanged.
+    """
     unchanged = built.unchanged + built.read - built.new - built.changed - len(built.empty)
     failed = sum(step == ROOT for step, _, _ in built.failed)
     counts = {"new": built.new, "changed": built.changed, "unchanged": unchanged, "gone": built.removed}

@@ -18,17 +18,8 @@ from kumihimo.app.facade import StorageError
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.app.trust import trust_settings_file
-from kumihimo.cli import (
-    ask_commands,
-    builds,
-    failures,
-    graph_commands,
-    options,
-    printing,
-    report_commands,
-    terminal,
-    tune,
-)
+from kumihimo.cli import ask_commands, builds, failures, graph_commands, options, printing, report_commands, terminal
+from kumihimo.cli.tune import tune
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.core.signature import Signature
 
@@ -290,7 +281,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi sparql 'DESCRIBE entities:4f376d639742497b27fa'",
             "kumi sparql @question.rq --format csv",
         ),
-        tune.tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write", "kumi tune --questions asked.jsonl"),
+        tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write", "kumi tune --questions asked.jsonl"),
     },
     "Look after it": {
         status: ("kumi status", "kumi status --levels", "kumi status --json"),

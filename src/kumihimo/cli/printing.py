@@ -19,7 +19,6 @@ from kumihimo.llm.protocols import TokenCallback
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
-    from rich.table import Column
     from rich.text import Text
 
 _MIN_LABEL = 30  # columns of a step's name, so that the bar stands still
@@ -135,21 +134,21 @@ def confirm(question: str = "Go on?") -> bool:
 
 @contextmanager
 def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
-    """Show one bar: the present step, how much is done, the time left; terminals only."""
+    """Show one bar on a terminal: step, share, time left."""
     if not enabled or not sys.stderr.isatty():
         yield None
         return
     from rich import progress as bars
-    from rich.console import Console
+    from rich.table import Column
 
     columns = (
-        bars.TextColumn("{task.description}", markup=False, table_column=_bar_label()),
+        bars.TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, min_width=_MIN_LABEL)),
         bars.BarColumn(bar_width=20),
         bars.TaskProgressColumn(),
         bars.TextColumn("{task.fields[items]}"),
         bars.TimeRemainingColumn(compact=True),
     )
-    bar = bars.Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = bars.Progress(*columns, console=make_console(errors=True), transient=True)
     task = bar.add_task("", total=1.0, items="")
     label = ""
 
@@ -171,12 +170,6 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
         bar.stop()
 
 
-def _bar_label() -> "Column":
-    from rich.table import Column
-
-    return Column(no_wrap=True, min_width=_MIN_LABEL)
-
-
 class StatusLine:
     """A line on standard error that says what goes on, while nothing else is printed; terminals only.
 
@@ -193,21 +186,27 @@ class StatusLine:
             self._timer.start()
 
     def __call__(self, event: ProgressEvent) -> None:
-        self._text, self._since = make_visible(describe_event(event)), monotonic()
+        self._text, self._since = describe_event(event), monotonic()
+
+    def before(self, write: TokenCallback) -> TokenCallback:
+        """Return a function that closes this line and writes."""
+
+        def close_and_write(piece: str) -> None:
+            self.close()
+            write(piece)
+
+        return close_and_write
 
     def __rich__(self) -> "Text":
-        """Return the line as it is now; the terminal asks for it several times a second."""
-        from rich.text import Text
-
-        return Text(f"{self._text} ... {monotonic() - self._since:.0f} s" if self._text else "", "dim")
+        """Return the line as it is now."""
+        return styled_text(f"{self._text} ... {monotonic() - self._since:.0f} s" if self._text else "", "dim")
 
     def _start(self) -> None:
-        from rich.console import Console
         from rich.live import Live
 
         with self._lock:
             if not self._stopped:
-                console = Console(stderr=True)
+                console = make_console(errors=True)
                 self._live = Live(self, console=console, refresh_per_second=4, transient=True, redirect_stdout=False)
                 self._live.start()
 

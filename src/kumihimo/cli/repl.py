@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from io import TextIOWrapper
 from typing import Any
 from unicodedata import normalize
@@ -15,7 +14,6 @@ from kumihimo.cli import printing, terminal
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.llm.budget import Caps
-from kumihimo.llm.protocols import TokenCallback
 
 GREETING = "Ask a question. /help lists the commands, Ctrl-D quits."
 
@@ -155,18 +153,12 @@ def ask_question(
     suggester = snapshot.followup_suggester(caps) if suggest else None
     stream = nullcontext() if quiet else printing.print_stream()
     with stream as write, closing(printing.StatusLine(not quiet)) as status:
-        on_token = partial(_print_piece, status, write) if write else None
+        on_token = status.before(write) if write else None
         answer = snapshot.ask(question, method, caps=caps, on_token=on_token, progress=status, **search)
     try:
         return (suggester(answer) if suggester else answer), None
     except ItemFailed as failure:
         return answer, failure
-
-
-def _print_piece(status: printing.StatusLine, write: TokenCallback, piece: str) -> None:
-    """Print a piece of an answer in place of the status."""
-    status.close()
-    write(piece)
 
 
 def _is_interactive() -> bool:

@@ -103,7 +103,7 @@ def _print_title(item: Evidence) -> None:
 
 
 def _marked_snippet(text: str, terms: Collection[str]) -> "Text":
-    """Return the part of a text with most of the terms, on one line, with their words marked."""
+    """Return the part of a text with most terms, marked."""
     start, end = snippet_at(text, terms, _MAX_TEXT)
     before, after = ("…" if rest.strip() else "" for rest in (text[:start], text[end:]))
     snippet = printing.styled_text(f"{before}{collapse_spaces(text[start:end])}{after}")

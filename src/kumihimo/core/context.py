@@ -53,7 +53,7 @@ class Evidence:
 
     @property
     def title(self) -> str:
-        """Return the title of the row, or its reference if it has none."""
+        """Return the title or name of the row, else its id."""
         return getattr(self.record, "title", "") or getattr(self.record, "name", "") or ":".join(self.reference)
 
     @property
@@ -197,7 +197,7 @@ class Answer:
         return "\n".join([self.text, *([""] if self.citations else []), *sources])
 
     def _repr_html_(self) -> str:
-        """Return the answer for a notebook; in each source, the words that it cites are marked."""
+        """Return the answer for a notebook, with the quotes marked."""
         texts = {item.record.id: item.text for item in self.context}
         sources = (
             f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get(span.chunk, ''), span.text)}</p>"
@@ -207,7 +207,7 @@ class Answer:
 
 
 def _mark_quote(text: str, quote: str) -> str:
-    """Return the quote as marked HTML, with a little of the text around it.
+    """Return the quote as marked HTML within its text.
 
     >>> _mark_quote("One <b>. Two. Three.", "Two.")
     'One &lt;b&gt;. <mark>Two.</mark> Three.'

@@ -11,7 +11,7 @@ _LEAD_PARTS = 4  # a cut sentence begins a quarter of the snippet before its fir
 
 
 def mark_matches(text: str, terms: Collection[str]) -> list[tuple[int, int]]:
-    """Return the spans of the words that have these subject terms, in order.
+    """Return the spans of the words with these subject terms.
 
     Inflected forms count. Of a run of ideographs, only the matching part is marked. Spans do not touch.
 
@@ -43,10 +43,10 @@ def _word_terms(word: str) -> frozenset[str]:
 
 
 def snippet_at(text: str, terms: Collection[str], size: int) -> tuple[int, int]:
-    """Return the span of at most `size` characters with the most different terms.
+    """Return the span with the most different terms.
 
-    It begins and ends with a sentence where that fits, and never within a word. Without a match it begins with the
-    text. Where it is not the whole text, a reader needs a mark such as … at the cut end.
+    It has at most `size` characters. It begins and ends with a sentence where that fits, and never within a word. Without
+    a match it begins with the text. Where it is not the whole text, a reader needs a mark such as … at the cut end.
 
     >>> text = "It was a calm day. Nobody spoke. The pier was mended in May by the crew of the Oriole. It rained."
     >>> start, end = snippet_at(text, subject_terms("Who mended the pier?"), 60)
@@ -81,13 +81,13 @@ def _densest_part(text: str, spans: Sequence[tuple[int, int]], size: int) -> tup
 
 
 def _next_word(text: str, position: int, limit: int) -> int:
-    """Return the start of the first word from `position` on, at most `limit`."""
+    """Return the start of the first word from `position` on."""
     match = re.compile(r"(?<!\S)\S").search(text, position, limit)
     return match.start() if match else position
 
 
 def _last_word_end(text: str, least: int, end: int) -> int:
-    """Return the end of the last whole word before `end`, at least `least`."""
+    """Return the end of the last whole word before `end`."""
     if end == len(text) or text[end : end + 1].isspace():
         return end
     cut = re.compile(r".*\S(?=\s)", re.S).match(text, least - 1, end + 1)
