@@ -45,8 +45,8 @@ def _word_terms(word: str) -> frozenset[str]:
 def snippet_at(text: str, terms: Collection[str], size: int) -> tuple[int, int]:
     """Return the span with the most different terms.
 
-    It has at most `size` characters. It begins and ends with a sentence where that fits, and never within a word. Without
-    a match it begins with the text. Where it is not the whole text, a reader needs a mark such as … at the cut end.
+    It has at most `size` characters. It begins and ends with a sentence where that fits, and never within a word.
+    Without a match it begins with the text. A cut end needs a mark for the reader, such as ….
 
     >>> text = "It was a calm day. Nobody spoke. The pier was mended in May by the crew of the Oriole. It rained."
     >>> start, end = snippet_at(text, subject_terms("Who mended the pier?"), 60)
