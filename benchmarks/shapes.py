@@ -24,7 +24,7 @@ from kumihimo.core.engine import build_tables, watch_tables
 from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import Group, codec
-from kumihimo.core.task import Pool, Port, inline
+from kumihimo.core.task import Pool, Port, ProgressEvent, inline
 from kumihimo.core.wiring import ROOT, order_steps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.concurrency import thread_pool
@@ -160,9 +160,9 @@ def run(
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
 
-    def clock(step: str, *_: int) -> None:
-        starts.setdefault(step, time.process_time())
-        ends[step] = time.process_time()
+    def clock(event: ProgressEvent) -> None:
+        starts.setdefault(event.step, time.process_time())
+        ends[event.step] = time.process_time()
 
     with store.write_transaction() as db:
         ledger = SqlLedger(db)

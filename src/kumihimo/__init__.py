@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kumihimo.core.errors import KumiError
     from kumihimo.core.records import Chunk, Document, Record
     from kumihimo.core.spans import Citation, Span
+    from kumihimo.core.task import ProgressEvent
     from kumihimo.core.usage import Usage
     from kumihimo.llm.budget import Caps
 
@@ -42,6 +43,7 @@ __all__ = [
     "LocalWork",
     "Plan",
     "Problem",
+    "ProgressEvent",
     "RdfTerm",
     "Record",
     "Snapshot",
@@ -60,6 +62,7 @@ _MODULES = {  # module -> its public names
     "core.errors": "KumiError",
     "core.records": "Chunk Document Record",
     "core.spans": "Citation Span",
+    "core.task": "ProgressEvent",
     "core.usage": "Usage",
     "llm.budget": "Caps",
 }

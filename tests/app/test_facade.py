@@ -19,9 +19,11 @@ import pytest
 
 from kumihimo import KumiError, Kumihimo
 from kumihimo.app import build_cost
+from kumihimo.app.progress import describe_event
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.core import task
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat, SettingsError, SourceError
+from kumihimo.index import STEPS
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.methods import METHODS
 from kumihimo.storage.sqlite import store as store_module
@@ -294,9 +296,9 @@ def test_a_stopped_build_leaves_the_index_as_it_was(kumi: Kumihimo, notes: Path)
     before = dump(kumi)
     steps: list[str] = []
 
-    def stop(step: str, done: int, total: int) -> None:
-        steps.append(step)
-        if step == "chunks":
+    def stop(event: task.ProgressEvent) -> None:
+        steps.append(event.step)
+        if event.step == "chunks":
             raise KeyboardInterrupt
 
     fill(notes, {"a.txt": ZEBRA, "c.txt": "More."})
@@ -309,7 +311,7 @@ def test_a_stopped_build_leaves_the_index_as_it_was(kumi: Kumihimo, notes: Path)
 
 
 def test_a_stopped_first_build_is_no_index(kumi: Kumihimo, notes: Path) -> None:
-    def stop(step: str, done: int, total: int) -> None:
+    def stop(event: task.ProgressEvent) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -321,10 +323,34 @@ def test_a_stopped_first_build_is_no_index(kumi: Kumihimo, notes: Path) -> None:
 
 def test_progress_counts_to_the_end(kumi: Kumihimo, notes: Path) -> None:
     progress_by_step: dict[str, tuple[int, int]] = {}
-    kumi.index(notes, progress=lambda step, done, total: progress_by_step.__setitem__(step, (done, total)))
+    kumi.index(notes, progress=lambda event: progress_by_step.__setitem__(event.step, (event.done, event.total)))
     assert {"documents", "chunks"} <= progress_by_step.keys()
     assert all(done == total for done, total in progress_by_step.values())
     assert progress_by_step["documents"] == progress_by_step["chunks"] == (2, 2)
+
+
+def test_progress_tells_the_share_of_the_whole(kumi: Kumihimo, notes: Path) -> None:
+    shares: list[float | None] = []
+    kumi.index(notes, progress=lambda event: shares.append(event.share))
+    known = [share for share in shares if share is not None]
+    assert len(known) == len(shares) > 10
+    assert known == sorted(known)
+    assert 0 < known[0] < 0.1
+    assert known[-1] > 0.9
+    kumi.index(fill(notes, {"d.txt": "Less."}), progress=lambda event: shares.append(event.share))
+    assert shares[-1] is not None
+    assert shares[-1] <= 1
+
+
+def test_every_step_has_plain_words() -> None:
+    assert {name for name in STEPS if describe_event(task.ProgressEvent(name)) == name} == set()
+
+
+def test_a_question_tells_what_it_does(kumi: Kumihimo, notes: Path) -> None:
+    kumi.index(notes)
+    told: list[str] = []
+    kumi.ask("ferry", progress=lambda event: told.append(describe_event(event)))
+    assert told == ["searching"]
 
 
 def test_a_second_builder_is_told_at_once_or_waits(

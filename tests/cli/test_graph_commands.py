@@ -73,11 +73,11 @@ def test_entities_are_listed_those_named_most_first(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["scrooge", "Old  Scrooge", "SCROOGE"])
 def test_one_is_shown_by_any_of_its_names(folder: Path, name: str) -> None:
     out, _ = kumi(folder, "entities", name)
-    assert "Scrooge (person), 4 mentions, id entities:" in out
+    assert "Scrooge (person), 4 mentions\nentities:" in out
     assert "Forms: Scrooge; Old Scrooge" in out
     assert r"A miser.\x1b[2J" in out
     assert [line.split()[:2] for line in out.splitlines() if "clerk." in line] == [["Bob", "Cratchit"]]
-    assert "carol.txt, line 1, characters 0–40" in out
+    assert "carol.txt, line 1" in out
     one = json.loads(kumi(folder, "entities", name, "--json")[0])
     assert [(n["name"], n["weight"]) for n in one["neighbours"]] == [("Bob Cratchit", 3), ("Counting-House", 1)]
     assert [place["uri"] for place in one["places"]] == ["carol.txt"] * 2

@@ -77,13 +77,27 @@ def test_the_tree_has_two_levels_at_first(graph: Run) -> None:
         assert before[-1] == parent, "parts follow what they are part of"
     code, out, _ = graph("report")
     assert code == 0
-    head, *lines, small, extractive = out.splitlines()
-    assert head.split() == ["id", "report", "rating", "entities"]
-    assert [line.split()[0] for line in lines] == [row["id"][:6] for row in listing if row["entities"] >= 3]
-    inner = next(line for line in lines if line.startswith(listing[1]["id"][:6]))
-    assert inner[6:].startswith("    ")
-    assert small == "And 1 with fewer than 3 entities; `kumi report --level 2` lists them all."
+    head, *lines, levels, extractive = out.splitlines()
+    assert head.split() == ["report", "entities", "rating", "id"]
+    assert [line.split()[-1] for line in lines] == [row["id"][:6] for row in listing]
+    inner = next(line for line in lines if line.endswith(listing[1]["id"][:6]))
+    assert inner.startswith("  ")
+    assert levels.startswith("There are 3 levels: ")
     assert "without a model" in extractive
+
+
+def test_only_the_largest_are_listed_at_first(graph: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_commands, "_MAX_LISTED", 3)
+    listing = rows(graph)
+    largest = sorted(listing, key=lambda row: -row["entities"])[:3]
+    lines = graph("report")[1].splitlines()
+    assert {line.split()[-1] for line in lines[1:4]} == {row["id"][:6] for row in largest}
+    assert lines[4] == f"The 3 largest of {len(listing)}: `kumi report --all` lists them all."
+    assert "`kumi report --level 2 --all` lists" in graph("report", "--level", "2")[1]
+    everything = graph("report", "--all")[1]
+    assert all(row["id"][:6] in everything for row in listing)
+    assert "largest" not in everything
+    assert "leave ID" in error_of(graph("report", "--all", listing[0]["id"]))
 
 
 def test_a_level_holds_every_entity_once(graph: Run) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -18,10 +21,11 @@ from rich.console import Console
 
 from kumihimo import Kumihimo
 from kumihimo.app.results import Built, Status
-from kumihimo.cli import printing, terminal
+from kumihimo.cli import builds, printing, terminal
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Document
 from kumihimo.core.spans import Citation, Span
+from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.methods import METHODS
 from tests.fixtures_index import fill
@@ -39,6 +43,8 @@ def built(
 ) -> Built:
     return Built(
         read=1200,
+        new=1000,
+        changed=190,
         unchanged=3,
         removed=1,
         skipped=skipped,
@@ -81,33 +87,56 @@ def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = N
 
 
 def test_a_build_is_told_in_figures(capsys: Capture) -> None:
-    terminal.show_built(built())
+    builds.show_built(built())
     assert capsys.readouterr() == (
-        "Files: 1,200 read, 3 unchanged, 1 gone.\nThe index holds 1,203 documents, 1,200 of them new or changed.\n"
-        "The index holds 9 chunks, 0 of them new or changed.\nTook 2.5 s.\n",
+        "Files: 1,000 new, 190 changed, 13 unchanged, 1 gone.\n"
+        "The index now holds 1,203 documents and 9 chunks (2.5 s).\n"
+        'Now ask it: `kumi ask "..."`, or `kumi ask` for a conversation.\n',
         "",
+    )
+    builds.show_built(built(("documents", "a.json", "broken")), verbose=True)
+    out = capsys.readouterr().out
+    assert "1 gone, 1 failed.\n" in out
+    assert "  chunks: 9 rows, 0 of them new or changed\n" in out
+
+
+def test_a_build_without_changes_is_one_line(capsys: Capture) -> None:
+    rows = {"documents": 3, "chunks": 9, "entities": 1, "mentions": 70}
+    builds.show_built(replace(built(), read=1, new=0, changed=0, removed=0, rows=rows, before=rows, written={}))
+    assert capsys.readouterr().out == (
+        "Nothing has changed in 4 files: the index holds 3 documents, 9 chunks and 1 entity (2.5 s).\n"
+    )
+
+
+def test_an_index_without_text_says_so(capsys: Capture) -> None:
+    rows = {"documents": 0, "chunks": 0}
+    builds.show_built(replace(built(empty=("a.md",)), read=1, new=0, changed=0, rows=rows, before=rows, written={}))
+    assert capsys.readouterr().out == (
+        "Files: 3 unchanged, 1 gone, 1 without text.\n"
+        "The index now holds nothing to search: no file of a supported type has any text (2.5 s).\n"
+        "Without any text: a.md.\n"
     )
 
 
 def test_skipped_files_are_counted_by_type(capsys: Capture) -> None:
     skipped = (*(f"{n}.DOC" for n in range(12)), "a/b.ppt", "c.ppt", "README", "v1.0/LICENSE", "d.doc")
-    terminal.show_built(built(skipped=skipped))
+    builds.show_built(built(skipped=skipped))
     assert "Skipped 17 of unsupported types: .doc 13, .ppt 2, no suffix 2.\n" in capsys.readouterr().out
-    terminal.show_built(built(skipped=tuple(f"a.{n:03}" for n in range(25))))
+    builds.show_built(built(skipped=tuple(f"a.{n:03}" for n in range(25))))
     assert ".018 1, .019 1, others 5.\n" in capsys.readouterr().out
 
 
 def test_files_without_text_are_named(capsys: Capture) -> None:
-    terminal.show_built(built(empty=("a.pdf", "b.md")))
+    builds.show_built(built(empty=("a.pdf", "b.md")))
     assert "\nWithout any text: a.pdf, b.md.\n" in capsys.readouterr().out
-    terminal.show_built(built(empty=tuple(f"{n}.md" for n in range(7))))
+    builds.show_built(built(empty=tuple(f"{n}.md" for n in range(7))))
     assert "\nWithout any text: 0.md, 1.md, 2.md, 3.md, 4.md and 2 more.\n" in capsys.readouterr().out
 
 
 def test_what_failed_is_told_apart_from_the_rest(capsys: Capture) -> None:
-    terminal.show_built(built(("documents", "a.json", "a.json is not JSON; mend it"), ("chunks", "7f3a", "too long")))
+    builds.show_built(built(("documents", "a.json", "a.json is not JSON; mend it"), ("chunks", "7f3a", "too long")))
     out, err = capsys.readouterr()
-    assert "failed" not in out
+    assert "too long" not in out
     assert err.splitlines() == [
         "2 failed; `kumi index` tries again:",
         "  documents: a.json is not JSON; mend it",
@@ -116,9 +145,7 @@ def test_what_failed_is_told_apart_from_the_rest(capsys: Capture) -> None:
 
 
 def test_failures_of_one_kind_are_one_line(capsys: Capture) -> None:
-    terminal.show_built(
-        built(*(("documents", f"{n}.json", "broken") for n in range(1500)), ("gists", "7f3a", "broken"))
-    )
+    builds.show_built(built(*(("documents", f"{n}.json", "broken") for n in range(1500)), ("gists", "7f3a", "broken")))
     assert capsys.readouterr().err.splitlines() == [
         "1,501 failed; `kumi index` tries again:",
         "  documents 1,500 items, such as 0.json: broken",
@@ -128,7 +155,7 @@ def test_failures_of_one_kind_are_one_line(capsys: Capture) -> None:
 
 
 def test_only_some_of_many_failures_are_listed(capsys: Capture) -> None:
-    terminal.show_built(built(*(("documents", f"{n}.json", f"broken at {n * n}") for n in range(1500))))
+    builds.show_built(built(*(("documents", f"{n}.json", f"broken at {n * n}") for n in range(1500))))
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 22
     assert (lines[0], lines[20]) == (
@@ -140,12 +167,14 @@ def test_only_some_of_many_failures_are_listed(capsys: Capture) -> None:
 
 def test_what_was_spent_and_what_was_left_is_told(capsys: Capture) -> None:
     spent = {"reports": Usage(1200, 3000, 1000, 40, 0.5, 2.0), "gists": Usage(1, 10, 0, 2)}
-    terminal.show_built(built(spent=spent, skipped_methods=("local", "drift")))
-    assert capsys.readouterr().out.splitlines()[3:6] == [
-        "Asked for reports: 1,200 calls, 3,000 + 40 tokens (1,000 cached), cost 0.5000, 2.0 s.",
-        "Asked for gists: 1 call, 10 + 2 tokens, 0.0 s.",
+    builds.show_built(built(spent=spent, skipped_methods=("local", "drift")))
+    builds.show_built(built(spent=spent), verbose=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:4] == [
+        "Asked for reports, gists: 1,201 calls, 3,010 + 42 tokens (1,000 cached), cost 0.5000, 2.0 s.",
         "Not built, because it costs model calls: local,drift. `kumi plan --methods local,drift` estimates the cost.",
     ]
+    assert "  asked for gists: 1 call, 10 + 2 tokens, 0.0 s." in lines
 
 
 def test_an_answer_is_printed_as_it_comes(capsys: Capture) -> None:
@@ -211,8 +240,8 @@ def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         "",
-        "[1] notes/[b]a.md, line 1, characters 0–1,234",
-        "[2] notes/b.md, characters 5–9",
+        "[1] notes/[b]a.md, line 1",
+        "[2] notes/b.md",
     ]
     assert err == terminal.NO_MODEL + "\n"
 
@@ -235,9 +264,18 @@ def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
 def test_evidence_is_shown_short(capsys: Capture) -> None:
     terminal.show_evidence(Context((note("a", "one\n  two", "Gates"), note("b", "x" * 301))), here)
     assert capsys.readouterr().out.splitlines() == [
-        "1. notes/a.txt, characters 1,000–2,000", "   Gates  documents:a", "   one two", "",
-        "2. notes/b.txt, characters 1,000–2,000", "   documents:b", "   " + "x" * 299 + "…", "",
+        "1. notes/a.txt", "   Gates  documents:a", "   one two", "",
+        "2. notes/b.txt", "   documents:b", "   " + "x" * 300 + "…", "",
     ]  # fmt: skip
+
+
+def test_evidence_is_shown_where_the_words_of_the_question_are(capsys: Capture) -> None:
+    text = "Fog came. " * 100 + "Hild mended\nthe pier. " + "Rain fell. " * 100
+    terminal.show_evidence(Context((note("a", text),)), here, "Who mended the pier?")
+    snippet = capsys.readouterr().out.splitlines()[2]
+    assert snippet.startswith("   …Hild mended the pier. Rain fell.")
+    assert snippet.endswith("Rain fell.…")
+    assert len(snippet) < 310
 
 
 def test_no_evidence_is_said(capsys: Capture) -> None:
@@ -247,7 +285,7 @@ def test_no_evidence_is_said(capsys: Capture) -> None:
 
 def test_a_trace_shows_the_text(capsys: Capture) -> None:
     terminal.show_trace(note("a", "told"), [Span("", "a.md", 0, 12, "as it\n  stands", "line 1")])
-    assert capsys.readouterr().out == "documents:a\na.md, line 1, characters 0–12\nas it\n  stands\n\n"
+    assert capsys.readouterr().out == "documents:a\na.md, line 1\nas it\n  stands\n\n"
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
@@ -289,12 +327,40 @@ def test_no_bar_is_drawn_where_nobody_looks(capsys: Capture) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_bars_are_drawn_on_a_terminal(tmp_path: Path) -> None:
+def test_one_bar_is_drawn_on_a_terminal(tmp_path: Path) -> None:
     fill(tmp_path, {f"notes/{n}.txt": f"Lamp {n}." for n in range(5)})
     output = on_a_terminal(tmp_path, "index", "notes")
-    assert "documents" in output
-    assert "5/5" in output
-    assert "/100" not in output
+    assert "reading files" in output
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
+    bars = [len(re.findall("[━╸╺]", line)) for line in re.split(r"[\r\n]", plain)]
+    assert {*bars} == {0, 20}
+    shares = [int(share) for share in re.findall(r"(\d+)%", output)]
+    assert shares == sorted(shares)
+    assert shares[-1] <= 100
+
+
+def test_a_slow_question_says_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = StringIO()
+    monkeypatch.setattr(written, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", written)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(printing, "_QUIET_SECONDS", 0.0)
+    status = printing.StatusLine()
+    status(ProgressEvent("answer", model="gemma"))
+    until = time.monotonic() + 5
+    while "asking gemma ... 0 s" not in written.getvalue() and time.monotonic() < until:
+        time.sleep(0.02)
+    status.close()
+    assert "asking gemma ... 0 s" in written.getvalue()
+    cleared = written.getvalue()
+    status.close()
+    assert written.getvalue() == cleared
+
+
+def test_a_fast_question_says_nothing_but_its_answer(tmp_path: Path) -> None:
+    fill(tmp_path, {"notes/a.txt": "The ferry leaves at nine."})
+    on_a_terminal(tmp_path, "index", "notes")
+    assert "searching" not in on_a_terminal(tmp_path, "ask", "When does the ferry leave?", "-m", "bm25")
 
 
 def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:
@@ -305,6 +371,7 @@ def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:
     assert "\x1b" not in plain
     assert "\x1b[36m1. notes/a.txt" in on_a_terminal(tmp_path, "retrieve", "ferry")
     assert "\x1b[36m" not in on_a_terminal(tmp_path, "retrieve", "ferry", env={"NO_COLOR": "1"})
+    assert "The \x1b[1mferry\x1b[0m leaves." in on_a_terminal(tmp_path, "retrieve", "ferries")
     assert "\x1b" not in on_a_terminal(tmp_path, "retrieve", "ferry", env={"TERM": "dumb"})
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kumihimo.core.context import Context, Evidence
+from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Chunk, Record
+from kumihimo.core.spans import Citation, Span
+from kumihimo.core.usage import Usage
 
 
 class Words:
@@ -135,3 +137,32 @@ def test_rows_that_say_the_same_are_told_and_measured_together() -> None:
     assert [part.reference for part in item.parts] == [("t", "a"), ("t", "b"), ("t", "c")]
     (fused,) = Context.fuse([Context((item,))])
     assert (fused.duplicates, fused.score) == (item.duplicates, 1.0)
+
+
+def answer_of(text: str, *, quote: str = "Two.", passage: str = "One <b>. Two. Three.") -> Answer:
+    chunk = Chunk(id="c", title="Gates & doors", start=0, end=9, tokens=3, text=passage)
+    citation = Citation(1, Span("c", "notes/<a>.md", 9, 13, quote, "line 2"))
+    return Answer("?", "naive", text, (citation,), Context((Evidence("chunks", chunk, 1.0),)), Usage())
+
+
+def test_an_answer_reads_as_text_with_its_sources() -> None:
+    assert str(answer_of("“Two.” [1]")) == "“Two.” [1]\n\n[1] notes/<a>.md, line 2"
+    assert str(Answer("?", "naive", "Nothing.", (), Context(), Usage())) == "Nothing."
+
+
+def test_a_notebook_shows_an_answer_escaped_with_the_quote_marked() -> None:
+    html = answer_of("a < b [1]")._repr_html_()
+    assert "a &lt; b [1]" in html
+    assert "[1] notes/&lt;a&gt;.md, line 2" in html
+    assert "One &lt;b&gt;. <mark>Two.</mark> Three." in html
+    long = answer_of("x", passage="a " * 200 + "Two." + " b" * 200)._repr_html_()
+    assert len(long) < 600
+    assert "a <mark>Two.</mark> b" in long
+    assert "<mark>gone</mark>" in answer_of("x", quote="gone")._repr_html_()
+
+
+def test_evidence_reads_as_ranked_titles_and_snippets() -> None:
+    context = answer_of("x").context + Context((Evidence("t", Record(id="r", text="y" * 300), 0.5),))
+    assert str(context).splitlines()[:3] == ["1. Gates & doors", "   One <b>. Two. Three.", "2. t:r"]
+    assert str(context).endswith(f"   {'y' * 200}…")
+    assert "<li><b>Gates &amp; doors</b><br>One &lt;b&gt;. Two. Three.</li>" in context._repr_html_()

@@ -166,14 +166,14 @@ def test_jobs_run_through_the_pool_only_where_they_ask(tmp_path: Path) -> None:
 
 def test_progress_is_told_step_by_step(tmp_path: Path) -> None:
     reports_seen: list[tuple[str, int, int]] = []
-    small = Small(tmp_path, progress=lambda *told_: reports_seen.append(told_))
+    small = Small(tmp_path, progress=lambda e: reports_seen.append((e.step, e.done, e.total)))
     small.build([words, entries, totals], {"a": "sea sky", "b": "sea"})
     assert reports_seen == [("words", 2, 2), ("entries", 2, 2), ("totals", 0, 1), ("totals", 1, 1)]
 
 
 def test_progress_reaches_its_total_page_by_page(tmp_path: Path) -> None:
     reports_seen: list[tuple[str, int, int]] = []
-    small = Small(tmp_path, progress=lambda *told_: reports_seen.append(told_))
+    small = Small(tmp_path, progress=lambda e: reports_seen.append((e.step, e.done, e.total)))
     small.build([titles], {f"d{i}": f"text {i}" for i in range(1200)})
     done = [done for _, done, _ in reports_seen]
     assert done == sorted(done)

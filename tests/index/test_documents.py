@@ -13,6 +13,7 @@ import pytest
 
 from kumihimo import KumiError, Kumihimo
 from kumihimo.core.errors import SourceError
+from kumihimo.core.task import ProgressEvent
 from kumihimo.index.documents import IndexedSource, add_source_paths
 from tests.counters import count_lines
 from tests.fixtures_index import ROOT_READS_ALL, failed, fill, texts, uris
@@ -244,7 +245,7 @@ def test_what_is_broken_in_one_source_stays_listed_while_another_is_refreshed(ku
 
 
 def test_a_file_that_goes_while_it_is_read_spoils_nothing(kumi: Kumihimo, notes: Path) -> None:
-    def delete(step: str, done: int, total: int) -> None:
+    def delete(event: ProgressEvent) -> None:
         (notes / "b.md").unlink(missing_ok=True)
 
     built = kumi.index(notes, progress=delete)

@@ -251,7 +251,7 @@ def test_a_wait_is_said_from_the_third_second_on_and_every_ten_seconds(
     assert len(caplog.messages) == 2
     assert times[1] - times[0] >= 10
     assert times[0] >= 2
-    assert caplog.messages[0] == f"waiting for {URL}: it says: too many requests (429); trying again in 1 s"
+    assert caplog.messages[0] == f"waiting for {URL}: it says: too many requests (429); try 3 of 397 in 1 s"
 
 
 def test_a_short_wait_is_not_said(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:

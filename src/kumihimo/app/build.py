@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
+from kumihimo.app.progress import add_shares
 from kumihimo.app.results import Built
 from kumihimo.app.snapshot import row_counts, steps_without_llm
 from kumihimo.core.catalogue import Catalogue
@@ -84,7 +85,9 @@ class Build:
         rdf_store.remove_old_stores(self.folder, number := db.meta(rdf_store.BUILD_KEY, 0))
         ledger = SqlLedger(as_db(db))
         watch_tables(self.steps, ledger)
-        with maintain_indexes(ledger, self.search_indexes() if with_views else [], fingerprint, self.progress):
+        views = self.search_indexes() if with_views else []
+        progress = self._progress_of_whole(views)
+        with maintain_indexes(ledger, views, fingerprint, progress):
             refreshed = refresh_documents(
                 ledger,
                 self.sources.values(),
@@ -93,7 +96,7 @@ class Build:
                 code=code,
                 limits=ReadingLimits(**cast(dict[str, int], self.settings["reading"])),
                 reread=self.reread,
-                progress=self.progress,
+                progress=progress,
             )
             build_tables(
                 self.steps,
@@ -102,7 +105,7 @@ class Build:
                 ports=self.ports,
                 code=code,
                 pool=self.pool,
-                progress=self.progress,
+                progress=progress,
                 from_scratch=self.from_scratch,
             )
         if ledger.rows_written or row_counts(db, catalogue) != rows_before:
@@ -110,6 +113,8 @@ class Build:
         self._save_meta()
         return Built(
             read=refreshed.read,
+            new=refreshed.new,
+            changed=refreshed.changed,
             unchanged=refreshed.unchanged,
             removed=refreshed.removed,
             skipped=tuple(refreshed.skipped),
@@ -123,6 +128,11 @@ class Build:
             spent=dict(self.budget.spent),
             saved=dict(self.budget.saved),
         )
+
+    def _progress_of_whole(self, views: Sequence[SearchIndex]) -> Progress | None:
+        """Return the receiver of progress, with the shares of the whole build."""
+        steps = [ROOT, *(step.name for step in self.steps), *(f"{view.kind} of {view.table}" for view in views)]
+        return add_shares(self.progress, steps, self.llm_steps)
 
     def _save_meta(self) -> None:
         """Store the methods, models, settings and plug-ins of this build."""

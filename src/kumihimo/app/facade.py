@@ -283,17 +283,18 @@ class Kumihimo:
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
         on_token: TokenCallback | None = None,
+        progress: Progress | None = None,
         **settings: Any,
     ) -> Answer:
         """Return the answer with its citations.
 
         filter: as for `retrieve`. history: earlier answers; the question may refer to them if there is a chat model.
-        caps: limits on what is spent. on_token: receives the text as it arrives.
+        caps: limits on what is spent. on_token: receives the text as it arrives. progress: receives an event as the
+        search and the model begin.
         """
         with self.snapshot(method) as snapshot:
-            return snapshot.ask(
-                question, method, filter=filter, history=history, caps=caps, on_token=on_token, **settings
-            )
+            search = {"filter": filter, "history": history, **settings}
+            return snapshot.ask(question, method, caps=caps, on_token=on_token, progress=progress, **search)
 
     def stream(self, question: str, method: str = "", **options: Any) -> Generator[str, None, Answer]:
         """Yield the answer's text as it arrives; return the answer.

@@ -13,7 +13,8 @@ Range = tuple[float, float]  # minimum, maximum
 class Built:
     """The result of a build.
 
-    read, unchanged, removed, skipped: files; skipped ones have an unsupported type. partial: files read in part, such
+    read, unchanged, removed, skipped: files; skipped ones have an unsupported type. new, changed: of the files
+    read, those that the index did not hold, and those whose text or metadata differ. partial: files read in part, such
     as pages without text, or attachments. empty: files that hold no text. before, rows: rows of each table, before and
     now; written: new or changed rows. failed: (step, item, error). spent, saved: usage of each step, paid and saved by
     the cache. skipped_methods: paid methods that the user has not requested. rule_based: methods to name for a graph
@@ -35,6 +36,8 @@ class Built:
     partial: tuple[str, ...] = ()
     rule_based: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
+    new: int = 0
+    changed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table, codec
+from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, answer, quote_answer, rewrite_standalone, suggest_questions
@@ -272,22 +273,25 @@ class Snapshot:
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
         on_token: TokenCallback | None = None,
+        progress: Progress | None = None,
         **settings: Any,
     ) -> Answer:
         """Return the answer with its citations.
 
         A chat model writes it; without one, it consists of sentences of the documents. filter: limits the documents.
         history: earlier answers; the question may refer to them if there is a model. caps: limits on what is spent.
-        on_token: receives the text as it arrives.
+        on_token: receives the text as it arrives. progress: receives an event as the search and the model begin.
         """
-        name = name or self.default_method()
+        name, progress = name or self.default_method(), progress or ignore_progress
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
         search = self._prepare_search(name, filter, settings, budget)
         check_question(question)
         if history and self.models.chat("answer"):
             question = rewrite_standalone(question, history, self._llm("answer", budget))
+        progress(ProgressEvent("search"))
         context = search(question)
-        if self.models.chat("answer"):
+        if chat := self.models.chat("answer"):
+            progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
             llm, answer_settings = self._llm("answer", budget), cast(dict[str, Any], self.settings["answer"])
             result = answer(
                 question,

@@ -1,7 +1,6 @@
 """a question on the command line -> its answer, its evidence, or the source of a row."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Span
+from kumihimo.text.matching import mark_matches
 from kumihimo.text.tokens import subject_terms
 
 _EVIDENCE_KEYS = {"id", "question", "queries", "query_type", "evidence"}  # of each line of `retrieve --out`
@@ -158,7 +158,7 @@ def _show_evidence(kumi: Kumihimo, question: str, search: Row, explain: bool) ->
     with kumi.snapshot() as snapshot:
         context = snapshot.retrieve(question, **search)
         reasons = explain_evidence(snapshot, question, context) if explain else ()
-        terminal.show_evidence(context, snapshot.trace, reasons)
+        terminal.show_evidence(context, snapshot.trace, question, reasons)
         terminal.show_search_notes(snapshot, context, search["filter"])
 
 
@@ -179,7 +179,6 @@ def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, metho
     parts = page.render_template(
         Path(__file__).parent,
         "explanation.html",
-        {"place": terminal.format_span},
         question=question,
         method=method,
         query_type=context.query_type,
@@ -189,14 +188,13 @@ def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, metho
 
 
 def _match_words(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of a text, and whether the question has them.
-
-    Inflected forms count.
-    """
-    query_terms = frozenset(subject_terms(" ".join(words)))
-    for piece in re.split(r"(\W+|[\u3040-\u30ff]+)", text):
-        terms = set(subject_terms(piece))
-        yield piece, bool(terms) and terms <= query_terms
+    """Yield the pieces of a text, and whether the question has them."""
+    end = 0
+    for match_start, match_end in mark_matches(text, subject_terms(" ".join(words))):
+        yield text[end:match_start], False
+        yield text[match_start:match_end], True
+        end = match_end
+    yield text[end:], False
 
 
 def _retrieve_json(

@@ -18,7 +18,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import RdfTerm, Solutions
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
-from kumihimo.cli import ask_commands, merged_names, options, printing, terminal
+from kumihimo.cli import ask_commands, merged_names, options, printing
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
@@ -155,8 +155,9 @@ def _show_entities(result: dict[str, Any]) -> None:
 
 def _show_entity(result: dict[str, Any]) -> None:
     kinds = f" ({', '.join(result['types'])})" if result["types"] else ""
-    lines = [f"{result['name']}{kinds}, {result['mentions']:,} mentions, id entities:{result['id']}"]
-    lines += [f"Forms: {'; '.join(result['forms'])}"] if len(result["forms"]) > 1 else []
+    printing.print_text(f"{result['name']}{kinds}, {result['mentions']:,} mentions")
+    printing.print_styled(f"entities:{result['id']}", "dim")
+    lines = [f"Forms: {'; '.join(result['forms'])}"] if len(result["forms"]) > 1 else []
     printing.print_text("\n".join([*lines, f"\n{result['text']}\n"]))
     if result["neighbours"]:
         nearest = result["neighbours"][:_MAX_NEIGHBOURS]
@@ -164,8 +165,8 @@ def _show_entity(result: dict[str, Any]) -> None:
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
         printing.print_text(f"{remaining:,} more neighbours.\n" if remaining else "")
-    for span in result["places"]:
-        printing.print_text(terminal.format_span(Span(chunk="", text="", **span)))
+    places = (Span(chunk="", text="", **span).location for span in result["places"])
+    printing.print_text("\n".join(dict.fromkeys(places)))
 
 
 # -- likely duplicates

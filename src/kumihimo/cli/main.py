@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,8 @@ from kumihimo.app.facade import StorageError
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.app.trust import trust_settings_file
-from kumihimo.cli import ask_commands, failures, graph_commands, options, printing, report_commands, terminal, tune
+from kumihimo.cli import ask_commands, builds, failures, graph_commands, options, printing, report_commands, terminal
+from kumihimo.cli.tune import tune
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.core.signature import Signature
 
@@ -46,7 +47,7 @@ def index(
     ] = False,
 ) -> None:
     """Add files and folders to the index, or refresh what it holds."""
-    consent = yes or (terminal.confirm_rebuild if printing.is_interactive() and not session.as_json else False)
+    consent = yes or (builds.confirm_rebuild if printing.is_interactive() and not session.as_json else False)
     with session.open() as kumi, session.progress_bar() as progress:
         built = kumi.index(
             *(paths or []),
@@ -59,7 +60,7 @@ def index(
             consent=consent,
             progress=progress,
         )
-    session.show(built, terminal.show_built)
+    session.show(built, partial(builds.show_built, verbose=session.verbose))
     raise Exit(1 if built.failed else 0)
 
 
@@ -82,7 +83,7 @@ def plan(
             estimate = kumi.estimate_query_cost(ask, " ".join(paths or []))
         else:
             estimate = kumi.plan(*(paths or []), methods=options.split_names(methods), sample=sample, progress=progress)
-    session.show(estimate, terminal.show_plan)
+    session.show(estimate, builds.show_plan)
 
 
 def remove(
@@ -98,7 +99,7 @@ def remove(
     """Remove a source or a document from the index; keep its file."""
     with index.open() as kumi, printing.progress_bar() as progress:
         built = kumi.remove(target, forget=forget, wait=wait, progress=progress)
-    index.show(built, terminal.show_removed)
+    index.show(built, builds.show_removed)
     raise Exit(1 if built.failed else 0)
 
 
@@ -266,7 +267,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi entities --similar --write          asks about each pair",
         ),
         report_commands.report: (
-            "kumi report                            the tree of reports",
+            "kumi report                            the twenty largest",
             "kumi report 4f376d                     one whole report",
             "kumi report --html report.html         the graph and its reports, in a page",
         ),
@@ -280,7 +281,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi sparql 'DESCRIBE entities:4f376d639742497b27fa'",
             "kumi sparql @question.rq --format csv",
         ),
-        tune.tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write", "kumi tune --questions asked.jsonl"),
+        tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write", "kumi tune --questions asked.jsonl"),
     },
     "Look after it": {
         status: ("kumi status", "kumi status --levels", "kumi status --json"),

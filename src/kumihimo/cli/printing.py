@@ -7,16 +7,22 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from threading import Lock, Timer
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from kumihimo.app.progress import describe_event
 from kumihimo.core.redaction import hide_secrets, redact
-from kumihimo.core.task import Progress
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.protocols import TokenCallback
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.live import Live
     from rich.text import Text
 
+_MIN_LABEL = 30  # columns of a step's name, so that the bar stands still
+_QUIET_SECONDS = 1.0  # before a person is told what goes on
 _MAX_WORD = 1000  # characters of a word that wait for its end, since a key is hidden as a whole
 _MAX_COLUMNS = 10_000  # no wrapping for programs
 # Characters that act on a terminal: C0 without line ends and tabs, DEL, C1, and marks of the writing direction.
@@ -128,48 +134,106 @@ def confirm(question: str = "Go on?") -> bool:
 
 @contextmanager
 def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
-    """Show a bar for each step: count, rate, time left; terminals only."""
+    """Show one bar on a terminal: step, share, time left."""
     if not enabled or not sys.stderr.isatty():
         yield None
         return
     from rich import progress as bars
-    from rich.console import Console
+    from rich.table import Column
 
     columns = (
-        bars.TextColumn("{task.description}", markup=False),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TextColumn("{task.fields[rate]}"),
-        bars.TimeRemainingColumn(),
+        bars.TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, min_width=_MIN_LABEL)),
+        bars.BarColumn(bar_width=20),
+        bars.TaskProgressColumn(),
+        bars.TextColumn("{task.fields[items]}"),
+        bars.TimeRemainingColumn(compact=True),
     )
-    bar = bars.Progress(*columns, console=Console(stderr=True), transient=True)
-    tasks: dict[str, bars.TaskID] = {}
+    bar = bars.Progress(*columns, console=make_console(errors=True), transient=True)
+    task = bar.add_task("", total=1.0, items="")
+    label = ""
+
+    def show(event: ProgressEvent) -> None:
+        nonlocal label
+        share = event.share
+        if share is None:  # each step is a whole of its own
+            share = event.done / event.total if event.total else 0.0
+            if label not in ("", event.step):
+                bar.reset(task)
+        label = event.step
+        items = f"{event.done:,} of {event.total:,}" if event.total > 1 else ""
+        bar.update(task, completed=share, description=make_visible(describe_event(event)), items=items)
+        bar.start()
+
     try:
-
-        def show(step: str, done: int, total: int) -> None:
-            if not tasks:
-                bar.start()
-            if step not in tasks:
-                tasks[step] = bar.add_task(make_visible(step), total=total, rate="")
-            speed = bar.tasks[tasks[step]].speed
-            bar.update(tasks[step], completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
-
         yield show
     finally:
         bar.stop()
 
 
-def show_rows(rows: Iterable[Sequence[str]], head: Sequence[str] = (), numeric: Container[int] = ()) -> None:
+class StatusLine:
+    """A line on standard error that says what goes on, while nothing else is printed; terminals only.
+
+    It appears after a second. The first call of `close` ends it.
+    """
+
+    def __init__(self, enabled: bool = True) -> None:
+        self._lock, self._stopped = Lock(), not (enabled and sys.stderr.isatty())
+        self._text, self._since = "", monotonic()
+        self._live: Live | None = None
+        if not self._stopped:
+            self._timer = Timer(_QUIET_SECONDS, self._start)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __call__(self, event: ProgressEvent) -> None:
+        self._text, self._since = describe_event(event), monotonic()
+
+    def before(self, write: TokenCallback) -> TokenCallback:
+        """Return a function that closes this line and writes."""
+
+        def close_and_write(piece: str) -> None:
+            self.close()
+            write(piece)
+
+        return close_and_write
+
+    def __rich__(self) -> "Text":
+        """Return the line as it is now."""
+        return styled_text(f"{self._text} ... {monotonic() - self._since:.0f} s" if self._text else "", "dim")
+
+    def _start(self) -> None:
+        from rich.live import Live
+
+        with self._lock:
+            if not self._stopped:
+                console = make_console(errors=True)
+                self._live = Live(self, console=console, refresh_per_second=4, transient=True, redirect_stdout=False)
+                self._live.start()
+
+    def close(self) -> None:
+        """Remove the line for good."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            self._timer.cancel()
+            if self._live:
+                self._live.stop()
+
+
+def show_rows(
+    rows: Iterable[Sequence[str]], head: Sequence[str] = (), numeric: Container[int] = (), dim: Container[int] = ()
+) -> None:
     """Print a table: coloured and wrapped for a person, plain otherwise.
 
-    numeric: the columns to align right.
+    numeric: the columns to align right. dim: the columns that matter least, such as ids.
     """
     from rich.table import Table
 
     console, cells = make_console(), [[styled_text(value) for value in row] for row in rows]
     table = Table(box=None, show_header=bool(head), pad_edge=False, header_style="bold")
     for i in range(max(map(len, [head, *cells]))):
-        style, name = "" if i else "cyan", head[i] if head else ""
+        style, name = "dim" if i in dim else "" if i else "cyan", head[i] if head else ""
         table.add_column(styled_text(name), justify="right" if i in numeric else "left", style=style, overflow="fold")
     for row in cells:
         table.add_row(*row)

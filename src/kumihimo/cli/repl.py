@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from typing import Any
@@ -109,9 +109,9 @@ class Repl:
         return self.answers[-1]
 
     def show_evidence(self, _: str) -> None:
-        context = self._last_answer().context
+        answer = self._last_answer()
         with self.kumi.snapshot() as snapshot:
-            terminal.show_evidence(context, snapshot.trace)
+            terminal.show_evidence(answer.context, snapshot.trace, answer.question)
 
     def show_followups(self, _: str) -> None:
         answer = self._last_answer()
@@ -151,8 +151,10 @@ def ask_question(
     An error there leaves the answer itself valid. quiet: do not print it as it arrives.
     """
     suggester = snapshot.followup_suggester(caps) if suggest else None
-    with nullcontext() if quiet else printing.print_stream() as on_token:
-        answer = snapshot.ask(question, method, caps=caps, on_token=on_token, **search)
+    stream = nullcontext() if quiet else printing.print_stream()
+    with stream as write, closing(printing.StatusLine(not quiet)) as status:
+        on_token = status.before(write) if write else None
+        answer = snapshot.ask(question, method, caps=caps, on_token=on_token, progress=status, **search)
     try:
         return (suggester(answer) if suggester else answer), None
     except ItemFailed as failure:

@@ -16,7 +16,6 @@ from kumihimo.core.records import Report, Summary
 from kumihimo.index.summaries import resolve_label_id
 
 _TREE_LEVELS = 2
-_MIN_ENTITIES = 3  # smaller communities are counted, not listed
 _MAX_LISTED = 20
 _MAX_PLACES = 20
 
@@ -69,9 +68,7 @@ def _require_table(snapshot: Snapshot, table: str, method: str, verb: str) -> No
 def report(
     index: options.IndexFolder,
     writing: options.Writing,
-    id: Annotated[
-        str | None, Argument(help="A community, by its id or a prefix. Default: the tree of reports.")
-    ] = None,
+    id: Annotated[str | None, Argument(help="A community, by its id or a prefix. Default: list the largest.")] = None,
     level: Annotated[
         int | None, Option(help="List the reports of this level by size; 0 is the broadest.", min=0, metavar="N")
     ] = None,
@@ -79,10 +76,13 @@ def report(
         Path | None,
         Option(help="Write an HTML page to this file: the graph, its reports, a search box.", metavar="FILE"),
     ] = None,
+    list_all: Annotated[bool, Option("--all", help="List all reports, not only the twenty largest.")] = False,
 ) -> None:
-    """Show community reports: the tree, one report, or an HTML page."""
+    """Show community reports: the largest, one report, or an HTML page."""
     if sum(value is not None for value in (id, level, html)) > 1:
         raise SettingsError("give one of ID, --level N and --html FILE")
+    if list_all and (id or html):
+        raise SettingsError("--all lists reports: leave ID and --html out")
     with index.snapshot() as snapshot:
         if html:
             from kumihimo import page
@@ -92,7 +92,8 @@ def report(
         _require_table(snapshot, "reports", "global", "writes")
         tree = community_tree.load_tree(snapshot)
         if id is None:
-            index.show(_list_reports(snapshot, tree, level), lambda rows: _show_report_tree(rows, tree, level))
+            shown = None if list_all else _MAX_LISTED
+            index.show(_list_reports(snapshot, tree, level), lambda rows: _show_report_tree(rows, tree, level, shown))
         else:
             index.show(_report_details(snapshot, tree, _find_report(snapshot, tree, id)), _show_report)
 
@@ -140,25 +141,26 @@ def _report_row(tree: community_tree.CommunityTree, id: str, report: Report | No
     }
 
 
-def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level: int | None) -> None:
-    """Print one line per community: id, title, rating, size.
+def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level: int | None, most: int | None) -> None:
+    """Print one line per community: title, size, rating, id.
 
-    In a tree, small communities are counted in the last line.
+    most: print only this many, the largest. A community is at least as large as its parts, so a tree stays whole.
     """
-    listed = [row for row in rows if level is not None or row["entities"] >= _MIN_ENTITIES] or rows
     if not rows:
         printing.print_text("There are no communities: no related entities were found in the documents.")
         return
+    largest = {row["id"] for row in sorted(rows, key=lambda row: -row["entities"])[:most]}
+    listed = [row for row in rows if row["id"] in largest]
     table, prefix = [], _id_prefix_length(tree)
     for row in listed:
         title = "  " * (row["level"] if level is None else 0) + (row["title"] or "(no report yet)")
         rating = "" if row["rating"] is None else f"{row['rating']:g}"
-        table.append((row["id"][:prefix], title, rating, f"{row['entities']:,}"))
-    printing.show_rows(table, head=("id", "report", "rating", "entities"), numeric=(2, 3))
-    if hidden := len(rows) - len(listed):
-        finest = f"`kumi report --level {tree.depth - 1}` lists them all"
-        printing.print_text(f"And {hidden:,} with fewer than {_MIN_ENTITIES} entities; {finest}.")
-    elif level is None and tree.depth > _TREE_LEVELS:
+        table.append((title, f"{row['entities']:,}", rating, row["id"][:prefix]))
+    printing.show_rows(table, head=("report", "entities", "rating", "id"), numeric=(1, 2), dim=(3,))
+    option = "" if level is None else f" --level {level}"
+    if len(listed) < len(rows):
+        printing.print_text(f"The {len(listed)} largest of {len(rows):,}: `kumi report{option} --all` lists them all.")
+    if level is None and tree.depth > _TREE_LEVELS:
         printing.print_text(f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest.")
     extractive = [row["extractive"] for row in rows if row["title"]]
     if any(extractive):
@@ -219,7 +221,7 @@ def _show_report(report: Row) -> None:
     if report["dropped"]:
         printing.print_styled(f"(References removed because they matched nothing: {report['dropped']}.)", "dim")
     _print_list("Part of", [part["title"] for part in report["above"]])
-    _print_list("Parts", [f"{part['id']}  {part['title']}" for part in report["parts"]])
+    _print_list("Parts", [f"{part['title']}  ({part['id']})" for part in report["parts"]])
     _print_list("Members", [member["name"] for member in report["members"]])
     sources = report["sources"].items()
     _print_list("Documents", [f"{uri}: {n:,} {'passage' if n == 1 else 'passages'}" for uri, n in sources])

@@ -1,25 +1,26 @@
 """results of the library -> text and tables for a person."""
 
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
-from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from kumihimo.app.check import CheckResult
 from kumihimo.app.explanations import Reason
-from kumihimo.app.results import Built, CommunityLevel, Plan, Range, Status
+from kumihimo.app.results import CommunityLevel, Status
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.trust import TrustRequired
-from kumihimo.cli import printing
+from kumihimo.cli import builds, printing
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
-from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.registry import RULES
-from kumihimo.text.sentences import shorten_line
+from kumihimo.text.matching import mark_matches, snippet_at
+from kumihimo.text.sentences import collapse_spaces, shorten_line
+from kumihimo.text.tokens import subject_terms
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 TraceFunction = Callable[[Evidence], Iterable[Span]]
 
@@ -27,9 +28,6 @@ NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
-_MAX_LISTED = 20
-_MAX_EMPTY = 5  # names of files without text
-_MAX_SUFFIX = 12  # characters of a type
 _MAX_TITLE = 40
 _MAX_TEXT = 300  # characters per piece of evidence
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
@@ -37,162 +35,11 @@ _MAX_EXPLAINED = 8  # pieces of evidence below an answer
 _MAX_PASSAGES = 3  # per piece of evidence, and without a citation
 
 
-# -- builds and their cost
-
-
-def show_built(built: Built) -> None:
-    printing.print_text(f"Files: {built.read:,} read, {built.unchanged:,} unchanged, {built.removed:,} gone.")
-    for table, count in built.rows.items():
-        written = built.written.get(table, 0)
-        if count or written or table in ("documents", "chunks"):
-            printing.print_text(f"The index holds {_format_count(count, table)}, {written:,} of them new or changed.")
-    if not built.rows.get("documents"):
-        printing.print_text("There is nothing to search: no file of a supported type has any text.")
-    _show_unread(built)
-    for purpose, usage in built.spent.items():
-        printing.print_text(f"Asked for {purpose}: {_format_usage(usage)}.")
-    _show_failures(built.failed)
-    if built.skipped_methods:
-        names = ",".join(built.skipped_methods)
-        printing.print_text(
-            f"Not built, because it costs model calls: {names}. `kumi plan --methods {names}` estimates the cost."
-        )
-    if built.rule_based:
-        option = f"--methods {','.join(built.rule_based)}"
-        remedy = f"`kumi index {option} --recluster` builds it with the chat model"
-        printing.print_text(f"The graph is built by rules: {remedy}, `kumi plan {option}` estimates the cost.")
-    printing.print_text(f"Took {built.seconds:.1f} s.")
-
-
-def _count_types(uris: Iterable[str]) -> str:
-    """Return the types of files with their numbers, most frequent first.
-
-    >>> _count_types(["a/b.DOC", "c.ppt", "d.doc", "v1.0/README"])
-    '.doc 2, .ppt 1, no suffix 1'
-    """
-    counts = Counter(PurePosixPath(uri).suffix.lower()[:_MAX_SUFFIX] or "no suffix" for uri in uris)
-    listed = sorted(counts.items(), key=lambda item: (-item[1], item[0] == "no suffix", item[0]))
-    parts = [f"{suffix} {count:,}" for suffix, count in listed[:_MAX_LISTED]]
-    hidden = sum(count for _, count in listed[_MAX_LISTED:])
-    return ", ".join([*parts, *([f"others {hidden:,}"] if hidden else [])])
-
-
-def _format_count(count: int, noun: str) -> str:
-    """Return a count with its noun, in the singular for one.
-
-    >>> _format_count(1, "documents"), _format_count(1200, "chunks"), _format_count(1, "entities")
-    ('1 document', '1,200 chunks', '1 entity')
-    """
-    singular = f"{noun[:-3]}y" if noun.endswith("ies") else noun.removesuffix("s")
-    return f"{count:,} {singular if count == 1 else noun}"
-
-
-def _show_unread(built: Built) -> None:
-    if built.skipped:
-        printing.print_text(f"Skipped {len(built.skipped):,} of unsupported types: {_count_types(built.skipped)}.")
-    if built.empty:
-        more = f" and {len(built.empty) - _MAX_EMPTY:,} more" if len(built.empty) > _MAX_EMPTY else ""
-        printing.print_text(f"Without any text: {', '.join(built.empty[:_MAX_EMPTY])}{more}.")
-    _show_partial(built.partial)
-
-
-def _show_partial(messages: Sequence[str]) -> None:
-    for message in messages[:_MAX_LISTED]:
-        printing.print_note(f"Read in part: {message}")
-    if len(messages) > _MAX_LISTED:
-        printing.print_note(f"Read in part: {len(messages) - _MAX_LISTED:,} more; `kumi status --json` lists them")
-
-
-def _format_usage(usage: Usage) -> str:
-    tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
-    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-    cost = f", cost {usage.cost:,.4f}" if usage.cost else ""
-    return f"{_format_count(usage.calls, 'calls')}, {tokens}{cached}{cost}, {usage.seconds:.1f} s"
-
-
-def show_removed(built: Built) -> None:
-    before, now = built.before.get("documents", 0), built.rows.get("documents", 0)
-    printing.print_text(
-        f"Documents removed: {before - now:,}; left in the index: {now:,}. The files themselves are unchanged."
-    )
-    _show_failures(built.failed)
-
-
-def _show_failures(failed: Iterable[tuple[str, str, str]]) -> None:
-    """Print failures grouped by error: one dead server fails everything alike."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for step, item, error in failed:
-        groups.setdefault((step, error), []).append(item)
-    if not groups:
-        return
-    count = sum(map(len, groups.values()))
-    printing.print_note(f"{count:,} failed; `kumi index` tries again:")
-    for (step, error), items in list(groups.items())[:_MAX_LISTED]:
-        label = items[0] if len(items) == 1 else f"{len(items):,} items, such as {items[0]}"
-        printing.print_note(f"  {step}: {error}" if items[0] in error else f"  {step} {label}: {error}")
-    hidden = f"{len(groups) - _MAX_LISTED:,} more kinds of failure; " if len(groups) > _MAX_LISTED else ""
-    if hidden or count > len(groups):
-        printing.print_note(f"  {hidden}`kumi status --json` lists them all")
-
-
-def confirm_rebuild(plan: Plan, changes: Sequence[str]) -> bool:
-    """Show the changes and their cost; return whether to pay again."""
-    printing.print_text("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), errors=True)
-    announce_plan(plan)
-    return printing.confirm()
-
-
 def confirm_trust(required: TrustRequired) -> bool:
     """Show what a kumi.toml names; return whether the user trusts it."""
     printing.print_note("\n".join([f"{required.path}", *(f"  {grant}" for grant in required.grants)]))
     printing.print_note("Somebody else may have written this file. If you agree, you will not be asked again.")
     return printing.confirm("Allow this?")
-
-
-def announce_plan(plan: Plan) -> None:
-    """Show the plan on standard error."""
-    with redirect_stdout(sys.stderr):
-        show_plan(plan)
-
-
-def show_plan(plan: Plan) -> None:
-    if not plan.estimates and not plan.unknown:
-        printing.print_text("No model calls are needed: everything is cached or free.")
-    else:
-        _show_estimates(plan)
-    if work := plan.local_work:
-        seconds, minutes = round(work.cpu_seconds), round(work.cpu_seconds / 60)
-        time = f"{minutes:,} min" if minutes > 1 else f"{max(seconds, 1)} s"
-        printing.print_text(f"{work.model} embeds {work.texts:,} texts on this machine: about {time} of CPU.")
-    if plan.rule_based:
-        option = f"--methods {','.join(plan.rule_based)}"
-        printing.print_text(
-            f"The graph is built by rules: `kumi plan {option}` estimates building it with the chat model."
-        )
-
-
-def _show_estimates(plan: Plan) -> None:
-    rows = []
-    for e in plan.estimates:
-        tokens = (format_range(e.prompt_tokens), format_range(e.completion_tokens))
-        time = format_range(e.seconds, "{:,.0f}", " s") if e.seconds else "?"
-        cost = format_range(e.cost, "{:,.4f}") if e.cost else "?"
-        rows.append((e.step, e.model, format_range(e.calls), *tokens, cost, time))
-    rows += [(step, "", "?", "?", "?", "?", "?") for step in plan.unknown]
-    head = ("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")
-    printing.show_rows(rows, head, numeric=range(2, 7))
-    if plan.unknown:
-        printing.print_text("? means unknown without a sample: `kumi plan --sample 20` calls the model for 20 chunks.")
-    if not all(e.cost for e in plan.estimates):
-        printing.print_text(
-            "Cost needs prices: prompt_price, completion_price under [chat], price under [embedding], [reranking]."
-        )
-
-
-def format_range(bounds: Range, form: str = "{:,.0f}", unit: str = "") -> str:
-    """Return `low–high`, or one number if both are equal."""
-    low, high = (form.format(end) for end in bounds)
-    return f"{low}{unit}" if low == high else f"{low}–{high}{unit}"
 
 
 # -- answers and evidence
@@ -205,18 +52,18 @@ def show_sources(answer: Answer, trace: TraceFunction, *, remark: bool = True) -
     """
     if not answer.citations and answer.context:
         spans = (span for item in answer.context.top(_MAX_PASSAGES) for span in islice(trace(item), _MAX_PASSAGES))
-        passages = dict.fromkeys(map(format_span, spans))
+        passages = dict.fromkeys(span.location for span in spans)
         printing.print_styled("\n  ".join(["\nThe nearest passages:", *passages]), "dim")
     if answer.citations:
         printing.print_text()
     for citation in answer.citations:
-        printing.print_styled(f"[{citation.n}] {format_span(citation.span)}", "cyan")
+        printing.print_styled(f"[{citation.n}] {citation.span.location}", "cyan")
     show_followups(answer)
     if answer.dangling:
         printing.print_styled(f"(Citations removed because they matched no source: {answer.dangling}.)", errors=True)
     if answer.model or remark:
         printing.print_styled(
-            f"({answer.model}: {_format_usage(answer.usage)})" if answer.model else NO_MODEL, errors=True
+            f"({answer.model}: {builds.format_usage(answer.usage)})" if answer.model else NO_MODEL, errors=True
         )
 
 
@@ -226,36 +73,49 @@ def show_followups(answer: Answer) -> None:
         printing.print_styled("\n  ".join(["\nYou could ask next:", *answer.followups]))
 
 
-def format_span(span: Span) -> str:
-    """Return the location of a span: file, place, characters."""
-    location = f"{span.place}, " if span.place else ""
-    return f"{span.uri}, {location}characters {span.start:,}–{span.end:,}"
+def show_evidence(context: Context, trace: TraceFunction, question: str = "", reasons: Sequence[Reason] = ()) -> None:
+    """Print the evidence, best first, with its reasons, if any.
 
-
-def show_evidence(context: Context, trace: TraceFunction, reasons: Sequence[Reason] = ()) -> None:
-    """Print the evidence, best first, with its reasons, if any."""
+    question: its words are marked, and the part of a text with most of them is shown.
+    """
     if not context:
         printing.print_text("Nothing was found.")
+    terms = frozenset(subject_terms(question))
     for rank, item in enumerate(context, 1):
         _show_places(rank, item, trace)
-        title = shorten_line(getattr(item.record, "title", ""), _MAX_TITLE)
-        printing.print_styled(f"   {title and f'{title}  '}{item.table}:{item.record.id}", "dim")
+        _print_title(item)
         if reasons:
-            _print_indented(reasons[rank - 1].describe(), "green")
-        _print_indented(shorten_line(item.text, _MAX_TEXT))
+            _print_indented(printing.styled_text(reasons[rank - 1].describe(), "green"))
+        _print_indented(_marked_snippet(item.text, terms))
         printing.print_text()
 
 
 def _show_places(rank: int, item: Evidence, trace: TraceFunction) -> None:
-    printing.print_styled(f"{rank}. {'; '.join(map(format_span, islice(trace(item), _MAX_PASSAGES)))}", "cyan")
+    places = dict.fromkeys(span.location for span in islice(trace(item), _MAX_PASSAGES))
+    printing.print_styled(f"{rank}. {'; '.join(places)}", "cyan")
 
 
-def _print_indented(text: str, style: str = "") -> None:
+def _print_title(item: Evidence) -> None:
+    """Print the title, and the id for `kumi trace`."""
+    title = printing.styled_text(shorten_line(getattr(item.record, "title", ""), _MAX_TITLE))
+    id = printing.styled_text(f"{'  ' if title else ''}{item.table}:{item.record.id}", "dim")
+    _print_indented(title + id)
+
+
+def _marked_snippet(text: str, terms: Collection[str]) -> "Text":
+    """Return the part of a text with most terms, marked."""
+    start, end = snippet_at(text, terms, _MAX_TEXT)
+    before, after = ("…" if rest.strip() else "" for rest in (text[:start], text[end:]))
+    snippet = printing.styled_text(f"{before}{collapse_spaces(text[start:end])}{after}")
+    for span in mark_matches(snippet.plain, terms):
+        snippet.stylize("bold", *span)
+    return snippet
+
+
+def _print_indented(text: "Text") -> None:
     from rich.padding import Padding
 
-    printing.make_console().print(
-        Padding(printing.styled_text(text, style), (0, 0, 0, 3), expand=False)
-    )  # no bare text
+    printing.make_console().print(Padding(text, (0, 0, 0, 3), expand=False))  # no bare text
 
 
 def show_reasons(context: Context, trace: TraceFunction, reasons: Sequence[Reason]) -> None:
@@ -263,7 +123,7 @@ def show_reasons(context: Context, trace: TraceFunction, reasons: Sequence[Reaso
     printing.print_text("\nWhy these passages:")
     for rank, (item, reason) in enumerate(zip(context.top(_MAX_EXPLAINED), reasons, strict=False), 1):
         _show_places(rank, item, trace)
-        _print_indented(reason.describe(), "green")
+        _print_indented(printing.styled_text(reason.describe(), "green"))
 
 
 def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None:
@@ -281,7 +141,7 @@ def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None
 def show_trace(row: Evidence, spans: Iterable[Span]) -> None:
     printing.print_styled(f"{row.table}:{row.record.id}", "bold")
     for span in spans:
-        printing.print_styled(format_span(span), "cyan")
+        printing.print_styled(span.location, "cyan")
         printing.print_styled(f"{span.text}\n")
 
 
@@ -301,7 +161,7 @@ def show_status(status: Status) -> None:
         *([("by rule", ", ".join(by_rule), "")] if by_rule else []),
         *(("setting", name, str(value)) for name, value in status.settings.items()),
         ("cache", f"{status.cache['replies']:,} replies", f"{status.cache['bytes'] / 1e6:.1f} MB"),
-        *((entry.kind, entry.scope, f"{entry.model}: {_format_usage(entry.usage)}") for entry in status.spent),
+        *((entry.kind, entry.scope, f"{entry.model}: {builds.format_usage(entry.usage)}") for entry in status.spent),
     ]
     if status.modularity:
         current, fresh = (f"{value:.3f}" for value in status.modularity)
@@ -312,8 +172,8 @@ def show_status(status: Status) -> None:
         show_levels(status.levels)
     if status.modularity and status.modularity[0] < _MIN_MODULARITY_SHARE * status.modularity[1]:
         printing.print_text("New communities would fit better: `kumi index --recluster` detects them from scratch.")
-    _show_partial(status.partial)
-    _show_failures(status.failed)
+    builds.show_partial(status.partial)
+    builds.show_failures(status.failed)
 
 
 def show_check(result: CheckResult) -> None:

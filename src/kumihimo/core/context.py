@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Protocol
 
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
+
+_MAX_SNIPPET = 200  # characters of evidence for a person
+_MAX_AROUND = 150  # characters before and after a quote
 
 
 class Tokenizer(Protocol):
@@ -46,6 +50,17 @@ class Evidence:
     @property
     def text(self) -> str:
         return self.record.text
+
+    @property
+    def title(self) -> str:
+        """Return the title or name of the row, else its id."""
+        return getattr(self.record, "title", "") or getattr(self.record, "name", "") or ":".join(self.reference)
+
+    @property
+    def snippet(self) -> str:
+        """Return the beginning of the text, on one line."""
+        line = " ".join(self.text.split())
+        return line if len(line) <= _MAX_SNIPPET else f"{line[:_MAX_SNIPPET]}…"
 
     @property
     def prompt_text(self) -> str:
@@ -96,6 +111,15 @@ class Context:
 
     def __len__(self) -> int:
         return len(self.evidence)
+
+    def __str__(self) -> str:
+        """Return the evidence for a person, best first."""
+        return "\n".join(f"{rank}. {item.title}\n   {item.snippet}" for rank, item in enumerate(self, 1))
+
+    def _repr_html_(self) -> str:
+        """Return the evidence for a notebook."""
+        items = (f"<li><b>{escape(item.title)}</b><br>{escape(item.snippet)}</li>" for item in self)
+        return f"<ol>{''.join(items)}</ol>"
 
     def __add__(self, other: Context) -> Context:
         queries = tuple(dict.fromkeys(self.queries + other.queries))
@@ -166,6 +190,34 @@ class Answer:
     dangling: int = 0
     followups: tuple[str, ...] = ()
     saved: Usage = field(default_factory=Usage)
+
+    def __str__(self) -> str:
+        """Return the text and its numbered sources."""
+        sources = (f"[{citation.n}] {citation.span.location}" for citation in self.citations)
+        return "\n".join([self.text, *([""] if self.citations else []), *sources])
+
+    def _repr_html_(self) -> str:
+        """Return the answer for a notebook, with the quotes marked."""
+        texts = {item.record.id: item.text for item in self.context}
+        sources = (
+            f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get(span.chunk, ''), span.text)}</p>"
+            for n, span in ((citation.n, citation.span) for citation in self.citations)
+        )
+        return f'<div style="white-space: pre-wrap">{escape(self.text)}</div>{"".join(sources)}'
+
+
+def _mark_quote(text: str, quote: str) -> str:
+    """Return the quote as marked HTML within its text.
+
+    >>> _mark_quote("One <b>. Two. Three.", "Two.")
+    'One &lt;b&gt;. <mark>Two.</mark> Three.'
+    """
+    before, found, after = text.partition(quote)
+    if not found:
+        return f"<mark>{escape(quote)}</mark>"
+    before = before if len(before) <= _MAX_AROUND else f"…{before[-_MAX_AROUND:]}"
+    after = after if len(after) <= _MAX_AROUND else f"{after[:_MAX_AROUND]}…"
+    return f"{escape(before)}<mark>{escape(quote)}</mark>{escape(after)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,10 @@ from kumihimo.core.task import (
     Pool,
     Port,
     Progress,
+    ProgressEvent,
     StepResult,
     Task,
+    ignore_progress,
     inline,
     input_tables,
     select_ports,
@@ -103,7 +105,7 @@ def build_tables(
     for step in steps:
         task = Task(step, settings.get(step.name, {}), ports(step.name), ledger.rows, ledger.failures(step.name))
         ledger.ensure_table(step.name, step.output_codec, step.source, step.key)
-        _StepRun(task, ledger, pool, progress or _no_progress, step.name in from_scratch).update(
+        _StepRun(task, ledger, pool, progress or ignore_progress, step.name in from_scratch).update(
             step_fingerprints[step.name]
         )
 
@@ -127,10 +129,6 @@ def fingerprints(
             *(step_fingerprints[table] for table in step.inputs),
         )
     return step_fingerprints
-
-
-def _no_progress(step: str, done: int, total: int) -> None:
-    """Ignore the progress."""
 
 
 class _StepRun:
@@ -164,7 +162,8 @@ class _StepRun:
             pending: list[StepResult] = []
             for results in self.pool(self.task, self._jobs(wave)):
                 pending += results
-                self.progress(step.name, done + len(pending), max(ledger.todo_count, done + len(pending)))
+                finished = done + len(pending)
+                self.progress(ProgressEvent(step.name, finished, max(ledger.todo_count, finished)))
                 if len(pending) >= WRITE_BATCH or sum(len(result.rows) for result in results) >= WRITE_BATCH:
                     done = self._write(pending, done)
                     pending = []
@@ -226,7 +225,7 @@ class _StepRun:
 
     def _run_whole(self) -> None:
         step, ledger = self.step, self.ledger
-        self.progress(step.name, 0, 1)
+        self.progress(ProgressEvent(step.name, 0, 1))
         try:
             inputs = input_tables(step, ledger.rows)
             if self.from_scratch:
@@ -244,7 +243,7 @@ class _StepRun:
             current = [rows_by_id.pop(row[0]) for row in page if row[0] in rows_by_id]
             diff_rows({row[0]: row for row in page}, current, old, new)
         ledger.change(step.name, old, [*new, *rows_by_id.values()])
-        self.progress(step.name, 1, 1)
+        self.progress(ProgressEvent(step.name, 1, 1))
 
     def _rows_by_id(self, records: Iterable[Record]) -> dict[str, Row]:
         """Return encoded rows by the ids the step chose."""

@@ -19,6 +19,11 @@ class Span:
     text: str
     place: str = ""
 
+    @property
+    def location(self) -> str:
+        """Return the file, and the page, slide, sheet or line."""
+        return f"{self.uri}, {self.place}" if self.place else self.uri
+
 
 def describe_place(places: Sequence[tuple[int, str]], start: int, end: int) -> str:
     """Return the page, slide or sheet of `[start, end)`.

@@ -31,7 +31,28 @@ class StepResult:
 
 RunJob = Callable[[Job], list[StepResult]]
 Pool = Callable[[RunJob, Iterable[Job]], Iterator[list[StepResult]]]  # results in the order of the jobs
-Progress = Callable[[str, int, int], None]  # step, keys done, keys in all
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEvent:
+    """A piece of news from a build, a question or an evaluation.
+
+    step: the table, or the search index, `words of chunks`; `search` and `answer` of a question. done, total: the items
+    of the step; total 0: unknown. share: of the whole build, from 0 to 1. model: the model that is asked.
+    """
+
+    step: str
+    done: int = 0
+    total: int = 0
+    share: float | None = None
+    model: str = ""
+
+
+Progress = Callable[[ProgressEvent], None]
+
+
+def ignore_progress(event: ProgressEvent) -> None:
+    """Ignore an event."""
 
 
 def inline(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:

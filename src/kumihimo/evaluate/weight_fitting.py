@@ -10,7 +10,7 @@ import numpy as np
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.task import Progress
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.evaluate.gold import GoldPassage, IndexLayout, found_share, read_index_layout, resolve_gold
 from kumihimo.evaluate.question_generation import question_text_key
 from kumihimo.evaluate.records import EvalQuestion
@@ -82,7 +82,7 @@ def build_examples(
         first_pass = two_pass.run_first_pass(question.text, *tables, *searches, pool=pool)
         built.append(FittingExample(question.id, first_pass, gold[question.id], layout, anchors))
         if progress:
-            progress("questions", done, len(with_gold))
+            progress(ProgressEvent("questions", done, len(with_gold)))
     return built
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Literal, TypeVar
 
 from kumihimo.core.errors import ItemFailed, UnparsableReply
-from kumihimo.core.task import Progress
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.concurrency import map_concurrent
 
 A = TypeVar("A")
@@ -21,7 +21,7 @@ def map_with_progress(
     total = len(jobs) if isinstance(jobs, Sized) else total
     for done, result in enumerate(map_concurrent(process, jobs, workers), 1):
         if progress:
-            progress(label, done, total)
+            progress(ProgressEvent(label, done, total))
         yield result
 
 

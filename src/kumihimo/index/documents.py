@@ -16,6 +16,7 @@ from kumihimo.core.engine import diff_rows
 from kumihimo.core.errors import LimitExceeded, SourceError, describe_unknown
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import ROOT
 from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader
 from kumihimo.readers.file_reader import FileReader
@@ -188,11 +189,14 @@ def remove_source(db: IndexTransaction, sources: dict[str, IndexedSource], targe
 class RefreshResult:
     """Counts and names of files: read, unchanged, removed, skipped, partial, empty, failed.
 
+    new, changed: of those read, the files without an earlier document, and those with other documents than before.
     skipped: uris without a reader. partial: documents with parts that no reader could read. empty: uris without text.
     """
 
     read: int = 0
     unchanged: int = 0
+    new: int = 0
+    changed: int = 0
     removed: int = 0
     skipped: list[str] = field(default_factory=list)
     partial: list[str] = field(default_factory=list)
@@ -209,7 +213,7 @@ def refresh_documents(
     code: Callable[[str], str],
     limits: ReadingLimits,
     reread: bool = False,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> RefreshResult:
     """Update `documents` from the sources in `names`; drop documents of removed sources.
 
@@ -257,7 +261,7 @@ class _SourceScan:
         for uri, source, stamp in self.ledger.files():
             self.stamps[source][uri] = stamp
 
-    def scan_source(self, source: IndexedSource, progress: Callable[[str, int, int], None] | None) -> None:
+    def scan_source(self, source: IndexedSource, progress: Progress | None) -> None:
         """Read the new and changed files of a source."""
         try:
             files = source.files()
@@ -272,7 +276,7 @@ class _SourceScan:
             else:
                 self.result.skipped.append(uri)
             if progress:
-                progress(ROOT, position, len(files))
+                progress(ProgressEvent(ROOT, position, len(files)))
         unreadable_folders = [uri for uri, path in files.items() if path.is_dir()]
         for uri in self.stamps[source.name]:
             if uri not in files and not any(_is_within(uri, folder) for folder in unreadable_folders):
@@ -321,7 +325,9 @@ class _SourceScan:
         self.result.empty += [] if documents else [uri]
         included = [document for document in documents if not source.excludes_uri(document.uri)]
         self.result.partial += [f"{d.uri}: {note}" for d in included if (note := describe_unread(d))]
-        self.store(uri, included, new=uri not in self.stamps[source.name])
+        had_documents, differs = self.store(uri, included, new=uri not in self.stamps[source.name])
+        self.result.new += bool(included) and not had_documents
+        self.result.changed += bool(documents) and had_documents and differs
 
     def _stamp(self, source: IndexedSource, uri: str, path: Path) -> str:
         """Return a digest that changes when the file may read differently."""
@@ -329,15 +335,20 @@ class _SourceScan:
         rules = [rule for rule in source.rules if rule.removeprefix("!").startswith(f"{uri}#")]
         return hash_parts(self.code(path.suffix.lower()), str(stat.st_size), str(stat.st_mtime_ns), *rules)
 
-    def store(self, uri: str, documents: list[Document], *, new: bool = False) -> None:
-        """Replace the documents of one file; without documents, forget the file."""
-        old_rows = [] if new else self.ledger.rows(ROOT).where(("file",), (uri,))
+    def store(self, uri: str, documents: list[Document], *, new: bool = False) -> tuple[bool, bool]:
+        """Replace the documents of one file; without documents, forget the file.
+
+        Return whether it had documents, and whether anything changed.
+        """
+        old_rows = {row[0]: row for row in ([] if new else self.ledger.rows(ROOT).where(("file",), (uri,)))}
+        had_documents = bool(old_rows)
         new_rows = [_storable_row(codec(Document).encode(document.id, document)) for document in documents]
         removed, added = list[Row](), list[Row]()
-        diff_rows({row[0]: row for row in old_rows}, new_rows, removed, added)
+        diff_rows(old_rows, new_rows, removed, added)
         self.ledger.change(ROOT, removed, added)
         if not documents:
             self.ledger.forget_file(uri)
+        return had_documents, bool(removed or added)
 
 
 def _encode_uri_part(name: str) -> str:

@@ -38,7 +38,7 @@ def retrying(send: Callable[[Q], R], server: ModelServer) -> Callable[[Q], R]:
                 retries = _max_retries(server, failure, request)
                 if failure.final or tries > retries or patience <= 0 or (failure.wait or 0) > patience:
                     raise failure.final or _failure_error(server, failure, request, tries) from failure
-                _back_off(server, failure, tries, patience, started)
+                _back_off(server, failure, tries, retries, patience, started)
 
     return send_again_on_failure
 
@@ -54,12 +54,16 @@ def _max_retries(server: ModelServer, failure: FailedTry, request: Q) -> int:
     return server.retries * (_RATE_LIMIT_FACTOR if failure.rate_limited else 1)
 
 
-def _back_off(server: ModelServer, failure: FailedTry, tries: int, patience: float, started: float) -> None:
+def _back_off(
+    server: ModelServer, failure: FailedTry, tries: int, retries: int, patience: float, started: float
+) -> None:
+    """Wait before the next try."""
     backoff = min(20.0, 0.5 * 2 ** (tries - 1)) * (0.5 + random() / 2)
     if failure.rate_limited and failure.wait is not None:
         server.limiter.pause(failure.wait)  # for all requests to this server
     wait = min(backoff, patience) if failure.wait is None else failure.wait + backoff / 10
-    _note_failure(server, failure, monotonic() - started + wait, f"trying again in {max(wait, 1.0):.0f} s")
+    next_step = f"try {tries + 1} of {retries + 1} in {max(wait, 1.0):.0f} s"
+    _note_failure(server, failure, monotonic() - started + wait, next_step)
     server.limiter.stopped.wait(wait)
 
 

@@ -15,7 +15,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import IndexDamaged, IndexUnavailable
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table
-from kumihimo.core.task import Progress
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.search.protocols import RowTokens
 from kumihimo.search.visible_slots import visible_slots
@@ -272,4 +272,4 @@ def _fill_index(index: SearchIndex, db: Db, progress: Progress | None) -> None:
         index.replace([], page)
         row_count += len(page)
         if progress:
-            progress(f"{index.kind} of {index.table}", row_count, total)
+            progress(ProgressEvent(f"{index.kind} of {index.table}", row_count, total))

@@ -34,7 +34,7 @@ _ASKING_STEMS = frozenset({"about", "describ", "explain", "giv", "know", "show",
 # These are slow to compile, so `re` does it at the first use.
 _SPACED_RUN = rf"((?:(?![{_UNSPACED}])[^\W_][{_COMBINING_MARKS}]*)+)"
 _RUN = f"([{_UNSPACED}]+)|{_SPACED_RUN}"
-_SUBJECT = (
+SUBJECT_RUN = (  # katakana, kanji, Hangul or Thai, a spaced word
     f"([\u30a1-\u30fa\u31f0-\u31ff][\u30a1-\u30ffー]*)|([{_KANJI}]+)|([\uac00-\ud7af\u0e00-\u0e7f]+)|{_SPACED_RUN}"
 )
 
@@ -111,7 +111,7 @@ def _find_subjects(plain: str) -> list[str]:
     terms: list[str] = []
     if words := _word_pattern(plain):
         terms += map(_root, words.findall(plain))
-    for run in re.finditer(_SUBJECT, plain) if words is None else ():
+    for run in re.finditer(SUBJECT_RUN, plain) if words is None else ():
         if kanji := run[2]:
             terms += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
         else:

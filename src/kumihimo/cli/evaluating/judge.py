@@ -11,7 +11,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.task import Progress
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.evaluate.bias import BiasReport, measure_bias, self_judging_of
 from kumihimo.evaluate.comparison import Comparison, compare_by_criteria
 from kumihimo.evaluate.judging import protocols, verdicts
@@ -188,7 +188,7 @@ class JudgingRun:
         for done, row in enumerate(rows, 1):
             yield row
             if self.progress:
-                self.progress(role.replace("_", " "), done, total)
+                self.progress(ProgressEvent(role.replace("_", " "), done, total))
 
     def _record_run(
         self, llm: StructuredLLM, rows: Sequence[Verdict] | Sequence[Rating], count: int, choices: Mapping[str, Any]

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.cli import options, printing, terminal
+from kumihimo.cli import builds, options, printing, terminal
 from kumihimo.cli.evaluating import judge, run, study_files
 from kumihimo.cli.evaluating import options as shared
 from kumihimo.core.errors import ItemFailed, SettingsError
@@ -98,10 +98,10 @@ def _show_estimate(estimate: StudyEstimate) -> None:
     printing.print_text(
         f"{estimate.questions:,} questions, {len(estimate.systems):,} systems: {', '.join(estimate.systems)}.\n"
     )
-    terminal.show_plan(total)
+    builds.show_plan(total)
     if total.estimates:
-        calls, tokens = (terminal.format_range(bounds) for bounds in (total.calls, total.tokens))
-        cost = f", cost {terminal.format_range(total.cost, '{:,.2f}')}" if all(e.cost for e in total.estimates) else ""
+        calls, tokens = (builds.format_range(bounds) for bounds in (total.calls, total.tokens))
+        cost = f", cost {builds.format_range(total.cost, '{:,.2f}')}" if all(e.cost for e in total.estimates) else ""
         printing.print_text(f"In all: {calls} calls, {tokens} tokens{cost}.")
 
 
@@ -137,7 +137,7 @@ def study(
     with session.open() as kumi:
         estimate = _estimate_study(kumi, own_study, design.method_list, replace(request, generations=generations))
         levels = kumi.status(levels=True).levels if name == "levels" else ()
-    terminal.announce_plan(estimate.plan)
+    builds.announce_plan(estimate.plan)
     shared.confirm_calls(estimate.plan.calls[1], session, yes=yes)
     outputs, failed = _run_stages(own_study, session, design, generations)
     if session.as_json:
