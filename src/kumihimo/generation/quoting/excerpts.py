@@ -1,0 +1,183 @@
+"""question + evidence -> excerpts: readable stretches of documents, best first, and how well they match."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import log
+from typing import Protocol
+
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.records import Chunk
+from kumihimo.core.spans import Span
+from kumihimo.generation.quoting.question_kinds import Question
+from kumihimo.generation.quoting.readable import Region, Stretch, grow, read_region, says_something
+from kumihimo.llm.protocols import Embedder
+from kumihimo.text.tokens import subject_terms
+
+MAX_CHARS = 1200  # of all excerpts together
+MAX_EXCERPTS = 3
+_MAX_EVIDENCE = 8  # items whose text is read
+_MAX_EMBEDDED = 24  # stretches that are compared by meaning
+WEIGHTS = {
+    "sentence": 1.3, "nearby": 0.6, "above": 0.7, "coverage": 0.0, "rank": 0.3, "answer": 0.25, "states": 0.2,
+    "definition": 1.0, "meaning": 0.5, "topic": 0.0,
+}
+
+
+class IndexReader(Protocol):
+    """The part of an index that an answer without a model reads."""
+
+    def spans(self, item: Evidence) -> Iterable[Span]:
+        """Return the source spans of evidence."""
+
+    def document(self, uri: str) -> tuple[str, str, int]:
+        """Return the text of a document, its title, and where its body begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A readable stretch of a document.
+
+    coverage: the share of the question's words in it, by rarity. score: compares within one question. words: of it, its
+    heading and its title. answers: whether it has the kind of answer that the question wants.
+    """
+
+    span: Span
+    title: str
+    heading: str
+    lead: str
+    words: frozenset[str]
+    coverage: float = 0.0
+    score: float = 0.0
+    answers: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.span.text) + len(self.lead)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A stretch with the sentence it has grown from."""
+
+    excerpt: Excerpt
+    sentence: str
+    rank: int  # of its evidence
+
+    @cached_property
+    def sentence_words(self) -> frozenset[str]:
+        return frozenset(subject_terms(self.sentence))
+
+    @cached_property
+    def above_words(self) -> frozenset[str]:
+        return frozenset(subject_terms(f"{self.excerpt.title}\n{self.excerpt.heading}"))
+
+
+def choose_excerpts(question: Question, context: Context, reader: IndexReader, embed: Embedder) -> list[Excerpt]:
+    """Return the best excerpts of the evidence, best first.
+
+    They do not overlap, and have at most `MAX_CHARS` characters together.
+    """
+    candidates = list(_read_candidates(context, reader))
+    ranked = _score(question, candidates, embed)
+    selected: list[Excerpt] = []
+    for excerpt in ranked:
+        room = MAX_CHARS - sum(other.size for other in selected)
+        if len(selected) < MAX_EXCERPTS and excerpt.size <= room and _adds(excerpt, selected, question):
+            selected.append(excerpt)
+    return selected
+
+
+def _read_candidates(context: Context, reader: IndexReader) -> Iterator[_Candidate]:
+    """Yield a stretch around each sentence of the best evidence."""
+    items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
+    seen: set[tuple[str, int, int]] = set()
+    texts: set[str] = set()
+    for rank, item in enumerate(items[:_MAX_EVIDENCE]):
+        for span in reader.spans(item):
+            text, title, body = reader.document(span.uri)
+            region = read_region(text, span.start, span.end, body)
+            for i, unit in enumerate(region.units):
+                if unit.end <= span.start or unit.start >= span.end or not says_something(region, unit):
+                    continue
+                stretch, sentence = grow(region, i), text[unit.text_start : unit.end]
+                if (span.uri, unit.start, unit.end) not in seen and sentence not in texts:
+                    seen.add((span.uri, unit.start, unit.end))
+                    texts.add(sentence)
+                    yield _Candidate(_make_excerpt(span, region, stretch, title), sentence, rank)
+
+
+def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> Excerpt:
+    text = region.text[stretch.start : stretch.end]
+    excerpt_span = replace(span, start=stretch.start, end=stretch.end, text=text)
+    heading = region.heading_above(stretch.start)
+    words = frozenset(subject_terms("\n".join((title, heading, stretch.lead, text))))
+    return Excerpt(excerpt_span, title, heading, stretch.lead, words)
+
+
+def _score(question: Question, candidates: Sequence[_Candidate], embed: Embedder) -> list[Excerpt]:
+    """Return the stretches with their scores, best first."""
+    scored = []
+    for candidate, features in read_features(question, candidates, embed):
+        score = sum(WEIGHTS[name] * value for name, value in features.items())
+        coverage = features["coverage"]
+        scored.append(replace(candidate.excerpt, coverage=coverage, score=round(score, 4), answers=features["answer"] > 0))
+    return sorted(scored, key=lambda excerpt: -excerpt.score)
+
+
+def read_features(
+    question: Question, candidates: Sequence[_Candidate], embed: Embedder
+) -> Iterator[tuple[_Candidate, dict[str, float]]]:
+    """Yield the stretches with most words of the question, and their features."""
+    rarity = _rarity_function([candidate.sentence_words for candidate in candidates])
+    weights = {term: rarity(term) for term in sorted(question.terms)}
+    total = sum(weights.values()) or 1.0
+
+    def share(words: frozenset[str]) -> float:
+        return sum(weight for term, weight in weights.items() if term in words) / total
+
+    rows = []
+    for candidate in candidates:
+        in_sentence, above = candidate.sentence_words, candidate.above_words
+        features = {
+            "sentence": share(in_sentence),
+            "nearby": share(candidate.excerpt.words - in_sentence - above),
+            "above": share(above - in_sentence),
+            "rank": 1 / (1 + candidate.rank),
+            "answer": float(question.is_answered_by(candidate.sentence, candidate.excerpt.span.text)),
+            "states": float(not candidate.sentence.rstrip().endswith(("?", "？"))),
+            "definition": question.definition_score(candidate.sentence),
+        }
+        features["coverage"] = features["sentence"] + 0.7 * features["above"] + 0.6 * features["nearby"]
+        rows.append((candidate, features))
+    rows.sort(key=lambda row: -(row[1]["coverage"] + row[1]["sentence"] + row[1]["definition"] + 0.3 * row[1]["rank"]))
+    rows = rows[:_MAX_EMBEDDED]
+    if rows:
+        texts = [question.text, *(candidate.sentence for candidate, _ in rows)]
+        texts += [candidate.excerpt.span.text for candidate, _ in rows]
+        vectors = embed(texts)
+        cosines = vectors[1:] @ vectors[0]
+        for (candidate, features), meaning, around in zip(rows, cosines, cosines[len(rows):], strict=False):
+            yield candidate, features | {"meaning": float(meaning), "topic": float(around)}
+
+
+def _rarity_function(sentences: Sequence[frozenset[str]]) -> Callable[[str], float]:
+    counts = Counter(word for words in sentences for word in words)
+    return lambda word: log(1 + len(sentences) / (1 + counts[word]))
+
+
+def _adds(excerpt: Excerpt, selected: Sequence[Excerpt], question: Question) -> bool:
+    """Return whether an excerpt is close to the best one, or has words that the others lack."""
+    if not selected:
+        return excerpt.coverage > 0
+    if any(_overlaps(excerpt.span, other.span) for other in selected):
+        return False
+    covered = frozenset[str]().union(*(other.words for other in selected))
+    new_words = (question.terms & excerpt.words) - covered
+    close = excerpt.score >= 0.8 * selected[0].score
+    return close or (len(new_words) >= 1 and excerpt.score >= 0.5 * selected[0].score)
+
+
+def _overlaps(a: Span, b: Span) -> bool:
+    return a.uri == b.uri and a.start < b.end and b.start < a.end

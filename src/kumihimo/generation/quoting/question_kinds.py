@@ -1,0 +1,92 @@
+"""a question -> its kind, its subject and its words: by rules in question_kinds.toml."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from unicodedata import normalize
+
+from kumihimo.text.tokens import subject_terms
+
+_RULES = Path(__file__).with_suffix(".toml")
+_ASKING_WORDS = frozenset(  # subject terms of words that only ask
+    "cal nam call name tell please much many long far tel pleas which kind sort typ wat whos wer wher ther can could"
+    " would any anyth someth".split()
+)
+
+
+@cache
+def _rules() -> Mapping[str, Mapping[str, list[str]]]:
+    return tomllib.loads(_RULES.read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question without a model to understand it."""
+
+    text: str
+
+    @cached_property
+    def plain(self) -> str:
+        return " ".join(normalize("NFKC", self.text).split())
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """Return the subject terms that an answer should have."""
+        terms = frozenset(subject_terms(self.plain))
+        return (terms - _ASKING_WORDS) or terms
+
+    @cached_property
+    def kind(self) -> str:
+        """Return who, how_many, when, where or why; empty: another kind."""
+        return next((kind for kind, patterns in _rules()["kinds"].items() if _find_any(patterns, self.plain)), "")
+
+    @cached_property
+    def subject(self) -> str:
+        """Return what the question asks to define: `Maren Oldacre`; empty if it asks for something else."""
+        for pattern in _rules()["subjects"]["who_is"]:
+            if match := re.search(pattern, self.plain, re.IGNORECASE):
+                subject = match["X"].strip(" \"'“”「」『』")
+                return subject if len(subject_terms(subject)) <= 5 else ""
+        return ""
+
+    @cached_property
+    def asks_name(self) -> bool:
+        """Return whether the answer is a name: `What is the dog called?`."""
+        return _find_any(_rules()["subjects"]["name_of"], self.plain)
+
+    def is_answered_by(self, sentence: str, excerpt: str) -> bool:
+        """Return whether a sentence has the kind of answer that is wanted.
+
+        A reason may stand in the sentences around it.
+        """
+        if self.kind not in _rules()["answers"]:
+            return False
+        text = excerpt if self.kind == "why" else sentence
+        return _has_answer(self.kind, text)
+
+    @cached_property
+    def _definitions(self) -> tuple[re.Pattern[str], ...]:
+        subject = re.escape(re.sub(r"(?i)^(the|an?) ", "", self.subject)).replace(r"\ ", r"\s+")
+        groups = _rules()["definitions"].values()
+        return tuple(
+            re.compile(pattern.replace("{X}", subject), re.IGNORECASE) for patterns in groups for pattern in patterns
+        )
+
+    def definition_score(self, sentence: str) -> float:
+        """Return how much a sentence says what the subject is."""
+        if not self.subject:
+            return 0.0
+        plain = " ".join(normalize("NFKC", sentence).split())
+        return 0.5 if any(pattern.search(plain) for pattern in self._definitions) else 0.0
+
+
+def _find_any(patterns: list[str], text: str) -> bool:
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
+
+
+def _has_answer(kind: str, text: str) -> bool:
+    flags = 0 if kind in ("who", "where") else re.IGNORECASE
+    return any(re.search(pattern, text, flags) for pattern in _rules()["answers"][kind])
