@@ -21,7 +21,8 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import Table, codec
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
-from kumihimo.generation.answer import PROMPT, answer, quote_answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.quoting import quote_answer
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, is_local
@@ -294,7 +295,7 @@ class Snapshot:
                 question,
                 name,
                 context,
-                self.tracer.quotable_spans,
+                self.tracer.spans,
                 llm,
                 self.tokenizer,
                 self.method(name).declaration.answer_prompt or PROMPT,
@@ -302,7 +303,7 @@ class Snapshot:
                 **answer_settings,
             )
         else:
-            result = quote_answer(question, name, context, self.tracer.quotable_spans, LocalEmbedder())
+            result = quote_answer(question, name, context, self.tracer, LocalEmbedder())
             if on_token:
                 on_token(result.text)
         citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)

@@ -48,6 +48,10 @@ class Region:
         """Return the heading of the section at a position."""
         return next((text for start, text in reversed(self.headings) if start <= position), "")
 
+    def kind_at(self, start: int) -> BlockKind:
+        """Return the kind of the unit that starts at a position."""
+        return next(unit.kind for unit in self.units if unit.start == start)
+
 
 def read_region(text: str, start: int, end: int, body: int = 0) -> Region:
     """Return the units of `text[start:end]`, and of some text on both sides.
