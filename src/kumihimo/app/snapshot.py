@@ -303,7 +303,8 @@ class Snapshot:
                 **answer_settings,
             )
         else:
-            result = quote_answer(question, name, context, self.tracer, LocalEmbedder())
+            reader = replace(self.tracer, table=lambda table: self._tables([table], filter)[table])
+            result = quote_answer(question, name, context, reader, LocalEmbedder())
             if on_token:
                 on_token(result.text)
         citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)

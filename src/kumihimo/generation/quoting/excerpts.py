@@ -1,23 +1,29 @@
 """question + evidence -> excerpts: readable stretches of documents, best first, and how well they match."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log
-from typing import Protocol
+from typing import Any, Protocol
 
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
+from kumihimo.core.table import Table
 from kumihimo.generation.quoting.question_kinds import Question
 from kumihimo.generation.quoting.readable import Region, Stretch, grow, read_region, says_something
 from kumihimo.llm.protocols import Embedder
+from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.tokens import subject_terms
 
 MAX_CHARS = 1200  # of all excerpts together
 MAX_EXCERPTS = 3
 _MAX_EVIDENCE = 8  # items whose text is read
+_MAX_MENTIONS = 500  # of the subject of a question, whose sentences are read
+_MAX_DEFINITIONS = 5  # chunks
+_CLOSE = 0.85  # of the best score
+_MIN_GAIN = 0.2  # of the question's words, that no better excerpt has
 _MAX_EMBEDDED = 24  # stretches that are compared by meaning
 # Learned from questions whose answer has a known place (benchmarks.quoting), as multiples of the first.
 WEIGHTS = {
@@ -39,6 +45,9 @@ class IndexReader(Protocol):
     def spans(self, item: Evidence) -> Iterable[Span]:
         """Return the source spans of evidence."""
 
+    def find_table(self, name: str) -> Table[Any] | None:
+        """Return a table, without the rows that the question's filter hides; None if it has not been built."""
+
     def document(self, uri: str) -> tuple[str, str, int]:
         """Return the text of a document, its title, and where its body begins."""
 
@@ -48,7 +57,8 @@ class Excerpt:
     """A readable stretch of a document.
 
     coverage: the share of the question's words in it, by rarity. score: compares within one question. words: of it, its
-    heading and its title. answers: whether it has the kind of answer that the question wants.
+    heading and its title. matched: the shares of the question's words in it. answers: whether it has the kind of answer
+    that the question wants.
     """
 
     span: Span
@@ -56,6 +66,7 @@ class Excerpt:
     heading: str
     lead: str
     words: frozenset[str]
+    matched: Mapping[str, float] = field(default_factory=dict)
     coverage: float = 0.0
     score: float = 0.0
     answers: bool = False
@@ -88,22 +99,23 @@ def choose_excerpts(question: Question, context: Context, reader: IndexReader, e
 
     They do not overlap, and have at most `MAX_CHARS` characters together.
     """
-    candidates = list(_read_candidates(context, reader))
+    candidates = list(_read_candidates(question, context, reader))
     ranked = _score(question, candidates, embed)
     selected: list[Excerpt] = []
     for excerpt in ranked:
         room = MAX_CHARS - sum(other.size for other in selected)
-        if len(selected) < MAX_EXCERPTS and excerpt.size <= room and _adds(excerpt, selected, question):
+        if len(selected) < MAX_EXCERPTS and excerpt.size <= room and _adds(excerpt, selected):
             selected.append(excerpt)
     return selected
 
 
-def _read_candidates(context: Context, reader: IndexReader) -> Iterator[_Candidate]:
+def _read_candidates(question: Question, context: Context, reader: IndexReader) -> Iterator[_Candidate]:
     """Yield a stretch around each sentence of the best evidence."""
     items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
+    items = items[:_MAX_EVIDENCE] + _defining_chunks(question, reader)
     seen: set[tuple[str, int, int]] = set()
     texts: set[str] = set()
-    for rank, item in enumerate(items[:_MAX_EVIDENCE]):
+    for rank, item in enumerate(items):
         for span in reader.spans(item):
             text, title, body = reader.document(span.uri)
             region = read_region(text, span.start, span.end, body)
@@ -115,6 +127,18 @@ def _read_candidates(context: Context, reader: IndexReader) -> Iterator[_Candida
                     seen.add((span.uri, unit.start, unit.end))
                     texts.add(sentence)
                     yield _Candidate(_make_excerpt(span, region, stretch, title), sentence, rank)
+
+
+def _defining_chunks(question: Question, reader: IndexReader) -> list[Evidence]:
+    """Return the chunks whose sentences say what the subject of the question is."""
+    mentions, chunks = reader.find_table("mentions"), reader.find_table("chunks")
+    if not question.subject or mentions is None or chunks is None:
+        return []
+    rows = mentions.where(entity=entity_id(name_key(question.subject)))[:_MAX_MENTIONS]
+    scored = sorted(((-question.definition_score(row.text), row.id) for row in rows))
+    ids = dict.fromkeys(id.rpartition(".")[0] for score, id in scored if score < 0)
+    found = chunks.get_many(list(ids)[:_MAX_DEFINITIONS])
+    return [Evidence("chunks", chunk, 0.0) for chunk in found.values()]
 
 
 def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> Excerpt:
@@ -159,7 +183,8 @@ def read_features(
             "definition": question.definition_score(candidate.sentence),
         }
         features["coverage"] = features["sentence"] + 0.7 * features["above"] + 0.6 * features["nearby"]
-        rows.append((candidate, features))
+        shares = {term: weight / total for term, weight in weights.items() if term in candidate.excerpt.words}
+        rows.append((replace(candidate, excerpt=replace(candidate.excerpt, matched=shares)), features))
     rows.sort(key=lambda row: -(row[1]["coverage"] + row[1]["sentence"] + row[1]["definition"] + 0.3 * row[1]["rank"]))
     rows = rows[:_MAX_EMBEDDED]
     if rows:
@@ -188,16 +213,15 @@ def _weigh_terms(terms: frozenset[str], sentences: Sequence[frozenset[str]]) -> 
     return weights
 
 
-def _adds(excerpt: Excerpt, selected: Sequence[Excerpt], question: Question) -> bool:
-    """Return whether an excerpt is close to the best one, or has words that the others lack."""
+def _adds(excerpt: Excerpt, selected: Sequence[Excerpt]) -> bool:
+    """Return whether an excerpt is as good as the best one, or has words that the others lack."""
     if not selected:
         return excerpt.coverage > 0
     if any(_overlaps(excerpt.span, other.span) for other in selected):
         return False
-    covered = frozenset[str]().union(*(other.words for other in selected))
-    new_words = (question.terms & excerpt.words) - covered
-    close = excerpt.score >= 0.8 * selected[0].score
-    return close or (len(new_words) >= 1 and excerpt.score >= 0.5 * selected[0].score)
+    covered = {word for other in selected for word in other.matched}
+    gain = sum(share for word, share in excerpt.matched.items() if word not in covered)
+    return excerpt.score >= _CLOSE * selected[0].score or gain >= _MIN_GAIN
 
 
 def is_ideographic(term: str) -> bool:

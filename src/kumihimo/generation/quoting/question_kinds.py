@@ -69,7 +69,11 @@ class Question:
 
     @cached_property
     def _definitions(self) -> tuple[re.Pattern[str], ...]:
-        subject = re.escape(re.sub(r"(?i)^(the|an?) ", "", self.subject)).replace(r"\ ", r"\s+")
+        """Return the patterns of definitions; a part of a name stands for it too."""
+        whole = re.sub(r"(?i)^(the|an?) ", "", self.subject)
+        names = [whole, *(word for word in re.findall(r"\b[A-Z]\w{2,}", whole) if word != whole)]
+        forms = [r"\s+".join(map(re.escape, name.split())) for name in names]
+        subject = f"(?:{'|'.join(forms)})"
         groups = _rules()["definitions"].values()
         return tuple(
             re.compile(pattern.replace("{X}", subject), re.IGNORECASE) for patterns in groups for pattern in patterns
