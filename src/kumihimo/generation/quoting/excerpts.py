@@ -13,6 +13,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting.question_kinds import Question
 from kumihimo.generation.quoting.readable import Region, Stretch, grow, read_region, says_something
+from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.tokens import subject_terms
@@ -24,17 +25,17 @@ _MAX_MENTIONS = 500  # of the subject of a question, whose sentences are read
 _MAX_DEFINITIONS = 5  # chunks
 _CLOSE = 0.85  # of the best score
 _MIN_GAIN = 0.2  # of the question's words, that no better excerpt has
-_MAX_EMBEDDED = 24  # stretches that are compared by meaning
+_MAX_EMBEDDED = 48  # stretches that are compared by meaning
 # Learned from questions whose answer has a known place (benchmarks.quoting), as multiples of the first.
 WEIGHTS = {
     "sentence": 1.0,
-    "nearby": 0.37,
-    "above": 0.54,
-    "rank": 0.33,
-    "answer": 0.23,
-    "states": 0.25,
-    "meaning": 0.11,
-    "topic": 0.41,
+    "nearby": 0.49,
+    "above": 0.74,
+    "rank": 0.39,
+    "answer": 0.24,
+    "states": 0.26,
+    "topic": 0.39,
+    "similar": 0.37,
     "definition": 1.0,  # set by hand: these questions define nothing
 }
 
@@ -188,12 +189,26 @@ def read_features(
     rows.sort(key=lambda row: -(row[1]["coverage"] + row[1]["sentence"] + row[1]["definition"] + 0.3 * row[1]["rank"]))
     rows = rows[:_MAX_EMBEDDED]
     if rows:
-        texts = [question.text, *(candidate.sentence for candidate, _ in rows)]
-        texts += [candidate.excerpt.span.text for candidate, _ in rows]
-        vectors = embed(texts)
-        cosines = vectors[1:] @ vectors[0]
-        for (candidate, features), meaning, around in zip(rows, cosines, cosines[len(rows):], strict=False):
-            yield candidate, features | {"meaning": float(meaning), "topic": float(around)}
+        vectors = embed([question.text, *(candidate.excerpt.span.text for candidate, _ in rows)])
+        similar = _similar_words(question, [candidate.sentence for candidate, _ in rows])
+        for (candidate, features), topic, words in zip(rows, vectors[1:] @ vectors[0], similar, strict=True):
+            yield candidate, features | {"topic": float(topic), "similar": words}
+
+
+def _similar_words(question: Question, sentences: Sequence[str]) -> Sequence[float]:
+    """Return for each sentence how similar its words are to those of the question.
+
+    This is the mean of the best cosine of each subword of the question, weighted by how much the subword says.
+    """
+    import numpy as np
+
+    own, *found = (np.frombuffer(ids, dtype=np.uint16) for ids in find_subwords([question.content, *sentences]))
+    if not len(own):
+        return [0.0] * len(sentences)
+    own_vectors, own_lengths = subword_vectors(own)
+    best = [(subword_vectors(ids)[0] @ own_vectors.T).max(axis=0) if len(ids) else own_lengths * 0 for ids in found]
+    weights = own_lengths / own_lengths.sum()
+    return [float(row @ weights) for row in best]
 
 
 def _weigh_terms(terms: frozenset[str], sentences: Sequence[frozenset[str]]) -> dict[str, float]:

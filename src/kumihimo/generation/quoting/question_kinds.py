@@ -39,8 +39,14 @@ class Question:
         return (terms - _ASKING_WORDS) or terms
 
     @cached_property
+    def content(self) -> str:
+        """Return the question without the words that only ask."""
+        words = [word for word in re.findall(r"\w+", self.plain) if self.terms & set(subject_terms(word))]
+        return " ".join(words) or self.plain
+
+    @cached_property
     def kind(self) -> str:
-        """Return who, how_many, when, where or why; empty: another kind."""
+        """Return name, who, how_many, when, where or why; empty: another kind."""
         return next((kind for kind, patterns in _rules()["kinds"].items() if _find_any(patterns, self.plain)), "")
 
     @cached_property
@@ -51,11 +57,6 @@ class Question:
                 subject = match["X"].strip(" \"'“”「」『』")
                 return subject if len(subject_terms(subject)) <= 5 else ""
         return ""
-
-    @cached_property
-    def asks_name(self) -> bool:
-        """Return whether the answer is a name: `What is the dog called?`."""
-        return _find_any(_rules()["subjects"]["name_of"], self.plain)
 
     def is_answered_by(self, sentence: str, excerpt: str) -> bool:
         """Return whether a sentence has the kind of answer that is wanted.
@@ -84,7 +85,7 @@ class Question:
         if not self.subject:
             return 0.0
         plain = " ".join(normalize("NFKC", sentence).split())
-        return 0.5 if any(pattern.search(plain) for pattern in self._definitions) else 0.0
+        return 1.0 if any(pattern.search(plain) for pattern in self._definitions) else 0.0
 
 
 def _find_any(patterns: list[str], text: str) -> bool:
