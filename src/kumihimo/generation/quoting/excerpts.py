@@ -1,7 +1,7 @@
 """question + evidence -> excerpts: readable stretches of documents, best first, and how well they match."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log
@@ -136,7 +136,7 @@ def _defining_chunks(question: Question, reader: IndexReader) -> list[Evidence]:
     if not question.subject or mentions is None or chunks is None:
         return []
     rows = mentions.where(entity=entity_id(name_key(question.subject)))[:_MAX_MENTIONS]
-    scored = sorted(((-question.definition_score(row.text), row.id) for row in rows))
+    scored = sorted((-question.definition_score(row.text), row.id) for row in rows)
     ids = dict.fromkeys(id.rpartition(".")[0] for score, id in scored if score < 0)
     found = chunks.get_many(list(ids)[:_MAX_DEFINITIONS])
     return [Evidence("chunks", chunk, 0.0) for chunk in found.values()]
@@ -157,7 +157,14 @@ def _score(question: Question, candidates: Sequence[_Candidate], embed: Embedder
     for candidate, features in read_features(question, candidates, embed):
         score = sum(weight * features[name] for name, weight in WEIGHTS.items())
         coverage = features["coverage"]
-        scored.append(replace(candidate.excerpt, coverage=coverage, score=round(score, 4), answers=features["answer"] > 0))
+        scored.append(
+            replace(
+                candidate.excerpt,
+                coverage=coverage,
+                score=round(score, 4),
+                answers=question.is_answered_by(candidate.excerpt.span.text),
+            )
+        )
     return sorted(scored, key=lambda excerpt: -excerpt.score)
 
 
@@ -179,7 +186,9 @@ def read_features(
             "nearby": share(candidate.excerpt.words - in_sentence - above),
             "above": share(above - in_sentence),
             "rank": 1 / (1 + candidate.rank),
-            "answer": float(question.is_answered_by(candidate.sentence, candidate.excerpt.span.text)),
+            "answer": float(
+                question.is_answered_by(candidate.excerpt.span.text if question.kind == "why" else candidate.sentence)
+            ),
             "states": float(not candidate.sentence.rstrip().endswith(("?", "？"))),
             "definition": question.definition_score(candidate.sentence),
         }

@@ -12,8 +12,7 @@ from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
 _ASKING_WORDS = frozenset(  # subject terms of words that only ask
-    "cal nam call name tell please much many long far tel pleas which kind sort typ wat whos wer wher ther can could"
-    " would any anyth someth".split()
+    ["cal", "nam", "call", "name", "tell", "please", "much", "many", "long", "far", "tel", "pleas", "which", "kind", "sort", "typ", "wat", "whos", "wer", "wher", "ther", "can", "could", "would", "any", "anyth", "someth"]
 )
 
 
@@ -58,15 +57,11 @@ class Question:
                 return subject if len(subject_terms(subject)) <= 5 else ""
         return ""
 
-    def is_answered_by(self, sentence: str, excerpt: str) -> bool:
-        """Return whether a sentence has the kind of answer that is wanted.
-
-        A reason may stand in the sentences around it.
-        """
-        if self.kind not in _rules()["answers"]:
-            return False
-        text = excerpt if self.kind == "why" else sentence
-        return _has_answer(self.kind, text)
+    def is_answered_by(self, text: str) -> bool:
+        """Return whether a text has the kind of answer that is wanted."""
+        flags = 0 if self.kind in ("who", "where") else re.IGNORECASE
+        patterns = _rules()["answers"].get(self.kind, [])
+        return any(re.search(pattern, text, flags) for pattern in patterns)
 
     @cached_property
     def _definitions(self) -> tuple[re.Pattern[str], ...]:
@@ -90,8 +85,3 @@ class Question:
 
 def _find_any(patterns: list[str], text: str) -> bool:
     return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
-
-
-def _has_answer(kind: str, text: str) -> bool:
-    flags = 0 if kind in ("who", "where") else re.IGNORECASE
-    return any(re.search(pattern, text, flags) for pattern in _rules()["answers"][kind])

@@ -10,7 +10,7 @@ from kumihimo.text.sentences import Block, BlockKind, split_blocks, split_senten
 
 MAX_CHARS = 560  # of an excerpt that grows
 _MIN_CHARS = 140  # a shorter excerpt grows beyond its paragraph
-_MIN_WORDS_CHARS = 24  # a shorter unit says nothing alone
+_MIN_TEXT = 12  # columns; a shorter unit says nothing alone
 _MAX_SENTENCES = 5
 _MAX_ITEMS = 4
 _MARGIN = 1500  # characters on both sides of the evidence
@@ -222,4 +222,4 @@ def says_something(region: Region, unit: Unit) -> bool:
     """Return whether a unit has more than a label and two words."""
     text = region.text[unit.text_start : unit.end]
     wide = sum(c > "\u2fff" for c in text)
-    return unit.kind == "row" and not is_rule_row(text) or len(text) + wide * 2 >= _MIN_WORDS_CHARS
+    return (unit.kind == "row" and not is_rule_row(text)) or len(text) + wide >= _MIN_TEXT
