@@ -118,7 +118,7 @@ def test_a_list_item_comes_with_its_introduction() -> None:
 
 
 def test_the_header_of_a_mail_is_no_excerpt() -> None:
-    mail = "From: Ann <a@b.example>\nTo: Bob <b@c.example>\nSubject: The rope\n\nThe rope is in the shed. Ask Nell for the key."
+    mail = "From: Ann <a@b.c>\nTo: Bob <b@c.d>\nSubject: Rope\n\nThe rope is in the shed. Ask Nell for the key."
     assert quotes(ask("Where is the rope?", mail)) == ["The rope is in the shed. Ask Nell for the key."]
 
 
@@ -178,7 +178,7 @@ def test_no_evidence_gives_no_answer() -> None:
 def test_an_introduction_is_the_best_answer_to_who() -> None:
     talk = (
         "ANN: Nell Attery!\n\nNELL ATTERY: That is right, it is wonderful to be here again today.\n\n"
-        "ANN: Our guest today is Nell Attery, the clerk of the court. She has kept its books since 1990, in her own hand."
+        "ANN: Our guest today is Nell Attery, the clerk of the court. She has kept its books since 1990."
     )
     assert "clerk" in quotes(ask("Who is Nell Attery?", "Nell Attery laughed, and Nell Attery went home.", talk))[0]
 

@@ -1,4 +1,4 @@
-"""question + context -> Answer without a model: excerpts of documents that one can read, with the matching words marked."""
+"""question + context -> Answer without a model: excerpts of documents that one can read."""
 
 from collections.abc import Sequence
 from typing import Literal

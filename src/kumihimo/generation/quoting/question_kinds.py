@@ -11,8 +11,11 @@ from unicodedata import normalize
 from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
-_ASKING_WORDS = frozenset(  # subject terms of words that only ask
-    ["cal", "nam", "call", "name", "tell", "please", "much", "many", "long", "far", "tel", "pleas", "which", "kind", "sort", "typ", "wat", "whos", "wer", "wher", "ther", "can", "could", "would", "any", "anyth", "someth"]
+_ASKING_WORDS = frozenset(
+    subject_terms(  # words that only ask
+        "called named name tell please much many long far please which kind sort type were was can could would any anything"
+        " something whos wat wats does did"
+    )
 )
 
 

@@ -1,4 +1,4 @@
-"""characters of a document -> a stretch that one can read: sentences, a paragraph, rows of a table with their header."""
+"""characters of a document -> a readable stretch: sentences, a paragraph, a table row with its header."""
 
 import re
 from bisect import bisect_left
@@ -189,9 +189,9 @@ def _sentences_around(units: Sequence[Unit], low: int, i: int, high: int) -> tup
     first = last = i
     for step in (1, -1, 1, 1, 1, -1, -1):
         new_first, new_last = (first, last + 1) if step > 0 else (first - 1, last)
-        if low <= new_first and new_last <= high and last - first + 1 < _MAX_SENTENCES:
-            if units[new_last].end - units[new_first].start <= MAX_CHARS:
-                first, last = new_first, new_last
+        is_inside = low <= new_first and new_last <= high and new_last - new_first < _MAX_SENTENCES
+        if is_inside and units[new_last].end - units[new_first].start <= MAX_CHARS:
+            first, last = new_first, new_last
     return first, last
 
 
