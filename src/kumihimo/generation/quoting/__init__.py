@@ -30,7 +30,7 @@ def quote_answer(question: str, method: str, context: Context, reader: IndexRead
         return _answer_from_points(question, method, context, points[:_MAX_POINTS], reader)
     parsed = Question(question)
     excerpts = choose_excerpts(parsed, context, reader, embed)
-    status = _judge(parsed, excerpts)
+    status = judge_excerpts(parsed, excerpts)
     if status == "nothing":
         return Answer(question, method, no_answer_text(question, context), (), context, Usage(), status=status)
     lines = [format_excerpt(excerpt, n) for n, excerpt in enumerate(excerpts, 1)]
@@ -40,7 +40,7 @@ def quote_answer(question: str, method: str, context: Context, reader: IndexRead
     return Answer(question, method, "\n\n".join(lines), citations, context, Usage(), status=status)
 
 
-def _judge(question: Question, excerpts: Sequence[Excerpt]) -> Literal["answered", "closest", "nothing"]:
+def judge_excerpts(question: Question, excerpts: Sequence[Excerpt]) -> Literal["answered", "closest", "nothing"]:
     """Return how well the best excerpt answers: answered, closest or nothing."""
     best = excerpts[0] if excerpts else None
     if best is None or best.coverage < _NOTHING:

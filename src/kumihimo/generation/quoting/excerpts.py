@@ -39,6 +39,8 @@ WEIGHTS = {
     "definition": 1.0,  # set by hand: these questions define nothing
 }
 
+Features = dict[str, float]
+
 
 class IndexReader(Protocol):
     """The part of an index that an answer without a model reads."""
@@ -79,7 +81,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class Candidate:
     """A stretch with the sentence it has grown from."""
 
     excerpt: Excerpt
@@ -100,17 +102,40 @@ def choose_excerpts(question: Question, context: Context, reader: IndexReader, e
 
     They do not overlap, and have at most `MAX_CHARS` characters together.
     """
-    candidates = list(_read_candidates(question, context, reader))
-    ranked = _score(question, candidates, embed)
+    return select_excerpts(question, find_candidates(question, context, reader, embed))
+
+
+def select_excerpts(
+    question: Question, candidates: Iterable[tuple[Candidate, Features]], weights: Mapping[str, float] = WEIGHTS
+) -> list[Excerpt]:
+    """Return the best of these stretches, best first."""
     selected: list[Excerpt] = []
-    for excerpt in ranked:
+    for excerpt in sorted(
+        (_score(question, *candidate, weights) for candidate in candidates), key=lambda excerpt: -excerpt.score
+    ):
         room = MAX_CHARS - sum(other.size for other in selected)
         if len(selected) < MAX_EXCERPTS and excerpt.size <= room and _adds(excerpt, selected):
             selected.append(excerpt)
     return selected
 
 
-def _read_candidates(question: Question, context: Context, reader: IndexReader) -> Iterator[_Candidate]:
+def _score(question: Question, candidate: Candidate, features: Features, weights: Mapping[str, float]) -> Excerpt:
+    return replace(
+        candidate.excerpt,
+        coverage=features["coverage"],
+        score=round(sum(weight * features[name] for name, weight in weights.items()), 4),
+        answers=question.is_answered_by(candidate.excerpt.span.text),
+    )
+
+
+def find_candidates(
+    question: Question, context: Context, reader: IndexReader, embed: Embedder
+) -> list[tuple[Candidate, Features]]:
+    """Return the stretches of the evidence with most words of the question, and their features."""
+    return list(_read_features(question, list(_read_candidates(question, context, reader)), embed))
+
+
+def _read_candidates(question: Question, context: Context, reader: IndexReader) -> Iterator[Candidate]:
     """Yield a stretch around each sentence of the best evidence."""
     items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
     items = items[:_MAX_EVIDENCE] + _defining_chunks(question, reader)
@@ -127,7 +152,7 @@ def _read_candidates(question: Question, context: Context, reader: IndexReader) 
                 if (span.uri, unit.start, unit.end) not in seen and sentence not in texts:
                     seen.add((span.uri, unit.start, unit.end))
                     texts.add(sentence)
-                    yield _Candidate(_make_excerpt(span, region, stretch, title), sentence, rank)
+                    yield Candidate(_make_excerpt(span, region, stretch, title), sentence, rank)
 
 
 def _defining_chunks(question: Question, reader: IndexReader) -> list[Evidence]:
@@ -151,26 +176,9 @@ def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> E
     return Excerpt(excerpt_span, title, heading, stretch.lead, words, is_table=is_table)
 
 
-def _score(question: Question, candidates: Sequence[_Candidate], embed: Embedder) -> list[Excerpt]:
-    """Return the stretches with their scores, best first."""
-    scored = []
-    for candidate, features in read_features(question, candidates, embed):
-        score = sum(weight * features[name] for name, weight in WEIGHTS.items())
-        coverage = features["coverage"]
-        scored.append(
-            replace(
-                candidate.excerpt,
-                coverage=coverage,
-                score=round(score, 4),
-                answers=question.is_answered_by(candidate.excerpt.span.text),
-            )
-        )
-    return sorted(scored, key=lambda excerpt: -excerpt.score)
-
-
-def read_features(
-    question: Question, candidates: Sequence[_Candidate], embed: Embedder
-) -> Iterator[tuple[_Candidate, dict[str, float]]]:
+def _read_features(
+    question: Question, candidates: Sequence[Candidate], embed: Embedder
+) -> Iterator[tuple[Candidate, Features]]:
     """Yield the stretches with most words of the question, and their features."""
     weights = _weigh_terms(question.terms, [candidate.sentence_words for candidate in candidates])
     total = sum(weights.values()) or 1.0
