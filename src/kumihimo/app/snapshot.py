@@ -23,6 +23,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.quoting import quote_answer
+from kumihimo.generation.quoting.follow_ups import carry_names
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, is_local
@@ -279,15 +280,18 @@ class Snapshot:
         """Return the answer with its citations.
 
         A chat model writes it; without one, it consists of sentences of the documents. filter: limits the documents.
-        history: earlier answers; the question may refer to them if there is a model. caps: limits on what is spent.
-        on_token: receives the text as it arrives.
+        history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last one.
+        caps: limits on what is spent. on_token: receives the text as it arrives.
         """
         name = name or self.default_method()
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
         search = self._prepare_search(name, filter, settings, budget)
         check_question(question)
+        note = ""
         if history and self.models.chat("answer"):
             question = rewrite_standalone(question, history, self._llm("answer", budget))
+        elif history:
+            question, note = carry_names(question, history)
         context = search(question)
         if self.models.chat("answer"):
             llm, answer_settings = self._llm("answer", budget), cast(dict[str, Any], self.settings["answer"])

@@ -11,6 +11,7 @@ from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.phrases import closest_text, no_answer_text
 from kumihimo.generation.quoting.excerpts import Excerpt, IndexReader, choose_excerpts
 from kumihimo.generation.quoting.question_kinds import Question
+from kumihimo.generation.quoting.requested import write_requested
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.sentences import collapse_spaces
 
@@ -22,9 +23,12 @@ _NOTHING = 0.2  # below, it is not shown
 def quote_answer(question: str, method: str, context: Context, reader: IndexReader, embed: Embedder) -> Answer:
     """Answer with the best excerpts of the evidence.
 
-    If the method extracted points, the points are the answer. If the excerpts match weakly, or not at all, the text and
+    A list, an outline, topics, a comparison or the rows of a table answer a question that requests them. If the method
+    extracted points, the points are the answer. If the excerpts match weakly, or not at all, the text and
     the status of the answer say so.
     """
+    if draft := write_requested(question, context, reader, embed):
+        return Answer(question, method, draft.text, tuple(draft.citations), context, Usage())
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         return _answer_from_points(question, method, context, points[:_MAX_POINTS], reader)

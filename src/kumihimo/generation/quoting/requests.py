@@ -1,4 +1,4 @@
-"""a question -> a request that passages alone do not answer: a list, an outline, topics ...; by rules in requests.toml."""
+"""a question -> a request that excerpts do not answer: a list, an outline, topics; by rules in requests.toml."""
 
 import re
 import tomllib
@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
+
+from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
 _KINDS = ("compare", "documents", "list", "themes", "outline")
@@ -46,14 +48,33 @@ def read_request(question: str) -> Request | None:
     return Request(kinds[0], plain) if kinds else None
 
 
-def needs_context(question: str) -> bool:
-    """Return whether a question may refer to the one before it.
+def find_pronoun(question: str) -> int | None:
+    """Return where the first word stands that takes the place of a name; 0 if the question is too short to stand alone.
 
-    >>> [needs_context(text) for text in ("When did he leave?", "Why?", "彼はいつ辞めましたか", "Who lit the lamp?")]
-    [True, True, True, False]
+    >>> [find_pronoun(text) for text in ("When did he leave?", "Why?", "彼はいつ辞めましたか", "Who lit the lamp?")]
+    [9, 0, 0, None]
     """
-    plain = " ".join(normalize("NFKC", question).split())
-    return _matches("follow_up", "pronoun", plain) or _matches("follow_up", "short", plain)
+    rules: Mapping[str, list[str]] = _rules()["follow_up"]
+    found = [m.start() for pattern in rules["pronoun"] if (m := re.search(pattern, question, re.IGNORECASE))]
+    return min(found, default=0 if _matches("follow_up", "short", question) else None)
+
+
+def row_words(question: str) -> list[str]:
+    """Return the subject terms of a question that only say what to compute: `highest`."""
+    patterns = [pattern for group in _rules()["rows"].values() for pattern in group]
+    return subject_terms(" ".join(m[0] for p in patterns for m in re.finditer(p, question, re.IGNORECASE)) or "-")
+
+
+def without_document_words(name: str) -> str:
+    """Return a description without the words for documents: `the tide station report` gives `the tide station`."""
+    words = _rules()["words"]
+    pattern = rf"\b{words['documents']}\b|の?{words['jadoc']}$|的?{words['zhdoc']}$"
+    return re.sub(pattern, " ", name, flags=re.IGNORECASE).strip()
+
+
+def light_words() -> frozenset[str]:
+    """Return the words that name no topic."""
+    return frozenset(_rules()["topics"]["light"].split())
 
 
 def _read_type(words: str) -> str:
