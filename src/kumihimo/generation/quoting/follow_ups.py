@@ -30,7 +30,7 @@ def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
     """
     plain = " ".join(normalize("NFKC", question).split())
     place = find_pronoun(plain)
-    if not history or place is None or any(start < place or not place for start, _ in _find_names(plain)):
+    if not history or place is None or any(start < place for start, _ in _find_names(plain)):
         return question, ""
     before = " ".join(normalize("NFKC", history[-1].question).split())
     names = [name for _, name in _find_names(before)][-_MAX_NAMES:] or list(filter(None, [Question(before).subject]))

@@ -1,5 +1,6 @@
 """a subject -> the chunks that mention it; a name or description -> the documents that it means."""
 
+import re
 from dataclasses import dataclass, field
 from math import log
 from typing import Any
@@ -14,6 +15,7 @@ from kumihimo.text.tokens import subject_terms
 
 _MIN_MATCH = 0.6  # of the words of a description, by rarity, in the names of a document
 _OPENING_CHARS, _OPENING_WEIGHT = 300, 0.7
+_SHORT = 4  # letters; a shorter word counts only whole
 _EXACT = 0.05  # what a document gains that has no other name
 _MAX_PARTS = 30  # documents with one title that are read as one
 
@@ -44,12 +46,25 @@ class Passages:
         return Evidence("chunks", self.table[self.ids[number]], 0.0)
 
     def mentioning(self, subject: str) -> list[int]:
-        """Return the chunks that have a subject word for word; if none has, those with all its words."""
+        """Return the chunks that have a subject of several words as it is written, else those with all its words."""
         folded = [normalize("NFKC", text).casefold() for text in self.texts]
         wanted = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
-        found = [i for i, text in enumerate(folded) if wanted in text]
-        terms = subject_terms(subject)
-        return found or [i for i, text in enumerate(folded) if terms and all(term in text for term in terms)]
+        patterns = subject_patterns(subject)
+        found = [i for i, text in enumerate(folded) if wanted in text] if len(patterns) > 1 else []
+        return found or [i for i, text in enumerate(folded) if patterns and all(p.search(text) for p in patterns)]
+
+
+def subject_patterns(subject: str) -> list[re.Pattern[str]]:
+    """Return a pattern for each word of a subject, to search in text without capitals.
+
+    >>> [bool(pattern.search("the seeds are said to keep")) for pattern in subject_patterns("seed AI")]
+    [True, False]
+    """
+    patterns = []
+    for term in subject_terms(subject):
+        begin = r"\b" if term.isascii() else ""
+        patterns.append(re.compile(begin + re.escape(term) + (r"(?:s|es)?\b" if begin and len(term) < _SHORT else "")))
+    return patterns
 
 
 def read_passages(reader: IndexReader) -> Passages | None:

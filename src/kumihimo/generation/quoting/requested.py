@@ -1,5 +1,7 @@
 """a question + an index -> the answer to a request: a list, an outline, topics, a comparison, rows; or None."""
 
+from functools import reduce
+
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.comparison import write_comparison
@@ -7,7 +9,7 @@ from kumihimo.generation.quoting.drafts import Draft
 from kumihimo.generation.quoting.excerpts import IndexReader
 from kumihimo.generation.quoting.listing import write_documents, write_list
 from kumihimo.generation.quoting.outline import write_outline
-from kumihimo.generation.quoting.requests import read_request, row_words
+from kumihimo.generation.quoting.requests import ROW_KINDS, read_request, row_words
 from kumihimo.generation.quoting.table_rows import write_rows
 from kumihimo.generation.quoting.topics import write_topics
 from kumihimo.llm.protocols import Embedder
@@ -18,7 +20,9 @@ def write_requested(question: str, context: Context, reader: IndexReader, embed:
     request = read_request(question)
     if request is None:
         return None
-    language = question_language(question, context)
+    named = (request.subject, request.other) if request.kind not in ROW_KINDS else ()
+    bare = reduce(lambda text, part: text.replace(part, ""), named, question)
+    language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
     match request.kind:
         case "list":
             return write_list(request.subject, request.other, reader, language)

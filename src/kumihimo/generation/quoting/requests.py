@@ -13,6 +13,7 @@ from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
 _KINDS = ("compare", "documents", "list", "themes", "outline")
+ROW_KINDS = ("total", "average", "lowest", "highest")
 _QUOTES = " \"'“”‘’「」『』《》"
 
 
@@ -44,19 +45,21 @@ def read_request(question: str) -> Request | None:
                 found = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
                 subject = _read_type(found.get("X", "")) if kind == "list" else found.get("X", "")
                 return Request(kind, subject, found.get("Y", ""))
-    kinds = [kind for kind in ("total", "average", "lowest", "highest") if _matches("rows", kind, plain)]
+    kinds = [kind for kind in ROW_KINDS if _matches("rows", kind, plain)]
     return Request(kinds[0], plain) if kinds else None
 
 
 def find_pronoun(question: str) -> int | None:
-    """Return where the first word stands that takes the place of a name; 0 if the question is too short to stand alone.
+    """Return where the first word stands that takes the place of a name; None if the question stands alone.
+
+    A question that is too short to stand alone ends with such a place.
 
     >>> [find_pronoun(text) for text in ("When did he leave?", "Why?", "彼はいつ辞めましたか", "Who lit the lamp?")]
-    [9, 0, 0, None]
+    [9, 4, 0, None]
     """
     rules: Mapping[str, list[str]] = _rules()["follow_up"]
     found = [m.start() for pattern in rules["pronoun"] if (m := re.search(pattern, question, re.IGNORECASE))]
-    return min(found, default=0 if _matches("follow_up", "short", question) else None)
+    return min(found, default=len(question) if _matches("follow_up", "short", question) else None)
 
 
 def row_words(question: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""texts -> phrases that may name a topic: nouns by their surroundings, kanji and katakana compounds; with their texts."""
+"""texts -> phrases that may name a topic: nouns by their surroundings, and kanji and katakana compounds."""
 
 import re
 from collections import Counter, defaultdict

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, cut_span, say, say_count
 from kumihimo.generation.quoting.excerpts import IndexReader
-from kumihimo.generation.quoting.passages import Passages, read_passages
+from kumihimo.generation.quoting.passages import Passages, read_passages, subject_patterns
 from kumihimo.generation.quoting.topic_phrases import Phrase, collect_phrases, weigh_phrase
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.sentences import LIST_ITEM, split_blocks, split_sentences
@@ -22,6 +22,7 @@ _MAX_COMPARED = 60  # phrases
 _RELATED, _MAX_NAMES = 0.55, 3  # cosine of two names of a topic, and the names shown
 _MAX_SHARED = 0.5  # texts of a topic that an earlier topic has
 _MIN_TEXTS = 5  # of a subject
+_NEAR = 400  # characters between a subject and what comes with it
 _MAX_READ = 12  # texts of a topic whose sentences are compared
 _SENTENCE_CHARS = (50, 170)  # of a quotation; half of it in Japanese and Chinese
 _LABEL = re.compile(r"[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])\s*")
@@ -45,6 +46,8 @@ def write_topics(subject: str, reader: IndexReader, embed: Embedder, language: s
         return None
     phrases = collect_phrases(passages.texts, _person_names(entities))
     document_of = list(map(passages.document, range(len(passages.ids))))
+    if subject:
+        _keep_near(phrases, {i: _near_text(passages.texts[i], subject) for i in here})
     topics = _choose_topics(phrases, frozenset(here), document_of, subject, embed)
     total = say_count("document", len({document_of[i] for i in here}), language)
     draft = Draft(MAX_LONG_CHARS)
@@ -54,6 +57,22 @@ def write_topics(subject: str, reader: IndexReader, embed: Embedder, language: s
         if n <= _MAX_TOPICS:
             n += _add_topic(draft, n, topic, subject, passages, embed, language)
     return draft if n > _MIN_TOPICS else None
+
+
+def _near_text(text: str, subject: str) -> str:
+    """Return what stands near a subject in a text, without capitals."""
+    folded = text.casefold()
+    places = [match for pattern in subject_patterns(subject) for match in pattern.finditer(folded)]
+    return "\n".join(folded[max(m.start() - _NEAR, 0) : m.end() + _NEAR] for m in places)
+
+
+def _keep_near(phrases: Iterable[Phrase], near: Mapping[int, str]) -> None:
+    """Leave out the texts in which a phrase is not near the subject."""
+    for phrase in phrases:
+        forms = [form.casefold() for form in phrase.forms]
+        for number in near.keys() & phrase.texts.keys():
+            if not any(form in near[number] for form in forms):
+                del phrase.texts[number]
 
 
 def _person_names(entities: Table[Any] | None) -> Iterator[str]:
@@ -137,7 +156,7 @@ def _plain(text: str) -> str:
 def _read_sentences(chunk: Span, phrase: Phrase, subject: str) -> Iterator[Span]:
     """Yield the sentences of a chunk that have the phrase, near the subject, and can stand alone."""
     forms = [form.casefold() for form in phrase.forms]
-    terms = subject_terms(subject)
+    patterns = subject_patterns(subject)
     for block in split_blocks(chunk.text):
         if block.kind not in ("prose", "item"):
             continue
@@ -146,11 +165,8 @@ def _read_sentences(chunk: Span, phrase: Phrase, subject: str) -> Iterator[Span]
             for pattern in (LIST_ITEM, _LABEL):
                 mark = pattern.match(chunk.text, start, end)
                 start = mark.end() if mark else start
-            text, around = (
-                chunk.text[start:end],
-                chunk.text[parts[max(i - 1, 0)][0] : parts[min(i + 1, len(parts) - 1)][1]],
-            )
-            near = all(term in around.casefold() for term in terms)
+            text, around = chunk.text[start:end], chunk.text[max(start - _NEAR, 0) : end + _NEAR].casefold()
+            near = all(pattern.search(around) for pattern in patterns)
             if near and _reads_well(text) and any(form in text.casefold() for form in forms):
                 yield cut_span(chunk, start, end)
 
