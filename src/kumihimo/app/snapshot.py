@@ -309,6 +309,7 @@ class Snapshot:
         else:
             reader = replace(self.tracer, table=lambda table: self._tables([table], filter)[table])
             result = quote_answer(question, name, context, reader, LocalEmbedder())
+            result = replace(result, text=f"{note}\n\n{result.text}") if note else result
             if on_token:
                 on_token(result.text)
         citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)

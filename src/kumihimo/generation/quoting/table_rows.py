@@ -201,7 +201,7 @@ def _compare_rows(
     kind: str, column: str, rows: Sequence[Row], table: Table, uri: str, text: str, language: str
 ) -> Draft | None:
     numbers = [(row, number) for row in rows if (number := read_number(row.cells.get(column, "")))]
-    if len(numbers) < _MIN_ROWS:
+    if len(numbers) < 2:
         return None
     values = [value for _, (value, _) in numbers]
     results = {

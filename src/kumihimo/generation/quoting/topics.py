@@ -21,8 +21,9 @@ _MAX_CANDIDATES = 14  # topics; not all have sentences to show
 _MAX_COMPARED = 60  # phrases
 _RELATED, _MAX_NAMES = 0.55, 3  # cosine of two names of a topic, and the names shown
 _MAX_SHARED = 0.5  # texts of a topic that an earlier topic has
-_MIN_TEXTS = 5  # of a subject
+_MIN_TEXTS = 20  # that mention a subject; of fewer, sentences say more than topics
 _NEAR = 400  # characters between a subject and what comes with it
+_NAMES_SUBJECT = 0.3  # what a sentence gains that names the subject
 _MAX_READ = 12  # texts of a topic whose sentences are compared
 _SENTENCE_CHARS = (50, 170)  # of a quotation; half of it in Japanese and Chinese
 _LABEL = re.compile(r"[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])\s*")
@@ -42,7 +43,7 @@ def write_topics(subject: str, reader: IndexReader, embed: Embedder, language: s
     """Return the topics of the corpus, or of a subject of it; None if there are too few."""
     passages, entities = read_passages(reader), reader.find_table("entities")
     here = [] if passages is None else passages.mentioning(subject) if subject else list(range(len(passages.ids)))
-    if passages is None or len(here) < _MIN_TEXTS:
+    if passages is None or (subject and len(here) < _MIN_TEXTS):
         return None
     phrases = collect_phrases(passages.texts, _person_names(entities))
     document_of = list(map(passages.document, range(len(passages.ids))))
@@ -131,7 +132,8 @@ def _add_topic(
     if not found:
         return False
     vectors = embed([" ".join([subject, *(p.name for p in topic.phrases)]), *(span.text for _, span in found)])
-    scores = (vectors[1:] @ vectors[0]).round(4).tolist()
+    named = [all(p.search(span.text.casefold()) for p in subject_patterns(subject)) for _, span in found]
+    scores = (vectors[1:] @ vectors[0] + [_NAMES_SUBJECT * names for names in named]).round(4).tolist()
     quotes: dict[str, Span] = {}
     for i in sorted(range(len(found)), key=lambda i: (-scores[i], i)):
         document, span = found[i]
@@ -160,8 +162,7 @@ def _read_sentences(chunk: Span, phrase: Phrase, subject: str) -> Iterator[Span]
     for block in split_blocks(chunk.text):
         if block.kind not in ("prose", "item"):
             continue
-        parts = list(split_sentences(chunk.text, block.start, block.end))
-        for i, (start, end) in enumerate(parts):
+        for start, end in split_sentences(chunk.text, block.start, block.end):
             for pattern in (LIST_ITEM, _LABEL):
                 mark = pattern.match(chunk.text, start, end)
                 start = mark.end() if mark else start
