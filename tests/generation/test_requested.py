@@ -158,7 +158,7 @@ def test_topics_are_named_with_their_documents(tmp_path_factory: pytest.TempPath
         "They still grind all the oats at the tide mill on the quay.",
         "They lend seed without a fee at the seed library in winter.",
     ]
-    parts.append("We all took the night ferry to the mainland in a gale in May.")
+    parts.append("We all took the mail ferry to the mainland in May and June.")
     said = "{} All this was written down by the keeper in book {} of the house."
     written = {f"{n}.md": said.format(parts[n % 3], n) for n in range(12)}
     root = fill(tmp_path_factory.mktemp("topics"), written)
@@ -166,5 +166,5 @@ def test_topics_are_named_with_their_documents(tmp_path_factory: pytest.TempPath
         kumi.index(root)
         text = ask(kumi, "What are the main themes?").text
     assert text.startswith("Frequent topics in 12 documents:")
-    for name in ("tide mill", "seed library", "night ferry"):
+    for name in ("tide mill", "seed library", "mail ferry"):
         assert f"{name} — 4 documents" in text
