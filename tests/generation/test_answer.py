@@ -16,8 +16,9 @@ from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
 from kumihimo.core.usage import Usage
-from kumihimo.generation.answer import PROMPT, TRUNCATION_NOTE, answer, no_answer_text
+from kumihimo.generation.answer import PROMPT, TRUNCATION_NOTE, answer
 from kumihimo.generation.citation_filter import CitationFilter
+from kumihimo.generation.phrases import no_answer_text
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.prompts import Reply

@@ -22,7 +22,9 @@ from kumihimo.core.table import Table, codec
 from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
-from kumihimo.generation.answer import PROMPT, answer, quote_answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.quoting import quote_answer
+from kumihimo.generation.quoting.follow_ups import carry_names
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, is_local
@@ -279,15 +281,19 @@ class Snapshot:
         """Return the answer with its citations.
 
         A chat model writes it; without one, it consists of sentences of the documents. filter: limits the documents.
-        history: earlier answers; the question may refer to them if there is a model. caps: limits on what is spent.
-        on_token: receives the text as it arrives. progress: receives an event as the search and the model begin.
+        history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last one.
+        caps: limits on what is spent. on_token: receives the text as it arrives. progress: receives an event as the
+        search and the model begin.
         """
         name, progress = name or self.default_method(), progress or ignore_progress
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
         search = self._prepare_search(name, filter, settings, budget)
         check_question(question)
+        note = ""
         if history and self.models.chat("answer"):
             question = rewrite_standalone(question, history, self._llm("answer", budget))
+        elif history:
+            question, note = carry_names(question, history)
         progress(ProgressEvent("search"))
         context = search(question)
         if chat := self.models.chat("answer"):
@@ -297,7 +303,7 @@ class Snapshot:
                 question,
                 name,
                 context,
-                self.tracer.quotable_spans,
+                self.tracer.spans,
                 llm,
                 self.tokenizer,
                 self.method(name).declaration.answer_prompt or PROMPT,
@@ -305,7 +311,9 @@ class Snapshot:
                 **answer_settings,
             )
         else:
-            result = quote_answer(question, name, context, self.tracer.quotable_spans, LocalEmbedder())
+            reader = replace(self.tracer, table=lambda table: self._tables([table], filter)[table])
+            result = quote_answer(question, name, context, reader, LocalEmbedder())
+            result = replace(result, text=f"{note}\n\n{result.text}") if note else result
             if on_token:
                 on_token(result.text)
         citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)

@@ -37,12 +37,21 @@ class SourceTracer:
         """
         return map(self.locate, self._source_spans(item))
 
-    def quotable_spans(self, item: Evidence) -> Iterator[Span]:
+    def spans(self, item: Evidence) -> Iterator[Span]:
         """Yield the first source spans, for an answer to quote.
 
         Only quoted spans are located later.
         """
         return islice(self._source_spans(item), _MAX_SPANS)
+
+    def find_table(self, name: str) -> Table[Any] | None:
+        """Return a table, or None if it has not been built."""
+        return self.table(name) if self.db.has(name) else None
+
+    def document(self, uri: str) -> tuple[str, str, int]:
+        """Return the text of a document, its title, and where its body begins."""
+        text, title, body = (self.db.value(ROOT, hash_parts(uri), name) for name in ("text", "title", "body"))
+        return text, title, body
 
     def _source_spans(self, item: Reference | Evidence) -> Iterator[Span]:
         visited: set[Reference] = set()

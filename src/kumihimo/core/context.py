@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Protocol
+from typing import Literal, Protocol
 
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.spans import Citation, Span
@@ -177,7 +177,8 @@ class Answer:
     """An answer with its citations and its cost.
 
     model: the model that wrote it; empty: sentences of the documents. dangling: the number of removed citations without
-    a source. followups: suggested next questions, if requested. saved: usage that the response cache saved.
+    a source. followups: suggested next questions, if requested. saved: usage that the response cache saved. status:
+    answered; closest: the passages shown may not answer; nothing: no passage was found.
     """
 
     question: str
@@ -190,6 +191,7 @@ class Answer:
     dangling: int = 0
     followups: tuple[str, ...] = ()
     saved: Usage = field(default_factory=Usage)
+    status: Literal["answered", "closest", "nothing"] = "answered"
 
     def __str__(self) -> str:
         """Return the text and its numbered sources."""

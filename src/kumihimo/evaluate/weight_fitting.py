@@ -102,7 +102,7 @@ def learn_weights(
     dropped = set(drop)
     share = question_weight or (lambda _: 1.0)
 
-    def fit(name: str, rows: Iterable[_FittingRow]) -> dict[str, float]:
+    def fit(name: str, rows: Iterable[FittingRow]) -> dict[str, float]:
         return _fit_logistic(list(rows), [feature for feature in two_pass.FEATURES[name] if feature not in dropped])
 
     weights = dict(published_weights())
@@ -133,19 +133,19 @@ def cross_validate_recall(examples: Sequence[FittingExample]) -> dict[str, float
     return recalls
 
 
-_FittingRow = tuple[Mapping[str, Features], Callable[[str], bool], float]  # candidates, is relevant, weight
+FittingRow = tuple[Mapping[str, Features], Callable[[str], bool], float]  # candidates, is relevant, weight
 
 
-def _fit_plain(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, float]:
+def _fit_plain(rows: Sequence[FittingRow], names: Sequence[str]) -> dict[str, float]:
     """Fit the plain weights, all but that of `document`.
 
     Few questions with gold name a document, and most of these by the title of an article.
     """
-    weights = _fit_choice(rows, [name for name in names if name != "document"])
+    weights = fit_choice(rows, [name for name in names if name != "document"])
     return {name: weights.get(name, DOCUMENT_WEIGHT) for name in names}
 
 
-def _fit_choice(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, float]:
+def fit_choice(rows: Sequence[FittingRow], names: Sequence[str]) -> dict[str, float]:
     """Fit a conditional logit of the gold among the candidates.
 
     Each question has gold among its candidates. Weights are never negative.
@@ -170,7 +170,7 @@ def _fit_choice(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, 
     return _minimize(x, names, loss)
 
 
-def _fit_logistic(rows: Sequence[_FittingRow], names: Sequence[str]) -> dict[str, float]:
+def _fit_logistic(rows: Sequence[FittingRow], names: Sequence[str]) -> dict[str, float]:
     """Fit logistic regression: the probability of a candidate to be relevant.
 
     Weights are never negative: with few questions a negative weight is mostly chance and hurts other questions.

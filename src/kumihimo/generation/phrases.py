@@ -1,0 +1,56 @@
+"""a question -> the sentences that introduce its answer, in its language."""
+
+import re
+
+from kumihimo.core.context import Context
+
+Language = str  # en, ja, zh (simplified) or zh-Hant (traditional)
+# These are slow to compile, so `re` does it at the first use.
+_KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"
+_MAX_EVIDENCE = 8  # items whose script is read
+_NO_ANSWER = {
+    "en": "No passage that answers this was found.",
+    "ja": "これに答える記述は見つかりませんでした。",
+    "zh": "未找到能回答这个问题的段落。",
+    "zh-Hant": "未找到能回答這個問題的段落。",
+}
+_CLOSEST = {
+    "en": "No passage answers this clearly. The closest:",
+    "ja": "はっきり答える記述は見つかりませんでした。最も近い記述：",
+    "zh": "未找到明确的答案。最接近的段落：",
+    "zh-Hant": "未找到明確的答案。最接近的段落：",
+}
+
+
+def question_language(question: str, context: Context) -> Language:
+    """Return the language of a question.
+
+    The script decides. A question in kanji alone may be Japanese or Chinese; then the script of the evidence decides.
+
+    >>> [question_language(text, Context()) for text in ("誰が門を描きましたか。", "东门钥匙", "Who?")]
+    ['ja', 'zh', 'en']
+    """
+    if not re.search(_KANJI, question) and not re.search(_KANA, question):
+        return "en"
+    evidence_text = "".join(item.text for item in context.top(_MAX_EVIDENCE))
+    kana, kanji = (len(re.findall(letters, evidence_text)) for letters in (_KANA, _KANJI))
+    if re.search(_KANA, question) or kana > kanji / 10:
+        return "ja"
+    # GB 2312 has the simplified characters, Big5 the traditional ones.
+    is_simplified = _count_encodable(question, "gb2312") >= _count_encodable(question, "big5")
+    return "zh" if is_simplified else "zh-Hant"
+
+
+def no_answer_text(question: str, context: Context) -> str:
+    """Return that nothing answers, in the language of the question."""
+    return _NO_ANSWER[question_language(question, context)]
+
+
+def closest_text(question: str, context: Context) -> str:
+    """Return the introduction of passages that may not answer."""
+    return _CLOSEST[question_language(question, context)]
+
+
+def _count_encodable(text: str, encoding: str) -> int:
+    """Return how many characters of the text the encoding has."""
+    return sum(len(letter.encode(encoding, "ignore")) > 0 for letter in text)

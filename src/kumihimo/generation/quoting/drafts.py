@@ -1,0 +1,146 @@
+"""lines and quotations -> a text with numbered citations, in the language of the question."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kumihimo.core.spans import Citation, Span
+from kumihimo.text.sentences import collapse_spaces
+
+MAX_CHARS, MAX_LONG_CHARS = 1200, 2000  # of an answer, and of a list or of topics
+_WORDING: Mapping[str, Mapping[str, str]] = {
+    "topics": {
+        "en": "Frequent topics in {total}:",
+        "ja": "{total}に多い話題：",
+        "zh": "{total}中的常见话题：",
+        "zh-Hant": "{total}中的常見話題：",
+    },
+    "topics of": {
+        "en": "What comes with “{subject}”, in {total} that mention it:",
+        "ja": "「{subject}」に触れている{total}で、ともに出てくる話題：",
+        "zh": "提到“{subject}”的{total}中一同出现的话题：",
+        "zh-Hant": "提到「{subject}」的{total}中一同出現的話題：",
+    },
+    "documents": {"en": "{n} documents", "ja": "{n}件の文書", "zh": "{n}份文档", "zh-Hant": "{n}份文件"},
+    "document": {"en": "1 document", "ja": "1件の文書", "zh": "1份文档", "zh-Hant": "1份文件"},
+    "passages": {"en": "{n} passages", "ja": "{n}箇所", "zh": "{n}处", "zh-Hant": "{n}處"},
+    "passage": {"en": "1 passage", "ja": "1箇所", "zh": "1处", "zh-Hant": "1處"},
+    "mentioned": {
+        "en": "{n} of {total} documents mention “{subject}”:",
+        "ja": "{total}件の文書のうち{n}件が「{subject}」に触れています：",
+        "zh": "{total}份文档中有{n}份提到“{subject}”：",
+        "zh-Hant": "{total}份文件中有{n}份提到「{subject}」：",
+    },
+    "more": {"en": "… and {n} more.", "ja": "…ほか{n}件。", "zh": "……另有{n}项。", "zh-Hant": "……另有{n}項。"},
+    "list person": {
+        "en": "People, with their mentions:",
+        "ja": "人物（言及の数）：",
+        "zh": "人物（提及次数）：",
+        "zh-Hant": "人物（提及次數）：",
+    },
+    "list organization": {
+        "en": "Organisations, with their mentions:",
+        "ja": "組織（言及の数）：",
+        "zh": "组织（提及次数）：",
+        "zh-Hant": "組織（提及次數）：",
+    },
+    "list place": {
+        "en": "Places, with their mentions:",
+        "ja": "場所（言及の数）：",
+        "zh": "地点（提及次数）：",
+        "zh-Hant": "地點（提及次數）：",
+    },
+    "list work": {
+        "en": "Works, with their mentions:",
+        "ja": "作品（言及の数）：",
+        "zh": "作品（提及次数）：",
+        "zh-Hant": "作品（提及次數）：",
+    },
+    "list documents": {"en": "{n} documents:", "ja": "文書 {n}件：", "zh": "{n}份文档：", "zh-Hant": "{n}份文件："},
+    "by rule": {
+        "en": "(Found by rules. Names whose kind is unknown are not in this list.)",
+        "ja": "（規則による一覧です。種類の分からない名前は含みません。）",
+        "zh": "（由规则得出；种类不明的名称未列入。）",
+        "zh-Hant": "（由規則得出；種類不明的名稱未列入。）",
+    },
+    "highest": {"en": "Highest", "ja": "最も高い値", "zh": "最高值", "zh-Hant": "最高值"},
+    "lowest": {"en": "Lowest", "ja": "最も低い値", "zh": "最低值", "zh-Hant": "最低值"},
+    "total": {"en": "Total", "ja": "合計", "zh": "合计", "zh-Hant": "合計"},
+    "average": {"en": "Average", "ja": "平均", "zh": "平均", "zh-Hant": "平均"},
+    "rows": {
+        "en": "{what} of “{column}”, of {n} rows with a number ({total} rows in the table): {value}",
+        "ja": "「{column}」の{what}（数値のある{n}行、表は全{total}行）：{value}",
+        "zh": "“{column}”的{what}（有数值的{n}行，全表{total}行）：{value}",
+        "zh-Hant": "「{column}」的{what}（有數值的{n}列，全表{total}列）：{value}",
+    },
+    "about": {
+        "en": "(about {names})",
+        "ja": "（{names}について）",
+        "zh": "（关于{names}）",
+        "zh-Hant": "（關於{names}）",
+    },
+}
+
+
+def say(name: str, language: str, **values: object) -> str:
+    """Return one of the sentences that answers add.
+
+    >>> say("passages", "ja", n=3)
+    '3箇所'
+    """
+    return _WORDING[name][language].format(**values)
+
+
+def say_count(name: str, n: int, language: str) -> str:
+    """Return a number of documents or passages.
+
+    >>> say_count("document", 1, "en"), say_count("document", 1669, "en")
+    ('1 document', '1,669 documents')
+    """
+    return say(name, language) if n == 1 else say(f"{name}s", language, n=f"{n:,}")
+
+
+@dataclass
+class Draft:
+    """The lines of an answer and what they cite, up to a number of characters."""
+
+    limit: int = MAX_CHARS
+    lines: list[str] = field(default_factory=list)
+    citations: list[Citation] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return sum(len(line) + 1 for line in self.lines)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def add(self, line: str) -> bool:
+        """Add a line, if there is room."""
+        return self._add(line, None)
+
+    def quote(self, span: Span, before: str = "") -> bool:
+        """Add a quotation on one line with its number, if there is room.
+
+        Dots show that its sentence goes on.
+        """
+        text = collapse_spaces(span.text)
+        dots = "" if not text[-1:].isalnum() and text[-1:] not in ",、，" else " …"
+        return self.cite(f"{before}{text}{dots}", span)
+
+    def cite(self, line: str, span: Span) -> bool:
+        """Add a line with the number of its source, if there is room."""
+        return self._add(f"{line} [{len(self.citations) + 1}]", span)
+
+    def _add(self, line: str, span: Span | None) -> bool:
+        if self.size + len(line) > self.limit:
+            return False
+        self.lines.append(line)
+        if span:
+            self.citations.append(Citation(len(self.citations) + 1, span))
+        return True
+
+
+def cut_span(span: Span, start: int, end: int) -> Span:
+    """Return a part of a span, from and to these characters of it."""
+    return replace(span, start=span.start + start, end=span.start + end, text=span.text[start:end])

@@ -1,0 +1,265 @@
+"""question + evidence -> excerpts: readable stretches of documents, best first, and how well they match."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import log
+from typing import Any, Protocol
+
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.records import Chunk
+from kumihimo.core.spans import Span
+from kumihimo.core.table import Table
+from kumihimo.generation.quoting.question_kinds import Question
+from kumihimo.generation.quoting.readable import Region, Stretch, grow, read_region, says_something
+from kumihimo.llm.local_embedder import find_subwords, subword_vectors
+from kumihimo.llm.protocols import Embedder
+from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.tokens import subject_terms
+
+MAX_CHARS = 1200  # of all excerpts together
+MAX_EXCERPTS = 3
+_MAX_EVIDENCE = 8  # items whose text is read
+_MAX_MENTIONS = 500  # of the subject of a question, whose sentences are read
+_MAX_DEFINITIONS = 5  # chunks
+_CLOSE = 0.85  # of the best score
+_MIN_GAIN = 0.2  # of the question's words, that no better excerpt has
+_MAX_EMBEDDED = 48  # stretches that are compared by meaning
+# Learned from questions whose answer has a known place (benchmarks.quoting), as multiples of the first.
+WEIGHTS = {
+    "sentence": 1.0,
+    "nearby": 0.49,
+    "above": 0.74,
+    "rank": 0.39,
+    "answer": 0.24,
+    "states": 0.26,
+    "topic": 0.39,
+    "similar": 0.37,
+    "definition": 1.0,  # set by hand: these questions define nothing
+}
+
+Features = dict[str, float]
+
+
+class IndexReader(Protocol):
+    """The part of an index that an answer without a model reads."""
+
+    def spans(self, item: Evidence) -> Iterable[Span]:
+        """Return the source spans of evidence."""
+
+    def find_table(self, name: str) -> Table[Any] | None:
+        """Return a table, without the rows that the question's filter hides; None if it has not been built."""
+
+    def document(self, uri: str) -> tuple[str, str, int]:
+        """Return the text of a document, its title, and where its body begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A readable stretch of a document.
+
+    coverage: the share of the question's words in it, by rarity. score: compares within one question. words: of it, its
+    heading and its title. matched: the shares of the question's words in it. answers: whether it has the kind of answer
+    that the question wants.
+    """
+
+    span: Span
+    title: str
+    heading: str
+    lead: str
+    words: frozenset[str]
+    matched: Mapping[str, float] = field(default_factory=dict)
+    coverage: float = 0.0
+    score: float = 0.0
+    answers: bool = False
+    is_table: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.span.text) + len(self.lead)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A stretch with the sentence it has grown from."""
+
+    excerpt: Excerpt
+    sentence: str
+    rank: int  # of its evidence
+
+    @cached_property
+    def sentence_words(self) -> frozenset[str]:
+        return frozenset(subject_terms(self.sentence))
+
+    @cached_property
+    def above_words(self) -> frozenset[str]:
+        return frozenset(subject_terms(f"{self.excerpt.title}\n{self.excerpt.heading}"))
+
+
+def choose_excerpts(question: Question, context: Context, reader: IndexReader, embed: Embedder) -> list[Excerpt]:
+    """Return the best excerpts of the evidence, best first.
+
+    They do not overlap, and have at most `MAX_CHARS` characters together.
+    """
+    return select_excerpts(question, find_candidates(question, context, reader, embed))
+
+
+def select_excerpts(
+    question: Question, candidates: Iterable[tuple[Candidate, Features]], weights: Mapping[str, float] = WEIGHTS
+) -> list[Excerpt]:
+    """Return the best of these stretches, best first."""
+    selected: list[Excerpt] = []
+    for excerpt in sorted(
+        (_score(question, *candidate, weights) for candidate in candidates), key=lambda excerpt: -excerpt.score
+    ):
+        room = MAX_CHARS - sum(other.size for other in selected)
+        if len(selected) < MAX_EXCERPTS and excerpt.size <= room and _adds(excerpt, selected):
+            selected.append(excerpt)
+    return selected
+
+
+def _score(question: Question, candidate: Candidate, features: Features, weights: Mapping[str, float]) -> Excerpt:
+    return replace(
+        candidate.excerpt,
+        coverage=features["coverage"],
+        score=round(sum(weight * features[name] for name, weight in weights.items()), 4),
+        answers=question.is_answered_by(candidate.excerpt.span.text),
+    )
+
+
+def find_candidates(
+    question: Question, context: Context, reader: IndexReader, embed: Embedder
+) -> list[tuple[Candidate, Features]]:
+    """Return the stretches of the evidence with most words of the question, and their features."""
+    return list(_read_features(question, list(_read_candidates(question, context, reader)), embed))
+
+
+def _read_candidates(question: Question, context: Context, reader: IndexReader) -> Iterator[Candidate]:
+    """Yield a stretch around each sentence of the best evidence."""
+    items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
+    items = items[:_MAX_EVIDENCE] + _defining_chunks(question, reader)
+    seen: set[tuple[str, int, int]] = set()
+    texts: set[str] = set()
+    for rank, item in enumerate(items):
+        for span in reader.spans(item):
+            text, title, body = reader.document(span.uri)
+            region = read_region(text, span.start, span.end, body)
+            for i, unit in enumerate(region.units):
+                if unit.end <= span.start or unit.start >= span.end or not says_something(region, unit):
+                    continue
+                stretch, sentence = grow(region, i), text[unit.text_start : unit.end]
+                if (span.uri, unit.start, unit.end) not in seen and sentence not in texts:
+                    seen.add((span.uri, unit.start, unit.end))
+                    texts.add(sentence)
+                    yield Candidate(_make_excerpt(span, region, stretch, title), sentence, rank)
+
+
+def _defining_chunks(question: Question, reader: IndexReader) -> list[Evidence]:
+    """Return the chunks whose sentences say what the subject of the question is."""
+    mentions, chunks = reader.find_table("mentions"), reader.find_table("chunks")
+    if not question.subject or mentions is None or chunks is None:
+        return []
+    rows = mentions.where(entity=entity_id(name_key(question.subject)))[:_MAX_MENTIONS]
+    scored = sorted((-question.definition_score(row.text), row.id) for row in rows)
+    ids = dict.fromkeys(id.rpartition(".")[0] for score, id in scored if score < 0)
+    found = chunks.get_many(list(ids)[:_MAX_DEFINITIONS])
+    return [Evidence("chunks", chunk, 0.0) for chunk in found.values()]
+
+
+def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> Excerpt:
+    text = region.text[stretch.start : stretch.end]
+    excerpt_span = replace(span, start=stretch.start, end=stretch.end, text=text)
+    heading = region.heading_above(stretch.start)
+    is_table = region.kind_at(stretch.start) == "row"
+    words = frozenset(subject_terms("\n".join((title, heading, stretch.lead, text))))
+    return Excerpt(excerpt_span, title, heading, stretch.lead, words, is_table=is_table)
+
+
+def _read_features(
+    question: Question, candidates: Sequence[Candidate], embed: Embedder
+) -> Iterator[tuple[Candidate, Features]]:
+    """Yield the stretches with most words of the question, and their features."""
+    weights = _weigh_terms(question.terms, [candidate.sentence_words for candidate in candidates])
+    total = sum(weights.values()) or 1.0
+
+    def share(words: frozenset[str]) -> float:
+        return sum(weight for term, weight in weights.items() if term in words) / total
+
+    rows = []
+    for candidate in candidates:
+        in_sentence, above = candidate.sentence_words, candidate.above_words
+        features = {
+            "sentence": share(in_sentence),
+            "nearby": share(candidate.excerpt.words - in_sentence - above),
+            "above": share(above - in_sentence),
+            "rank": 1 / (1 + candidate.rank),
+            "answer": float(
+                question.is_answered_by(candidate.excerpt.span.text if question.kind == "why" else candidate.sentence)
+            ),
+            "states": float(not candidate.sentence.rstrip().endswith(("?", "？"))),
+            "definition": question.definition_score(candidate.sentence),
+        }
+        features["coverage"] = features["sentence"] + 0.7 * features["above"] + 0.6 * features["nearby"]
+        shares = {term: weight / total for term, weight in weights.items() if term in candidate.excerpt.words}
+        rows.append((replace(candidate, excerpt=replace(candidate.excerpt, matched=shares)), features))
+    rows.sort(key=lambda row: -(row[1]["coverage"] + row[1]["sentence"] + row[1]["definition"] + 0.3 * row[1]["rank"]))
+    rows = rows[:_MAX_EMBEDDED]
+    if rows:
+        vectors = embed([question.text, *(candidate.excerpt.span.text for candidate, _ in rows)])
+        similar = _similar_words(question, [candidate.sentence for candidate, _ in rows])
+        for (candidate, features), topic, words in zip(rows, vectors[1:] @ vectors[0], similar, strict=True):
+            yield candidate, features | {"topic": float(topic), "similar": words}
+
+
+def _similar_words(question: Question, sentences: Sequence[str]) -> Sequence[float]:
+    """Return for each sentence how similar its words are to those of the question.
+
+    This is the mean of the best cosine of each subword of the question, weighted by how much the subword says.
+    """
+    import numpy as np
+
+    own, *found = (np.frombuffer(ids, dtype=np.uint16) for ids in find_subwords([question.content, *sentences]))
+    if not len(own):
+        return [0.0] * len(sentences)
+    own_vectors, own_lengths = subword_vectors(own)
+    best = [(subword_vectors(ids)[0] @ own_vectors.T).max(axis=0) if len(ids) else own_lengths * 0 for ids in found]
+    weights = own_lengths / own_lengths.sum()
+    return [float(row @ weights) for row in best]
+
+
+def _weigh_terms(terms: frozenset[str], sentences: Sequence[frozenset[str]]) -> dict[str, float]:
+    """Return the rarity of each term in the sentences.
+
+    A pair of ideographs that no sentence has may be the end of one word and the beginning of another: it counts as far
+    as no other pair has its characters.
+    """
+    counts = Counter(word for words in sentences for word in words)
+    found = {char for term in terms if counts[term] for char in term}
+    weights = {}
+    for term in sorted(terms):
+        share = 1.0
+        if not counts[term] and is_ideographic(term):
+            share = sum(char not in found for char in term) / len(term)
+        weights[term] = share * log(1 + len(sentences) / (1 + counts[term]))
+    return weights
+
+
+def _adds(excerpt: Excerpt, selected: Sequence[Excerpt]) -> bool:
+    """Return whether an excerpt is as good as the best one, or has words that the others lack."""
+    if not selected:
+        return excerpt.coverage > 0
+    if any(_overlaps(excerpt.span, other.span) for other in selected):
+        return False
+    covered = {word for other in selected for word in other.matched}
+    gain = sum(share for word, share in excerpt.matched.items() if word not in covered)
+    return excerpt.score >= _CLOSE * selected[0].score or gain >= _MIN_GAIN
+
+
+def is_ideographic(term: str) -> bool:
+    """Return whether a term consists of ideographs."""
+    return all("\u3400" <= char <= "\u9fff" for char in term)
+
+
+def _overlaps(a: Span, b: Span) -> bool:
+    return a.uri == b.uri and a.start < b.end and b.start < a.end

@@ -1,0 +1,110 @@
+"""a subject -> the chunks that mention it; a name or description -> the documents that it means."""
+
+import re
+from dataclasses import dataclass, field
+from math import log
+from typing import Any
+from unicodedata import normalize
+
+from kumihimo.core.context import Evidence
+from kumihimo.core.spans import Span
+from kumihimo.core.table import Table
+from kumihimo.generation.quoting.excerpts import IndexReader
+from kumihimo.generation.quoting.requests import without_document_words
+from kumihimo.text.tokens import subject_terms
+
+_MIN_MATCH = 0.6  # of the words of a description, by rarity, in the names of a document
+_OPENING_CHARS, _OPENING_WEIGHT = 300, 0.7
+_SHORT = 4  # letters; a shorter word counts only whole
+_EXACT = 0.05  # what a document gains that has no other name
+_MAX_PARTS = 30  # documents with one title that are read as one
+
+
+@dataclass(frozen=True)
+class Passages:
+    """The chunks of an index as ids and texts."""
+
+    reader: IndexReader
+    table: Table[Any]
+    ids: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def document(self, number: int) -> str:
+        """Return the document of a chunk."""
+        return self.ids[number].partition(".")[0]
+
+    def span(self, number: int) -> Span:
+        """Return a chunk as it stands in its document."""
+        return self.span_of(self.ids[number])
+
+    def span_of(self, id: str) -> Span:
+        """Return the chunk with this id."""
+        return next(iter(self.reader.spans(Evidence("chunks", self.table[id], 0.0))))
+
+    def evidence(self, number: int) -> Evidence:
+        """Return a chunk as evidence."""
+        return Evidence("chunks", self.table[self.ids[number]], 0.0)
+
+    def mentioning(self, subject: str) -> list[int]:
+        """Return the chunks that have a subject of several words as it is written, else those with all its words."""
+        folded = [normalize("NFKC", text).casefold() for text in self.texts]
+        wanted = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
+        patterns = subject_patterns(subject)
+        found = [i for i, text in enumerate(folded) if wanted in text] if len(patterns) > 1 else []
+        return found or [i for i, text in enumerate(folded) if patterns and all(p.search(text) for p in patterns)]
+
+
+def subject_patterns(subject: str) -> list[re.Pattern[str]]:
+    """Return a pattern for each word of a subject, to search in text without capitals.
+
+    >>> [bool(pattern.search("the seeds are said to keep")) for pattern in subject_patterns("seed AI")]
+    [True, False]
+    """
+    patterns = []
+    for term in subject_terms(subject):
+        begin = r"\b" if term.isascii() else ""
+        patterns.append(re.compile(begin + re.escape(term) + (r"(?:s|es)?\b" if begin and len(term) < _SHORT else "")))
+    return patterns
+
+
+def read_passages(reader: IndexReader) -> Passages | None:
+    """Return the chunks of the index; None if it has none."""
+    table = reader.find_table("chunks")
+    rows = list(table.columns("id", "text")) if table is not None else []
+    return Passages(reader, table, [id for id, _ in rows], [text for _, text in rows]) if table and rows else None
+
+
+def find_documents(name: str, reader: IndexReader) -> list[str]:
+    """Return the ids of the documents that a name or description means.
+
+    They are one document, or the rows of a file with one title. Nothing is returned if several fit equally.
+    """
+    return _find_named(name, reader) or _find_named(without_document_words(name), reader)
+
+
+def _find_named(name: str, reader: IndexReader) -> list[str]:
+    descriptions, documents, chunks = map(reader.find_table, ("descriptions", "documents", "chunks"))
+    terms = dict.fromkeys(subject_terms(name))
+    if descriptions is None or documents is None or chunks is None or not terms:
+        return []
+    named = {id: frozenset(subject_terms(text)) for id, text in descriptions.columns("id", "text")}
+    openings = chunks.get_many(f"{id}.00000" for id in named)
+    opened = {c.document: frozenset(subject_terms(c.text[:_OPENING_CHARS])) for c in openings.values()}
+    counts = {term: sum(term in words for words in named.values()) for term in terms}
+    rarity = {term: log(1 + len(named) / (0.5 + count)) for term, count in counts.items()}
+    total = sum(rarity.values())
+
+    def score(id: str) -> float:
+        own, opening = named[id], opened.get(id, frozenset())
+        shares = {term: 1.0 if term in own else _OPENING_WEIGHT * (term in opening) for term in terms}
+        exact = len(own.intersection(terms)) / (len(own) or 1)
+        return sum(rarity[term] * share for term, share in shares.items()) / total + _EXACT * exact
+
+    scores = {id: round(score(id), 4) for id in named}
+    best = max(scores.values(), default=0.0)
+    ids = sorted(id for id, value in scores.items() if value > best - _EXACT / 5)
+    if best < _MIN_MATCH:
+        return []
+    rows = documents.get_many(ids)
+    titles = {row.title for row in rows.values()}
+    return sorted(rows, key=lambda id: (len(rows[id].uri), rows[id].uri))[:_MAX_PARTS] if len(titles) == 1 else []

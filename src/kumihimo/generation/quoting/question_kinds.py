@@ -1,0 +1,90 @@
+"""a question -> its kind, its subject and its words: by rules in question_kinds.toml."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from unicodedata import normalize
+
+from kumihimo.text.tokens import subject_terms
+
+_RULES = Path(__file__).with_suffix(".toml")
+_ASKING_WORDS = frozenset(
+    subject_terms(  # words that only ask
+        "called named name tell please much many long far please which kind sort type were was can could would any anything"
+        " something whos wat wats does did"
+    )
+)
+
+
+@cache
+def _rules() -> Mapping[str, Mapping[str, list[str]]]:
+    return tomllib.loads(_RULES.read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question without a model to understand it."""
+
+    text: str
+
+    @cached_property
+    def plain(self) -> str:
+        return " ".join(normalize("NFKC", self.text).split())
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """Return the subject terms that an answer should have."""
+        terms = frozenset(subject_terms(self.plain))
+        return (terms - _ASKING_WORDS) or terms
+
+    @cached_property
+    def content(self) -> str:
+        """Return the question without the words that only ask."""
+        words = [word for word in re.findall(r"\w+", self.plain) if self.terms & set(subject_terms(word))]
+        return " ".join(words) or self.plain
+
+    @cached_property
+    def kind(self) -> str:
+        """Return name, who, how_many, when, where or why; empty: another kind."""
+        return next((kind for kind, patterns in _rules()["kinds"].items() if _find_any(patterns, self.plain)), "")
+
+    @cached_property
+    def subject(self) -> str:
+        """Return what the question asks to define: `Maren Oldacre`; empty if it asks for something else."""
+        for pattern in _rules()["subjects"]["who_is"]:
+            if match := re.search(pattern, self.plain, re.IGNORECASE):
+                subject = match["X"].strip(" \"'“”「」『』")
+                return subject if len(subject_terms(subject)) <= 5 else ""
+        return ""
+
+    def is_answered_by(self, text: str) -> bool:
+        """Return whether a text has the kind of answer that is wanted."""
+        flags = 0 if self.kind in ("who", "where") else re.IGNORECASE
+        patterns = _rules()["answers"].get(self.kind, [])
+        return any(re.search(pattern, text, flags) for pattern in patterns)
+
+    @cached_property
+    def _definitions(self) -> tuple[re.Pattern[str], ...]:
+        """Return the patterns of definitions; a part of a name stands for it too."""
+        whole = re.sub(r"(?i)^(the|an?) ", "", self.subject)
+        names = [whole, *(word for word in re.findall(r"\b[A-Z]\w{2,}", whole) if word != whole)]
+        forms = [r"\s+".join(map(re.escape, name.split())) for name in names]
+        subject = f"(?:{'|'.join(forms)})"
+        groups = _rules()["definitions"].values()
+        return tuple(
+            re.compile(pattern.replace("{X}", subject), re.IGNORECASE) for patterns in groups for pattern in patterns
+        )
+
+    def definition_score(self, sentence: str) -> float:
+        """Return how much a sentence says what the subject is."""
+        if not self.subject:
+            return 0.0
+        plain = " ".join(normalize("NFKC", sentence).split())
+        return 1.0 if any(pattern.search(plain) for pattern in self._definitions) else 0.0
+
+
+def _find_any(patterns: list[str], text: str) -> bool:
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)

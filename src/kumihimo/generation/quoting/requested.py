@@ -1,0 +1,37 @@
+"""a question + an index -> the answer to a request: a list, an outline, topics, a comparison, rows; or None."""
+
+from functools import reduce
+
+from kumihimo.core.context import Context
+from kumihimo.generation.phrases import question_language
+from kumihimo.generation.quoting.comparison import write_comparison
+from kumihimo.generation.quoting.drafts import Draft
+from kumihimo.generation.quoting.excerpts import IndexReader
+from kumihimo.generation.quoting.listing import write_documents, write_list
+from kumihimo.generation.quoting.outline import write_outline
+from kumihimo.generation.quoting.requests import ROW_KINDS, read_request, row_words
+from kumihimo.generation.quoting.table_rows import write_rows
+from kumihimo.generation.quoting.topics import write_topics
+from kumihimo.llm.protocols import Embedder
+
+
+def write_requested(question: str, context: Context, reader: IndexReader, embed: Embedder) -> Draft | None:
+    """Return what a question requests, if it is more than passages and the index has it; else None."""
+    request = read_request(question)
+    if request is None:
+        return None
+    named = (request.subject, request.other) if request.kind not in ROW_KINDS else ()
+    bare = reduce(lambda text, part: text.replace(part, ""), named, question)
+    language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
+    match request.kind:
+        case "list":
+            return write_list(request.subject, request.other, reader, language)
+        case "documents":
+            return write_documents(request.subject, reader, language)
+        case "outline":
+            return write_outline(request.subject, reader, embed)
+        case "compare":
+            return write_comparison(request.subject, request.other, reader, embed)
+        case "themes":
+            return write_topics(request.subject, reader, embed, language)
+    return write_rows(request.kind, question, row_words(question), context, reader, language)

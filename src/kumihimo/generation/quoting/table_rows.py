@@ -1,0 +1,232 @@
+"""a document with tables + a question -> the rows that win, or a sum: over one column that the question names."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from unicodedata import normalize
+
+from kumihimo.core.context import Context
+from kumihimo.core.spans import Span
+from kumihimo.generation.quoting.drafts import Draft, say
+from kumihimo.generation.quoting.excerpts import IndexReader
+from kumihimo.generation.quoting.readable import is_rule_row
+from kumihimo.text.sentences import collapse_spaces, is_table_row, split_blocks
+from kumihimo.text.tokens import subject_terms
+
+_MAX_EVIDENCE, _MAX_WINNERS = 4, 3
+_MIN_ROWS = 3  # with a number in the column
+_MIN_SHARE = 0.5  # of the words of a column, in the question
+_MIN_KNOWN = 0.6  # of the words of the question, in the table, its headings and its title
+_NUMBER = re.compile(r"([-−–△▲]?)\s*([¥$€£]?)\s*(\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)\s*([^\d\s.,:/-][^\d]{0,11})?")
+_PAIR = re.compile(r"([^:;]{1,60}): (.*)", re.DOTALL)
+_YEAR = re.compile(r"\b[12]\d{3}\b|(?<!\d)[12]\d{3}(?=年)")
+_ASKED_FOR = re.compile(
+    r"\b(?:which|what|in which|in what)\s+(\w+)|(?:どの|何の)(\w{1,4}?)(?:が|は|で|に|の)|哪(?:个|個|一)?(\w{1,3})",
+    re.IGNORECASE,
+)
+_SUM_ROW = re.compile(r"\b(?:total|sum|average|mean|all)\b|合計|総計|小計|平均|总计|總計|合计", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table with its cells by column."""
+
+    start: int
+    end: int
+    cells: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of a table and the text above it; header: its own row, if the rows do not repeat their columns."""
+
+    rows: tuple[Row, ...]
+    above: str
+    header: str = ""
+
+
+def write_rows(
+    kind: str, question: str, own_words: Iterable[str], context: Context, reader: IndexReader, language: str
+) -> Draft | None:
+    """Return the rows with the highest or lowest number, or the total or average of a column.
+
+    Returns None if the evidence has no table, or if it is not clear which column and rows the question means.
+    own_words: those of the question that only say what to compute.
+    """
+    plain = " ".join(normalize("NFKC", question).split())
+    uris = dict.fromkeys(
+        span.uri for item in context.top(_MAX_EVIDENCE) for span in reader.spans(item) if _has_rows(span.text)
+    )
+    ignored = frozenset(own_words)
+    for uri in uris:
+        text, title, body = reader.document(uri)
+        for table in read_tables(text, body):
+            if (column := _choose_column(plain, ignored, table)) and _knows(plain, ignored, table, title):
+                rows = _rows_of_year(plain, table)
+                if draft := _compare_rows(kind, column, rows, table, uri, text, language):
+                    return draft
+    return None
+
+
+def _has_rows(text: str) -> bool:
+    return any(map(is_table_row, text.splitlines()))
+
+
+def read_tables(text: str, begin: int = 0) -> list[Table]:
+    r"""Return the tables of a text.
+
+    >>> [table] = read_tables("| boat | crew |\n|---|---|\n| Ebb | 4 |\n| Tide | 12 |")
+    >>> [dict(row.cells) for row in table.rows], table.header
+    ([{'boat': 'Ebb', 'crew': '4'}, {'boat': 'Tide', 'crew': '12'}], '| boat | crew |')
+    >>> [dict(row.cells) for table in read_tables("boat: Ebb; crew: 4\n\nboat: Tide; crew: 12") for row in table.rows]
+    [{'boat': 'Ebb', 'crew': '4'}, {'boat': 'Tide', 'crew': '12'}]
+    """
+    tables: list[Table] = []
+    rows: list[tuple[int, int]] = []
+    above = ""
+    for block in split_blocks(text, begin):
+        if block.kind == "row":
+            rows.append((block.start, block.end))
+            continue
+        tables += _build_tables(text, rows, above)
+        above = (
+            text[block.start : block.end]
+            if block.kind == "heading" or rows
+            else f"{above}\n{text[block.start : block.end]}"
+        )
+        above, rows = above[-600:], []
+    return [*tables, *_build_tables(text, rows, above)]
+
+
+def _build_tables(text: str, rows: Sequence[tuple[int, int]], above: str) -> Iterator[Table]:
+    """Yield the table of these rows, if it has columns."""
+    texts = [text[start:end] for start, end in rows]
+    if len(rows) < 2:
+        return
+    if " | " in texts[0] or texts[0].startswith("|"):
+        cells = [[cell.strip().strip("*_") for cell in line.strip().strip("|").split("|")] for line in texts]
+        records = (
+            Row(start, end, dict(zip(cells[0], own, strict=False)))
+            for (start, end), own, line in list(zip(rows, cells, texts, strict=True))[1:]
+            if not is_rule_row(line)
+        )
+        yield Table(tuple(records), above, texts[0])
+        return
+    pieces = [[_PAIR.fullmatch(part.strip()) for part in line.split("; ")] for line in texts]
+    counts = Counter(match[1] for line in pieces for match in line if match)
+    names = {name for name, count in counts.items() if count > 1}
+    yield Table(tuple(Row(*row, _named_cells(line, names)) for row, line in zip(rows, texts, strict=True)), above)
+
+
+def _named_cells(line: str, names: set[str]) -> dict[str, str]:
+    """Return the cells of `city: Otaru; founded: 1922`; a value may hold a semicolon."""
+    cells: dict[str, str] = {}
+    last = ""
+    for part in line.split("; "):
+        match = _PAIR.fullmatch(part.strip())
+        if match and (match[1] in names or not last):
+            last = match[1]
+            cells[last] = match[2]
+        elif last:
+            cells[last] += f"; {part}"
+    return cells
+
+
+def read_number(text: str) -> tuple[float, str] | None:
+    """Return the number of a cell and its unit; None if it holds anything else.
+
+    >>> read_number("１，２５０円"), read_number("-3.5 cm"), read_number("△12"), read_number("2024-02-18")
+    ((1250.0, '円'), (-3.5, 'cm'), (-12.0, ''), None)
+    """
+    match = _NUMBER.fullmatch(normalize("NFKC", text).strip())
+    if not match:
+        return None
+    value = float(match[3].replace(",", ""))
+    return (-value if match[1] else value), (match[2] or (match[4] or "").strip())
+
+
+def _choose_column(question: str, ignored: frozenset[str], table: Table) -> str:
+    """Return the one column of numbers that the question names; empty if none or several fit."""
+    asked = {
+        word
+        for match in _ASKED_FOR.finditer(question)
+        for word in subject_terms(" ".join(filter(None, match.groups())))
+    }
+    terms = frozenset(subject_terms(question))
+    scores: dict[str, float] = {}
+    for column in dict.fromkeys(name for row in table.rows for name in row.cells):
+        words = frozenset(subject_terms(column.replace("_", " "))) - {""}
+        shared = words & (terms - (asked if len(words) == 1 else frozenset()))
+        if shared - ignored and len(shared) >= min(2, _MIN_SHARE * len(words)) and _is_numeric(table, column):
+            scores[column] = len(shared) + len(shared) / len(words)
+    best = sorted(scores, key=lambda name: -scores[name])
+    return best[0] if best and (len(best) == 1 or scores[best[0]] > scores[best[1]]) else ""
+
+
+def _is_numeric(table: Table, column: str) -> bool:
+    filled = [row.cells[column] for row in table.rows if row.cells.get(column, "").strip(" -–—")]
+    numbers = [number for cell in filled if (number := read_number(cell))]
+    return len(numbers) >= _MIN_ROWS and len(numbers) >= 0.8 * len(filled) and len({unit for _, unit in numbers}) == 1
+
+
+def _knows(question: str, ignored: frozenset[str], table: Table, title: str) -> bool:
+    """Return whether the table has most words of the question."""
+    terms = frozenset(subject_terms(question)) - ignored
+    texts = [
+        title,
+        table.above,
+        table.header,
+        *(f"{name} {cell}" for row in table.rows for name, cell in row.cells.items()),
+    ]
+    words = frozenset(subject_terms("\n".join(texts).replace("_", " ")))
+    return len(terms & words) >= _MIN_KNOWN * len(terms) and all(
+        year in "\n".join(texts) for year in _YEAR.findall(question)
+    )
+
+
+def _rows_of_year(question: str, table: Table) -> list[Row]:
+    """Return the rows of the years in the question, or all; never a row that sums up others."""
+    rows = [
+        row
+        for row in table.rows
+        if not any(_SUM_ROW.search(cell) for cell in row.cells.values() if not read_number(cell))
+    ]
+    for year in _YEAR.findall(question):
+        rows = [row for row in rows if any(year in cell for cell in row.cells.values())] or rows
+    return rows
+
+
+def _compare_rows(
+    kind: str, column: str, rows: Sequence[Row], table: Table, uri: str, text: str, language: str
+) -> Draft | None:
+    numbers = [(row, number) for row in rows if (number := read_number(row.cells.get(column, "")))]
+    if len(numbers) < 2:
+        return None
+    values = [value for _, (value, _) in numbers]
+    results = {
+        "highest": max(values),
+        "lowest": min(values),
+        "total": sum(values),
+        "average": sum(values) / len(values),
+    }
+    value = round(results[kind], 2)
+    shown = (
+        [row for row, (own, _) in numbers if own == results[kind]]
+        if kind in ("highest", "lowest")
+        else [r for r, _ in numbers]
+    )
+    unit = numbers[0][1][1]
+    written = f"{value:,.10g}"
+    written = f"{unit}{written}" if unit in tuple("¥$€£") else f"{written} {unit}".strip()
+    draft = Draft()
+    counted = {"n": f"{len(numbers):,}", "total": f"{len(table.rows):,}"}
+    draft.add(say("rows", language, what=say(kind, language), column=column, value=written, **counted))
+    if table.header:
+        draft.add(table.header)
+    for row in shown[:_MAX_WINNERS]:
+        span = Span("", uri, row.start, row.end, text[row.start : row.end])
+        draft.cite(collapse_spaces(span.text), span)
+    if len(shown) > _MAX_WINNERS:
+        draft.add(say("more", language, n=f"{len(shown) - _MAX_WINNERS:,}"))
+    return draft

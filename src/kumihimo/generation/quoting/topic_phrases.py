@@ -1,0 +1,155 @@
+"""texts -> phrases that may name a topic: nouns by their surroundings, and kanji and katakana compounds."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from math import log
+
+from kumihimo.generation.quoting.requests import light_words
+from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
+from kumihimo.index.rules.ner_words import QUANTITY, WORDS
+from kumihimo.text.tokens import tokenize
+
+_RUN = re.compile(r"[^\W_][\w'’-]*(?: +[^\W_][\w'’-]*)*")
+_LABEL = re.compile(r"^[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])", re.MULTILINE)
+_BEFORE_NOUN = frozenset(
+    """a an the this these those my our your his her its their of in on at for with by from about into""".split()  # noqa: SIM905
+)
+_NOUN_SHARE = 0.3  # of the occurrences of a phrase between a word that precedes nouns and the end of its words
+_COMMON_SHARE = 0.15  # of the texts: a word in more of them says nothing
+_MIN_COHESION = 0.04  # uses of a phrase, as a share of those of its rarest word
+_MAX_WORDS = 3
+_MANY_TEXTS = 20  # of which a topic needs three
+_MANY_WORDS = 2.5  # a phrase of several words says more than a word
+
+
+@dataclass(slots=True)
+class Phrase:
+    """A phrase with the texts that have it, by number, and its forms."""
+
+    key: tuple[str, ...]
+    texts: Counter[int] = field(default_factory=Counter)
+    forms: Counter[str] = field(default_factory=Counter)
+    noun_uses: int = 0
+
+    @property
+    def name(self) -> str:
+        """Return the most frequent form."""
+        return min(self.forms, key=lambda form: (-self.forms[form], form))
+
+
+def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[Phrase]:
+    """Return the phrases that occur in two texts or more.
+
+    left_out: names that are no topics. Speakers' labels are none either.
+    """
+    names = {tuple(tokenize(name)) for name in left_out}
+    labels: Counter[str] = Counter(label[0][:-1] for text in texts for label in _LABEL.finditer(text))
+    names |= {tuple(tokenize(label)) for label, count in labels.items() if count > 1}
+    single = {word for name in names for word in name}
+    phrases: dict[tuple[str, ...], Phrase] = {}
+    word_texts: Counter[str] = Counter()
+    for number, text in enumerate(texts):
+        plain = _LABEL.sub("", text)
+        words: set[str] = set()
+        for key, form, is_noun in _find_phrases(plain):
+            words.update(key)
+            phrase = phrases.get(key) or phrases.setdefault(key, Phrase(key))
+            phrase.texts[number] += 1
+            phrase.forms[form] += 1
+            phrase.noun_uses += is_noun
+        word_texts.update(words)
+    most = max(_COMMON_SHARE * len(texts), 6)
+    common = {word for word, count in word_texts.items() if count > most}
+    uses = {key: phrase.texts.total() for key, phrase in phrases.items() if len(key) == 1}
+
+    def names_something(phrase: Phrase) -> bool:
+        if len(phrase.texts) < 2 or not single.isdisjoint(phrase.key) or not _is_nominal(phrase):
+            return False
+        if len(phrase.key) == 1:
+            return phrase.key[0] not in common
+        return phrase.texts.total() >= _MIN_COHESION * min(uses[(word,)] for word in phrase.key)
+
+    return _drop_parts(list(filter(names_something, phrases.values())))
+
+
+def _is_nominal(phrase: Phrase) -> bool:
+    return phrase.noun_uses >= _NOUN_SHARE * phrase.texts.total() * (1.5 if len(phrase.key) == 1 else 1)
+
+
+def _find_phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, bool]]:
+    """Yield the phrases of a text: key, form, and whether it is used as a noun."""
+    if has_cjk(text):
+        find = find_chinese_names if is_chinese(text) else find_japanese_names
+        for name in find(text):
+            if name.type not in (QUANTITY, "person") and 2 <= len(name.name) <= 12:
+                yield (name.name,), name.name, True
+        return
+    for run in _RUN.finditer(text):
+        words = run[0].split()
+        folded = [word.casefold().replace("’", "'") for word in words]
+        is_content = [_is_content(word) for word in folded]
+        start = 0
+        while start < len(words):
+            end = start
+            while end < len(words) and is_content[end]:
+                end += 1
+            before = folded[start - 1] if start else ""
+            yield from _phrases_of_run(words[start:end], before in _BEFORE_NOUN)
+            start = max(end, start) + 1
+
+
+def _is_content(word: str) -> bool:
+    bare = word.removesuffix("'s")
+    return len(bare) > 2 and "'" not in bare and not bare[0].isdigit() and bare not in _no_topic_words()
+
+
+@cache
+def _no_topic_words() -> frozenset[str]:
+    return WORDS["stop_words"] | WORDS["sentence_openers"] | light_words()
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
+    return "".join(tokenize(word))
+
+
+def _phrases_of_run(words: Sequence[str], after_determiner: bool) -> Iterator[tuple[tuple[str, ...], str, bool]]:
+    """Yield the phrases in a run of content words."""
+    bare = [re.sub("['’]s$", "", word) for word in words]
+    stems = list(map(_stem, bare))
+    for start in range(len(words)):
+        for end in range(start + 1, min(start + _MAX_WORDS, len(words)) + 1):
+            is_noun = end == len(words) and after_determiner
+            yield tuple(stems[start:end]), " ".join(bare[start:end]), is_noun
+
+
+def _drop_parts(phrases: Sequence[Phrase]) -> list[Phrase]:
+    """Return the phrases without those that mostly occur within a longer one."""
+    inside: dict[tuple[str, ...], int] = defaultdict(int)
+    for phrase in phrases:
+        total = phrase.texts.total()
+        for size in range(1, len(phrase.key)):
+            for start in range(len(phrase.key) - size + 1):
+                part = phrase.key[start : start + size]
+                inside[part] = max(inside[part], total)
+    return [phrase for phrase in phrases if inside[phrase.key] < 0.6 * phrase.texts.total()]
+
+
+def weigh_phrase(phrase: Phrase, here: Set[int], total: int, document_of: Sequence[str]) -> float:
+    """Return how well a phrase names a topic of these texts.
+
+    It counts in how many documents of them it is; if they are a part of the corpus, also how much more frequent it is
+    in them, and otherwise how often it comes again within a text. total: the number of texts in the corpus.
+    document_of: the document of each text.
+    """
+    uses = {number: count for number, count in phrase.texts.items() if number in here}
+    documents = {document_of[number] for number in uses}
+    if len(uses) < (2 if len(here) < _MANY_TEXTS else 3) or (len(documents) < 2 and len(set(document_of)) > 1):
+        return 0.0
+    if len(here) < total:
+        return len(documents) * max(0.0, log((len(uses) / len(here)) / (len(phrase.texts) / total)))
+    again = 1 + log(sum(uses.values()) / len(uses))
+    return log(1 + len(documents)) * again * (_MANY_WORDS if " " in phrase.name else 1.0)

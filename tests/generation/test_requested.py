@@ -1,0 +1,170 @@
+"""an index -> lists, outlines, comparisons, rows and topics, each with true citations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.core.context import Answer
+from kumihimo.generation.quoting.table_rows import read_number, read_tables
+from kumihimo.generation.quoting.topic_phrases import collect_phrases
+from tests.fixtures_index import fill
+
+FILES = {
+    "minutes.md": """# Harbour court
+
+## Minutes of the third meeting
+The court met on the slip. Mr Piers Ambrey read the letter of the Coastal Works Office.
+
+## The gap
+Mrs Hild Garrow said that hemp rope holds better than steel rope in the cold.
+
+## Other business
+The meeting closed at ten past four.
+""",
+    "guide.md": """# Guide to the island
+
+## The ferry
+The ferry carries 48 passengers. Steel rope is used on the ferry only.
+
+## The seed library
+The seed library lends seed to Mrs Hild Garrow and to all others. It stands above the slip.
+""",
+    "log.md": "# Log\n\nThe ferry was late. The keeper wrote to the Coastal Works Office about the seed library.\n",
+    "visitors.csv": 'Month,Visitors,Cost (crowns)\nJanuary 2023,"1,204",30\nFebruary 2023,950,-12\nMarch 2024,1310,8\n',
+    "来館者.csv": "月,来館者数,費用\n一月,１２０,30円\n二月,95,45円\n三月,310,28円\n",
+    "tsushin.md": "# 潮だより\n\n組紐の工房は十月に開きます。田中さんは組紐を三十本送りました。\n",
+}
+
+
+@pytest.fixture(scope="module")
+def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+    root = fill(tmp_path_factory.mktemp("harbour"), FILES)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        yield kumi
+
+
+def ask(kumi: Kumihimo, question: str) -> Answer:
+    """Return an answer whose citations are true and numbered."""
+    answer = kumi.ask(question)
+    with kumi.snapshot() as snapshot:
+        texts = {document.uri: document.text for document in snapshot.table("documents")}
+    for citation in answer.citations:
+        span = citation.span
+        assert texts[span.uri][span.start : span.end] == span.text
+        assert f"[{citation.n}]" in answer.text
+    return answer
+
+
+def files(answer: Answer) -> list[str]:
+    return [citation.span.uri.rpartition("/")[2] for citation in answer.citations]
+
+
+def test_people_are_listed_and_nobody_else(kumi: Kumihimo) -> None:
+    text = ask(kumi, "List all the people mentioned.").text
+    assert "Hild Garrow (2)" in text
+    assert "Piers Ambrey (1)" in text
+    assert "Coastal Works Office" not in text
+    assert "Log" not in text
+    assert "Hild Garrow" in ask(kumi, "Who are the people mentioned in the guide?").text
+    assert "Ambrey" not in ask(kumi, "Who are the people mentioned in the guide?").text
+
+
+def test_documents_are_listed(kumi: Kumihimo) -> None:
+    answer = ask(kumi, "どのような文書がありますか")
+    assert answer.text.startswith("文書 6件：")
+    assert len(answer.citations) == 6
+
+
+def test_documents_that_mention_a_subject_are_counted(kumi: Kumihimo) -> None:
+    answer = ask(kumi, "Which documents mention the seed library?")
+    assert answer.text.startswith("2 of 6 documents")
+    assert sorted(files(answer)) == ["guide.md", "log.md"]
+    assert files(ask(kumi, "組紐に触れている文書は？")) == ["tsushin.md"]
+
+
+def test_what_no_document_mentions_is_not_listed(kumi: Kumihimo) -> None:
+    assert ask(kumi, "Which documents mention zeppelins?").status != "answered"
+
+
+def test_a_document_is_outlined_by_its_headings(kumi: Kumihimo) -> None:
+    for question in ("Summarise the minutes", "What is in the minutes of the third meeting?"):
+        answer = ask(kumi, question)
+        assert set(files(answer)) == {"minutes.md"}
+        headings = [line.split(":")[0] for line in answer.text.splitlines()[1:]]
+        assert headings == ["- Minutes of the third meeting", "- The gap", "- Other business"]
+
+
+def test_two_subjects_are_compared_side_by_side(kumi: Kumihimo) -> None:
+    text = ask(kumi, "Compare the ferry and the seed library").text
+    first, second = text.split("the seed library:\n")
+    assert first.startswith("the ferry:\n")
+    assert "48 passengers" in first
+    assert "lends seed" in second
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "row"),
+    [
+        ("Which month had the most visitors?", ": 1,310", "March 2024"),
+        ("What was the lowest cost in crowns?", ": -12", "February 2023"),
+        ("What is the total of the visitors in 2023?", ": 2,154", "January 2023"),
+        ("What is the average number of visitors per month?", ": 1,154.67", "January 2023"),
+        ("来館者数が最も多い月は？", "：310", "三月"),
+        ("費用の合計はいくらですか", "：103 円", "一月"),
+    ],
+)
+def test_rows_of_a_table_are_compared(kumi: Kumihimo, question: str, value: str, row: str) -> None:
+    answer = ask(kumi, question)
+    assert answer.text.splitlines()[0].endswith(value)
+    assert row in answer.citations[0].span.text
+
+
+@pytest.mark.parametrize("question", ["What was the highest wave?", "What was the total of the visitors in 1999?"])
+def test_an_unclear_column_or_year_is_not_compared(kumi: Kumihimo, question: str) -> None:
+    assert "rows with a number" not in ask(kumi, question).text
+
+
+def test_a_follow_up_says_what_it_is_about(kumi: Kumihimo) -> None:
+    before = kumi.ask("Who is Hild Garrow?")
+    answer = kumi.ask("What did she say?", history=[before])
+    assert answer.text.startswith("(about Hild Garrow)")
+    assert "hemp rope" in answer.text
+
+
+def test_numbers_of_tables_are_read() -> None:
+    cells = ["１，２５０円", "$3.50", "-3.5 cm", "△12", "2024-02-18", "1 of 3", "11:30", "n/a", ""]
+    numbers = [read_number(cell) for cell in cells]
+    assert numbers == [(1250, "円"), (3.5, "$"), (-3.5, "cm"), (-12, ""), None, None, None, None, None]
+
+
+def test_rows_that_sum_up_others_do_not_count() -> None:
+    [table] = read_tables("| boat | crew |\n|---|---|\n| Ebb | 4 |\n| Tide | 12 |\n| **Total** | 16 |")
+    assert [row.cells["boat"] for row in table.rows] == ["Ebb", "Tide", "Total"]
+
+
+def test_phrases_are_nouns_and_no_speakers() -> None:
+    texts = [f"ANNA BELL: The tide mill on quay {n} was mended. I really make sure of the tide mill." for n in range(4)]
+    names = {phrase.name for phrase in collect_phrases(texts, ["Carl Dunn"])}
+    assert "tide mill" in names
+    assert not {"make sure", "ANNA BELL", "Bell", "mended"} & names
+
+
+def test_topics_are_named_with_their_documents(tmp_path_factory: pytest.TempPathFactory) -> None:
+    parts = [
+        "They still grind all the oats at the tide mill on the quay.",
+        "They lend seed without a fee at the seed library in winter.",
+    ]
+    parts.append("We all took the mail ferry to the mainland in May and June.")
+    said = "{} All this was written down by the keeper in book {} of the house."
+    written = {f"{n}.md": said.format(parts[n % 3], n) for n in range(12)}
+    root = fill(tmp_path_factory.mktemp("topics"), written)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        text = ask(kumi, "What are the main themes?").text
+    assert text.startswith("Frequent topics in 12 documents:")
+    for name in ("tide mill", "seed library", "mail ferry"):
+        assert f"{name} — 4 documents" in text

@@ -1,0 +1,140 @@
+"""questions -> requests: what the rules take for a list, an outline, topics ..., and what they leave alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.usage import Usage
+from kumihimo.generation.quoting.follow_ups import carry_names
+from kumihimo.generation.quoting.requests import ROW_KINDS, read_request
+
+REQUESTS = {
+    "list": [
+        "List all the people mentioned.",
+        "Which organisations are mentioned?",
+        "What documents are there?",
+        "登場する人物を挙げてください",
+        "どんな組織が出てきますか",
+        "文書の一覧を見せて",
+        "列出所有人物",
+        "請列出所有文件",
+    ],
+    "documents": [
+        "Which documents mention the ferry?",
+        "Where is the breakwater mentioned?",
+        "天草に触れている文書は？",
+        "どの文書に防波堤が出てきますか",
+        "哪些文档提到了渡轮？",
+        "有多少文档提到灯塔",
+    ],
+    "outline": [
+        "Summarise the court minutes",
+        "What is the island guide about?",
+        "第3回の会議の要点をまとめて",
+        "広報しおよりには何が書かれていますか",
+        "总结一下会议记录",
+        "年度报告的主要内容是什么",
+    ],
+    "compare": [
+        "Compare the Long Arm and the tide station",
+        "What is the difference between kelp and wrack?",
+        "Sam Altman vs Reid Hoffman",
+        "組紐と真田紐の違いは何ですか",
+        "东京和大阪有什么区别？",
+        "甲方案與乙方案的差異",
+    ],
+    "themes": [
+        "What are the main themes?",
+        "What are the documents about?",
+        "What do people say about education?",
+        "主なテーマは何ですか",
+        "人工知能について何が語られていますか",
+        "这些文档讲了什么",
+        "關於隱私有哪些觀點",
+    ],
+    "highest": [
+        "In which quarter did the sand pole read highest?",
+        "最も高いのはどの四半期ですか",
+        "哪个季度的读数最高？",
+    ],
+    "lowest": ["Which month had the fewest visitors?", "一番少ない月はいつですか", "哪一天乘客最少"],
+    "total": ["What is the total of the loans?", "売上の合計はいくらですか", "费用总计是多少"],
+    "average": ["What is the mean number of visitors?", "平均気温は何度ですか", "平均人数是多少？"],
+}
+DETAILS = [
+    "Who painted the gate?",
+    "What is the ferry called?",
+    "Who wrote the report on the seals?",
+    "Which book did Kevin Scott write?",
+    "What did the survey find?",
+    "What documents does a borrower need?",
+    "Where is the list of boats kept?",
+    "What people live on the island?",
+    "島の人口は何人ですか",
+    "会議はいつ開かれましたか",
+    "報告書を書いたのは誰ですか",
+    "谁写了这份报告？",
+    "渡轮几点出发？",
+]
+
+
+@pytest.mark.parametrize(("kind", "question"), [(kind, q) for kind, texts in REQUESTS.items() for q in texts])
+def test_a_request_is_recognised(kind: str, question: str) -> None:
+    request = read_request(question)
+    assert request is not None
+    assert request.kind == kind
+
+
+@pytest.mark.parametrize("question", DETAILS)
+def test_a_question_of_detail_is_no_request(question: str) -> None:
+    assert read_request(question) is None
+
+
+def test_a_request_knows_its_subjects() -> None:
+    subjects = {
+        "Compare the old wall and the new wall": ("the old wall", "the new wall"),
+        "Who are the people mentioned in the minutes?": ("person", "the minutes"),
+        "Which files talk about tides?": ("tides", ""),
+        "What do people say about education?": ("education", ""),
+        "議事録を要約してください": ("議事録", ""),
+        "組紐と真田紐の違いは何ですか": ("組紐", "真田紐"),
+        "会社名を全部教えて": ("organization", ""),
+    }
+    found = {q: read_request(q) for q in subjects}
+    assert {q: (r.subject, r.other) if r else None for q, r in found.items()} == subjects
+
+
+def test_every_row_kind_has_rules() -> None:
+    assert {kind for kind in REQUESTS if kind in ROW_KINDS} == set(ROW_KINDS)
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "names"),
+    [
+        ("Who is Neha Narkhede?", "When did she leave?", "Neha Narkhede"),
+        ("Who is Neha Narkhede?", "When did she move to Paris?", "Neha Narkhede"),
+        ("Who built Thornhead Light?", "And when?", "Thornhead Light"),
+        ("What is the tide station?", "Who built it?", "the tide station"),
+        ("デッサさんは誰ですか", "彼女はどこに住んでいますか", "デッサさん"),
+        ("種子図書館とは何ですか", "それはどこにありますか", "種子図書館"),
+        ("谁是宮本顕治？", "他什么时候出生？", "宮本顕治"),
+    ],
+)
+def test_a_follow_up_takes_over_the_names(before: str, question: str, names: str) -> None:
+    asked, note = carry_names(question, [_answer(before)])
+    assert names in note
+    assert asked == f"{question} {note}"
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Where is the ferry?", "Who is Sam Altman?", "What does Sam Altman say of his company?", "How long does it take?"],
+)
+def test_a_question_that_stands_alone_stays(question: str) -> None:
+    assert carry_names(question, [_answer("Who is Neha Narkhede?")]) == (question, "")
+    assert carry_names("When did she leave?", []) == ("When did she leave?", "")
+
+
+def _answer(question: str) -> Answer:
+    return Answer(question, "braid", "", (), Context(), Usage())
