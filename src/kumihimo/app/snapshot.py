@@ -29,9 +29,11 @@ from kumihimo.llm.local_embedder import LocalEmbedder, is_local
 from kumihimo.llm.protocols import RerankerName, TokenCallback
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.search.fulltext import SqliteKeywordSearch
+from kumihimo.search.indexed_words import IndexedWords
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.store import Store, as_db
+from kumihimo.text.word_variants import rewrite_question
 
 DEFAULT_METHOD = "braid"
 MAX_QUESTION_CHARS = 10_000
@@ -178,7 +180,7 @@ class Snapshot:
         reranker = self.models.candidate_reranker(name, budget, self.generation)
         reranker.check_available(cast(RerankerName, values.get("reranker", "none")))
         ports: dict[str, Callable[[], object]] = {
-            "llm": lambda: None if self._runs_without_llm(signature) else self._llm(name, budget),
+            "llm": lambda: self._llm(name, budget) if self._uses_llm(signature) else None,
             "keyword_search": self.keyword_search,
             "vector_search": lambda: self.vector_search(budget),
             "tokenizer": lambda: self.tokenizer,
@@ -193,12 +195,22 @@ class Snapshot:
             **signature.keyword_arguments(values),
         }
 
+        # a model corrects by itself, and its replies are stored by the question as it was asked
+        words = None if self._uses_llm(signature) else self._indexed_words(filter_expression)
+
         def search(question: str) -> Context:
             check_question(question)
-            context: Context = signature.function(question, **arguments)
-            return context
+            written, replaced = rewrite_question(question, words) if words else (question, ())
+            context: Context = signature.function(written, **arguments)
+            return replace(context, queries=(written, *context.queries), replaced=replaced) if replaced else context
 
         return search
+
+    def _indexed_words(self, filter_expression: str) -> IndexedWords | None:
+        """Return the words of the chunks, if they have a full-text index."""
+        if not self.db.has("words_chunks"):
+            return None
+        return IndexedWords(as_db(self.db), self._tables(["chunks"], filter_expression)["chunks"])
 
     def keyword_search(self) -> SqliteKeywordSearch:
         """Return the keyword search, for use without a method."""
@@ -208,9 +220,10 @@ class Snapshot:
         """Return the vector search, with the embedders of the index."""
         return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
 
-    def _runs_without_llm(self, signature: Signature) -> bool:
-        """Return whether the method must run without its optional LLM."""
-        return "llm" in signature.optional_ports and self.models.chat(signature.name) is None
+    def _uses_llm(self, signature: Signature) -> bool:
+        """Return whether the method calls a chat model, if only to say that none is set."""
+        optional = "llm" in signature.optional_ports and self.models.chat(signature.name) is None
+        return "llm" in signature.ports and not optional
 
     def _tables(self, names: Iterable[str], filter_expression: str) -> dict[str, Table[Any]]:
         """Return the tables as a method reads them.
@@ -304,7 +317,8 @@ class Snapshot:
             )
         else:
             reader = replace(self.tracer, table=lambda table: self._tables([table], filter)[table])
-            result = quote_answer(question, name, context, reader, LocalEmbedder())
+            quoted = quote_answer(context.searched(question), name, context, reader, LocalEmbedder())
+            result = replace(quoted, question=question)
             if on_token:
                 on_token(result.text)
         citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)

@@ -66,6 +66,17 @@ def tag_chinese(text: str) -> Iterator[TaggedWord]:
         start += len(form)
 
 
+def convert_chinese(text: str) -> tuple[str, ...]:
+    """Return a text in simplified and in traditional characters, where these differ.
+
+    Without the extra `zh` there are none.
+    """
+    if not can_tag_chinese():
+        return ()
+    forms = (text.translate(_load_simplified_characters()), _load_traditional().convert(text))
+    return tuple(form for form in forms if form != text and len(form) == len(text))
+
+
 _OF_THREAD = local()
 
 
@@ -89,3 +100,10 @@ def _load_simplified_characters() -> dict[int, str]:
     characters = [chr(code) for code in _IDEOGRAPHS]
     simplified = OpenCC("t2s").convert("\n".join(characters)).split("\n")
     return {ord(a): b for a, b in zip(characters, simplified, strict=True) if a != b and len(b) == 1}
+
+
+@cache
+def _load_traditional() -> Any:
+    from opencc import OpenCC
+
+    return OpenCC("s2t")
