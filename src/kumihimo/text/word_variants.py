@@ -11,13 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 from unicodedata import normalize
 
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
 from kumihimo.text.common_words import load_common_words
 from kumihimo.text.lemmas import verb_lemma
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.parts_of_speech import convert_chinese
 from kumihimo.text.tokens import subject_terms, tokenize
 
-_MIN_LETTERS = 4  # of a word that may be misspelled
+_MIN_LETTERS = 5  # of a word that may be misspelled: shorter ones are near too many others
+_MIN_STEM = 3
+_ENDINGS = ("", "s", "es", "ed", "ing")  # that `tokenize` removes
 _TWO_EDITS = 8  # letters of a word with up to two of them
 _CLEARLY_MORE = 2  # times as many passages as the next word that is as near
 _MIN_KANA = 3
@@ -34,7 +39,13 @@ _TO_KATAKANA = {code: code + 0x60 for code in range(0x3041, 0x3097)}
 _TO_HIRAGANA = {code + 0x60: code for code in range(0x3041, 0x3097)}
 _SOUNDS = [("ヴァ", "バ"), ("ヴィ", "ビ"), ("ヴェ", "ベ"), ("ヴォ", "ボ"), ("ヴ", "ブ"), ("ヂ", "ジ"), ("ヅ", "ズ")]
 _FULL_SIZE = str.maketrans("ァィゥェォャュョヮヵヶ", "アイウエオヤユヨワカケ", "・･=＝- \u3000ー")
-_BRITISH = (("(?<=[a-z]{2})our", "or"), ("ys(?=[ei]|$)", "yz"), ("is(?=[ei]|ation|$)", "iz"), ("tr$", "ter"), ("ll", "l"))
+_BRITISH = (
+    ("(?<=[a-z]{2})our", "or"),
+    ("ys(?=[ei]|$)", "yz"),
+    ("is(?=[ei]|ation|$)", "iz"),
+    ("tr$", "ter"),
+    ("ll", "l"),
+)
 _MORE_BRITISH = (("[ao]e", "e"), ("ogue?$", "og"), ("ence?$", "ens"), ("tre$", "ter"))
 
 
@@ -91,7 +102,7 @@ def _variants_of_spaced_words(question: str, index: WordIndex) -> Iterator[tuple
 
 
 def _join(word: str, index: WordIndex) -> str:
-    return _sample_spelling(word, index) if len(word) >= _MIN_LETTERS and index.has(word) else ""
+    return _sample_spelling(word, index) if len(word) > _MIN_STEM and index.has(word) else ""
 
 
 def _find_spelling(word: str, index: WordIndex, *, is_first: bool) -> str:
@@ -104,12 +115,7 @@ def _find_spelling(word: str, index: WordIndex, *, is_first: bool) -> str:
     for form in (verb_lemma(word.casefold()), name_key(word.casefold())):
         if form != word.casefold() and index.has(form):
             return _sample_spelling(form, index)
-    [stem] = tokenize(word)
-    if len(word) < _MIN_LETTERS or not (nearest := _nearest_stem(word.casefold(), stem, index)):
-        return ""
-    spelling = _sample_spelling(nearest, index)
-    # a name gives way only to a name; each question begins with a capital
-    return "" if word[0].isupper() and not is_first and spelling[:1].islower() else spelling
+    return "" if word.isupper() else _correct(word, index, is_first=is_first)
 
 
 def _split(word: str, index: WordIndex) -> str:
@@ -117,7 +123,7 @@ def _split(word: str, index: WordIndex) -> str:
     for i in range(1, len(word)):
         first, second = word[:i], word[i:]
         is_prefix = min(len(first), len(second)) < _MIN_KANA  # e-mail, but not `a lone`
-        if len(word) >= _MIN_LETTERS and index.has(f"{first} {second}"):
+        if len(word) > _MIN_STEM and index.has(f"{first} {second}"):
             pattern = rf"(?<!\w){first}{'-' if is_prefix else '[- ]'}{second}(?!\w)"
             for passage in index.passages(f"{first} {second}", _SAMPLE):
                 if match := re.search(pattern, passage, re.IGNORECASE):
@@ -125,24 +131,44 @@ def _split(word: str, index: WordIndex) -> str:
     return ""
 
 
-def _nearest_stem(word: str, stem: str, index: WordIndex) -> str:
-    """Return the stem of the index that a word was meant to have; empty: unclear.
+def _correct(word: str, index: WordIndex, *, is_first: bool) -> str:
+    """Return what a word was meant to be; empty: unclear.
 
-    A common word is not misspelled: only another form of it will do.
+    A common word is not misspelled: only another form of it will do. A name gives way only to a name, one edit away.
     """
-    from rapidfuzz import distance, process  # few questions have an absent word
+    plain = word.casefold()
+    stems, near = _near_stems(plain, index, 2 if len(word) >= _TWO_EDITS and word.islower() else 1)
+    same = [other for other in near if _is_form(other, plain)]
+    if same or plain in load_common_words():
+        return _sample_spelling(max(same, key=lambda other: (stems[other], other)), index) if same else ""
+    nearest = [other for other in near if near[other] == min(near.values())]
+    first, *others = sorted(nearest, key=lambda other: (-stems[other], other)) or [""]
+    if len(word) < _MIN_LETTERS or not first or (others and stems[first] < _CLEARLY_MORE * stems[others[0]]):
+        return ""
+    spelling = _sample_spelling(first, index, like=plain)
+    edits = OSA.distance(plain, spelling.casefold())
+    return "" if edits > near[first] or (word[0].isupper() and not is_first and spelling[0].islower()) else spelling
 
-    limit = 2 if len(word) >= _TWO_EDITS else 1
-    swapped = stem[1] + stem[0] + stem[2:]
-    stems = {**index.stems(stem[0]), **{s: n for s, n in index.stems(stem[1]).items() if s == swapped}}
-    nearest = process.extract(stem, list(stems), scorer=distance.OSA.distance, score_cutoff=limit, limit=None)
-    near = {other: edits for other, edits, _ in nearest if len(other) >= _MIN_LETTERS - 1 and other.isalpha()}
-    same = [other for other in near if _american(other) == _american(stem) or subject_terms(other) == subject_terms(word)]
-    if same or word in load_common_words():
-        return max(same, key=lambda other: (stems[other], other), default="")
-    least = min(near.values(), default=0)
-    best = sorted(((stems[other], other) for other, edits in near.items() if edits == least), reverse=True)[:2]
-    return "" if not best or (len(best) > 1 and best[0][0] < _CLEARLY_MORE * best[1][0]) else best[0][1]
+
+def _near_stems(word: str, index: WordIndex, limit: int) -> tuple[Mapping[str, int], dict[str, int]]:
+    """Return stems with their numbers of passages, and the edits of those near a word."""
+    [stem] = tokenize(word)
+    swapped = word[1] + word[0] + word[2:] if len(word) > 1 else word
+    stems = {**index.stems(stem[0]), **{s: n for s, n in index.stems(swapped[0]).items() if s in tokenize(swapped)}}
+    known = [other for other in stems if len(other) >= _MIN_STEM and other.isalpha()]
+    near: dict[str, int] = {}
+    for ending in _ENDINGS:
+        forms = [other + ending for other in known]
+        for _, edits, place in process.extract(word, forms, scorer=OSA.distance, score_cutoff=limit, limit=None):
+            near[known[place]] = min(int(edits), near.get(known[place], limit))
+    return stems, near
+
+
+def _is_form(stem: str, word: str) -> bool:
+    """Return whether a stem is of another form or spelling of the same word."""
+    [own] = tokenize(word)
+    same = subject_terms(stem) == subject_terms(word) or _american(stem) == _american(own)
+    return same and min(len(stem), len(own)) > _MIN_STEM
 
 
 def _american(stem: str) -> str:
@@ -151,12 +177,16 @@ def _american(stem: str) -> str:
     return stem
 
 
-def _sample_spelling(form: str, index: WordIndex) -> str:
-    """Return the most frequent spelling of a word or stem; empty: no visible passage has it."""
-    wanted, start = tokenize(form), form[:_MIN_KANA].casefold()
+def _sample_spelling(form: str, index: WordIndex, *, like: str = "") -> str:
+    """Return the most frequent spelling of a word or stem; empty: no visible passage has it.
+
+    like: the spelling nearest to this instead.
+    """
+    wanted, start = tokenize(form), form[:_MIN_STEM].casefold()
     words = [word for passage in index.passages(form, _SAMPLE) for word in re.findall(rf"[{_LETTERS}]+", passage)]
-    spellings = Counter(word for word in words if word.casefold().startswith(start) and tokenize(word) == wanted)
-    return max(spellings, key=lambda word: (not word.isupper(), spellings[word], word), default="")
+    found = Counter(word for word in words if word.casefold().startswith(start) and tokenize(word) == wanted)
+    edits = {word: OSA.distance(like, word.casefold()) if like else 0 for word in found}
+    return min(found, key=lambda word: (edits[word], word.isupper(), -found[word], word), default="")
 
 
 # -- Japanese and Chinese
