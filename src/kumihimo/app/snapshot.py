@@ -22,6 +22,7 @@ from kumihimo.core.table import Table, codec
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
@@ -324,6 +325,10 @@ class Snapshot:
         citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)
+
+    def describe_search(self, context: Context) -> str:
+        """Return which words were searched in place of those of the question; empty: none."""
+        return replaced_text(context)
 
     def _llm(self, scope: str, budget: Budget) -> StructuredLLM:
         return self.models.llm(scope, budget, generation=self.generation)

@@ -26,6 +26,7 @@ _ENDINGS = ("", "s", "es", "ed", "ing")  # that `tokenize` removes
 _TWO_EDITS = 8  # letters of a word with up to two of them
 _CLEARLY_MORE = 2  # times as many passages as the next word that is as near
 _MIN_KANA = 3
+_MAX_QUESTION = 500  # characters: longer texts are searched as they are
 _SAMPLE = 8  # passages that are read for the spelling of a word
 # These are slow to compile, so `re` does it at the first use.
 _LETTERS = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0370-\u03ff\u0400-\u04ff"
@@ -34,7 +35,7 @@ _HIRAGANA, _KATAKANA, _KANJI = "\u3041-\u3096", "\u30a1-\u30fa", "\u3400-\u4dbf\
 _KATAKANA_WORD = rf"[{_KATAKANA}][{_KATAKANA}ー]*(?:[・･=＝\- \u3000][{_KATAKANA}][{_KATAKANA}ー]*)*"
 _PARTICLES = "をはがのにへともやでだかな"
 _WORD_START = rf"(?:(?<![{_HIRAGANA}{_KANJI}ー])|(?<=[をはがのにへともや]))"  # endings of verbs follow kanji
-_HIRAGANA_RUN = rf"{_WORD_START}(?=([{_HIRAGANA}][{_HIRAGANA}ー]+))"
+_HIRAGANA_RUN = rf"{_WORD_START}(?=([{_HIRAGANA}][{_HIRAGANA}ー]{{2,15}}))"
 _TO_KATAKANA = {code: code + 0x60 for code in range(0x3041, 0x3097)}
 _TO_HIRAGANA = {code + 0x60: code for code in range(0x3041, 0x3097)}
 _SOUNDS = [("ヴァ", "バ"), ("ヴィ", "ビ"), ("ヴェ", "ベ"), ("ヴォ", "ボ"), ("ヴ", "ブ"), ("ヂ", "ジ"), ("ヅ", "ズ")]
@@ -71,8 +72,10 @@ class Rewriting(NamedTuple):
 def rewrite_question(question: str, index: WordIndex) -> Rewriting:
     """Replace the words that the documents write otherwise.
 
-    A question without such words is returned as it is.
+    A question without such words, or a long one, is returned as it is.
     """
+    if len(question) > _MAX_QUESTION:
+        return Rewriting(question, ())
     plain = normalize("NFKC", question)
     found: list[tuple[int, int, str]] = []
     for find in (_variants_of_spaced_words, _variants_of_katakana, _variants_of_hiragana, _variants_of_kanji):
