@@ -169,9 +169,8 @@ def measure_asked(data: Path) -> None:
                     shown.append(any(found))
                 else:
                     wrong.append(answer.status == "answered")
-                print(
-                    f"{answer.status:9} {'' if not row['must'] else found.index(True) + 1 if any(found) else '-'!s:2} {row['question']}"
-                )
+                place = str(found.index(True) + 1) if any(found) else "-"
+                print(f"{answer.status:9} {place if row['must'] else '':2} {row['question']}")
     check_at_least("questions answered", sum(shown), ASKED)
     check_at_least("with the words in the first excerpt", sum(first), FIRST)
     check_at_most("absent facts called answered", sum(wrong), 0)

@@ -138,6 +138,7 @@ def _join_and(texts: Sequence[str]) -> str:
 
 def explain_evidence(snapshot: Snapshot, question: str, context: Context) -> list[Reason]:
     """Return a reason for each piece of evidence, in order."""
+    question = context.searched(question)
     phrases = [find_phrases(question, *_text_and_title(item.record)) for item in context]
     counts = Counter(term for row in phrases for term in frozenset[str]().union(*(p.terms for p in row)))
     ranks = {item.reference: rank for rank, item in enumerate(context, 1)}

@@ -23,6 +23,7 @@ from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.follow_ups import carry_names
 from kumihimo.llm.budget import Budget, Caps
@@ -31,9 +32,11 @@ from kumihimo.llm.local_embedder import LocalEmbedder, is_local
 from kumihimo.llm.protocols import RerankerName, TokenCallback
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.search.fulltext import SqliteKeywordSearch
+from kumihimo.search.indexed_words import IndexedWords
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.store import Store, as_db
+from kumihimo.text.word_variants import rewrite_question
 
 DEFAULT_METHOD = "braid"
 MAX_QUESTION_CHARS = 10_000
@@ -179,7 +182,7 @@ class Snapshot:
         reranker = self.models.candidate_reranker(name, budget, self.generation)
         reranker.check_available(cast(RerankerName, values.get("reranker", "none")))
         ports: dict[str, Callable[[], object]] = {
-            "llm": lambda: None if self._runs_without_llm(signature) else self._llm(name, budget),
+            "llm": lambda: self._llm(name, budget) if self._uses_llm(signature) else None,
             "keyword_search": self.keyword_search,
             "vector_search": lambda: self.vector_search(budget),
             "tokenizer": lambda: self.tokenizer,
@@ -194,12 +197,22 @@ class Snapshot:
             **signature.keyword_arguments(values),
         }
 
+        # a model corrects by itself, and its replies are stored by the question as it was asked
+        words = None if self._uses_llm(signature) else self._indexed_words(filter_expression)
+
         def search(question: str) -> Context:
             check_question(question)
-            context: Context = signature.function(question, **arguments)
-            return context
+            written, replaced = rewrite_question(question, words) if words else (question, ())
+            context: Context = signature.function(written, **arguments)
+            return replace(context, queries=(written, *context.queries), replaced=replaced) if replaced else context
 
         return search
+
+    def _indexed_words(self, filter_expression: str) -> IndexedWords | None:
+        """Return the words of the chunks, if they have a full-text index."""
+        if not self.db.has("words_chunks"):
+            return None
+        return IndexedWords(as_db(self.db), self._tables(["chunks"], filter_expression)["chunks"])
 
     def keyword_search(self) -> SqliteKeywordSearch:
         """Return the keyword search, for use without a method."""
@@ -209,9 +222,10 @@ class Snapshot:
         """Return the vector search, with the embedders of the index."""
         return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
 
-    def _runs_without_llm(self, signature: Signature) -> bool:
-        """Return whether the method must run without its optional LLM."""
-        return "llm" in signature.optional_ports and self.models.chat(signature.name) is None
+    def _uses_llm(self, signature: Signature) -> bool:
+        """Return whether the method calls a chat model, if only to say that none is set."""
+        optional = "llm" in signature.optional_ports and self.models.chat(signature.name) is None
+        return "llm" in signature.ports and not optional
 
     def _tables(self, names: Iterable[str], filter_expression: str) -> dict[str, Table[Any]]:
         """Return the tables as a method reads them.
@@ -281,7 +295,7 @@ class Snapshot:
         """Return the answer with its citations.
 
         A chat model writes it; without one, it consists of sentences of the documents. filter: limits the documents.
-        history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last one.
+        history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last.
         caps: limits on what is spent. on_token: receives the text as it arrives. progress: receives an event as the
         search and the model begin.
         """
@@ -312,13 +326,18 @@ class Snapshot:
             )
         else:
             reader = replace(self.tracer, table=lambda table: self._tables([table], filter)[table])
-            result = quote_answer(question, name, context, reader, LocalEmbedder())
-            result = replace(result, text=f"{note}\n\n{result.text}") if note else result
+            quoted = quote_answer(context.searched(question), name, context, reader, LocalEmbedder())
+            text = f"{note}\n\n{quoted.text}" if note else quoted.text
+            result = replace(quoted, question=question, text=text)
             if on_token:
                 on_token(result.text)
         citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)
+
+    def describe_search(self, context: Context) -> str:
+        """Return which words were searched in place of those of the question; empty: none."""
+        return replaced_text(context)
 
     def _llm(self, scope: str, budget: Budget) -> StructuredLLM:
         return self.models.llm(scope, budget, generation=self.generation)

@@ -72,11 +72,16 @@ def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
         "dangling": answer.dangling,
         "queries": list(answer.context.queries),
         "query_type": answer.context.query_type,
+        "replaced": _replaced_json(answer.context),
         "evidence": [{**_item_json(rank, item), **_reason_json(item, reason)} for rank, item, reason in ranked],
         "followups": answer.followups,
         "usage": answer.usage,
         "saved": answer.saved,
     }
+
+
+def _replaced_json(context: Context) -> list[Row]:
+    return [{"word": word, "searched": spelling} for word, spelling in context.replaced]
 
 
 def _with_reasons(snapshot: Snapshot, question: str, context: Context) -> Iterator[tuple[int, Evidence, Reason]]:
@@ -237,10 +242,11 @@ def _retrieve_one(kumi: Kumihimo, row: Row, search: Row, failed: list[str]) -> R
         with kumi.snapshot() as snapshot:
             context = snapshot.retrieve(head["question"], **search)
             evidence = _evidence_json(snapshot, head["question"], context)
-            return {**head, "queries": context.queries, "query_type": context.query_type, "evidence": evidence}
+            found = {"queries": context.queries, "query_type": context.query_type, "replaced": _replaced_json(context)}
+            return {**head, **found, "evidence": evidence}
     except ItemFailed as failure:
         failed.append(str(failure))
-        return {**head, "queries": [], "query_type": "", "evidence": [], "failed": str(failure)}
+        return {**head, "queries": [], "query_type": "", "replaced": [], "evidence": [], "failed": str(failure)}
 
 
 def _evidence_json(snapshot: Snapshot, question: str, context: Context) -> list[Row]:

@@ -127,7 +127,9 @@ def show_reasons(context: Context, trace: TraceFunction, reasons: Sequence[Reaso
 
 
 def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None:
-    """Print the query type; say why an index or filter found nothing."""
+    """Print words searched instead and the query type; say why nothing was found."""
+    if note := snapshot.describe_search(context):
+        printing.print_note(note)
     if context.query_type:
         printing.print_note(f"({context.query_type[:1].upper()}{context.query_type[1:]}.)")
     if context:

@@ -88,7 +88,8 @@ class Context:
     """Ranked, scored evidence without duplicates.
 
     A repeated row keeps its first rank. queries: further queries, used beside the question or in its place, in order.
-    query_type: the type the method assigned to the question, if that matters.
+    query_type: the type the method assigned to the question, if that matters. replaced: words of the question that no
+    document has, each with the spelling that was searched; the question with these is the first of `queries`.
 
     >>> from kumihimo.core.records import Record
     >>> a, b, c = (Evidence("notes", Record(id=i, text=i), 1.0) for i in "abc")
@@ -99,6 +100,7 @@ class Context:
     evidence: tuple[Evidence, ...] = ()
     queries: tuple[str, ...] = ()
     query_type: str = ""
+    replaced: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         first: dict[Reference, Evidence] = {}
@@ -124,6 +126,10 @@ class Context:
     def __add__(self, other: Context) -> Context:
         queries = tuple(dict.fromkeys(self.queries + other.queries))
         return Context(self.evidence + other.evidence, queries, self.query_type or other.query_type)
+
+    def searched(self, question: str) -> str:
+        """Return the question as it was searched."""
+        return self.queries[0] if self.replaced else question
 
     def top(self, k: int) -> Context:
         """Return the first k items."""

@@ -22,6 +22,14 @@ _CLOSEST = {
 }
 
 
+_REPLACED = {
+    "en": "Searched for “{spelling}” instead of “{word}”.",
+    "ja": "「{word}」の代わりに「{spelling}」を検索しました。",
+    "zh": "已将“{word}”改为“{spelling}”进行搜索。",
+    "zh-Hant": "已將「{word}」改為「{spelling}」進行搜尋。",
+}
+
+
 def question_language(question: str, context: Context) -> Language:
     """Return the language of a question.
 
@@ -49,6 +57,14 @@ def no_answer_text(question: str, context: Context) -> str:
 def closest_text(question: str, context: Context) -> str:
     """Return the introduction of passages that may not answer."""
     return _CLOSEST[question_language(question, context)]
+
+
+def replaced_text(context: Context) -> str:
+    """Return which words were searched in place of others; empty: none."""
+    if not context.replaced:
+        return ""
+    text = _REPLACED[question_language(context.queries[0], context)]
+    return "\n".join(text.format(word=word, spelling=spelling) for word, spelling in dict.fromkeys(context.replaced))
 
 
 def _count_encodable(text: str, encoding: str) -> int:

@@ -67,6 +67,17 @@ def tag_chinese(text: str) -> Iterator[TaggedWord]:
         start += len(form)
 
 
+def convert_chinese(text: str) -> tuple[str, ...]:
+    """Return a text in simplified and in traditional characters, where these differ.
+
+    Without the extra `zh` there are none.
+    """
+    if not can_tag_chinese():
+        return ()
+    forms = (text.translate(_load_jieba()[0]), _load_traditional().convert(text))
+    return tuple(form for form in forms if form != text and len(form) == len(text))
+
+
 _OF_THREAD = local()
 
 
@@ -95,3 +106,11 @@ def _load_jieba() -> tuple[dict[int, str], Any, Any]:
         simplified = OpenCC("t2s").convert("\n".join(characters)).split("\n")
         changed = {ord(a): b for a, b in zip(characters, simplified, strict=True) if a != b and len(b) == 1}
         return changed, tag, has_word
+
+
+@cache
+def _load_traditional() -> Any:
+    with loading_extra("zh", "opencc"):
+        from opencc import OpenCC
+
+        return OpenCC("s2t")

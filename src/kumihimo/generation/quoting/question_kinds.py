@@ -13,8 +13,8 @@ from kumihimo.text.tokens import subject_terms
 _RULES = Path(__file__).with_suffix(".toml")
 _ASKING_WORDS = frozenset(
     subject_terms(  # words that only ask
-        "called named name tell please much many long far please which kind sort type were was can could would any anything"
-        " something whos wat wats does did"
+        "called named name tell please much many long far please which kind sort type were was can could would any"
+        " anything something whos wat wats does did"
     )
 )
 

@@ -1,0 +1,257 @@
+"""a question + the words of an index -> the question as the documents write it.
+
+A word that the documents have stays as it is. Another one gives way to a spelling that they have: with or without a
+hyphen or a space, in the other kana, with or without a middle dot or a long-vowel mark, in other characters of Chinese,
+inflected, or, if nothing else is found, with one or two other letters.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+from unicodedata import normalize
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from kumihimo.text.common_words import load_common_words
+from kumihimo.text.lemmas import verb_lemma
+from kumihimo.text.name_keys import name_key
+from kumihimo.text.parts_of_speech import convert_chinese
+from kumihimo.text.tokens import subject_terms, tokenize
+
+_MIN_LETTERS = 5  # of a word that may be misspelled: shorter ones are near too many others
+_MIN_STEM = 3
+_ENDINGS = ("", "s", "es", "ed", "ing")  # that `tokenize` removes
+_TWO_EDITS = 8  # letters of a word with up to two of them
+_CLEARLY_MORE = 2  # times as many passages as the next word that is as near
+_MIN_KANA = 3
+_MAX_QUESTION = 500  # characters: longer texts are searched as they are
+_SAMPLE = 8  # passages that are read for the spelling of a word
+# These are slow to compile, so `re` does it at the first use.
+_LETTERS = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0370-\u03ff\u0400-\u04ff"
+_WORD = rf"(?<![\d_{_LETTERS}])[{_LETTERS}]+(?:-[{_LETTERS}]+)*(?![\d_{_LETTERS}])"
+_HIRAGANA, _KATAKANA, _KANJI = "\u3041-\u3096", "\u30a1-\u30fa", "\u3400-\u4dbf\u4e00-\u9fff"
+_KATAKANA_WORD = rf"[{_KATAKANA}][{_KATAKANA}ー]*(?:[・･=＝\- \u3000][{_KATAKANA}][{_KATAKANA}ー]*)*"
+_PARTICLES = "をはがのにへともやでだかな"
+_WORD_START = rf"(?:(?<![{_HIRAGANA}{_KANJI}ー])|(?<=[をはがのにへともや]))"  # endings of verbs follow kanji
+_HIRAGANA_RUN = rf"{_WORD_START}(?=([{_HIRAGANA}][{_HIRAGANA}ー]{{2,15}}))"
+_TO_KATAKANA = {code: code + 0x60 for code in range(0x3041, 0x3097)}
+_TO_HIRAGANA = {code + 0x60: code for code in range(0x3041, 0x3097)}
+_SOUNDS = [("ヴァ", "バ"), ("ヴィ", "ビ"), ("ヴェ", "ベ"), ("ヴォ", "ボ"), ("ヴ", "ブ"), ("ヂ", "ジ"), ("ヅ", "ズ")]
+_FULL_SIZE = str.maketrans("ァィゥェォャュョヮヵヶ", "アイウエオヤユヨワカケ", "・･=＝- \u3000ー")
+_BRITISH = (
+    ("(?<=[a-z]{2})our", "or"),
+    ("ys(?=[ei]|$)", "yz"),
+    ("is(?=[ei]|ation|$)", "iz"),
+    ("tr$", "ter"),
+    ("ll", "l"),
+)
+_MORE_BRITISH = (("[ao]e", "e"), ("ogue?$", "og"), ("ence?$", "ens"), ("tre$", "ter"))
+
+
+class WordIndex(Protocol):
+    """The words of an index.
+
+    has: whether a passage has the tokens of this text in order. stems: the stems that begin with a letter, and in how
+    many passages they are. passages: some passages with tokens of this text, best first.
+    """
+
+    def has(self, text: str) -> bool: ...
+    def stems(self, letter: str) -> Mapping[str, int]: ...
+    def passages(self, text: str, k: int) -> Sequence[str]: ...
+
+
+class Rewriting(NamedTuple):
+    """A question as the documents write it, and each word with its replacement."""
+
+    question: str
+    replaced: tuple[tuple[str, str], ...]
+
+
+def rewrite_question(question: str, index: WordIndex) -> Rewriting:
+    """Replace the words that the documents write otherwise.
+
+    A question without such words, or a long one, is returned as it is.
+    """
+    if len(question) > _MAX_QUESTION:
+        return Rewriting(question, ())
+    plain = normalize("NFKC", question)
+    found: list[tuple[int, int, str]] = []
+    for find in (_variants_of_spaced_words, _variants_of_katakana, _variants_of_hiragana, _variants_of_kanji):
+        for start, end, spelling in find(plain, index):
+            if spelling and all(end <= other or other_end <= start for other, other_end, _ in found):
+                found.append((start, end, spelling))
+    rewritten = plain
+    for start, end, spelling in sorted(found, reverse=True):
+        rewritten = rewritten[:start] + spelling + rewritten[end:]
+    replaced = tuple((plain[start:end], spelling) for start, end, spelling in sorted(found))
+    return Rewriting(rewritten if found else question, replaced)
+
+
+# -- words between spaces
+
+
+def _variants_of_spaced_words(question: str, index: WordIndex) -> Iterator[tuple[int, int, str]]:
+    words = list(re.finditer(_WORD, question))
+    absent = [bool(subject_terms(word[0])) and not index.has(word[0]) for word in words]
+    for i, word in enumerate(words):
+        for left, right in zip(words[max(0, i - 1) : i + 1], words[i : i + 2], strict=False):
+            one_space = question[left.end() : right.start()] == " "
+            if absent[i] and left is not right and one_space and (spelling := _join(left[0] + right[0], index)):
+                yield left.start(), right.end(), spelling
+        if absent[i]:
+            yield word.start(), word.end(), _find_spelling(word[0], index, is_first=i == 0)
+
+
+def _join(word: str, index: WordIndex) -> str:
+    return _sample_spelling(word, index) if len(word) > _MIN_STEM and index.has(word) else ""
+
+
+def _find_spelling(word: str, index: WordIndex, *, is_first: bool) -> str:
+    """Return another spelling of an absent word; empty: none."""
+    parts = word.split("-")
+    if len(parts) > 1:
+        return _join("".join(parts), index)
+    if found := _split(word, index):
+        return found
+    for form in (verb_lemma(word.casefold()), name_key(word.casefold())):
+        if form != word.casefold() and index.has(form):
+            return _sample_spelling(form, index)
+    return "" if word.isupper() else _correct(word, index, is_first=is_first)
+
+
+def _split(word: str, index: WordIndex) -> str:
+    """Return the word as two: `data base`; empty: the documents have no such words."""
+    for i in range(1, len(word)):
+        first, second = word[:i], word[i:]
+        is_prefix = min(len(first), len(second)) < _MIN_KANA  # e-mail, but not `a lone`
+        if len(word) > _MIN_STEM and index.has(f"{first} {second}"):
+            pattern = rf"(?<!\w){first}{'-' if is_prefix else '[- ]'}{second}(?!\w)"
+            for passage in index.passages(f"{first} {second}", _SAMPLE):
+                if match := re.search(pattern, passage, re.IGNORECASE):
+                    return match[0]
+    return ""
+
+
+def _correct(word: str, index: WordIndex, *, is_first: bool) -> str:
+    """Return what a word was meant to be; empty: unclear.
+
+    A common word is not misspelled: only another form of it will do. A name gives way only to a name, one edit away.
+    """
+    plain = word.casefold()
+    stems, near = _near_stems(plain, index, 2 if len(word) >= _TWO_EDITS and word.islower() else 1)
+    same = [other for other in near if _is_form(other, plain)]
+    if same or plain in load_common_words():
+        return _sample_spelling(max(same, key=lambda other: (stems[other], other)), index) if same else ""
+    nearest = [other for other in near if near[other] == min(near.values())]
+    first, *others = sorted(nearest, key=lambda other: (-stems[other], other)) or [""]
+    if len(word) < _MIN_LETTERS or not first or (others and stems[first] < _CLEARLY_MORE * stems[others[0]]):
+        return ""
+    spelling = _sample_spelling(first, index, like=plain)
+    edits = OSA.distance(plain, spelling.casefold())
+    return "" if edits > near[first] or (word[0].isupper() and not is_first and spelling[0].islower()) else spelling
+
+
+def _near_stems(word: str, index: WordIndex, limit: int) -> tuple[Mapping[str, int], dict[str, int]]:
+    """Return stems with their numbers of passages, and the edits of those near a word."""
+    [stem] = tokenize(word)
+    swapped = word[1] + word[0] + word[2:] if len(word) > 1 else word
+    stems = {**index.stems(stem[0]), **{s: n for s, n in index.stems(swapped[0]).items() if s in tokenize(swapped)}}
+    known = [other for other in stems if len(other) >= _MIN_STEM and other.isalpha()]
+    near: dict[str, int] = {}
+    for ending in _ENDINGS:
+        forms = [other + ending for other in known]
+        for _, edits, place in process.extract(word, forms, scorer=OSA.distance, score_cutoff=limit, limit=None):
+            near[known[place]] = min(int(edits), near.get(known[place], limit))
+    return stems, near
+
+
+def _is_form(stem: str, word: str) -> bool:
+    """Return whether a stem is of another form or spelling of the same word."""
+    [own] = tokenize(word)
+    same = subject_terms(stem) == subject_terms(word) or _american(stem) == _american(own)
+    return same and min(len(stem), len(own)) > _MIN_STEM
+
+
+def _american(stem: str) -> str:
+    for british, american in (*_BRITISH, *_MORE_BRITISH):
+        stem = re.sub(british, american, stem)
+    return stem
+
+
+def _sample_spelling(form: str, index: WordIndex, *, like: str = "") -> str:
+    """Return the most frequent spelling of a word or stem; empty: no visible passage has it.
+
+    like: the spelling nearest to this instead.
+    """
+    wanted, start = tokenize(form), form[:_MIN_STEM].casefold()
+    words = [word for passage in index.passages(form, _SAMPLE) for word in re.findall(rf"[{_LETTERS}]+", passage)]
+    found = Counter(word for word in words if word.casefold().startswith(start) and tokenize(word) == wanted)
+    edits = {word: OSA.distance(like, word.casefold()) if like else 0 for word in found}
+    return min(found, key=lambda word: (edits[word], word.isupper(), -found[word], word), default="")
+
+
+# -- Japanese and Chinese
+
+
+def _variants_of_katakana(question: str, index: WordIndex) -> Iterator[tuple[int, int, str]]:
+    for word in re.finditer(_KATAKANA_WORD, question):
+        if len(word[0]) >= _MIN_KANA and not index.has(word[0]):
+            hiragana = word[0].translate(_TO_HIRAGANA)
+            spelling = _same_sound(word[0], index) or _as_word(hiragana, index)
+            yield word.start(), word.end(), spelling
+
+
+def _variants_of_hiragana(question: str, index: WordIndex) -> Iterator[tuple[int, int, str]]:
+    for run in re.finditer(_HIRAGANA_RUN, question):
+        ends = [i for i in range(_MIN_KANA, len(run[1]) + 1) if (run[1] + "は")[i] in _PARTICLES]
+        for end in reversed(ends):
+            katakana = run[1][:end].translate(_TO_KATAKANA)
+            if index.has(katakana) and not index.has(run[1][:end]) and (spelling := _same_sound(katakana, index)):
+                yield run.start(), run.start() + end, spelling
+                break
+
+
+def _same_sound(word: str, index: WordIndex) -> str:
+    """Return a katakana word of the documents that sounds the same; empty: none."""
+    sound = _sound(word)
+    for passage in index.passages(word, _SAMPLE):
+        for other in re.findall(_KATAKANA_WORD, normalize("NFKC", passage)):
+            if _sound(other) == sound:
+                return str(other)
+            for part in re.split(r"[ \u3000]", other):
+                if _sound(part) == sound:
+                    return part
+    return ""
+
+
+def _sound(katakana: str) -> str:
+    """Return katakana without marks and without small letters.
+
+    >>> _sound("ヴァイオリン・コンピューター") == _sound("バイオリンコンピュータ")
+    True
+    """
+    for sound, plain in _SOUNDS:
+        katakana = katakana.replace(sound, plain)
+    return katakana.translate(_FULL_SIZE)
+
+
+def _as_word(hiragana: str, index: WordIndex) -> str:
+    """Return the hiragana if it is a word of the documents, not letters of others; else empty."""
+    pattern = rf"{_WORD_START}{hiragana}(?![^{_PARTICLES}\W{_KANJI}])"
+    passages = index.passages(hiragana, _SAMPLE) if index.has(hiragana) else ()
+    return hiragana if any(re.search(pattern, passage) for passage in passages) else ""
+
+
+def _variants_of_kanji(question: str, index: WordIndex) -> Iterator[tuple[int, int, str]]:
+    """Yield words in traditional characters for simplified ones, and back."""
+    for run in re.finditer(f"[{_KANJI}]{{2,}}", question):
+        pairs = [run[0][i : i + 2] for i in range(len(run[0]) - 1)]
+        if absent := [pair for pair in pairs if not index.has(pair)]:
+            for spelling in convert_chinese(run[0]):
+                others = [spelling[i : i + 2] for i in range(len(spelling) - 1)]
+                changed = [other for pair, other in zip(pairs, others, strict=True) if pair in absent and pair != other]
+                if changed and all(map(index.has, changed)):
+                    yield run.start(), run.end(), spelling
+                    break
