@@ -116,7 +116,7 @@ def parse_distinct_names(lines: Iterable[str]) -> frozenset[frozenset[str]]:
 
 
 def find_alias_fault(lines: Mapping[int, str]) -> str:
-    """Return the first fault of numbered alias lines, with its remedy; or empty.
+    """Return the first fault of numbered alias lines, or empty.
 
     A line `A != B` has two different names, which the other lines do not merge.
 
