@@ -234,7 +234,7 @@ class _DocumentNames:
         )
 
     def find_heads(self) -> Iterator[MergeTriple]:
-        """Yield `the Society` for the only name with that head: `Kettle Society`, `Society of Tides`."""
+        """Yield `the Society` for the only name with that head: `Kettle Society`."""
         for form in self.spaced:
             names = self.containing.get(form.words[0], set()) if len(form.words) == 1 else self.by_end[form.words]
             if len(names) != 1 or not _HEAD.match(form.form) or form.words[0] in _NO_HEADS:
