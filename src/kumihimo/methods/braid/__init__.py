@@ -94,12 +94,16 @@ def braid(
     return (broad + Context(explained)).fit(budget, tokenizer)
 
 
-@cache
 def published_weights() -> BraidWeights:
     """Return the published weights of each pass, by feature.
 
     benchmarks/weights.py learns them.
     """
+    return {name: dict(weights) for name, weights in _read_weights().items()}
+
+
+@cache
+def _read_weights() -> BraidWeights:
     weights: BraidWeights = json.loads(WEIGHTS_PATH.read_text(encoding="utf-8"))
     return weights
 
