@@ -46,7 +46,7 @@ class Passages:
         return Evidence("chunks", self.table[self.ids[number]], 0.0)
 
     def mentioning(self, subject: str) -> list[int]:
-        """Return the chunks that have a subject of several words as it is written, else those with all its words."""
+        """Return the chunks with a subject as written, else its words."""
         folded = [normalize("NFKC", text).casefold() for text in self.texts]
         wanted = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
         patterns = subject_patterns(subject)
@@ -55,7 +55,7 @@ class Passages:
 
 
 def subject_patterns(subject: str) -> list[re.Pattern[str]]:
-    """Return a pattern for each word of a subject, to search in text without capitals.
+    """Return a pattern for each word of a subject.
 
     >>> [bool(pattern.search("the seeds are said to keep")) for pattern in subject_patterns("seed AI")]
     [True, False]

@@ -50,7 +50,7 @@ def read_request(question: str) -> Request | None:
 
 
 def find_pronoun(question: str) -> int | None:
-    """Return where the first word stands that takes the place of a name; None if the question stands alone.
+    """Return the place of the first pronoun, or None.
 
     A question that is too short to stand alone ends with such a place.
 
@@ -63,13 +63,13 @@ def find_pronoun(question: str) -> int | None:
 
 
 def row_words(question: str) -> list[str]:
-    """Return the subject terms of a question that only say what to compute: `highest`."""
+    """Return the terms that only name a computation: `highest`."""
     patterns = [pattern for group in _rules()["rows"].values() for pattern in group]
     return subject_terms(" ".join(m[0] for p in patterns for m in re.finditer(p, question, re.IGNORECASE)) or "-")
 
 
 def without_document_words(name: str) -> str:
-    """Return a description without the words for documents: `the tide station report` gives `the tide station`."""
+    """Return a description without words such as `report`."""
     words = _rules()["words"]
     pattern = rf"\b{words['documents']}\b|の?{words['jadoc']}$|的?{words['zhdoc']}$"
     return re.sub(pattern, " ", name, flags=re.IGNORECASE).strip()
@@ -97,7 +97,7 @@ def _rules() -> Mapping[str, Any]:
 
 @cache
 def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of a kind, with the words in place of their names."""
+    """Return the patterns of a kind, with words filled in."""
     words = {**_rules()["words"], "types": f"(?:{'|'.join(_rules()['types'].values())})"}
 
     def expand(pattern: str) -> str:

@@ -40,7 +40,7 @@ class Topic:
 
 
 def write_topics(subject: str, reader: IndexReader, embed: Embedder, language: str) -> Draft | None:
-    """Return the topics of the corpus, or of a subject of it; None if there are too few."""
+    """Return the topics of the corpus or a subject, or None."""
     passages, entities = read_passages(reader), reader.find_table("entities")
     here = [] if passages is None else passages.mentioning(subject) if subject else list(range(len(passages.ids)))
     if passages is None or (subject and len(here) < _MIN_TEXTS):
@@ -68,7 +68,7 @@ def _near_text(text: str, subject: str) -> str:
 
 
 def _keep_near(phrases: Iterable[Phrase], near: Mapping[int, str]) -> None:
-    """Leave out the texts in which a phrase is not near the subject."""
+    """Remove texts without the phrase near the subject."""
     for phrase in phrases:
         forms = [form.casefold() for form in phrase.forms]
         for number in near.keys() & phrase.texts.keys():
@@ -124,7 +124,7 @@ def _contains(one: Phrase, other: Phrase) -> bool:
 def _add_topic(
     draft: Draft, n: int, topic: Topic, subject: str, passages: Passages, embed: Embedder, language: str
 ) -> bool:
-    """Add a topic with two sentences of different documents, if there is one and room."""
+    """Add a topic with two sentences of different documents."""
     documents = list(map(passages.document, topic.texts))
     found: list[tuple[str, Span]] = []
     for document, number in list(zip(documents, topic.texts, strict=True))[:_MAX_READ]:
@@ -156,7 +156,7 @@ def _plain(text: str) -> str:
 
 
 def _read_sentences(chunk: Span, phrase: Phrase, subject: str) -> Iterator[Span]:
-    """Yield the sentences of a chunk that have the phrase, near the subject, and can stand alone."""
+    """Yield readable sentences with the phrase near the subject."""
     forms = [form.casefold() for form in phrase.forms]
     patterns = subject_patterns(subject)
     for block in split_blocks(chunk.text):
