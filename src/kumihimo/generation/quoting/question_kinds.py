@@ -48,7 +48,7 @@ class Question:
 
     @cached_property
     def kind(self) -> str:
-        """Return the kind: name, who, how_many, when, where or why."""
+        """Return the kind: name, who, how_many and so on; or empty."""
         return next((kind for kind, patterns in _rules()["kinds"].items() if _find_any(patterns, self.plain)), "")
 
     @cached_property
