@@ -60,11 +60,13 @@ def closest_text(question: str, context: Context) -> str:
 
 
 def replaced_text(context: Context) -> str:
-    """Return which words were searched in place of others; empty: none."""
-    if not context.replaced:
-        return ""
-    text = _REPLACED[question_language(context.queries[0], context)]
-    return "\n".join(text.format(word=word, spelling=spelling) for word, spelling in dict.fromkeys(context.replaced))
+    """Return which words were searched in place of others.
+
+    Forms of the same word need no mention.
+    """
+    others = [pair for pair in dict.fromkeys(context.replaced) if len(set(map(subject_terms, pair))) > 1]
+    text = _REPLACED[question_language(context.queries[0], context)] if others else ""
+    return "\n".join(text.format(word=word, spelling=spelling) for word, spelling in others)
 
 
 def _count_encodable(text: str, encoding: str) -> int:
