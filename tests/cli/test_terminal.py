@@ -247,7 +247,7 @@ def test_excerpts_stand_below_their_sources(capsys: Capture) -> None:
         "    Hild mended it.",
         "    | a | b |",
         "",
-        f"[2] notes/{'long' * 6}…{'long' * 6}ong.md",
+        f"[2] notes/{'long' * 6}…ong{'long' * 6}.md",
         "    So.",
     ]
     assert err == terminal.NO_MODEL + "\n"
