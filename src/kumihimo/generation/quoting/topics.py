@@ -10,7 +10,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, cut_span, say, say_count
 from kumihimo.generation.quoting.excerpts import IndexReader
-from kumihimo.generation.quoting.passages import Passages, read_passages, subject_patterns
+from kumihimo.generation.quoting.passages import MIN_SHARE, NEAR, Passages, Subject, read_passages, weigh_subject
 from kumihimo.generation.quoting.topic_phrases import Phrase, collect_phrases, weigh_phrase
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.sentences import LIST_ITEM, split_blocks, split_sentences
@@ -21,8 +21,7 @@ _MAX_CANDIDATES = 14  # topics; not all have sentences to show
 _MAX_COMPARED = 60  # phrases
 _RELATED, _MAX_NAMES = 0.55, 3  # cosine of two names of a topic, and the names shown
 _MAX_SHARED = 0.5  # texts of a topic that an earlier topic has
-_MIN_TEXTS = 20  # that mention a subject; of fewer, sentences say more than topics
-_NEAR = 400  # characters between a subject and what comes with it
+_MIN_TEXTS, _MIN_DOCUMENTS = 20, 3  # that mention a subject; of fewer, sentences say more than topics
 _NAMES_SUBJECT = 0.3  # what a sentence gains that names the subject
 _MAX_READ = 12  # texts of a topic whose sentences are compared
 _SENTENCE_CHARS = (50, 170)  # of a quotation; half of it in Japanese and Chinese
@@ -42,29 +41,27 @@ class Topic:
 def write_topics(subject: str, reader: IndexReader, embed: Embedder, language: str) -> Draft | None:
     """Return the topics of the corpus, or of a subject of it; None if there are too few."""
     passages, entities = read_passages(reader), reader.find_table("entities")
-    here = [] if passages is None else passages.mentioning(subject) if subject else list(range(len(passages.ids)))
-    if passages is None or (subject and len(here) < _MIN_TEXTS):
+    if passages is None:
+        return None
+    folded = [text.casefold() for text in passages.texts]
+    about = weigh_subject(subject, folded)
+    near = {number: text for number, whole in enumerate(folded) if (text := about.near(whole))}
+    document_of = list(map(passages.document, range(len(folded))))
+    documents = {document_of[number] for number in near}
+    if subject and (len(near) < _MIN_TEXTS or len(documents) < _MIN_DOCUMENTS):
         return None
     phrases = collect_phrases(passages.texts, _person_names(entities))
-    document_of = list(map(passages.document, range(len(passages.ids))))
     if subject:
-        _keep_near(phrases, {i: _near_text(passages.texts[i], subject) for i in here})
-    topics = _choose_topics(phrases, frozenset(here), document_of, subject, embed)
-    total = say_count("document", len({document_of[i] for i in here}), language)
+        _keep_near(phrases, near)
+    topics = _choose_topics(phrases, frozenset(near), document_of, subject, embed)
+    total = say_count("document", len(documents), language)
     draft = Draft(MAX_LONG_CHARS)
     draft.add(say("topics of" if subject else "topics", language, subject=subject, total=total))
     n = 1
     for topic in topics:
         if n <= _MAX_TOPICS:
-            n += _add_topic(draft, n, topic, subject, passages, embed, language)
+            n += _add_topic(draft, n, topic, (subject, about), passages, embed, language)
     return draft if n > _MIN_TOPICS else None
-
-
-def _near_text(text: str, subject: str) -> str:
-    """Return what stands near a subject in a text, without capitals."""
-    folded = text.casefold()
-    places = [match for pattern in subject_patterns(subject) for match in pattern.finditer(folded)]
-    return "\n".join(folded[max(m.start() - _NEAR, 0) : m.end() + _NEAR] for m in places)
 
 
 def _keep_near(phrases: Iterable[Phrase], near: Mapping[int, str]) -> None:
@@ -122,18 +119,18 @@ def _contains(one: Phrase, other: Phrase) -> bool:
 
 
 def _add_topic(
-    draft: Draft, n: int, topic: Topic, subject: str, passages: Passages, embed: Embedder, language: str
+    draft: Draft, n: int, topic: Topic, subject: tuple[str, Subject], passages: Passages, embed: Embedder, language: str
 ) -> bool:
     """Add a topic with two sentences of different documents, if there is one and room."""
     documents = list(map(passages.document, topic.texts))
     found: list[tuple[str, Span]] = []
     for document, number in list(zip(documents, topic.texts, strict=True))[:_MAX_READ]:
-        found += [(document, span) for span in _read_sentences(passages.span(number), topic.phrases[0], subject)]
+        found += [(document, span) for span in _read_sentences(passages.span(number), topic.phrases[0], subject[1])]
     if not found:
         return False
-    vectors = embed([" ".join([subject, *(p.name for p in topic.phrases)]), *(span.text for _, span in found)])
-    named = [all(p.search(span.text.casefold()) for p in subject_patterns(subject)) for _, span in found]
-    scores = (vectors[1:] @ vectors[0] + [_NAMES_SUBJECT * names for names in named]).round(4).tolist()
+    vectors = embed([" ".join([subject[0], *(p.name for p in topic.phrases)]), *(span.text for _, span in found)])
+    shares = [_NAMES_SUBJECT * subject[1].share(span.text.casefold()) for _, span in found]
+    scores = (vectors[1:] @ vectors[0] + shares).round(4).tolist()
     quotes: dict[str, Span] = {}
     for i in sorted(range(len(found)), key=lambda i: (-scores[i], i)):
         document, span = found[i]
@@ -155,10 +152,9 @@ def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _read_sentences(chunk: Span, phrase: Phrase, subject: str) -> Iterator[Span]:
+def _read_sentences(chunk: Span, phrase: Phrase, subject: Subject) -> Iterator[Span]:
     """Yield the sentences of a chunk that have the phrase, near the subject, and can stand alone."""
     forms = [form.casefold() for form in phrase.forms]
-    patterns = subject_patterns(subject)
     for block in split_blocks(chunk.text):
         if block.kind not in ("prose", "item"):
             continue
@@ -166,9 +162,12 @@ def _read_sentences(chunk: Span, phrase: Phrase, subject: str) -> Iterator[Span]
             for pattern in (LIST_ITEM, _LABEL):
                 mark = pattern.match(chunk.text, start, end)
                 start = mark.end() if mark else start
-            text, around = chunk.text[start:end], chunk.text[max(start - _NEAR, 0) : end + _NEAR].casefold()
-            near = all(pattern.search(around) for pattern in patterns)
-            if near and _reads_well(text) and any(form in text.casefold() for form in forms):
+            text, around = chunk.text[start:end], chunk.text[max(start - NEAR, 0) : end + NEAR].casefold()
+            if (
+                subject.share(around) >= MIN_SHARE
+                and _reads_well(text)
+                and any(form in text.casefold() for form in forms)
+            ):
                 yield cut_span(chunk, start, end)
 
 
