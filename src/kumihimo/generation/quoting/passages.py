@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log
+from math import log, sqrt
 from typing import Any
 from unicodedata import normalize
 
@@ -18,8 +18,8 @@ _MIN_MATCH = 0.6  # of the words of a description, by rarity, in the names of a 
 _OPENING_CHARS, _OPENING_WEIGHT = 300, 0.7
 _SHORT = 4  # letters; a shorter word counts only whole
 _EXACT = 0.05  # what a document gains that has no other name
-MIN_SHARE = 0.6  # of the words of a subject, by rarity: a place is about it
-NEAR = 400  # characters between a subject and what comes with it
+MIN_SHARE = 0.35  # of the words of a subject, by rarity, that a place about it has
+NEAR = 300  # characters between a subject and what comes with it
 _MAX_PARTS = 30  # documents with one title that are read as one
 
 
@@ -83,19 +83,22 @@ class Subject:
             sum(weight for pattern, weight in self.weights.items() if pattern.search(folded)) if self.weights else 1.0
         )
 
-    def near(self, folded: str) -> str:
-        """Return what stands around the places of a text that have most of the subject."""
+    def near(self, folded: str) -> tuple[float, int, str]:
+        """Return the most of the subject that stands together in a text, in how many places, and their surroundings."""
         if not self.weights:
-            return folded
+            return 1.0, 1, folded
         places = sorted({match.start() for pattern in self.weights for match in pattern.finditer(folded)})
         around = [folded[max(place - NEAR, 0) : place + NEAR] for place in places]
-        return "\n".join(part for part in around if self.share(part) >= MIN_SHARE)
+        shares = [round(self.share(part), 4) for part in around]
+        best = max(shares, default=0.0)
+        parts = [part for part, share in zip(around, shares, strict=True) if share == best]
+        return best, len(parts), "\n".join(parts)
 
 
 def weigh_subject(subject: str, folded: Sequence[str]) -> Subject:
     """Return a subject with the weights of its words in these texts without capitals."""
     counts = {p: sum(p.search(text) is not None for text in folded) for p in subject_patterns(subject)}
-    weights = {pattern: log(1 + len(folded) / (0.5 + count)) for pattern, count in counts.items()}
+    weights = {pattern: sqrt(log(1 + len(folded) / (0.5 + count))) for pattern, count in counts.items() if count}
     return Subject({pattern: weight / sum(weights.values()) for pattern, weight in weights.items()})
 
 

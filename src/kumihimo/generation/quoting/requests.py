@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from kumihimo.text.question_types import detect_topic
+from kumihimo.text.question_types import class_stems, detect_topic
 from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
@@ -99,6 +99,11 @@ def without_document_words(name: str) -> str:
 def light_words() -> frozenset[str]:
     """Return the words that name no topic."""
     return frozenset(_rules()["topics"]["light"].split())
+
+
+def light_stems() -> frozenset[str]:
+    """Return the stems of words that ask for topics or name parts of documents: these name no topic either."""
+    return class_stems("corpus parts", "possible parts", "topics", "views", "generic")
 
 
 def _read_type(words: str) -> str:
