@@ -33,5 +33,5 @@ def write_requested(question: str, context: Context, reader: IndexReader, embed:
         case "compare":
             return write_comparison(request.subject, request.other, reader, embed)
         case "themes":
-            return write_topics(request.subject, reader, embed, language)
+            return write_topics(request.subject, context, reader, embed, language)
     return write_rows(request.kind, question, row_words(question), context, reader, language)

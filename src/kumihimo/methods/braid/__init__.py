@@ -21,8 +21,8 @@ from kumihimo.methods.braid.ppr import top_ids
 from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
 from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
-from kumihimo.methods.shared.question_types import detect_topic, has_content_words
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text.question_types import detect_topic, has_content_words
 
 WEIGHTS_PATH = Path(__file__).with_name("weights.json")
 _FIRST_HOP_NOTE = (  # part of the reranker's query for the second hop
