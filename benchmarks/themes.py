@@ -26,7 +26,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Answer
 from kumihimo.methods.braid.topic_extracts import assign_communities
-from kumihimo.methods.shared.question_types import detect_topic
+from kumihimo.text.question_types import detect_topic
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -223,7 +223,7 @@ class Snapshot:
         return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
 
     def _uses_llm(self, signature: Signature) -> bool:
-        """Return whether the method calls a chat model, if only to say that none is set."""
+        """Return whether the method may call a chat model."""
         optional = "llm" in signature.optional_ports and self.models.chat(signature.name) is None
         return "llm" in signature.ports and not optional
 
@@ -336,7 +336,7 @@ class Snapshot:
         return replace(result, citations=citations, usage=usage, saved=saved)
 
     def describe_search(self, context: Context) -> str:
-        """Return which words were searched in place of those of the question; empty: none."""
+        """Return the note on replaced words, or empty."""
         return replaced_text(context)
 
     def _llm(self, scope: str, budget: Budget) -> StructuredLLM:

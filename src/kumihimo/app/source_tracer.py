@@ -49,7 +49,7 @@ class SourceTracer:
         return self.table(name) if self.db.has(name) else None
 
     def document(self, uri: str) -> tuple[str, str, int]:
-        """Return the text of a document, its title, and where its body begins."""
+        """Return the text, title and start of the body."""
         text, title, body = (self.db.value(ROOT, hash_parts(uri), name) for name in ("text", "title", "body"))
         return text, title, body
 
@@ -87,10 +87,11 @@ class SourceTracer:
             yield from trace_sources(self.catalogue.wired, self.table, reference)
 
     def locate(self, span: Span) -> Span:
-        """Return the span with its page, slide, sheet or line.
+        """Return the span with its title and page, sheet or line.
 
         A line needs a document whose text is its file.
         """
+        span = replace(span, title=self.db.value(ROOT, hash_parts(span.uri), "title"))
         if named_places := json.loads(self.db.value(ROOT, hash_parts(span.uri), "places")):
             return replace(span, place=describe_place(named_places, span.start, span.end))
         if (ends := self._line_ends(span.uri)) is None:

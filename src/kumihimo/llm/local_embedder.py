@@ -43,7 +43,7 @@ def _load_tokenizer() -> Any:
 
 
 def _split_pieces(text: str) -> list[str]:
-    r"""Return the words and line breaks of a text, each word with the spaces before it.
+    r"""Return the words and line breaks, with the spaces before.
 
     No subword is part of two pieces, so a word has the same ones in every text.
 
@@ -54,7 +54,7 @@ def _split_pieces(text: str) -> list[str]:
 
 
 def _encode_piece(piece: str) -> tuple[bytes, tuple[int, ...]]:
-    """Return the subwords of a piece, as 16-bit numbers, and where each begins."""
+    """Return the subwords of a piece and their starts."""
     return (_encode_word if len(piece) <= _MAX_WORD_CHARS else _encode_word.__wrapped__)(piece)
 
 

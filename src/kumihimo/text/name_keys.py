@@ -96,7 +96,7 @@ def parse_aliases(lines: Iterable[str]) -> Mapping[str, str]:
             continue
         names = _split_alias(line)
         if fault := _find_line_fault(line):
-            raise SettingsError(f"{line!r} {fault}")
+            raise SettingsError(fault)
         overlapping = [group for group in groups if not set(names).isdisjoint(group)]
         position = groups.index(overlapping[0]) if overlapping else len(groups)
         merged = list(dict.fromkeys([*(name for group in overlapping for name in group), *names]))
@@ -116,7 +116,7 @@ def parse_distinct_names(lines: Iterable[str]) -> frozenset[frozenset[str]]:
 
 
 def find_alias_fault(lines: Mapping[int, str]) -> str:
-    """Return the first fault of numbered alias lines, with its remedy; or empty.
+    """Return the first fault of numbered alias lines, or empty.
 
     A line `A != B` has two different names, which the other lines do not merge.
 
@@ -127,7 +127,7 @@ def find_alias_fault(lines: Mapping[int, str]) -> str:
     """
     for number, line in lines.items():
         if fault := _find_line_fault(line):
-            return f"line {number}: {line!r} {fault}"
+            return f"line {number}: {fault}"
     merging = {number: line for number, line in lines.items() if "!=" not in line}
     keys = parse_aliases(merging.values())
     for number, line in lines.items():
@@ -148,7 +148,7 @@ def _find_line_fault(line: str) -> str:
     """Return what is wrong with one alias line, or empty."""
     keys, is_distinct = _split_alias(line), "!=" in line
     if len(keys) < 2 or not all(keys[:2]) or (is_distinct and line.count("=") > 1):
-        return "is no alias: write `name = other name` or `name != other name`, a line each"
+        return f"{line!r} is no alias: write `name = other name` or `name != other name`, a line each"
     if is_distinct and keys[0] == keys[1]:
-        return "has the same name twice: write two different names, or delete the line"
+        return f"{line!r} has the same name twice: write two different names, or delete the line"
     return ""

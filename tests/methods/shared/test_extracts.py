@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.methods.shared.extracts import _find_themes, _order_texts, descendant_reports
-from kumihimo.methods.shared.question_types import question_terms
+from kumihimo.text.question_types import question_terms
 from tests.methods.factories_search import GraphBuilder
 
 QUESTIONS = Path(__file__).parents[2] / "golden" / "whole.tsv"

@@ -15,10 +15,10 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "zh-Hant": "{total}中的常見話題：",
     },
     "topics of": {
-        "en": "What comes with “{subject}”, in {total} that mention it:",
-        "ja": "「{subject}」に触れている{total}で、ともに出てくる話題：",
-        "zh": "提到“{subject}”的{total}中一同出现的话题：",
-        "zh-Hant": "提到「{subject}」的{total}中一同出現的話題：",
+        "en": "Topics around “{subject}”, in the {total} that say most about it:",
+        "ja": "「{subject}」に最も多く触れている{total}で、ともに出てくる話題：",
+        "zh": "谈“{subject}”最多的{total}中一同出现的话题：",
+        "zh-Hant": "談「{subject}」最多的{total}中一同出現的話題：",
     },
     "documents": {"en": "{n} documents", "ja": "{n}件の文書", "zh": "{n}份文档", "zh-Hant": "{n}份文件"},
     "document": {"en": "1 document", "ja": "1件の文書", "zh": "1份文档", "zh-Hant": "1份文件"},
@@ -120,7 +120,7 @@ class Draft:
         return self._add(line, None)
 
     def quote(self, span: Span, before: str = "") -> bool:
-        """Add a quotation on one line with its number, if there is room.
+        """Add a quotation with its number, if it fits.
 
         Dots show that its sentence goes on.
         """
@@ -129,7 +129,7 @@ class Draft:
         return self.cite(f"{before}{text}{dots}", span)
 
     def cite(self, line: str, span: Span) -> bool:
-        """Add a line with the number of its source, if there is room."""
+        """Add a line with its source number, if it fits."""
         return self._add(f"{line} [{len(self.citations) + 1}]", span)
 
     def _add(self, line: str, span: Span | None) -> bool:
@@ -142,5 +142,5 @@ class Draft:
 
 
 def cut_span(span: Span, start: int, end: int) -> Span:
-    """Return a part of a span, from and to these characters of it."""
+    """Return a part of a span, by its characters."""
     return replace(span, start=span.start + start, end=span.start + end, text=span.text[start:end])

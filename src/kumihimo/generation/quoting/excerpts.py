@@ -29,13 +29,13 @@ _MAX_EMBEDDED = 48  # stretches that are compared by meaning
 # Learned from questions whose answer has a known place (benchmarks.quoting), as multiples of the first.
 WEIGHTS = {
     "sentence": 1.0,
-    "nearby": 0.49,
-    "above": 0.74,
-    "rank": 0.39,
-    "answer": 0.24,
-    "states": 0.26,
-    "topic": 0.39,
-    "similar": 0.37,
+    "nearby": 0.54,
+    "above": 0.96,
+    "rank": 0.44,
+    "answer": 0.35,
+    "states": 0.25,
+    "topic": 0.51,
+    "similar": 0.56,
     "definition": 1.0,  # set by hand: these questions define nothing
 }
 
@@ -49,10 +49,10 @@ class IndexReader(Protocol):
         """Return the source spans of evidence."""
 
     def find_table(self, name: str) -> Table[Any] | None:
-        """Return a table, without the rows that the question's filter hides; None if it has not been built."""
+        """Return the visible rows of a table, or None."""
 
     def document(self, uri: str) -> tuple[str, str, int]:
-        """Return the text of a document, its title, and where its body begins."""
+        """Return the text, title and start of the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,6 @@ class Excerpt:
     coverage: float = 0.0
     score: float = 0.0
     answers: bool = False
-    is_table: bool = False
 
     @property
     def size(self) -> int:
@@ -131,7 +130,7 @@ def _score(question: Question, candidate: Candidate, features: Features, weights
 def find_candidates(
     question: Question, context: Context, reader: IndexReader, embed: Embedder
 ) -> list[tuple[Candidate, Features]]:
-    """Return the stretches of the evidence with most words of the question, and their features."""
+    """Return the stretches with most question words, and their features."""
     return list(_read_features(question, list(_read_candidates(question, context, reader)), embed))
 
 
@@ -156,7 +155,7 @@ def _read_candidates(question: Question, context: Context, reader: IndexReader) 
 
 
 def _defining_chunks(question: Question, reader: IndexReader) -> list[Evidence]:
-    """Return the chunks whose sentences say what the subject of the question is."""
+    """Return the chunks that define the subject of the question."""
     mentions, chunks = reader.find_table("mentions"), reader.find_table("chunks")
     if not question.subject or mentions is None or chunks is None:
         return []
@@ -171,16 +170,15 @@ def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> E
     text = region.text[stretch.start : stretch.end]
     excerpt_span = replace(span, start=stretch.start, end=stretch.end, text=text)
     heading = region.heading_above(stretch.start)
-    is_table = region.kind_at(stretch.start) == "row"
     words = frozenset(subject_terms("\n".join((title, heading, stretch.lead, text))))
-    return Excerpt(excerpt_span, title, heading, stretch.lead, words, is_table=is_table)
+    return Excerpt(excerpt_span, title, heading, stretch.lead, words)
 
 
 def _read_features(
     question: Question, candidates: Sequence[Candidate], embed: Embedder
 ) -> Iterator[tuple[Candidate, Features]]:
     """Yield the stretches with most words of the question, and their features."""
-    weights = _weigh_terms(question.terms, [candidate.sentence_words for candidate in candidates])
+    weights = _weigh_terms(question.terms, question.whole_words, [candidate.sentence_words for candidate in candidates])
     total = sum(weights.values()) or 1.0
 
     def share(words: frozenset[str]) -> float:
@@ -198,7 +196,11 @@ def _read_features(
                 question.is_answered_by(candidate.excerpt.span.text if question.kind == "why" else candidate.sentence)
             ),
             "states": float(not candidate.sentence.rstrip().endswith(("?", "？"))),
-            "definition": question.definition_score(candidate.sentence),
+            "definition": question.definition_score(
+                candidate.sentence,
+                candidate.excerpt.span.text,
+                (candidate.excerpt.heading, candidate.excerpt.title),
+            ),
         }
         features["coverage"] = features["sentence"] + 0.7 * features["above"] + 0.6 * features["nearby"]
         shares = {term: weight / total for term, weight in weights.items() if term in candidate.excerpt.words}
@@ -213,7 +215,7 @@ def _read_features(
 
 
 def _similar_words(question: Question, sentences: Sequence[str]) -> Sequence[float]:
-    """Return for each sentence how similar its words are to those of the question.
+    """Return the similarity of each sentence to the question.
 
     This is the mean of the best cosine of each subword of the question, weighted by how much the subword says.
     """
@@ -228,25 +230,25 @@ def _similar_words(question: Question, sentences: Sequence[str]) -> Sequence[flo
     return [float(row @ weights) for row in best]
 
 
-def _weigh_terms(terms: frozenset[str], sentences: Sequence[frozenset[str]]) -> dict[str, float]:
+def _weigh_terms(terms: frozenset[str], whole: frozenset[str], sentences: Sequence[frozenset[str]]) -> dict[str, float]:
     """Return the rarity of each term in the sentences.
 
     A pair of ideographs that no sentence has may be the end of one word and the beginning of another: it counts as far
-    as no other pair has its characters.
+    as no other pair of a longer run has its characters.
     """
     counts = Counter(word for words in sentences for word in words)
     found = {char for term in terms if counts[term] for char in term}
     weights = {}
     for term in sorted(terms):
         share = 1.0
-        if not counts[term] and is_ideographic(term):
+        if not counts[term] and is_ideographic(term) and term not in whole:
             share = sum(char not in found for char in term) / len(term)
         weights[term] = share * log(1 + len(sentences) / (1 + counts[term]))
     return weights
 
 
 def _adds(excerpt: Excerpt, selected: Sequence[Excerpt]) -> bool:
-    """Return whether an excerpt is as good as the best one, or has words that the others lack."""
+    """Return whether an excerpt equals the best, or adds words."""
     if not selected:
         return excerpt.coverage > 0
     if any(_overlaps(excerpt.span, other.span) for other in selected):

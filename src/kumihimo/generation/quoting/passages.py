@@ -1,8 +1,9 @@
 """a subject -> the chunks that mention it; a name or description -> the documents that it means."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log
+from math import log, sqrt
 from typing import Any
 from unicodedata import normalize
 
@@ -17,6 +18,8 @@ _MIN_MATCH = 0.6  # of the words of a description, by rarity, in the names of a 
 _OPENING_CHARS, _OPENING_WEIGHT = 300, 0.7
 _SHORT = 4  # letters; a shorter word counts only whole
 _EXACT = 0.05  # what a document gains that has no other name
+MIN_SHARE = 0.35  # of the words of a subject, by rarity, that a place about it has
+NEAR = 300  # characters between a subject and what comes with it
 _MAX_PARTS = 30  # documents with one title that are read as one
 
 
@@ -46,7 +49,7 @@ class Passages:
         return Evidence("chunks", self.table[self.ids[number]], 0.0)
 
     def mentioning(self, subject: str) -> list[int]:
-        """Return the chunks that have a subject of several words as it is written, else those with all its words."""
+        """Return the chunks with a subject as written, else its words."""
         folded = [normalize("NFKC", text).casefold() for text in self.texts]
         wanted = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
         patterns = subject_patterns(subject)
@@ -55,7 +58,7 @@ class Passages:
 
 
 def subject_patterns(subject: str) -> list[re.Pattern[str]]:
-    """Return a pattern for each word of a subject, to search in text without capitals.
+    """Return a pattern for each word of a subject.
 
     >>> [bool(pattern.search("the seeds are said to keep")) for pattern in subject_patterns("seed AI")]
     [True, False]
@@ -63,8 +66,40 @@ def subject_patterns(subject: str) -> list[re.Pattern[str]]:
     patterns = []
     for term in subject_terms(subject):
         begin = r"\b" if term.isascii() else ""
-        patterns.append(re.compile(begin + re.escape(term) + (r"(?:s|es)?\b" if begin and len(term) < _SHORT else "")))
+        root = re.sub("y$", "(?:y|ie)", re.escape(term)) if begin and len(term) >= _SHORT else re.escape(term)
+        patterns.append(re.compile(begin + root + (r"(?:s|es)?\b" if begin and len(term) < _SHORT else "")))
     return patterns
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The words of a subject with their weights by rarity; sum 1, or none for the whole."""
+
+    weights: Mapping[re.Pattern[str], float]
+
+    def share(self, folded: str) -> float:
+        """Return how much of the subject is in a text without capitals."""
+        return (
+            sum(weight for pattern, weight in self.weights.items() if pattern.search(folded)) if self.weights else 1.0
+        )
+
+    def near(self, folded: str) -> tuple[float, int, str]:
+        """Return the most of the subject that stands together in a text, in how many places, and their surroundings."""
+        if not self.weights:
+            return 1.0, 1, folded
+        places = sorted({match.start() for pattern in self.weights for match in pattern.finditer(folded)})
+        around = [folded[max(place - NEAR, 0) : place + NEAR] for place in places]
+        shares = [round(self.share(part), 4) for part in around]
+        best = max(shares, default=0.0)
+        parts = [part for part, share in zip(around, shares, strict=True) if share == best]
+        return best, len(parts), "\n".join(parts)
+
+
+def weigh_subject(subject: str, folded: Sequence[str]) -> Subject:
+    """Return a subject with the weights of its words in these texts without capitals."""
+    counts = {p: sum(p.search(text) is not None for text in folded) for p in subject_patterns(subject)}
+    weights = {pattern: sqrt(log(1 + len(folded) / (0.5 + count))) for pattern, count in counts.items() if count}
+    return Subject({pattern: weight / sum(weights.values()) for pattern, weight in weights.items()})
 
 
 def read_passages(reader: IndexReader) -> Passages | None:

@@ -16,7 +16,7 @@ from kumihimo.llm.protocols import Embedder
 
 
 def write_requested(question: str, context: Context, reader: IndexReader, embed: Embedder) -> Draft | None:
-    """Return what a question requests, if it is more than passages and the index has it; else None."""
+    """Return the answer to a request, or None."""
     request = read_request(question)
     if request is None:
         return None
@@ -33,5 +33,5 @@ def write_requested(question: str, context: Context, reader: IndexReader, embed:
         case "compare":
             return write_comparison(request.subject, request.other, reader, embed)
         case "themes":
-            return write_topics(request.subject, reader, embed, language)
+            return write_topics(request.subject, context, reader, embed, language)
     return write_rows(request.kind, question, row_words(question), context, reader, language)

@@ -2,17 +2,18 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+from kumihimo.text.question_types import class_stems, detect_topic
 from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
-_KINDS = ("compare", "documents", "list", "themes", "outline")
+_BEFORE_THEMES, _AFTER_THEMES = ("compare", "documents", "list"), ("outline",)
 ROW_KINDS = ("total", "average", "lowest", "highest")
 _QUOTES = " \"'“”‘’「」『』《》"
 
@@ -39,18 +40,38 @@ def read_request(question: str) -> Request | None:
     (Request(kind='list', subject='person', other=''), None)
     """
     plain = " ".join(normalize("NFKC", question).split())
-    for kind in _KINDS:
+    if found := _match_request(_BEFORE_THEMES, plain):
+        return found
+    topic = detect_topic(plain)
+    if topic is not None:
+        return Request("themes", _clean_topic(topic))
+    if found := _match_request(_AFTER_THEMES, plain):
+        return found
+    kinds = [kind for kind in ROW_KINDS if _matches("rows", kind, plain)]
+    return Request(kinds[0], plain) if kinds else None
+
+
+def _match_request(kinds: Iterable[str], plain: str) -> Request | None:
+    """Return the request of the first kind with a pattern that matches."""
+    for kind in kinds:
         for pattern in _patterns(kind):
             if match := pattern.search(plain):
                 found = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
                 subject = _read_type(found.get("X", "")) if kind == "list" else found.get("X", "")
                 return Request(kind, subject, found.get("Y", ""))
-    kinds = [kind for kind in ROW_KINDS if _matches("rows", kind, plain)]
-    return Request(kinds[0], plain) if kinds else None
+    return None
+
+
+def _clean_topic(topic: str) -> str:
+    """Return the words of a topic without marks, and in Japanese without particles."""
+    words = re.findall(r"[\w'’&-]+", topic)
+    if re.search("[ぁ-ヺ]", topic):
+        words = [word for word in re.findall(r"[a-zA-Z0-9]+|[ァ-ヺー]+|[㐀-鿿々]+", topic) if len(word) > 1] or words
+    return " ".join(words)
 
 
 def find_pronoun(question: str) -> int | None:
-    """Return where the first word stands that takes the place of a name; None if the question stands alone.
+    """Return the place of the first pronoun, or None.
 
     A question that is too short to stand alone ends with such a place.
 
@@ -63,13 +84,13 @@ def find_pronoun(question: str) -> int | None:
 
 
 def row_words(question: str) -> list[str]:
-    """Return the subject terms of a question that only say what to compute: `highest`."""
+    """Return the terms that only name a computation: `highest`."""
     patterns = [pattern for group in _rules()["rows"].values() for pattern in group]
     return subject_terms(" ".join(m[0] for p in patterns for m in re.finditer(p, question, re.IGNORECASE)) or "-")
 
 
 def without_document_words(name: str) -> str:
-    """Return a description without the words for documents: `the tide station report` gives `the tide station`."""
+    """Return a description without words such as `report`."""
     words = _rules()["words"]
     pattern = rf"\b{words['documents']}\b|の?{words['jadoc']}$|的?{words['zhdoc']}$"
     return re.sub(pattern, " ", name, flags=re.IGNORECASE).strip()
@@ -78,6 +99,11 @@ def without_document_words(name: str) -> str:
 def light_words() -> frozenset[str]:
     """Return the words that name no topic."""
     return frozenset(_rules()["topics"]["light"].split())
+
+
+def light_stems() -> frozenset[str]:
+    """Return the stems of words that ask for topics or name parts of documents: these name no topic either."""
+    return class_stems("corpus parts", "possible parts", "topics", "views", "generic")
 
 
 def _read_type(words: str) -> str:
@@ -97,7 +123,7 @@ def _rules() -> Mapping[str, Any]:
 
 @cache
 def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of a kind, with the words in place of their names."""
+    """Return the patterns of a kind, with words filled in."""
     words = {**_rules()["words"], "types": f"(?:{'|'.join(_rules()['types'].values())})"}
 
     def expand(pattern: str) -> str:

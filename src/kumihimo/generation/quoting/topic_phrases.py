@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from math import log
 
-from kumihimo.generation.quoting.requests import light_words
+from kumihimo.generation.quoting.requests import light_stems, light_words
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
 from kumihimo.text.tokens import tokenize
@@ -38,6 +38,11 @@ class Phrase:
     def name(self) -> str:
         """Return the most frequent form."""
         return min(self.forms, key=lambda form: (-self.forms[form], form))
+
+    def pattern(self) -> re.Pattern[str]:
+        """Return a pattern for its forms: as words where the script has spaces."""
+        forms = "|".join(re.escape(form) for form in sorted(self.forms))
+        return re.compile(rf"\b(?:{forms})\b" if forms.isascii() else forms, re.IGNORECASE)
 
 
 def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[Phrase]:
@@ -75,12 +80,17 @@ def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[
     return _drop_parts(list(filter(names_something, phrases.values())))
 
 
+def phrase_keys(text: str) -> set[tuple[str, ...]]:
+    """Return the keys of all phrases in a text."""
+    return {key for key, _, _ in _find_phrases(text)}
+
+
 def _is_nominal(phrase: Phrase) -> bool:
     return phrase.noun_uses >= _NOUN_SHARE * phrase.texts.total() * (1.5 if len(phrase.key) == 1 else 1)
 
 
 def _find_phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, bool]]:
-    """Yield the phrases of a text: key, form, and whether it is used as a noun."""
+    """Yield the key, form and noun use of each phrase."""
     if has_cjk(text):
         find = find_chinese_names if is_chinese(text) else find_japanese_names
         for name in find(text):
@@ -103,12 +113,18 @@ def _find_phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, bool]]:
 
 def _is_content(word: str) -> bool:
     bare = word.removesuffix("'s")
-    return len(bare) > 2 and "'" not in bare and not bare[0].isdigit() and bare not in _no_topic_words()
+    plain = len(bare) > 2 and "'" not in bare and not bare[0].isdigit() and bare not in _no_topic_words()
+    return plain and _stem(bare) not in _no_topic_stems()
 
 
 @cache
 def _no_topic_words() -> frozenset[str]:
     return WORDS["stop_words"] | WORDS["sentence_openers"] | light_words()
+
+
+@cache
+def _no_topic_stems() -> frozenset[str]:
+    return light_stems()
 
 
 @lru_cache(maxsize=65536)
@@ -127,7 +143,7 @@ def _phrases_of_run(words: Sequence[str], after_determiner: bool) -> Iterator[tu
 
 
 def _drop_parts(phrases: Sequence[Phrase]) -> list[Phrase]:
-    """Return the phrases without those that mostly occur within a longer one."""
+    """Return the phrases, without parts of longer ones."""
     inside: dict[tuple[str, ...], int] = defaultdict(int)
     for phrase in phrases:
         total = phrase.texts.total()
@@ -149,7 +165,7 @@ def weigh_phrase(phrase: Phrase, here: Set[int], total: int, document_of: Sequen
     documents = {document_of[number] for number in uses}
     if len(uses) < (2 if len(here) < _MANY_TEXTS else 3) or (len(documents) < 2 and len(set(document_of)) > 1):
         return 0.0
+    words = _MANY_WORDS if " " in phrase.name else 1.0
     if len(here) < total:
-        return len(documents) * max(0.0, log((len(uses) / len(here)) / (len(phrase.texts) / total)))
-    again = 1 + log(sum(uses.values()) / len(uses))
-    return log(1 + len(documents)) * again * (_MANY_WORDS if " " in phrase.name else 1.0)
+        return len(documents) * words * max(0.0, log((len(uses) / len(here)) / (len(phrase.texts) / total))) ** 2
+    return log(1 + len(documents)) * words * (1 + log(sum(uses.values()) / len(uses)))

@@ -6,24 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kumihimo.core.context import Context, KeyPoint
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
+from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, cut_span, say, say_count
 from kumihimo.generation.quoting.excerpts import IndexReader
-from kumihimo.generation.quoting.passages import Passages, read_passages, subject_patterns
-from kumihimo.generation.quoting.topic_phrases import Phrase, collect_phrases, weigh_phrase
+from kumihimo.generation.quoting.passages import MIN_SHARE, Passages, Subject, read_passages, weigh_subject
+from kumihimo.generation.quoting.topic_phrases import Phrase, collect_phrases, phrase_keys, weigh_phrase
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.sentences import LIST_ITEM, split_blocks, split_sentences
-from kumihimo.text.tokens import subject_terms
 
 _MAX_TOPICS, _MIN_TOPICS = 7, 3
 _MAX_CANDIDATES = 14  # topics; not all have sentences to show
 _MAX_COMPARED = 60  # phrases
 _RELATED, _MAX_NAMES = 0.55, 3  # cosine of two names of a topic, and the names shown
 _MAX_SHARED = 0.5  # texts of a topic that an earlier topic has
-_MIN_TEXTS = 20  # that mention a subject; of fewer, sentences say more than topics
-_NEAR = 400  # characters between a subject and what comes with it
-_NAMES_SUBJECT = 0.3  # what a sentence gains that names the subject
+_MIN_DOCUMENTS = 3  # about a subject; of fewer, sentences say more than topics
+_MAX_TEXTS = 120  # about a subject
+_MAX_POINT_CHARS = 300  # of a sentence that the method found
 _MAX_READ = 12  # texts of a topic whose sentences are compared
 _SENTENCE_CHARS = (50, 170)  # of a quotation; half of it in Japanese and Chinese
 _LABEL = re.compile(r"[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])\s*")
@@ -39,36 +40,76 @@ class Topic:
     texts: tuple[int, ...]
 
 
-def write_topics(subject: str, reader: IndexReader, embed: Embedder, language: str) -> Draft | None:
-    """Return the topics of the corpus, or of a subject of it; None if there are too few."""
+def write_topics(subject: str, context: Context, reader: IndexReader, embed: Embedder, language: str) -> Draft | None:
+    """Return the topics of the corpus or a subject, or None.
+
+    The evidence on a subject is sentences, which are quoted. For the whole, sentences of all chunks are.
+    """
     passages, entities = read_passages(reader), reader.find_table("entities")
-    here = [] if passages is None else passages.mentioning(subject) if subject else list(range(len(passages.ids)))
-    if passages is None or (subject and len(here) < _MIN_TEXTS):
+    points = _read_points(context, reader) if subject else []
+    if passages is None or (subject and not points):
+        return None
+    folded = [text.casefold() for text in passages.texts]
+    about = weigh_subject(subject, folded)
+    near = _nearest_texts(about, folded)
+    document_of = list(map(passages.document, range(len(folded))))
+    documents = {document_of[number] for number in near}
+    if subject and (not about.weights or len(documents) < _MIN_DOCUMENTS):
         return None
     phrases = collect_phrases(passages.texts, _person_names(entities))
-    document_of = list(map(passages.document, range(len(passages.ids))))
     if subject:
-        _keep_near(phrases, {i: _near_text(passages.texts[i], subject) for i in here})
-    topics = _choose_topics(phrases, frozenset(here), document_of, subject, embed)
-    total = say_count("document", len({document_of[i] for i in here}), language)
+        quoted = _quoted_keys(points)
+        phrases = [p for p in phrases if p.key in quoted and not all(map(about.share, p.name.casefold().split()))]
+        _keep_near(phrases, near)
     draft = Draft(MAX_LONG_CHARS)
+    total = say_count("document", len(documents), language)
     draft.add(say("topics of" if subject else "topics", language, subject=subject, total=total))
     n = 1
-    for topic in topics:
+    for topic in _choose_topics(phrases, frozenset(near), document_of, embed):
         if n <= _MAX_TOPICS:
-            n += _add_topic(draft, n, topic, subject, passages, embed, language)
+            quotes = _with_phrase(topic.phrases[0], points) if subject else _find_quotes(topic, passages, embed)
+            title = f"{n}. {', '.join(phrase.name for phrase in topic.phrases)} — "
+            title += say_count("document", len(set(map(passages.document, topic.texts))), language)
+            n += _add_topic(draft, title, quotes)
     return draft if n > _MIN_TOPICS else None
 
 
-def _near_text(text: str, subject: str) -> str:
-    """Return what stands near a subject in a text, without capitals."""
-    folded = text.casefold()
-    places = [match for pattern in subject_patterns(subject) for match in pattern.finditer(folded)]
-    return "\n".join(folded[max(m.start() - _NEAR, 0) : m.end() + _NEAR] for m in places)
+def _read_points(context: Context, reader: IndexReader) -> list[Span]:
+    """Return the sentences that the method found, the best first."""
+    found = [item for item in context if isinstance(item.record, KeyPoint) and item.record.verbatim]
+    spans = [span for item in found for span in make_quoter(list(reader.spans(item)))(item.text)[:1]]
+    return [span for span in spans if len(span.text) <= _MAX_POINT_CHARS]
+
+
+def _quoted_keys(points: Iterable[Span]) -> set[tuple[str, ...]]:
+    """Return the keys of phrases in sentences of two documents; of several words, of one."""
+    documents: dict[tuple[str, ...], set[str]] = {}
+    for span in points:
+        for key in phrase_keys(span.text):
+            documents.setdefault(key, set()).add(span.uri)
+    return {key for key, uris in documents.items() if len(uris) > 1 or len(key) > 1}
+
+
+def _with_phrase(phrase: Phrase, spans: Iterable[Span]) -> list[Span]:
+    """Return the first sentence of each document that has the phrase."""
+    pattern = phrase.pattern()
+    found: dict[str, Span] = {}
+    for span in spans:
+        if pattern.search(span.text):
+            found.setdefault(span.uri, span)
+    return list(found.values())
+
+
+def _nearest_texts(about: Subject, folded: Sequence[str]) -> dict[int, str]:
+    """Return what stands near a subject in the texts that say most about it, by number; of the whole, all texts."""
+    found = {number: about.near(text) for number, text in enumerate(folded)}
+    order = sorted(found, key=lambda number: (-found[number][0], -found[number][1], number))
+    best = order[:_MAX_TEXTS] if about.weights else order
+    return {number: found[number][2] for number in best if found[number][0] >= MIN_SHARE}
 
 
 def _keep_near(phrases: Iterable[Phrase], near: Mapping[int, str]) -> None:
-    """Leave out the texts in which a phrase is not near the subject."""
+    """Remove texts without the phrase near the subject."""
     for phrase in phrases:
         forms = [form.casefold() for form in phrase.forms]
         for number in near.keys() & phrase.texts.keys():
@@ -83,15 +124,12 @@ def _person_names(entities: Table[Any] | None) -> Iterator[str]:
 
 
 def _choose_topics(
-    phrases: Sequence[Phrase], here: frozenset[int], document_of: Sequence[str], subject: str, embed: Embedder
+    phrases: Sequence[Phrase], here: frozenset[int], document_of: Sequence[str], embed: Embedder
 ) -> list[Topic]:
     """Return topics that do not overlap, the best first."""
-    terms = frozenset(subject_terms(subject))
-    total, weights = len(document_of), dict[tuple[str, ...], float]()
-    for phrase in phrases:
-        if terms.isdisjoint(subject_terms(phrase.name)):
-            weights[phrase.key] = weigh_phrase(phrase, here, total, document_of)
-    usable = [p for p in phrases if weights.get(p.key, 0.0) > 0]
+    total = len(document_of)
+    weights = {phrase.key: weigh_phrase(phrase, here, total, document_of) for phrase in phrases}
+    usable = [phrase for phrase in phrases if weights[phrase.key] > 0]
     usable.sort(key=lambda phrase: (-weights[phrase.key], phrase.key))
     del usable[_MAX_COMPARED:]
     if not usable:
@@ -121,29 +159,27 @@ def _contains(one: Phrase, other: Phrase) -> bool:
     return set(one.key) <= set(other.key) or set(other.key) <= set(one.key)
 
 
-def _add_topic(
-    draft: Draft, n: int, topic: Topic, subject: str, passages: Passages, embed: Embedder, language: str
-) -> bool:
-    """Add a topic with two sentences of different documents, if there is one and room."""
-    documents = list(map(passages.document, topic.texts))
-    found: list[tuple[str, Span]] = []
-    for document, number in list(zip(documents, topic.texts, strict=True))[:_MAX_READ]:
-        found += [(document, span) for span in _read_sentences(passages.span(number), topic.phrases[0], subject)]
+def _find_quotes(topic: Topic, passages: Passages, embed: Embedder) -> list[Span]:
+    """Return the sentences of a topic that are nearest to its names, one of each document."""
+    found = [
+        span for number in topic.texts[:_MAX_READ] for span in _read_sentences(passages.span(number), topic.phrases[0])
+    ]
     if not found:
-        return False
-    vectors = embed([" ".join([subject, *(p.name for p in topic.phrases)]), *(span.text for _, span in found)])
-    named = [all(p.search(span.text.casefold()) for p in subject_patterns(subject)) for _, span in found]
-    scores = (vectors[1:] @ vectors[0] + [_NAMES_SUBJECT * names for names in named]).round(4).tolist()
+        return []
+    vectors = embed([" ".join(phrase.name for phrase in topic.phrases), *(span.text for span in found)])
+    scores = (vectors[1:] @ vectors[0]).round(4).tolist()
     quotes: dict[str, Span] = {}
     for i in sorted(range(len(found)), key=lambda i: (-scores[i], i)):
-        document, span = found[i]
-        if all(_plain(other.text) != _plain(span.text) for other in quotes.values()):
-            quotes.setdefault(document, span)
-    names = ", ".join(phrase.name for phrase in topic.phrases)
-    selected = list(quotes.values())[:2]
-    count = say_count("document", len(set(documents)), language)
-    title = f"{n}. {names} — {count}"
-    if draft.size + len(title) + sum(len(span.text) + 12 for span in selected) >= draft.limit:
+        quotes.setdefault(found[i].uri, found[i])
+    return list(quotes.values())
+
+
+def _add_topic(draft: Draft, title: str, quotes: Iterable[Span]) -> bool:
+    """Add a topic with two sentences that no other topic has, if there is one and room."""
+    shown = {_plain(citation.span.text) for citation in draft.citations}
+    new = {_plain(span.text): span for span in quotes if _plain(span.text) not in shown}
+    selected = list(new.values())[:2]
+    if not selected or draft.size + len(title) + sum(len(span.text) + 12 for span in selected) >= draft.limit:
         return False
     draft.add(title)
     for span in selected:
@@ -155,10 +191,9 @@ def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _read_sentences(chunk: Span, phrase: Phrase, subject: str) -> Iterator[Span]:
-    """Yield the sentences of a chunk that have the phrase, near the subject, and can stand alone."""
-    forms = [form.casefold() for form in phrase.forms]
-    patterns = subject_patterns(subject)
+def _read_sentences(chunk: Span, phrase: Phrase) -> Iterator[Span]:
+    """Yield the sentences of a chunk that have the phrase and can stand alone."""
+    forms = phrase.pattern()
     for block in split_blocks(chunk.text):
         if block.kind not in ("prose", "item"):
             continue
@@ -166,9 +201,8 @@ def _read_sentences(chunk: Span, phrase: Phrase, subject: str) -> Iterator[Span]
             for pattern in (LIST_ITEM, _LABEL):
                 mark = pattern.match(chunk.text, start, end)
                 start = mark.end() if mark else start
-            text, around = chunk.text[start:end], chunk.text[max(start - _NEAR, 0) : end + _NEAR].casefold()
-            near = all(pattern.search(around) for pattern in patterns)
-            if near and _reads_well(text) and any(form in text.casefold() for form in forms):
+            text = chunk.text[start:end]
+            if _reads_well(text) and forms.search(text):
                 yield cut_span(chunk, start, end)
 
 

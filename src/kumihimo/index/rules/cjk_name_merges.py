@@ -108,7 +108,7 @@ def _foreign_parts(
 
 
 def _may_be_person(name: NameForm | None, read_text: Callable[[], str]) -> bool:
-    """Return whether a name with a dot is of a person, by its type or language."""
+    """Return whether a name with a dot may be a person."""
     if not name or not PERSON_TYPES.isdisjoint(name.types):
         return bool(name)
     in_ideographs = _IDEOGRAPHS.fullmatch(_FOREIGN_PARTS.sub("", name.form))

@@ -227,14 +227,14 @@ class _DocumentNames:
                 yield short, names[0].form, "part of the name"
 
     def is_place(self, name: str) -> bool:
-        """Return whether the text tells that a name may be of a place."""
+        """Return whether the text shows a name as a place."""
         return any(
             _OF_PLACE.match(after) or (_IN_PLACE.search(before) and not _KIND.match(after))
             for before, after in self.around(name)
         )
 
     def find_heads(self) -> Iterator[MergeTriple]:
-        """Yield `the Society` for the only name with that head: `Kettle Society`, `Society of Tides`."""
+        """Yield `the Society` for the only name with that head: `Kettle Society`."""
         for form in self.spaced:
             names = self.containing.get(form.words[0], set()) if len(form.words) == 1 else self.by_end[form.words]
             if len(names) != 1 or not _HEAD.match(form.form) or form.words[0] in _NO_HEADS:
@@ -255,7 +255,7 @@ class _DocumentNames:
         return by_end
 
     def has_article(self, head: str, full: NameForm) -> bool:
-        """Return whether `the` stands before a word wherever it is no part of the full name, which is no person's."""
+        """Return whether `the` stands before a word outside the full name."""
         start, _, end = full.form.rpartition(head)
         apart = [
             before for before, after in self.around(head) if not (before.endswith(start) and after.startswith(end))
@@ -285,12 +285,12 @@ class _DocumentNames:
                 yield form.bare, full.bare, "surname"
 
     def is_given_name(self, form: NameForm, full: NameForm) -> bool:
-        """Return whether a word is the given name of a person, and no ruler's."""
+        """Return whether a word is a given name, and no ruler's."""
         may_be = full.is_person or form.words[0] in NAME_WORDS["given_names"]
         return may_be and not any(_NUMBERED.match(after) for _, after in self.around(form.bare))
 
     def is_surname(self, form: NameForm, full: NameForm) -> bool:
-        """Return whether the text tells that a word is a surname."""
+        """Return whether the text shows a word as a surname."""
         return (
             len(full.words) == 2
             and len(full.words[0]) > 1
@@ -303,12 +303,12 @@ class _DocumentNames:
         )
 
     def is_person(self, words: tuple[str, ...]) -> bool:
-        """Return whether a full name or the text tells that it is of a person."""
+        """Return whether a full name, or the text, shows a person."""
         full = self.full_names.get(words)
         return words in self.people or (full is not None and self.is_described(full))
 
     def is_described(self, full: NameForm) -> bool:
-        """Return whether the text says that a name is of a person."""
+        """Return whether the text shows a name as a person."""
         nouns = NAME_WORDS["person_nouns"]
         for before, after in self.around(full.form):
             noun, role = _NOUN_BEFORE.search(before), _ROLE_AFTER.match(after)
@@ -319,7 +319,7 @@ class _DocumentNames:
         return False
 
     def speaks(self, form: NameForm) -> bool:
-        """Return whether the text says that this person says something."""
+        """Return whether this person says something in the text."""
         return any(
             _SPEECH_BEFORE.search(before) or _SPEECH_AFTER.match(after) for before, after in self.around(form.bare)
         )

@@ -21,8 +21,8 @@ from kumihimo.methods.braid.ppr import top_ids
 from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
 from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
-from kumihimo.methods.shared.question_types import detect_topic, has_content_words
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text.question_types import detect_topic, has_content_words
 
 WEIGHTS_PATH = Path(__file__).with_name("weights.json")
 _FIRST_HOP_NOTE = (  # part of the reranker's query for the second hop
@@ -94,12 +94,16 @@ def braid(
     return (broad + Context(explained)).fit(budget, tokenizer)
 
 
-@cache
 def published_weights() -> BraidWeights:
     """Return the published weights of each pass, by feature.
 
     benchmarks/weights.py learns them.
     """
+    return {name: dict(weights) for name, weights in _read_weights().items()}
+
+
+@cache
+def _read_weights() -> BraidWeights:
     weights: BraidWeights = json.loads(WEIGHTS_PATH.read_text(encoding="utf-8"))
     return weights
 

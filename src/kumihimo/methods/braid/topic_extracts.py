@@ -159,7 +159,7 @@ def _best_passages(
 
 
 def _candidate_sentences(passages: Sequence[_Passage], prefixes: Mapping[str, str]) -> Iterator[_Sentence]:
-    """Yield the sentences of the passages with a topic word, each text once.
+    """Yield the sentences with a topic word, each text once.
 
     Chunks overlap, so a sentence may stand in two of them.
     """

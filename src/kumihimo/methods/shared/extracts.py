@@ -12,8 +12,8 @@ from kumihimo.core.records import Community, Reference, Report
 from kumihimo.core.table import Table
 from kumihimo.index.data_refs import split_cited_statements
 from kumihimo.methods.shared.map_step import make_point, rank_points
-from kumihimo.methods.shared.question_types import question_terms
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text.question_types import question_terms
 from kumihimo.text.sentences import is_table_row
 from kumihimo.text.tokens import subject_terms
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.methods.shared.question_types import contains_name, extract_topic, has_content_words, is_broad
+from kumihimo.text.question_types import contains_name, extract_topic, has_content_words, is_broad
 from kumihimo.text.tokens import subject_terms
 
-GOLDEN = Path(__file__).parents[2] / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 QUERY_TYPES = [line.split("\t") for line in (GOLDEN / "broad.tsv").read_text(encoding="utf-8").splitlines()]
 CORPUS_LEVEL = [line.split("\t") for line in (GOLDEN / "whole.tsv").read_text(encoding="utf-8").splitlines()]
 BROAD_BUT_NOT_CORPUS = "What do guests say of machine learning?"  # not corpus-level, but broad

@@ -121,6 +121,8 @@ def _has_broad_words(question: str) -> bool:
         return True
     if has["views"] and (has["frequent"] or _matches("about", question)):
         return True
+    if _matches("portrayed", question) or (_matches("there are", question) and (has["topics"] or has["views"])):
+        return True
     return not past and _asks_what_is_discussed(has, question, says=speaks)
 
 
@@ -132,7 +134,7 @@ def _asks_what_is_discussed(has: Mapping[str, bool], question: str, *, says: boo
     if _matches("are discussed", question) or _matches("parts about", question):
         return True
     often = has["frequent"] and (has["topics"] or has["discussed"])
-    return _matches("plural", question) and (often or (has["topics"] and says))
+    return _matches("plural", question) and (often or (has["topics"] and (says or has["discussed"])))
 
 
 # -- word classes and patterns
