@@ -263,7 +263,7 @@ def test_a_reading_sees_one_build(tmp_path: Path) -> None:
                 assert {span.text for e in context for span in before.trace(e)} <= {"The lamp is lit."}
             with kumi.snapshot() as later:
                 assert len(later.retrieve("the lamp", "bm25")) == 2
-            assert before.ask("Is the lamp lit?", "naive").text == "“The lamp is lit.” [1]"
+            assert before.ask("Is the lamp lit?", "naive").text == "The lamp is lit. [1]"
 
 
 def test_a_passage_stands_where_it_stands_not_where_its_chunk_does(snapshot: Snapshot) -> None:

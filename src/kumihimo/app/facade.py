@@ -54,7 +54,7 @@ class Kumihimo:
     ...     with Kumihimo.open(Path(folder, ".kumi")) as kumi:
     ...         built = kumi.index(note)
     ...         print(kumi.ask("When does the ferry leave?").text)
-    “The ferry leaves at nine.” [1]
+    The ferry leaves at nine. The harbour office opens at eight. [1]
     """
 
     def __init__(

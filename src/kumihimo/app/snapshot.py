@@ -223,7 +223,7 @@ class Snapshot:
         return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
 
     def _uses_llm(self, signature: Signature) -> bool:
-        """Return whether the method calls a chat model, if only to say that none is set."""
+        """Return whether the method may call a chat model."""
         optional = "llm" in signature.optional_ports and self.models.chat(signature.name) is None
         return "llm" in signature.ports and not optional
 
@@ -294,7 +294,8 @@ class Snapshot:
     ) -> Answer:
         """Return the answer with its citations.
 
-        A chat model writes it; without one, it consists of sentences of the documents. filter: limits the documents.
+        A chat model writes it; without one, it consists of sentences of the documents, and with the default method
+        requests such as lists are answered. filter: limits the documents.
         history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last.
         caps: limits on what is spent. on_token: receives the text as it arrives. progress: receives an event as the
         search and the model begin.
@@ -326,7 +327,8 @@ class Snapshot:
             )
         else:
             reader = replace(self.tracer, table=lambda table: self._tables([table], filter)[table])
-            quoted = quote_answer(context.searched(question), name, context, reader, LocalEmbedder())
+            requests = name == self.default_method()
+            quoted = quote_answer(context.searched(question), name, context, reader, LocalEmbedder(), requests=requests)
             text = f"{note}\n\n{quoted.text}" if note else quoted.text
             result = replace(quoted, question=question, text=text)
             if on_token:
@@ -336,7 +338,7 @@ class Snapshot:
         return replace(result, citations=citations, usage=usage, saved=saved)
 
     def describe_search(self, context: Context) -> str:
-        """Return which words were searched in place of those of the question; empty: none."""
+        """Return the note on replaced words, or empty."""
         return replaced_text(context)
 
     def _llm(self, scope: str, budget: Budget) -> StructuredLLM:

@@ -49,7 +49,7 @@ class SourceTracer:
         return self.table(name) if self.db.has(name) else None
 
     def document(self, uri: str) -> tuple[str, str, int]:
-        """Return the text of a document, its title, and where its body begins."""
+        """Return the text, title and start of the body."""
         text, title, body = (self.db.value(ROOT, hash_parts(uri), name) for name in ("text", "title", "body"))
         return text, title, body
 

@@ -127,7 +127,7 @@ def show_reasons(context: Context, trace: TraceFunction, reasons: Sequence[Reaso
 
 
 def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None:
-    """Print words searched instead and the query type; say why nothing was found."""
+    """Print replaced words, the query type, or why nothing was found."""
     if note := snapshot.describe_search(context):
         printing.print_note(note)
     if context.query_type:

@@ -122,7 +122,7 @@ def _find_spelling(word: str, index: WordIndex, *, is_first: bool) -> str:
 
 
 def _split(word: str, index: WordIndex) -> str:
-    """Return the word as two: `data base`; empty: the documents have no such words."""
+    """Return the word as two words of the documents, or empty."""
     for i in range(1, len(word)):
         first, second = word[:i], word[i:]
         is_prefix = min(len(first), len(second)) < _MIN_KANA  # e-mail, but not `a lone`
@@ -154,7 +154,7 @@ def _correct(word: str, index: WordIndex, *, is_first: bool) -> str:
 
 
 def _near_stems(word: str, index: WordIndex, limit: int) -> tuple[Mapping[str, int], dict[str, int]]:
-    """Return stems with their numbers of passages, and the edits of those near a word."""
+    """Return stems with passage counts, and edits of near ones."""
     [stem] = tokenize(word)
     swapped = word[1] + word[0] + word[2:] if len(word) > 1 else word
     stems = {**index.stems(stem[0]), **{s: n for s, n in index.stems(swapped[0]).items() if s in tokenize(swapped)}}
@@ -168,7 +168,7 @@ def _near_stems(word: str, index: WordIndex, limit: int) -> tuple[Mapping[str, i
 
 
 def _is_form(stem: str, word: str) -> bool:
-    """Return whether a stem is of another form or spelling of the same word."""
+    """Return whether a stem is another form of a word."""
     [own] = tokenize(word)
     same = subject_terms(stem) == subject_terms(word) or _american(stem) == _american(own)
     return same and min(len(stem), len(own)) > _MIN_STEM
@@ -181,7 +181,7 @@ def _american(stem: str) -> str:
 
 
 def _sample_spelling(form: str, index: WordIndex, *, like: str = "") -> str:
-    """Return the most frequent spelling of a word or stem; empty: no visible passage has it.
+    """Return the most frequent visible spelling, or empty.
 
     like: the spelling nearest to this instead.
     """
@@ -214,7 +214,7 @@ def _variants_of_hiragana(question: str, index: WordIndex) -> Iterator[tuple[int
 
 
 def _same_sound(word: str, index: WordIndex) -> str:
-    """Return a katakana word of the documents that sounds the same; empty: none."""
+    """Return a katakana word with the same sound, or empty."""
     sound = _sound(word)
     for passage in index.passages(word, _SAMPLE):
         for other in re.findall(_KATAKANA_WORD, normalize("NFKC", passage)):
@@ -238,7 +238,7 @@ def _sound(katakana: str) -> str:
 
 
 def _as_word(hiragana: str, index: WordIndex) -> str:
-    """Return the hiragana if it is a word of the documents, not letters of others; else empty."""
+    """Return the hiragana if it is a word of the documents."""
     pattern = rf"{_WORD_START}{hiragana}(?![^{_PARTICLES}\W{_KANJI}])"
     passages = index.passages(hiragana, _SAMPLE) if index.has(hiragana) else ()
     return hiragana if any(re.search(pattern, passage) for passage in passages) else ""

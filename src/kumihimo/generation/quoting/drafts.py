@@ -120,7 +120,7 @@ class Draft:
         return self._add(line, None)
 
     def quote(self, span: Span, before: str = "") -> bool:
-        """Add a quotation on one line with its number, if there is room.
+        """Add a quotation with its number, if it fits.
 
         Dots show that its sentence goes on.
         """
@@ -129,7 +129,7 @@ class Draft:
         return self.cite(f"{before}{text}{dots}", span)
 
     def cite(self, line: str, span: Span) -> bool:
-        """Add a line with the number of its source, if there is room."""
+        """Add a line with its source number, if it fits."""
         return self._add(f"{line} [{len(self.citations) + 1}]", span)
 
     def _add(self, line: str, span: Span | None) -> bool:
@@ -142,5 +142,5 @@ class Draft:
 
 
 def cut_span(span: Span, start: int, end: int) -> Span:
-    """Return a part of a span, from and to these characters of it."""
+    """Return a part of a span, by its characters."""
     return replace(span, start=span.start + start, end=span.start + end, text=span.text[start:end])

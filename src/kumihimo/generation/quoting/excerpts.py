@@ -49,10 +49,10 @@ class IndexReader(Protocol):
         """Return the source spans of evidence."""
 
     def find_table(self, name: str) -> Table[Any] | None:
-        """Return a table, without the rows that the question's filter hides; None if it has not been built."""
+        """Return the visible rows of a table, or None."""
 
     def document(self, uri: str) -> tuple[str, str, int]:
-        """Return the text of a document, its title, and where its body begins."""
+        """Return the text, title and start of the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _score(question: Question, candidate: Candidate, features: Features, weights
 def find_candidates(
     question: Question, context: Context, reader: IndexReader, embed: Embedder
 ) -> list[tuple[Candidate, Features]]:
-    """Return the stretches of the evidence with most words of the question, and their features."""
+    """Return the stretches with most question words, and their features."""
     return list(_read_features(question, list(_read_candidates(question, context, reader)), embed))
 
 
@@ -156,7 +156,7 @@ def _read_candidates(question: Question, context: Context, reader: IndexReader) 
 
 
 def _defining_chunks(question: Question, reader: IndexReader) -> list[Evidence]:
-    """Return the chunks whose sentences say what the subject of the question is."""
+    """Return the chunks that define the subject of the question."""
     mentions, chunks = reader.find_table("mentions"), reader.find_table("chunks")
     if not question.subject or mentions is None or chunks is None:
         return []
@@ -213,7 +213,7 @@ def _read_features(
 
 
 def _similar_words(question: Question, sentences: Sequence[str]) -> Sequence[float]:
-    """Return for each sentence how similar its words are to those of the question.
+    """Return the similarity of each sentence to the question.
 
     This is the mean of the best cosine of each subword of the question, weighted by how much the subword says.
     """
@@ -246,7 +246,7 @@ def _weigh_terms(terms: frozenset[str], sentences: Sequence[frozenset[str]]) -> 
 
 
 def _adds(excerpt: Excerpt, selected: Sequence[Excerpt]) -> bool:
-    """Return whether an excerpt is as good as the best one, or has words that the others lack."""
+    """Return whether an excerpt equals the best, or adds words."""
     if not selected:
         return excerpt.coverage > 0
     if any(_overlaps(excerpt.span, other.span) for other in selected):

@@ -17,7 +17,7 @@ _MAX_NAMES = 2
 
 
 def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
-    """Return the question with the names of the one before it, and a note that says so.
+    """Return the question with names of the last one, and a note.
 
     The note is empty if the question stands alone, or if the question before it has no name.
 
@@ -41,7 +41,10 @@ def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
 
 
 def _find_names(plain: str) -> Iterator[tuple[int, str]]:
-    """Yield the names in a question with their places: capitalised words within it, kanji and katakana compounds."""
+    """Yield the names in a question with their places.
+
+    Names are capitalised words within it, and compounds in kanji or katakana.
+    """
     if has_cjk(plain):
         find = find_chinese_names if is_chinese(plain) else find_japanese_names
         for span in find(plain):

@@ -16,7 +16,7 @@ _SENTENCE_CHARS = 160
 
 
 def write_list(kind: str, document: str, reader: IndexReader, language: str) -> Draft | None:
-    """Return the entities of a type, or the documents; None if there are none.
+    """Return the entities of a type, the documents, or None.
 
     document: a name of the only document to read; empty: all.
     """
@@ -45,14 +45,14 @@ def write_list(kind: str, document: str, reader: IndexReader, language: str) -> 
 
 
 def _is_part(name: str, names: Iterable[str]) -> bool:
-    """Return whether a name of one word is a part of another: `Crake` of `Dessa Crake`."""
+    """Return whether a word is a part of another name."""
     return " " not in name and any(
         other != name and (name in other.split() or (not name.isascii() and other.startswith(name))) for other in names
     )
 
 
 def _end_list(draft: Draft, total: int, language: str, *, by_rule: bool = False) -> Draft | None:
-    """Return a list with the number of items left out; None if it is empty."""
+    """Return a list with the number left out, or None."""
     shown = len(draft.citations)
     if total > shown:
         draft.add(say("more", language, n=f"{total - shown:,}"))
@@ -62,7 +62,7 @@ def _end_list(draft: Draft, total: int, language: str, *, by_rule: bool = False)
 
 
 def _first_mention(entity: str, mentions: Any, passages: Passages, documents: list[str]) -> Span | None:
-    """Return where an entity is named first, in one of these documents if there are any."""
+    """Return the first mention of an entity, in these documents if possible."""
     ids = mentions.ids_grouped("entity", [entity])[entity]
     wanted = [id for id in ids if not documents or id.partition(".")[0] in documents]
     for id in wanted[:_MAX_ITEMS]:
@@ -87,7 +87,7 @@ def _list_documents(reader: IndexReader, language: str) -> Draft | None:
 
 
 def write_documents(subject: str, reader: IndexReader, language: str) -> Draft | None:
-    """Return the documents that mention a subject, with a sentence of each; None if none does."""
+    """Return the documents that mention a subject, or None."""
     passages, documents = read_passages(reader), reader.find_table("documents")
     if passages is None or documents is None or not subject_terms(subject):
         return None
@@ -110,7 +110,7 @@ def write_documents(subject: str, reader: IndexReader, language: str) -> Draft |
 
 
 def sentence_with(chunk: Span, subject: str) -> Span:
-    """Return the sentence of a chunk with most words of a subject, at most 160 characters of it."""
+    """Return the sentence with most words of a subject, shortened."""
     terms = frozenset(subject_terms(subject))
     sentences = [
         part for block in split_blocks(chunk.text) for part in split_sentences(chunk.text, block.start, block.end)
@@ -122,7 +122,7 @@ def sentence_with(chunk: Span, subject: str) -> Span:
 
 
 def shorten_span(chunk: Span, start: int, end: int) -> Span:
-    """Return a sentence of a chunk, at most 160 characters of it, up to the end of a word."""
+    """Return a sentence of at most 160 characters, cut between words."""
     if end - start > _SENTENCE_CHARS:
         cut = chunk.text.rfind(" ", start, start + _SENTENCE_CHARS)
         end = cut if cut > start + _SENTENCE_CHARS // 2 else start + _SENTENCE_CHARS

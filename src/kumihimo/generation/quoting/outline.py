@@ -19,7 +19,7 @@ _POSITION = 0.1  # what the first sentence gains
 
 
 def write_outline(name: str, reader: IndexReader, embed: Embedder) -> Draft | None:
-    """Return the outline of the document that is named; None if no document is, or several are."""
+    """Return the outline of the only document named, or None."""
     ids = find_documents(name, reader)
     documents = reader.find_table("documents")
     if not ids or documents is None:
@@ -45,7 +45,7 @@ def _sentences(region: Region) -> Iterator[Unit]:
 
 
 def _read_sections(uri: str, region: Region) -> Iterator[tuple[str, Span]]:
-    """Yield each heading with the first sentence below it, or the first row of its table."""
+    """Yield each heading with its first sentence or row."""
     bounds = [*region.headings, (len(region.text), "")]
     for (start, heading), (stop, _) in pairwise(bounds):
         below = [u for u in region.units if start < u.start < stop and says_something(region, u)]
@@ -70,7 +70,7 @@ def _add_sections(draft: Draft, title: str, sections: Sequence[tuple[str, Span]]
 
 
 def _add_central(draft: Draft, units: Sequence[tuple[str, Region, Unit]], embed: Embedder) -> None:
-    """Add the sentences nearest to the mean of all, in the order of the document."""
+    """Add the most central sentences in document order."""
     spans = [_unit_span(*unit) for unit in units]
     if not spans:
         return

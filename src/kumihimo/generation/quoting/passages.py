@@ -49,7 +49,7 @@ class Passages:
         return Evidence("chunks", self.table[self.ids[number]], 0.0)
 
     def mentioning(self, subject: str) -> list[int]:
-        """Return the chunks that have a subject of several words as it is written, else those with all its words."""
+        """Return the chunks with a subject as written, else its words."""
         folded = [normalize("NFKC", text).casefold() for text in self.texts]
         wanted = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
         patterns = subject_patterns(subject)
@@ -58,7 +58,7 @@ class Passages:
 
 
 def subject_patterns(subject: str) -> list[re.Pattern[str]]:
-    """Return a pattern for each word of a subject, to search in text without capitals.
+    """Return a pattern for each word of a subject.
 
     >>> [bool(pattern.search("the seeds are said to keep")) for pattern in subject_patterns("seed AI")]
     [True, False]
@@ -84,7 +84,7 @@ class Subject:
         )
 
     def near(self, folded: str) -> tuple[float, int, str]:
-        """Return the most of the subject that stands together in a text, in how many places, and their surroundings."""
+        """Return the best share of a place, their number and their text."""
         if not self.weights:
             return 1.0, 1, folded
         places = sorted({match.start() for pattern in self.weights for match in pattern.finditer(folded)})
@@ -96,7 +96,7 @@ class Subject:
 
 
 def weigh_subject(subject: str, folded: Sequence[str]) -> Subject:
-    """Return a subject with the weights of its words in these texts without capitals."""
+    """Return a subject with the weights of its words in texts."""
     counts = {p: sum(p.search(text) is not None for text in folded) for p in subject_patterns(subject)}
     weights = {pattern: sqrt(log(1 + len(folded) / (0.5 + count))) for pattern, count in counts.items() if count}
     return Subject({pattern: weight / sum(weights.values()) for pattern, weight in weights.items()})

@@ -48,12 +48,12 @@ class Question:
 
     @cached_property
     def kind(self) -> str:
-        """Return name, who, how_many, when, where or why; empty: another kind."""
+        """Return the kind: name, who, how_many and so on; or empty."""
         return next((kind for kind, patterns in _rules()["kinds"].items() if _find_any(patterns, self.plain)), "")
 
     @cached_property
     def subject(self) -> str:
-        """Return what the question asks to define: `Maren Oldacre`; empty if it asks for something else."""
+        """Return the subject of a definition: `Maren Oldacre`, or empty."""
         for pattern in _rules()["subjects"]["who_is"]:
             if match := re.search(pattern, self.plain, re.IGNORECASE):
                 subject = match["X"].strip(" \"'“”「」『』")
@@ -68,7 +68,7 @@ class Question:
 
     @cached_property
     def _definitions(self) -> tuple[re.Pattern[str], ...]:
-        """Return the patterns of definitions; a part of a name stands for it too."""
+        """Return the patterns of definitions, also for parts of names."""
         whole = re.sub(r"(?i)^(the|an?) ", "", self.subject)
         names = [whole, *(word for word in re.findall(r"\b[A-Z]\w{2,}", whole) if word != whole)]
         forms = [r"\s+".join(map(re.escape, name.split())) for name in names]

@@ -125,7 +125,7 @@ def grow(region: Region, i: int) -> Stretch:
 
 
 def _table_header(region: Region, i: int) -> str:
-    """Return the header row of a table; empty if a row names its cells."""
+    """Return the header row of a table, or empty."""
     first = i
     while first and region.units[first - 1].kind == "row" and _same_table(region, first - 1, first):
         first -= 1
@@ -144,7 +144,7 @@ def is_rule_row(text: str) -> bool:
 
 
 def _grow_item(region: Region, i: int) -> Stretch:
-    """Return a list item, with short neighbours and the line above the list."""
+    """Return a list item with its neighbours and introduction."""
     units, first, last = region.units, i, i
 
     def is_item(j: int) -> bool:
@@ -196,7 +196,7 @@ def _sentences_around(units: Sequence[Unit], low: int, i: int, high: int) -> tup
 
 
 def _grow_short(region: Region, first: int, last: int) -> tuple[int, int]:
-    """Return the units of an excerpt that is not too short to be read.
+    """Return the units of an excerpt of readable length.
 
     A turn of two words grows with what follows and what precedes.
     """

@@ -63,7 +63,7 @@ def _match_request(kinds: Iterable[str], plain: str) -> Request | None:
 
 
 def _clean_topic(topic: str) -> str:
-    """Return the words of a topic without marks, and in Japanese without particles."""
+    """Return the words of a topic without marks and particles."""
     words = re.findall(r"[\w'’&-]+", topic)
     if re.search("[ぁ-ヺ]", topic):
         words = [word for word in re.findall(r"[a-zA-Z0-9]+|[ァ-ヺー]+|[㐀-鿿々]+", topic) if len(word) > 1] or words
@@ -71,7 +71,7 @@ def _clean_topic(topic: str) -> str:
 
 
 def find_pronoun(question: str) -> int | None:
-    """Return where the first word stands that takes the place of a name; None if the question stands alone.
+    """Return the place of the first pronoun, or None.
 
     A question that is too short to stand alone ends with such a place.
 
@@ -84,13 +84,13 @@ def find_pronoun(question: str) -> int | None:
 
 
 def row_words(question: str) -> list[str]:
-    """Return the subject terms of a question that only say what to compute: `highest`."""
+    """Return the terms that only name a computation: `highest`."""
     patterns = [pattern for group in _rules()["rows"].values() for pattern in group]
     return subject_terms(" ".join(m[0] for p in patterns for m in re.finditer(p, question, re.IGNORECASE)) or "-")
 
 
 def without_document_words(name: str) -> str:
-    """Return a description without the words for documents: `the tide station report` gives `the tide station`."""
+    """Return a description without words such as `report`."""
     words = _rules()["words"]
     pattern = rf"\b{words['documents']}\b|の?{words['jadoc']}$|的?{words['zhdoc']}$"
     return re.sub(pattern, " ", name, flags=re.IGNORECASE).strip()
@@ -102,7 +102,7 @@ def light_words() -> frozenset[str]:
 
 
 def light_stems() -> frozenset[str]:
-    """Return the stems of words that ask for topics or name parts of documents: these name no topic either."""
+    """Return the stems of words that ask for topics."""
     return class_stems("corpus parts", "possible parts", "topics", "views", "generic")
 
 
@@ -123,7 +123,7 @@ def _rules() -> Mapping[str, Any]:
 
 @cache
 def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of a kind, with the words in place of their names."""
+    """Return the patterns of a kind, with words filled in."""
     words = {**_rules()["words"], "types": f"(?:{'|'.join(_rules()['types'].values())})"}
 
     def expand(pattern: str) -> str:

@@ -49,7 +49,7 @@ class Table:
 def write_rows(
     kind: str, question: str, own_words: Iterable[str], context: Context, reader: IndexReader, language: str
 ) -> Draft | None:
-    """Return the rows with the highest or lowest number, or the total or average of a column.
+    """Return the highest or lowest rows, a total or an average.
 
     Returns None if the evidence has no table, or if it is not clear which column and rows the question means.
     own_words: those of the question that only say what to compute.
@@ -120,7 +120,7 @@ def _build_tables(text: str, rows: Sequence[tuple[int, int]], above: str) -> Ite
 
 
 def _named_cells(line: str, names: set[str]) -> dict[str, str]:
-    """Return the cells of `city: Otaru; founded: 1922`; a value may hold a semicolon."""
+    """Return the cells of `city: Otaru; founded: 1922`."""
     cells: dict[str, str] = {}
     last = ""
     for part in line.split("; "):
@@ -134,7 +134,7 @@ def _named_cells(line: str, names: set[str]) -> dict[str, str]:
 
 
 def read_number(text: str) -> tuple[float, str] | None:
-    """Return the number of a cell and its unit; None if it holds anything else.
+    """Return the number of a cell and its unit, or None.
 
     >>> read_number("１，２５０円"), read_number("-3.5 cm"), read_number("△12"), read_number("2024-02-18")
     ((1250.0, '円'), (-3.5, 'cm'), (-12.0, ''), None)
@@ -147,7 +147,7 @@ def read_number(text: str) -> tuple[float, str] | None:
 
 
 def _choose_column(question: str, ignored: frozenset[str], table: Table) -> str:
-    """Return the one column of numbers that the question names; empty if none or several fit."""
+    """Return the only column of numbers named, or empty."""
     asked = {
         word
         for match in _ASKED_FOR.finditer(question)
@@ -186,7 +186,7 @@ def _knows(question: str, ignored: frozenset[str], table: Table, title: str) -> 
 
 
 def _rows_of_year(question: str, table: Table) -> list[Row]:
-    """Return the rows of the years in the question, or all; never a row that sums up others."""
+    """Return the rows of the named years, or all; no totals."""
     rows = [
         row
         for row in table.rows

@@ -40,7 +40,7 @@ class Phrase:
         return min(self.forms, key=lambda form: (-self.forms[form], form))
 
     def pattern(self) -> re.Pattern[str]:
-        """Return a pattern for its forms: as words where the script has spaces."""
+        """Return a pattern for its forms as words."""
         forms = "|".join(re.escape(form) for form in sorted(self.forms))
         return re.compile(rf"\b(?:{forms})\b" if forms.isascii() else forms, re.IGNORECASE)
 
@@ -90,7 +90,7 @@ def _is_nominal(phrase: Phrase) -> bool:
 
 
 def _find_phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, bool]]:
-    """Yield the phrases of a text: key, form, and whether it is used as a noun."""
+    """Yield the key, form and noun use of each phrase."""
     if has_cjk(text):
         find = find_chinese_names if is_chinese(text) else find_japanese_names
         for name in find(text):
@@ -143,7 +143,7 @@ def _phrases_of_run(words: Sequence[str], after_determiner: bool) -> Iterator[tu
 
 
 def _drop_parts(phrases: Sequence[Phrase]) -> list[Phrase]:
-    """Return the phrases without those that mostly occur within a longer one."""
+    """Return the phrases, without parts of longer ones."""
     inside: dict[tuple[str, ...], int] = defaultdict(int)
     for phrase in phrases:
         total = phrase.texts.total()
