@@ -29,7 +29,7 @@ def quote_answer(
     the status of the answer say so. requests: False for a method that the user named: its evidence answers.
     """
     if requests and (draft := write_requested(question, context, reader, embed)):
-        return Answer(question, method, draft.text, tuple(draft.citations), context, Usage())
+        return Answer(question, method, draft.text, tuple(draft.citations), context, Usage(), status=draft.status)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         return _answer_from_points(question, method, context, points[:_MAX_POINTS], reader)

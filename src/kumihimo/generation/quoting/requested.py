@@ -11,7 +11,7 @@ from kumihimo.generation.quoting.listing import write_documents, write_list
 from kumihimo.generation.quoting.outline import write_outline
 from kumihimo.generation.quoting.passages import read_passages
 from kumihimo.generation.quoting.question_kinds import Question
-from kumihimo.generation.quoting.requests import ROW_KINDS, read_request, row_words
+from kumihimo.generation.quoting.requests import ROW_KINDS, read_request
 from kumihimo.generation.quoting.table_rows import write_rows
 from kumihimo.generation.quoting.topics import write_topics
 from kumihimo.llm.protocols import Embedder
@@ -36,12 +36,12 @@ def write_requested(question: str, context: Context, reader: IndexReader, embed:
         case "documents":
             return write_documents(request.subject, reader, language)
         case "outline":
-            return write_outline(request.subject, reader, embed)
+            return write_outline(request.subject, reader, embed, language)
         case "compare":
             return _write_comparison(request.subject, request.other, reader, embed)
         case "themes":
             return write_topics(request.subject, context, reader, embed, language)
-    return write_rows(request.kind, question, row_words(question), context, reader, language)
+    return write_rows(request.kind, question, context, reader, language)
 
 
 def _write_comparison(one: str, other: str, reader: IndexReader, embed: Embedder) -> Draft | None:
