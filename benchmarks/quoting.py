@@ -1,6 +1,7 @@
 """questions whose answer has a known place -> how often the excerpts of an answer without a model show that place.
 
-Data: DATA/japanese, DATA/chinese, DATA/ordinary (finance, pubmed, chatlogs), as far as they exist. For each set: the
+Data: DATA/japanese, DATA/chinese, DATA/ordinary (finance, pubmed, chatlogs), the single steps of the questions of
+DATA/multihop (musique), as far as they exist. For each set: the
 share of the questions whose answer is in the first excerpt, and in any; with weights of features learned on the other
 sets, and with those of the package. Then how many of the right first excerpts are called `answered`, and how many
 questions are still called `answered` if the passages with the answer are hidden. A last part asks the questions of
@@ -10,12 +11,14 @@ DATA/asked of indexes over examples/, podcasts and JSQuAD: the words of a good a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks.meter import check_at_least, check_at_most
 from benchmarks.options import bench_parser, read_options
@@ -30,13 +33,14 @@ from kumihimo.generation.quoting.excerpts import WEIGHTS, Candidate, Excerpt, Fe
 from kumihimo.generation.quoting.question_kinds import Question
 from kumihimo.llm.local_embedder import LocalEmbedder
 
-SETS = ("jsquad", "drcd", "finance", "pubmed", "chatlogs")
+SETS = ("jsquad", "drcd", "finance", "pubmed", "chatlogs", "musique")
 ASKED_CORPORA = {
     "examples": "examples",
     "podcasts": "podcasts/kevin_scott_podcasts.jsonl",
     "jsquad": "japanese/jsquad_valid_corpus.jsonl",
 }
 SET_BY_HAND = ("definition",)  # no question of these sets asks for one
+SET_WEIGHT = 200  # of the questions of a set together
 ASKED, FIRST = 18, 14  # of 22
 
 Place = tuple[str, int, int]  # the end of a uri, start, end
@@ -79,11 +83,26 @@ def read_places(data: Path, name: str) -> dict[str, list[Place]]:
     places: dict[str, list[Place]] = {}
     texts = {row["id"]: row["text"] for row in read_rows(data / f"{STEMS[name]}_corpus.jsonl")}
     for row in read_rows(data / f"{STEMS[name]}_questions.jsonl"):
-        if "gold" in row:
+        if "question_decomposition" in row:
+            places |= _step_places(row, texts)
+        elif "gold" in row:
             places[row["question"]] = [(uri, start, end) for uri, start, end in row["gold"]]
         elif (start := texts[row["gold_passage_ids"][0]].find(row["answers"][0])) >= 0:
             places[row["question"]] = [(f"#{row['gold_passage_ids'][0]}", start, start + len(row["answers"][0]))]
     return places
+
+
+def _step_places(row: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[tuple[str, list[Place]]]:
+    """Yield the questions for the single steps of a question, with the places of their answers."""
+    answers: list[str] = []
+    gold = {id: texts[id].casefold() for id in row["gold_passage_ids"]}
+    for step in row["question_decomposition"]:
+        question = re.sub(r"#(\d)", lambda match: answers[int(match[1]) - 1], step["question"])
+        answers.append(step["answer"])
+        answer = step["answer"].casefold()
+        found = [(f"#{id}", text.find(answer), text.find(answer) + len(answer)) for id, text in gold.items()]
+        if (places := [place for place in found if place[1] >= 0]) and ">>" not in question:
+            yield question, places  # without `Gisvi >> place of birth`
 
 
 def read_cases(snapshot: Snapshot, places: Mapping[str, Sequence[Place]]) -> list[Case]:
@@ -105,13 +124,18 @@ def read_cases(snapshot: Snapshot, places: Mapping[str, Sequence[Place]]) -> lis
     return cases
 
 
-def learn(cases: Sequence[Case], names: Sequence[str]) -> dict[str, float]:
-    """Return weights that make the sentences with the answer likelier than the others of their question."""
+def learn(sets: Iterable[Sequence[Case]], names: Sequence[str]) -> dict[str, float]:
+    """Return weights that make the sentences with the answer likelier than the others of their question.
+
+    Each set weighs the same.
+    """
     rows = []
-    for case in cases:
-        gold = {str(i) for i, (candidate, _) in enumerate(case.candidates) if case.is_gold(candidate)}
-        if gold:
-            rows.append(({str(i): f for i, (_, f) in enumerate(case.candidates)}, gold.__contains__, 1.0))
+    for cases in sets:
+        for case in cases:
+            gold = {str(i) for i, (candidate, _) in enumerate(case.candidates) if case.is_gold(candidate)}
+            if gold:
+                features = {str(i): row for i, (_, row) in enumerate(case.candidates)}
+                rows.append((features, gold.__contains__, SET_WEIGHT / len(cases)))
     weights = fit_choice(rows, names)
     return {name: weights[name] / weights[names[0]] for name in names} | {name: WEIGHTS[name] for name in SET_BY_HAND}
 
@@ -144,17 +168,17 @@ def measure_sets(data: Path, cache: Path | None, show_weights: bool) -> None:
     names = [name for name in WEIGHTS if name not in SET_BY_HAND]
     print(f"{'':10} {'n':>4} {'first':>7} {'any':>7} {'first, own':>11} {'any, own':>9} {'answered':>9} {'hidden':>7}")
     for name, cases in by_set.items():
-        others = [case for other, its_cases in by_set.items() if other != name for case in its_cases]
+        others = [its_cases for other, its_cases in by_set.items() if other != name]
         unseen = learn(others, names) if others else dict(WEIGHTS)
         figures = (*shown_shares(cases, unseen), *shown_shares(cases, WEIGHTS), *answered_shares(cases))
         print(f"{name:10} {len(cases):4} " + "{:7.3f} {:7.3f} {:11.3f} {:9.3f} {:9.3f} {:7.3f}".format(*figures))
     if show_weights:
-        print(learn([case for cases in by_set.values() for case in cases], names))
+        print(learn(by_set.values(), names))
 
 
 def measure_asked(data: Path) -> None:
     """Print and check how the questions of DATA/asked are answered."""
-    rows = read_rows(data / "asked/questions.jsonl")
+    rows = list(read_rows(data / "asked/questions.jsonl"))
     first, shown, wrong = [], [], []
     with ExitStack() as stack:
         for name, path in ASKED_CORPORA.items():

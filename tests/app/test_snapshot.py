@@ -159,13 +159,13 @@ def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
 
 def test_a_chunk_stands_in_its_document(snapshot: Snapshot) -> None:
     id = chunk("notes/gate.md")
-    expected = Span(id, "notes/gate.md", 0, len(GATE.rstrip()), GATE.rstrip(), "line 1")
+    expected = Span(id, "notes/gate.md", 0, len(GATE.rstrip()), GATE.rstrip(), "line 1", "Gate")
     assert list(snapshot.trace(("chunks", id))) == [expected]
 
 
 def test_a_document_stands_for_itself(snapshot: Snapshot) -> None:
     assert list(snapshot.trace(("documents", hash_parts("notes/gate.md")))) == [
-        Span("", "notes/gate.md", 0, len(GATE), GATE, "line 1")
+        Span("", "notes/gate.md", 0, len(GATE), GATE, "line 1", "Gate")
     ]
 
 

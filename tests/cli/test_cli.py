@@ -101,8 +101,7 @@ def test_indexing_tells_what_was_done(kumi: Run) -> None:
 def test_asking_tells_where_it_stands(built: Run) -> None:
     code, out, err = built("ask", "When does the ferry leave?")
     assert code == 0
-    assert out.startswith("“The ferry leaves at nine.” [1]\n")
-    assert "[1] notes/ferry.txt, line 1\n" in out
+    assert out.startswith(f"[1] notes/ferry.txt, line 1\n    {NOTES['ferry.txt']}\n")
     assert "No chat model is set" in err
 
 
@@ -235,9 +234,11 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = json_of(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    keys = ["question", "method", "model", "text", "citations", "dangling", "queries", "query_type", "evidence"]
-    assert list(answer) == [*keys, "followups", "usage", "saved"]
-    assert answer["queries"] == []
+    keys = ["question", "method", "model", "status", "text", "citations", "dangling", "queries", "query_type"]
+    assert list(answer) == [*keys, "replaced", "evidence", "followups", "usage", "saved"]
+    assert answer["status"] == "answered"
+    assert answer["queries"] == ["When does the ferry leaves, and who lit the lamp?"]
+    assert answer["replaced"] == [{"word": "leave", "searched": "leaves"}]
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "braid")
     assert (answer["model"], answer["dangling"]) == ("", 0)
     counts = ["calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds"]
@@ -247,7 +248,7 @@ def test_the_json_of_an_answer(built: Run) -> None:
     assert [c["n"] for c in answer["citations"]] == list(range(1, len(answer["citations"]) + 1))
     assert len({c["uri"] for c in answer["citations"]}) >= 2
     for citation in answer["citations"]:
-        assert list(citation) == ["n", "chunk", "uri", "place", "start", "end", "quote"]
+        assert list(citation) == ["n", "chunk", "title", "uri", "place", "start", "end", "quote"]
         assert documents[citation["uri"]][citation["start"] : citation["end"]] == citation["quote"]
         assert json_of(built("trace", citation["chunk"], "--json"))["chunks"][0]["uri"] == citation["uri"]
 
@@ -255,7 +256,7 @@ def test_the_json_of_an_answer(built: Run) -> None:
 def test_the_json_of_evidence(built: Run) -> None:
     result = json_of(built("retrieve", "ferry", "--json", "-m", "bm25"))
     (only,) = result.pop("evidence")
-    assert result == {"id": "", "question": "ferry", "queries": [], "query_type": ""}
+    assert result == {"id": "", "question": "ferry", "queries": [], "query_type": "", "replaced": []}
     assert only.pop("score") > 0
     assert only.pop("id").endswith(".00000")
     chunks = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
@@ -281,7 +282,7 @@ def test_many_questions_give_a_line_each(built: Run) -> None:
     assert (code, err, [list(line) for line in lines]) == (
         0,
         "",
-        [["id", "question", "queries", "query_type", "evidence"]] * 3,
+        [["id", "question", "queries", "query_type", "replaced", "evidence"]] * 3,
     )
     assert [(line["id"], len(line["evidence"])) for line in lines] == [("q1", 1), (7, 1), ("4", 0)]
     assert lines[0]["evidence"][0]["chunks"][0]["uri"] == "notes/ferry.txt"
@@ -304,7 +305,7 @@ def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
     assert code == 1
     assert "1 failed; `kumi index` tries again:\n  documents: notes/talks.jsonl: line 1" in err
     assert built("status")[0] == 1
-    assert built("ask", "Who lit the lamp?")[1].startswith("“Ada lit the lamp.” [1]")
+    assert built("ask", "Who lit the lamp?")[1].startswith("[1] notes/talks.jsonl#ada\n    Ada lit the lamp.\n")
     fill(Path("notes"), {"talks.jsonl": NOTES["talks.jsonl"]})
     assert built("index")[0] == 0
     assert built("status")[0] == 0
@@ -512,7 +513,7 @@ def test_the_real_command(tmp_path: Path) -> None:
     assert run_kumi("index", "工房", cwd=tmp_path).returncode == 0
     plain = {**os.environ, "LC_ALL": "C", "NO_COLOR": "1", "COLUMNS": "40"}
     ran = run_kumi("ask", "組紐はいつ届きますか", cwd=tmp_path, env=plain, stdin=subprocess.DEVNULL, encoding="utf-8")
-    assert (ran.returncode, ran.stdout.splitlines()[0]) == (0, "「組紐は十月に届きます。」 [1]")
+    assert (ran.returncode, ran.stdout) == (0, "[1] 工房/組紐.txt, line 1\n    組紐は十月に届きます。\n")
     assert "\x1b" not in ran.stdout
 
 

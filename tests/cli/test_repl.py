@@ -46,12 +46,12 @@ def test_questions_and_commands(folder: Path) -> None:
     screen = typed(
         folder, "When does the ferry leave?", "/filter author = 'Bo'", "ferry", "/sources", "／method bm25", "/quit"
     )
-    assert "“The ferry leaves at nine.” [1]" in screen
     assert "[1] notes/ferry.md, line 4" in screen
+    assert "    The ferry leaves at nine." in screen
     assert screen.count("No chat model is set") == 1
     assert "match, 1: author = 'Bo'" in screen
     filtered = screen.partition("match, 1: author = 'Bo'")[2]
-    assert "“The ferry gate leaks.” [1]" in filtered
+    assert "    The ferry gate leaks." in filtered
     assert "1. notes/gate.md" in filtered
     assert "ferry.md" not in filtered
     assert "Searching by bm25." in filtered
@@ -68,7 +68,7 @@ def test_what_goes_wrong_does_not_end_it(folder: Path) -> None:
         "no field 'auther'; did you mean 'author'?",
         "kumi: the filter ends too early",
         "The next question stands alone.",
-        "“The ferry",
+        "    The ferry",
     ):
         assert message in screen
 
@@ -81,7 +81,7 @@ def test_help_tells_every_command(folder: Path) -> None:
 def test_lines_that_are_piped_in_are_answered_one_after_the_other(folder: Path) -> None:
     code, out, err = piped(folder, "When does the ferry leave?\n\ngate?\n/quit\nferry\n")
     assert code == 0
-    assert out.startswith("> When does the ferry leave?\n“The ferry leaves at nine.” [1]\n")
+    assert out.startswith("> When does the ferry leave?\n[1] notes/ferry.md, line 4\n    The ferry leaves at nine.")
     assert "\n\n> gate?\n" in out
     assert out.count("ferry.md") == 1
     assert "No chat model" in err

@@ -230,30 +230,51 @@ def test_words_of_any_text_stay_whole(words: list[str], width: int) -> None:
     assert [word for line in lines for word in line.split() if word.isascii()] == [w for w in words if w.isascii()]
 
 
-def test_below_an_answer_stands_where_it_stands(capsys: Capture) -> None:
-    citations = (
-        Citation(1, Span("c", "notes/[b]a.md", 0, 1234, "", "line 1")),
-        Citation(2, Span("c", "notes/b.md", 5, 9, "")),
-    )
-    answer = Answer("?", "naive", "“Hild mended it.” [1]\n“So.” [2]", citations, Context(), Usage())
-    terminal.show_sources(answer, here)
+CITATIONS = (
+    Citation(1, Span("c", "notes/[b]a.md", 0, 1234, "", "line 1", "The gate")),
+    Citation(2, Span("c", f"notes/{'long' * 20}.md", 5, 9, "")),
+)
+
+
+def test_excerpts_stand_below_their_sources(capsys: Capture) -> None:
+    text = "The closest:\n\n**Hild** mended it.\n| a | b | [1]\n\nSo. [2]"
+    terminal.show_answer(Answer("?", "naive", text, CITATIONS, Context(), Usage()), here)
     out, err = capsys.readouterr()
     assert out.splitlines() == [
+        "The closest:",
         "",
-        "[1] notes/[b]a.md, line 1",
-        "[2] notes/b.md",
+        "[1] The gate · notes/[b]a.md, line 1",
+        "    Hild mended it.",
+        "    | a | b |",
+        "",
+        f"[2] notes/{'long' * 6}…ong{'long' * 6}.md",
+        "    So.",
     ]
     assert err == terminal.NO_MODEL + "\n"
 
 
-def test_below_an_answer_without_citations_stands_nothing(capsys: Capture) -> None:
-    terminal.show_sources(Answer("?", "naive", "Nothing.", (), Context(), Usage()), here)
-    assert capsys.readouterr().out == ""
+def test_lines_stand_above_their_sources(capsys: Capture) -> None:
+    text = "People:\n- Hild [1]\n   - Bo [2]"
+    terminal.show_answer(Answer("?", "naive", text, CITATIONS, Context(), Usage()), here)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:5] == [*text.splitlines(), "", "[1] notes/[b]a.md, line 1"]
+
+
+def test_words_of_the_question_are_marked(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    answer = Answer("Who mended the gate?", "naive", "She mended the gates. [1]", CITATIONS[:1], Context(), Usage())
+    terminal.show_answer(answer, here)
+    assert "She \x1b[1mmended\x1b[0m the \x1b[1mgates\x1b[0m." in capsys.readouterr().out
+
+
+def test_an_answer_of_nothing_has_no_sources(capsys: Capture) -> None:
+    terminal.show_answer(Answer("?", "naive", "Nothing.", (), Context(), Usage(), status="nothing"), here)
+    assert capsys.readouterr().out == "Nothing.\n"
 
 
 def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
     usage = Usage(2, 1500, 0, 30, 0.25, 1.5)
-    terminal.show_sources(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3), here)
+    terminal.show_answer(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3), here)
     assert capsys.readouterr() == (
         "",
         "(Citations removed because they matched no source: 3.)\n"

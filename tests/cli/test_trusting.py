@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.cli import printing, terminal
+from kumihimo.cli import builds, printing
 from tests.cli_runner import Ran, kumi
 
 TOML = '[chat]\nmodel = "m"\nbase_url = "https://evil.example/v1"\nkey = "AWS_SECRET_ACCESS_KEY"\n'
@@ -61,7 +61,7 @@ def test_the_command_as_json_and_without_a_file(folder: Path) -> None:
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("\n", 2)])
 def test_a_person_is_asked_once(folder: Path, monkeypatch: pytest.MonkeyPatch, typed: str, code: int) -> None:
     monkeypatch.setattr(printing, "is_interactive", lambda: True)
-    monkeypatch.setattr(terminal, "confirm_rebuild", lambda *_: False)
+    monkeypatch.setattr(builds, "confirm_rebuild", lambda *_: False)
     ran = index(folder, typed=typed)
     assert ran.returncode == code
     assert f"kumi.toml\n  {GRANT}\n" in ran.stderr

@@ -87,10 +87,11 @@ class SourceTracer:
             yield from trace_sources(self.catalogue.wired, self.table, reference)
 
     def locate(self, span: Span) -> Span:
-        """Return the span with its page, slide, sheet or line.
+        """Return the span with its title and page, sheet or line.
 
         A line needs a document whose text is its file.
         """
+        span = replace(span, title=self.db.value(ROOT, hash_parts(span.uri), "title"))
         if named_places := json.loads(self.db.value(ROOT, hash_parts(span.uri), "places")):
             return replace(span, place=describe_place(named_places, span.start, span.end))
         if (ends := self._line_ends(span.uri)) is None:

@@ -47,7 +47,7 @@ def ask(
         if session.as_json:
             printing.print_json(_answer_json(snapshot, answer))
         else:
-            terminal.show_sources(answer, snapshot.trace)
+            terminal.show_answer(answer, snapshot.trace)
             if explain:
                 reasons = explain_evidence(snapshot, answer.question, answer.context)
                 terminal.show_reasons(answer.context, snapshot.trace, reasons)
@@ -67,8 +67,11 @@ def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
         "question": answer.question,
         "method": answer.method,
         "model": answer.model,
+        "status": answer.status,
         "text": answer.text,
-        "citations": [{"n": n, "chunk": s.chunk, **span_location(s), "quote": s.text} for n, s in citations],
+        "citations": [
+            {"n": n, "chunk": s.chunk, "title": s.title, **span_location(s), "quote": s.text} for n, s in citations
+        ],
         "dangling": answer.dangling,
         "queries": list(answer.context.queries),
         "query_type": answer.context.query_type,

@@ -73,7 +73,7 @@ class Repl:
             if self.show:
                 self.show(snapshot, answer)
             else:
-                terminal.show_sources(answer, snapshot.trace, remark=not self.answers)
+                terminal.show_answer(answer, snapshot.trace, remark=not self.answers)
                 terminal.show_search_notes(snapshot, answer.context, self.filter)
                 if not _is_interactive():
                     printing.print_text()
@@ -148,10 +148,10 @@ def ask_question(
 ) -> tuple[Answer, ItemFailed | None]:
     """Return the answer, and the error of its follow-up questions.
 
-    An error there leaves the answer itself valid. quiet: do not print it as it arrives.
+    An error there leaves the answer itself valid. quiet: do not print the answer of a model as it arrives.
     """
     suggester = snapshot.followup_suggester(caps) if suggest else None
-    stream = nullcontext() if quiet else printing.print_stream()
+    stream = printing.print_stream() if snapshot.models.chat("answer") and not quiet else nullcontext()
     with stream as write, closing(printing.StatusLine(not quiet)) as status:
         on_token = status.before(write) if write else None
         answer = snapshot.ask(question, method, caps=caps, on_token=on_token, progress=status, **search)

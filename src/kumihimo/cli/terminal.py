@@ -1,6 +1,8 @@
 """results of the library -> text and tables for a person."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,8 @@ NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
-_MAX_TITLE = 40
+_MAX_TITLE, _MAX_URI = 40, 60  # characters
+_MARKDOWN_BOLD = re.compile(r"\*\*(\S(?:[^*]*\S)?)\*\*")
 _MAX_TEXT = 300  # characters per piece of evidence
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
 _MAX_EXPLAINED = 8  # pieces of evidence below an answer
@@ -45,19 +48,20 @@ def confirm_trust(required: TrustRequired) -> bool:
 # -- answers and evidence
 
 
-def show_sources(answer: Answer, trace: TraceFunction, *, remark: bool = True) -> None:
-    """Print an answer's citations, or the nearest passages, and its cost.
+def show_answer(answer: Answer, trace: TraceFunction, *, remark: bool = True) -> None:
+    """Print an answer of quotes; after any answer, its sources and cost.
 
-    remark: mention a missing chat model.
+    The answer of a model was printed as it arrived. remark: mention a missing chat model.
     """
+    has_sources = not answer.model and _show_quotes(answer)
     if not answer.citations and answer.context:
         spans = (span for item in answer.context.top(_MAX_PASSAGES) for span in islice(trace(item), _MAX_PASSAGES))
-        passages = dict.fromkeys(span.location for span in spans)
+        passages = dict.fromkeys(map(_fit_location, spans))
         printing.print_styled("\n  ".join(["\nThe nearest passages:", *passages]), "dim")
-    if answer.citations:
+    if answer.citations and not has_sources:
         printing.print_text()
-    for citation in answer.citations:
-        printing.print_styled(f"[{citation.n}] {citation.span.location}", "cyan")
+        for citation in answer.citations:
+            printing.print_styled(f"[{citation.n}] {_fit_location(citation.span)}", "cyan")
     show_followups(answer)
     if answer.dangling:
         printing.print_styled(f"(Citations removed because they matched no source: {answer.dangling}.)", errors=True)
@@ -65,6 +69,48 @@ def show_sources(answer: Answer, trace: TraceFunction, *, remark: bool = True) -
         printing.print_styled(
             f"({answer.model}: {builds.format_usage(answer.usage)})" if answer.model else NO_MODEL, errors=True
         )
+
+
+def _show_quotes(answer: Answer) -> bool:
+    """Print excerpts below their sources, or lines; return whether sources are there."""
+    terms = frozenset(subject_terms(answer.context.searched(answer.question)))
+    spans = {str(citation.n): citation.span for citation in answer.citations}
+    blocks = [re.fullmatch(r"(.*?)(?: \[(\d+)\])?", block, re.S) for block in answer.text.split("\n\n")]
+    excerpts = [block[2] for block in blocks if block and block[2] in spans]
+    is_excerpts = len(excerpts) == len(spans) > 0
+    for i, block in enumerate(filter(None, blocks)):
+        if i:
+            printing.print_text()
+        if is_excerpts and block[2]:
+            printing.print_styled(f"[{block[2]}] {_describe_source(spans[block[2]])}", "cyan")
+            _print_lines(block[1], terms, indent=4)
+        else:
+            _print_lines(block[0], terms, style="" if answer.status == "answered" else "yellow")
+    return is_excerpts
+
+
+def _describe_source(span: Span) -> str:
+    """Return the title and location of a span."""
+    title = shorten_line(span.title, _MAX_TITLE)
+    return f"{title} · {_fit_location(span)}" if title and title not in span.location else _fit_location(span)
+
+
+def _fit_location(span: Span) -> str:
+    """Return the location with a long file name shortened in the middle."""
+    uri = span.uri if len(span.uri) <= _MAX_URI else f"{span.uri[: _MAX_URI // 2]}…{span.uri[-_MAX_URI // 2 :]}"
+    return replace(span, uri=uri).location
+
+
+def _print_lines(text: str, terms: Collection[str], *, indent: int = 0, style: str = "") -> None:
+    """Print lines with their indentation, and with the terms marked."""
+    from rich.padding import Padding
+
+    for line in text.splitlines():
+        marked = printing.styled_text(_MARKDOWN_BOLD.sub(r"\1", line.strip()), style)
+        for span in mark_matches(marked.plain, terms):
+            marked.stylize("bold", *span)
+        left = indent + len(line) - len(line.lstrip())
+        printing.make_console().print(Padding(marked, (0, 0, 0, left), expand=False))
 
 
 def show_followups(answer: Answer) -> None:

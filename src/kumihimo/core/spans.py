@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Span:
     """A stretch of a document: `[start, end)` in characters.
 
-    place: the location within the file, `p. 3`, `slide 4`, `line 23`; empty if unknown.
+    place: the location within the file, `p. 3`, `slide 4`, `line 23`; title: of the document. Empty if unknown.
     """
 
     chunk: str  # id of the chunk
@@ -18,6 +18,7 @@ class Span:
     end: int
     text: str
     place: str = ""
+    title: str = ""
 
     @property
     def location(self) -> str:

@@ -3,6 +3,7 @@
 import re
 
 from kumihimo.core.context import Context
+from kumihimo.text.tokens import subject_terms
 
 Language = str  # en, ja, zh (simplified) or zh-Hant (traditional)
 # These are slow to compile, so `re` does it at the first use.
@@ -60,11 +61,13 @@ def closest_text(question: str, context: Context) -> str:
 
 
 def replaced_text(context: Context) -> str:
-    """Return which words were searched in place of others; empty: none."""
-    if not context.replaced:
-        return ""
-    text = _REPLACED[question_language(context.queries[0], context)]
-    return "\n".join(text.format(word=word, spelling=spelling) for word, spelling in dict.fromkeys(context.replaced))
+    """Return which words were searched in place of others.
+
+    Forms of the same word need no mention.
+    """
+    others = [pair for pair in dict.fromkeys(context.replaced) if subject_terms(pair[0]) != subject_terms(pair[1])]
+    text = _REPLACED[question_language(context.queries[0], context)] if others else ""
+    return "\n".join(text.format(word=word, spelling=spelling) for word, spelling in others)
 
 
 def _count_encodable(text: str, encoding: str) -> int:

@@ -10,9 +10,10 @@ from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.phrases import closest_text, no_answer_text
 from kumihimo.generation.quoting.excerpts import Excerpt, IndexReader, choose_excerpts
 from kumihimo.generation.quoting.question_kinds import Question
+from kumihimo.generation.quoting.readable import is_rule_row
 from kumihimo.generation.quoting.requested import write_requested
 from kumihimo.llm.protocols import Embedder
-from kumihimo.text.sentences import collapse_spaces
+from kumihimo.text.sentences import collapse_spaces, split_blocks
 
 _MAX_POINTS = 10
 _ENOUGH = 0.5  # of the question's words in the best excerpt: it answers
@@ -54,11 +55,10 @@ def judge_excerpts(question: Question, excerpts: Sequence[Excerpt]) -> Literal["
 
 
 def format_excerpt(excerpt: Excerpt, n: int) -> str:
-    """Return an excerpt with its number, paragraphs and rows apart."""
-    paragraphs = [collapse_spaces(part) for part in excerpt.span.text.split("\n\n")]
-    if excerpt.is_table:
-        paragraphs = [line.strip() for line in excerpt.span.text.split("\n")]
-    lines = [*filter(None, [collapse_spaces(excerpt.lead)]), *filter(None, paragraphs)]
+    """Return an excerpt with its number, one line per paragraph, item or row."""
+    text = excerpt.span.text
+    blocks = [text[block.start : block.end] for block in split_blocks(text)]
+    lines = [collapse_spaces(block) for block in (excerpt.lead, *blocks) if block and not is_rule_row(block)]
     return f"{chr(10).join(lines)} [{n}]"
 
 

@@ -29,13 +29,13 @@ _MAX_EMBEDDED = 48  # stretches that are compared by meaning
 # Learned from questions whose answer has a known place (benchmarks.quoting), as multiples of the first.
 WEIGHTS = {
     "sentence": 1.0,
-    "nearby": 0.49,
-    "above": 0.74,
-    "rank": 0.39,
-    "answer": 0.24,
-    "states": 0.26,
-    "topic": 0.39,
-    "similar": 0.37,
+    "nearby": 0.54,
+    "above": 0.96,
+    "rank": 0.44,
+    "answer": 0.35,
+    "states": 0.25,
+    "topic": 0.51,
+    "similar": 0.56,
     "definition": 1.0,  # set by hand: these questions define nothing
 }
 
@@ -73,7 +73,6 @@ class Excerpt:
     coverage: float = 0.0
     score: float = 0.0
     answers: bool = False
-    is_table: bool = False
 
     @property
     def size(self) -> int:
@@ -171,16 +170,15 @@ def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> E
     text = region.text[stretch.start : stretch.end]
     excerpt_span = replace(span, start=stretch.start, end=stretch.end, text=text)
     heading = region.heading_above(stretch.start)
-    is_table = region.kind_at(stretch.start) == "row"
     words = frozenset(subject_terms("\n".join((title, heading, stretch.lead, text))))
-    return Excerpt(excerpt_span, title, heading, stretch.lead, words, is_table=is_table)
+    return Excerpt(excerpt_span, title, heading, stretch.lead, words)
 
 
 def _read_features(
     question: Question, candidates: Sequence[Candidate], embed: Embedder
 ) -> Iterator[tuple[Candidate, Features]]:
     """Yield the stretches with most words of the question, and their features."""
-    weights = _weigh_terms(question.terms, [candidate.sentence_words for candidate in candidates])
+    weights = _weigh_terms(question.terms, question.whole_words, [candidate.sentence_words for candidate in candidates])
     total = sum(weights.values()) or 1.0
 
     def share(words: frozenset[str]) -> float:
@@ -198,7 +196,11 @@ def _read_features(
                 question.is_answered_by(candidate.excerpt.span.text if question.kind == "why" else candidate.sentence)
             ),
             "states": float(not candidate.sentence.rstrip().endswith(("?", "？"))),
-            "definition": question.definition_score(candidate.sentence),
+            "definition": question.definition_score(
+                candidate.sentence,
+                candidate.excerpt.span.text,
+                (candidate.excerpt.heading, candidate.excerpt.title),
+            ),
         }
         features["coverage"] = features["sentence"] + 0.7 * features["above"] + 0.6 * features["nearby"]
         shares = {term: weight / total for term, weight in weights.items() if term in candidate.excerpt.words}
@@ -228,18 +230,18 @@ def _similar_words(question: Question, sentences: Sequence[str]) -> Sequence[flo
     return [float(row @ weights) for row in best]
 
 
-def _weigh_terms(terms: frozenset[str], sentences: Sequence[frozenset[str]]) -> dict[str, float]:
+def _weigh_terms(terms: frozenset[str], whole: frozenset[str], sentences: Sequence[frozenset[str]]) -> dict[str, float]:
     """Return the rarity of each term in the sentences.
 
     A pair of ideographs that no sentence has may be the end of one word and the beginning of another: it counts as far
-    as no other pair has its characters.
+    as no other pair of a longer run has its characters.
     """
     counts = Counter(word for words in sentences for word in words)
     found = {char for term in terms if counts[term] for char in term}
     weights = {}
     for term in sorted(terms):
         share = 1.0
-        if not counts[term] and is_ideographic(term):
+        if not counts[term] and is_ideographic(term) and term not in whole:
             share = sum(char not in found for char in term) / len(term)
         weights[term] = share * log(1 + len(sentences) / (1 + counts[term]))
     return weights

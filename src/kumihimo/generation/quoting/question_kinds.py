@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -41,6 +41,11 @@ class Question:
         return (terms - _ASKING_WORDS) or terms
 
     @cached_property
+    def whole_words(self) -> frozenset[str]:
+        """Return the words of two ideographs that stand alone."""
+        return frozenset(re.findall(r"(?<![\u3400-\u9fff])[\u3400-\u9fff]{2}(?![\u3400-\u9fff])", self.plain))
+
+    @cached_property
     def content(self) -> str:
         """Return the question without the words that only ask."""
         words = [word for word in re.findall(r"\w+", self.plain) if self.terms & set(subject_terms(word))]
@@ -61,10 +66,11 @@ class Question:
         return ""
 
     def is_answered_by(self, text: str) -> bool:
-        """Return whether a text has the kind of answer that is wanted."""
-        flags = 0 if self.kind in ("who", "where") else re.IGNORECASE
-        patterns = _rules()["answers"].get(self.kind, [])
-        return any(re.search(pattern, text, flags) for pattern in patterns)
+        """Return whether a text has the kind of answer that is wanted, in words that the question lacks."""
+        flags = 0 if self.kind in ("name", "who", "where") else re.IGNORECASE
+        asked = self.plain.casefold()
+        found = (match[0] for p in _rules()["answers"].get(self.kind, []) for match in re.finditer(p, text, flags))
+        return any(match.casefold().strip() not in asked for match in found)
 
     @cached_property
     def _definitions(self) -> tuple[re.Pattern[str], ...]:
@@ -78,12 +84,21 @@ class Question:
             re.compile(pattern.replace("{X}", subject), re.IGNORECASE) for patterns in groups for pattern in patterns
         )
 
-    def definition_score(self, sentence: str) -> float:
-        """Return how much a sentence says what the subject is."""
+    def definition_score(self, sentence: str, excerpt: str = "", above: Sequence[str] = ()) -> float:
+        """Return how much a sentence says what the subject is.
+
+        It says more if more of its excerpt defines the subject, and if the subject is its heading or title.
+        """
         if not self.subject:
             return 0.0
         plain = " ".join(normalize("NFKC", sentence).split())
-        return 1.0 if any(pattern.search(plain) for pattern in self._definitions) else 0.0
+        wanted = set(subject_terms(self.subject))
+        names = [words for words in map(set, map(subject_terms, above)) if wanted <= words]
+        named = max((len(wanted) / len(words) for words in names), default=0.0)
+        if not any(pattern.search(plain) for pattern in self._definitions):
+            return named
+        count = sum(pattern.search(excerpt) is not None for pattern in self._definitions)
+        return 1.0 + 0.1 * min(count, 5)
 
 
 def _find_any(patterns: list[str], text: str) -> bool:

@@ -2,13 +2,13 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kumihimo.text.sentences import Block, BlockKind, split_blocks, split_sentences
 
-MAX_CHARS = 560  # of an excerpt that grows
+MAX_CHARS = 700  # of an excerpt that grows
 _MIN_CHARS = 140  # a shorter excerpt grows beyond its paragraph
 _MIN_TEXT = 12  # columns; a shorter unit says nothing alone
 _MAX_SENTENCES = 5
@@ -48,10 +48,6 @@ class Region:
         """Return the heading of the section at a position."""
         return next((text for start, text in reversed(self.headings) if start <= position), "")
 
-    def kind_at(self, start: int) -> BlockKind:
-        """Return the kind of the unit that starts at a position."""
-        return next(unit.kind for unit in self.units if unit.start == start)
-
 
 def read_region(text: str, start: int, end: int, body: int = 0) -> Region:
     """Return the units of `text[start:end]`, and of some text on both sides.
@@ -87,10 +83,20 @@ def _block_units(text: str, block: Block, number: int) -> list[Unit]:
     if block.kind == "item":
         spans = [(block.start, block.end)] if block.end - block.start <= MAX_CHARS else spans
     units = []
-    for start, end in spans:
+    for start, end in (piece for span in spans for piece in _cut_long(text, *span)):
         label = _LABEL.match(text, start, end)
         units.append(Unit(start, end, label.end() if label else start, block.kind, number))
     return units
+
+
+def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield pieces of a sentence that is too long, cut at commas or spaces if it has any."""
+    while end - start > MAX_CHARS:
+        window = text[start : start + MAX_CHARS // 2]
+        cut = max(window.rfind(mark) for mark in ", 、，") + 1 or len(window)
+        yield start, start + len(window[:cut].rstrip())
+        start += cut + len(text[start + cut : end]) - len(text[start + cut : end].lstrip())
+    yield start, end
 
 
 def _is_mail_header(text: str) -> bool:
@@ -118,19 +124,37 @@ def grow(region: Region, i: int) -> Stretch:
     """Return a readable stretch around a unit."""
     unit = region.units[i]
     if unit.kind == "row":
-        return Stretch(unit.start, unit.end, _table_header(region, i))
+        return _grow_row(region, i)
     if unit.kind == "item":
         return _grow_item(region, i)
     return _grow_prose(region, i)
 
 
-def _table_header(region: Region, i: int) -> str:
-    """Return the header row of a table, or empty."""
-    first = i
-    while first and region.units[first - 1].kind == "row" and _same_table(region, first - 1, first):
-        first -= 1
-    header = region.text[region.units[first].start : region.units[first].end]
-    return "" if first == i or ": " in header else header
+def _grow_row(region: Region, i: int) -> Stretch:
+    """Return a table row with the header of its table; the header itself comes with the rows below it."""
+    units, first = region.units, _first_row(region, i)
+    header = region.text[units[first].start : units[first].end]
+    if ": " in header:  # each row names its cells
+        return Stretch(units[i].start, units[i].end)
+    return Stretch(units[i].start, units[i].end, header) if i > first else _with_rows(region, i, i)
+
+
+def _first_row(region: Region, i: int) -> int:
+    """Return the first row of a table."""
+    while i and region.units[i - 1].kind == "row" and _same_table(region, i - 1, i):
+        i -= 1
+    return i
+
+
+def _with_rows(region: Region, first: int, last: int) -> Stretch:
+    """Return units with the table below them, as far as there is room; at least two of its rows."""
+    units, end = region.units, last
+    while end + 1 < len(units) and units[end + 1].kind == "row" and not _heading_between(region, end, end + 1):
+        if units[end + 1].end - units[first].start > MAX_CHARS:
+            break
+        end += 1
+    is_whole = end > last + 1 or units[first].kind == "row"
+    return Stretch(units[first].start, units[end if is_whole else last].end)
 
 
 def _same_table(region: Region, i: int, j: int) -> bool:
@@ -177,8 +201,7 @@ def _grow_prose(region: Region, i: int) -> Stretch:
         last += 1
     if units[last].end - units[first].start > MAX_CHARS:
         first, last = _sentences_around(units, first, i, last)
-    first, last = _grow_short(region, first, last)
-    return Stretch(units[first].start, units[last].end)
+    return _with_rows(region, *_grow_short(region, first, last))
 
 
 def _sentences_around(units: Sequence[Unit], low: int, i: int, high: int) -> tuple[int, int]:
@@ -221,5 +244,8 @@ def _heading_between(region: Region, i: int, j: int) -> bool:
 def says_something(region: Region, unit: Unit) -> bool:
     """Return whether a unit has more than a label and two words."""
     text = region.text[unit.text_start : unit.end]
+    if unit.kind == "row":
+        is_alone = _grow_row(region, region.units.index(unit)) == Stretch(unit.start, unit.end) and ": " not in text
+        return not is_rule_row(text) and (not is_alone or any(map(str.isdigit, text)))
     wide = sum(c > "\u2fff" for c in text)
-    return (unit.kind == "row" and not is_rule_row(text)) or len(text) + wide >= _MIN_TEXT
+    return len(text) + wide >= _MIN_TEXT
