@@ -57,7 +57,7 @@ def _require_table(snapshot: Snapshot, table: str, method: str, verb: str) -> No
     """Raise IndexUnavailable if the index lacks this table."""
     if not snapshot.db.has(table):
         raise IndexUnavailable(
-            f"the index has no {table} yet: `kumi index --methods {method}` {verb} them, "
+            f"the index has no {table} yet: `kumi index --methods {method}` {verb}, "
             f"`kumi plan --methods {method}` says what that costs"
         )
 
@@ -89,7 +89,7 @@ def report(
 
             _show_written(index, html, page.write_graph_page(snapshot, html, force=writing.force))
             return
-        _require_table(snapshot, "reports", "global", "writes")
+        _require_table(snapshot, "reports", "global", "writes them")
         tree = community_tree.load_tree(snapshot)
         if id is None:
             shown = None if list_all else _MAX_LISTED
@@ -258,7 +258,7 @@ def summaries(
 ) -> None:
     """List the metadata summaries that `meta` uses, or show one."""
     with index.snapshot() as snapshot:
-        _require_table(snapshot, "summaries", "meta", "has a chat model write")
+        _require_table(snapshot, "summaries", "meta", "has a chat model write them")
         table = snapshot.table("summaries")
         if value is None:
             rows = sorted(table, key=lambda summary: (-summary.questions, summary.label))
