@@ -168,3 +168,144 @@ def test_topics_are_named_with_their_documents(tmp_path_factory: pytest.TempPath
     assert text.startswith("Frequent topics in 12 documents:")
     for name in ("tide mill", "seed library", "mail ferry"):
         assert f"{name} — 4 documents" in text
+
+
+def test_topics_of_a_subject_quote_sentences_about_it(tmp_path_factory: pytest.TempPathFactory) -> None:
+    parts = [
+        "Guests say that the harbour needs a night watch as more boats come in.",
+        "Guests say that the harbour earns its keep with the cargo boats of the mainland.",
+        "Guests say that the harbour would be empty without the herring fleet in spring.",
+    ]
+    other = "The bakery on the square opens early and sells bread to all who walk past it."
+    written = {f"{n}.md": f"{parts[n % 3]} It was said in talk {n}." for n in range(12)}
+    written |= {f"other-{n}.md": f"{other} It was said in talk {n}." for n in range(12)}
+    root = fill(tmp_path_factory.mktemp("subject"), written)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        text = ask(kumi, "What do the guests say about the harbour?").text
+        assert text.startswith("Topics around “harbour”, in the 12 documents that say most about it:")
+        for name in ("night watch", "cargo boats", "herring fleet"):
+            assert f"{name} — 4 documents" in text
+        assert "bakery" not in text
+        named = kumi.ask("What do the guests say about the harbour?", method="bm25")
+        assert named.method == "bm25"
+        assert "— 4 documents" not in named.text
+
+
+TABLES = {
+    "loans.md": """# Loans
+
+| Lender | Seed | Grams lent | Members helped |
+|---|---|---|---|
+| Ada Holm | kale | 1,250 g | 12 |
+| Bo Lind | oats | 80 g | 40 |
+| Ada Holm | peas | 900 g | 7 |
+| Cy Marsh | beet |  | 3 |
+| Total | | 2,230 g | 62 |
+""",
+    "two.md": """# Boats
+
+## Size
+
+| Boat | Length (m) | Crew |
+|---|---|---|
+| Ebb | 12.5 m | 4 |
+| Tide | 22 m | 9 |
+| Gull | 8 m | 2 |
+
+## Money
+
+| Boat | Price | Crew wages |
+|---|---|---|
+| Ebb | £12,000 | £300 |
+| Tide | £7,500 | £900 |
+| Gull | £31,000 | £50 |
+""",
+    "merged.md": """# Harvest
+
+| Field | 2022 | 2022 |
+|---|---|---|
+| Field | Kelp (t) | Oats (t) |
+| North | 5 | 9 |
+| South | 7 | 2 |
+| West | 1 | 4 |
+""",
+    "施設.csv": """施設,利用者数,収入
+図書館,１２０４人,"30,000円"
+体育館,"2,310人",
+公民館,980人,"8,000円"
+合計,"4,494人","38,000円"
+""",
+    "门店.md": """# 门店
+
+| 门店 | 销售额 |
+|---|---|
+| 东店 | 1,200元 |
+| 西店 | 3,400元 |
+| 北店 | 800元 |
+| 总计 | 5,400元 |
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+    root = fill(tmp_path_factory.mktemp("tables"), TABLES)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        yield kumi
+
+
+@pytest.mark.parametrize(
+    ("question", "value", "row"),
+    [
+        ("Which loan helped the most members?", ": 40", "Bo Lind"),  # not the row Total
+        ("Which boat has the largest crew?", ": 9", "Tide"),
+        ("Which boat is the longest?", ": 22 m", "Tide"),
+        ("Which boat is the cheapest?", ": £7,500", "Tide"),
+        ("利用者数が最も多い施設はどこですか", "：2,310 人", "体育館"),
+        ("利用者数の合計は何人ですか", "：4,494 人", "図書館"),
+        ("销售额最高的门店是哪家？", "：3,400 元", "西店"),
+    ],
+)
+def test_the_row_of_a_certain_column_wins(tables: Kumihimo, question: str, value: str, row: str) -> None:
+    answer = ask(tables, question)
+    assert value in answer.text.splitlines()[0]
+    assert row in answer.citations[0].span.text
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who lent the most?",
+        "Which lender had the most grams lent?",
+        "Which field had the most kelp?",
+        "Which boat is best?",
+    ],
+)
+def test_an_uncertain_row_does_not_win(tables: Kumihimo, question: str) -> None:
+    assert "rows with a number" not in ask(tables, question).text
+
+
+def test_a_document_that_does_not_exist_is_not_outlined(kumi: Kumihimo) -> None:
+    answer = ask(kumi, "Summarise the minutes of the harbour brass band")
+    assert answer.status == "closest"
+    assert answer.text.startswith("No document fits “the minutes of the harbour brass band”. The nearest titles:")
+    assert "minutes.md" in files(answer)
+    assert "No document" not in ask(kumi, "Summarise the quarrel about the rope").text
+
+
+def test_documents_that_fit_equally_are_offered(tmp_path_factory: pytest.TempPathFactory) -> None:
+    written = {f"{n}.md": f"# Budget report {n}\n\nThe budget of {n} was agreed in the hall.\n" for n in (2021, 2022)}
+    root = fill(tmp_path_factory.mktemp("fit"), written)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        answer = ask(kumi, "Summarise the budget report")
+        assert answer.text.startswith("Several documents may be meant by “the budget report”.")
+        assert sorted(files(answer)) == ["2021.md", "2022.md"]
+        assert ask(kumi, "Summarise the budget report 2022").text.startswith("Budget report 2022")
+
+
+def test_words_that_stand_apart_are_no_mention(kumi: Kumihimo) -> None:
+    text = ask(kumi, "Which documents mention a court that holds steel in the cold?").text
+    assert "documents mention" not in text

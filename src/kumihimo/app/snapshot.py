@@ -294,7 +294,8 @@ class Snapshot:
     ) -> Answer:
         """Return the answer with its citations.
 
-        A chat model writes it; without one, it consists of sentences of the documents. filter: limits the documents.
+        A chat model writes it; without one, it consists of sentences of the documents, and with the default method
+        requests such as lists are answered. filter: limits the documents.
         history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last.
         caps: limits on what is spent. on_token: receives the text as it arrives. progress: receives an event as the
         search and the model begin.
@@ -326,7 +327,8 @@ class Snapshot:
             )
         else:
             reader = replace(self.tracer, table=lambda table: self._tables([table], filter)[table])
-            quoted = quote_answer(context.searched(question), name, context, reader, LocalEmbedder())
+            requests = name == self.default_method()
+            quoted = quote_answer(context.searched(question), name, context, reader, LocalEmbedder(), requests=requests)
             text = f"{note}\n\n{quoted.text}" if note else quoted.text
             result = replace(quoted, question=question, text=text)
             if on_token:

@@ -20,15 +20,17 @@ _ENOUGH = 0.5  # of the question's words in the best excerpt: it answers
 _NOTHING = 0.2  # below, it is not shown
 
 
-def quote_answer(question: str, method: str, context: Context, reader: IndexReader, embed: Embedder) -> Answer:
+def quote_answer(
+    question: str, method: str, context: Context, reader: IndexReader, embed: Embedder, *, requests: bool = True
+) -> Answer:
     """Answer with the best excerpts of the evidence.
 
     A list, an outline, topics, a comparison or the rows of a table answer a question that requests them. If the method
     extracted points, the points are the answer. If the excerpts match weakly, or not at all, the text and
-    the status of the answer say so.
+    the status of the answer say so. requests: False for a method that the user named: its evidence answers.
     """
-    if draft := write_requested(question, context, reader, embed):
-        return Answer(question, method, draft.text, tuple(draft.citations), context, Usage())
+    if requests and (draft := write_requested(question, context, reader, embed)):
+        return Answer(question, method, draft.text, tuple(draft.citations), context, Usage(), status=draft.status)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         return _answer_from_points(question, method, context, points[:_MAX_POINTS], reader)

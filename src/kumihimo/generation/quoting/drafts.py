@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from kumihimo.core.spans import Citation, Span
 from kumihimo.text.sentences import collapse_spaces
@@ -19,6 +20,18 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "ja": "「{subject}」に最も多く触れている{total}で、ともに出てくる話題：",
         "zh": "谈“{subject}”最多的{total}中一同出现的话题：",
         "zh-Hant": "談「{subject}」最多的{total}中一同出現的話題：",
+    },
+    "several documents": {
+        "en": "Several documents may be meant by “{subject}”. Name one of them:",
+        "ja": "「{subject}」に当たる文書は複数あります。どれか一つを指定してください：",
+        "zh": "“{subject}”可能指多份文档。请指明其中一份：",
+        "zh-Hant": "「{subject}」可能指多份文件。請指明其中一份：",
+    },
+    "no document": {
+        "en": "No document fits “{subject}”. The nearest titles:",
+        "ja": "「{subject}」に当たる文書はありません。近い題名：",
+        "zh": "没有与“{subject}”相符的文档。最接近的标题：",
+        "zh-Hant": "沒有與「{subject}」相符的文件。最接近的標題：",
     },
     "documents": {"en": "{n} documents", "ja": "{n}件の文書", "zh": "{n}份文档", "zh-Hant": "{n}份文件"},
     "document": {"en": "1 document", "ja": "1件の文書", "zh": "1份文档", "zh-Hant": "1份文件"},
@@ -104,6 +117,7 @@ class Draft:
     """The lines of an answer and what they cite, up to a number of characters."""
 
     limit: int = MAX_CHARS
+    status: Literal["answered", "closest"] = "answered"
     lines: list[str] = field(default_factory=list)
     citations: list[Citation] = field(default_factory=list)
 

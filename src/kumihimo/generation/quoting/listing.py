@@ -13,6 +13,7 @@ from kumihimo.text.tokens import subject_terms
 
 _MAX_ITEMS, _MAX_DOCUMENTS = 20, 10
 _SENTENCE_CHARS = 160
+_MAX_SUBJECT = 3  # words that count as a mention wherever they stand in a chunk
 
 
 def write_list(kind: str, document: str, reader: IndexReader, language: str) -> Draft | None:
@@ -92,6 +93,9 @@ def write_documents(subject: str, reader: IndexReader, language: str) -> Draft |
     if passages is None or documents is None or not subject_terms(subject):
         return None
     found = passages.mentioning(subject)
+    exact = any(subject.casefold() in passages.texts[number].casefold() for number in found)
+    if len(subject_terms(subject)) > _MAX_SUBJECT and subject.isascii() and not exact:
+        return None  # words of a description that stand apart are no mention
     titles = Counter(title for (title,) in documents.columns("title"))
     counts = Counter(map(passages.document, found))
     first: dict[str, int] = {}

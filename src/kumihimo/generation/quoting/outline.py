@@ -2,28 +2,37 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 from kumihimo.core.spans import Span
-from kumihimo.generation.quoting.drafts import Draft
+from kumihimo.core.table import Table
+from kumihimo.generation.quoting.drafts import Draft, say
 from kumihimo.generation.quoting.excerpts import IndexReader
 from kumihimo.generation.quoting.listing import shorten_span
-from kumihimo.generation.quoting.passages import find_documents
+from kumihimo.generation.quoting.passages import find_documents, rank_documents
 from kumihimo.generation.quoting.readable import Region, Unit, read_region, says_something
+from kumihimo.generation.quoting.requests import names_document, without_document_words
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.sentences import LIST_ITEM
 
 _MIN_SECTIONS, _MAX_SECTIONS, _MAX_SENTENCES = 2, 8, 6
+_MAX_TITLES = 5  # that may be meant
 _MAX_COMPARED = 200  # sentences
 _DUPLICATE = 0.85  # cosine of two sentences that say the same
 _POSITION = 0.1  # what the first sentence gains
 
 
-def write_outline(name: str, reader: IndexReader, embed: Embedder) -> Draft | None:
-    """Return the outline of the only document named, or None."""
-    ids = find_documents(name, reader)
+def write_outline(name: str, reader: IndexReader, embed: Embedder, language: str) -> Draft | None:
+    """Return the outline of a document, or titles near its name.
+
+    Returns None if the name is none of a document.
+    """
     documents = reader.find_table("documents")
-    if not ids or documents is None:
+    if documents is None:
         return None
+    ids = find_documents(name, reader)
+    if not ids:
+        return _offer_titles(name, documents, reader, language)
     rows = documents.get_many(ids)
     regions = [(row.uri, read_region(row.text, row.body, len(row.text), row.body)) for row in rows.values()]
     title = next(iter(rows.values())).title
@@ -35,6 +44,23 @@ def write_outline(name: str, reader: IndexReader, embed: Embedder) -> Draft | No
     else:
         units = [(uri, region, unit) for uri, region in regions for unit in _sentences(region)]
         _add_central(draft, units[:_MAX_COMPARED], embed)
+    return draft if draft.citations else None
+
+
+def _offer_titles(name: str, documents: Table[Any], reader: IndexReader, language: str) -> Draft | None:
+    """Return the documents that fit a name equally, or the nearest titles."""
+    fit, near = rank_documents(without_document_words(name) or name, reader)
+    if not fit and not names_document(name):
+        return None
+    draft = Draft(status="closest")
+    draft.add(say("several documents" if fit else "no document", language, subject=name))
+    shown: set[str] = set()
+    for row in documents.get_many((fit or near)[:_MAX_TITLES]).values():
+        region = read_region(row.text, row.body, len(row.text), row.body)
+        first = next(_sentences(region), None)
+        if first and row.title not in shown:
+            shown.add(row.title)
+            draft.quote(_unit_span(row.uri, region, first), f"- {row.title or row.uri}: ")
     return draft if draft.citations else None
 
 

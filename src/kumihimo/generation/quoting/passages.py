@@ -15,6 +15,7 @@ from kumihimo.generation.quoting.requests import without_document_words
 from kumihimo.text.tokens import subject_terms
 
 _MIN_MATCH = 0.6  # of the words of a description, by rarity, in the names of a document
+_MIN_NEAR = 0.25  # of them in a title that is offered
 _OPENING_CHARS, _OPENING_WEIGHT = 300, 0.7
 _SHORT = 4  # letters; a shorter word counts only whole
 _EXACT = 0.05  # what a document gains that has no other name
@@ -84,7 +85,7 @@ class Subject:
         )
 
     def near(self, folded: str) -> tuple[float, int, str]:
-        """Return the most of the subject that stands together in a text, in how many places, and their surroundings."""
+        """Return the best share of a place, their number and their text."""
         if not self.weights:
             return 1.0, 1, folded
         places = sorted({match.start() for pattern in self.weights for match in pattern.finditer(folded)})
@@ -96,7 +97,7 @@ class Subject:
 
 
 def weigh_subject(subject: str, folded: Sequence[str]) -> Subject:
-    """Return a subject with the weights of its words in these texts without capitals."""
+    """Return a subject with the weights of its words in texts."""
     counts = {p: sum(p.search(text) is not None for text in folded) for p in subject_patterns(subject)}
     weights = {pattern: sqrt(log(1 + len(folded) / (0.5 + count))) for pattern, count in counts.items() if count}
     return Subject({pattern: weight / sum(weights.values()) for pattern, weight in weights.items()})
@@ -110,18 +111,27 @@ def read_passages(reader: IndexReader) -> Passages | None:
 
 
 def find_documents(name: str, reader: IndexReader) -> list[str]:
-    """Return the ids of the documents that a name or description means.
+    """Return the ids of the document that a name means.
 
     They are one document, or the rows of a file with one title. Nothing is returned if several fit equally.
     """
-    return _find_named(name, reader) or _find_named(without_document_words(name), reader)
+    documents = reader.find_table("documents")
+    for part in (name, without_document_words(name)):
+        rows = documents.get_many(rank_documents(part, reader)[0]) if documents is not None else {}
+        if len({row.title for row in rows.values()}) == 1:
+            return sorted(rows, key=lambda id: (len(rows[id].uri), rows[id].uri))[:_MAX_PARTS]
+    return []
 
 
-def _find_named(name: str, reader: IndexReader) -> list[str]:
-    descriptions, documents, chunks = map(reader.find_table, ("descriptions", "documents", "chunks"))
+def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]]:
+    """Return the documents that fit a name and near ones.
+
+    The first list is empty if none fits.
+    """
+    descriptions, chunks = reader.find_table("descriptions"), reader.find_table("chunks")
     terms = dict.fromkeys(subject_terms(name))
-    if descriptions is None or documents is None or chunks is None or not terms:
-        return []
+    if descriptions is None or chunks is None or not terms:
+        return [], []
     named = {id: frozenset(subject_terms(text)) for id, text in descriptions.columns("id", "text")}
     openings = chunks.get_many(f"{id}.00000" for id in named)
     opened = {c.document: frozenset(subject_terms(c.text[:_OPENING_CHARS])) for c in openings.values()}
@@ -138,8 +148,5 @@ def _find_named(name: str, reader: IndexReader) -> list[str]:
     scores = {id: round(score(id), 4) for id in named}
     best = max(scores.values(), default=0.0)
     ids = sorted(id for id, value in scores.items() if value > best - _EXACT / 5)
-    if best < _MIN_MATCH:
-        return []
-    rows = documents.get_many(ids)
-    titles = {row.title for row in rows.values()}
-    return sorted(rows, key=lambda id: (len(rows[id].uri), rows[id].uri))[:_MAX_PARTS] if len(titles) == 1 else []
+    near = sorted((id for id in scores if scores[id] >= _MIN_NEAR), key=lambda id: (-scores[id], id))
+    return (ids if best >= _MIN_MATCH else []), near

@@ -4,13 +4,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
 from kumihimo.text.question_types import class_stems, detect_topic
-from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
 _BEFORE_THEMES, _AFTER_THEMES = ("compare", "documents", "list"), ("outline",)
@@ -63,7 +63,7 @@ def _match_request(kinds: Iterable[str], plain: str) -> Request | None:
 
 
 def _clean_topic(topic: str) -> str:
-    """Return the words of a topic without marks, and in Japanese without particles."""
+    """Return the words of a topic without marks and particles."""
     words = re.findall(r"[\w'’&-]+", topic)
     if re.search("[ぁ-ヺ]", topic):
         words = [word for word in re.findall(r"[a-zA-Z0-9]+|[ァ-ヺー]+|[㐀-鿿々]+", topic) if len(word) > 1] or words
@@ -83,10 +83,30 @@ def find_pronoun(question: str) -> int | None:
     return min(found, default=len(question) if _matches("follow_up", "short", question) else None)
 
 
-def row_words(question: str) -> list[str]:
-    """Return the terms that only name a computation: `highest`."""
-    patterns = [pattern for group in _rules()["rows"].values() for pattern in group]
-    return subject_terms(" ".join(m[0] for p in patterns for m in re.finditer(p, question, re.IGNORECASE)) or "-")
+def column_words(question: str) -> str:
+    """Return a question without its words for a computation.
+
+    It names the measure that they mean.
+
+    >>> column_words("Which quarter had the highest rainfall?"), column_words("Which boat is the longest?")
+    ('Which quarter had the   rainfall?', 'Which boat is the  ? length')
+    """
+    groups = [*_rules()["rows"].values(), _rules()["row_questions"]["other"]]
+    measures: Mapping[str, str] = _rules()["measures"]
+    meant = [name for name, pattern in measures.items() if re.search(pattern, question, re.IGNORECASE)]
+    rest = reduce(lambda text, pattern: re.sub(pattern, " ", text, flags=re.IGNORECASE), chain(*groups), question)
+    return " ".join([rest, *meant])
+
+
+def asks_who(question: str) -> bool:
+    """Return whether a question asks for a person."""
+    return _matches("row_questions", "who", question)
+
+
+def names_document(name: str) -> bool:
+    """Return whether a description is one of a document or file."""
+    named = re.search(_rules()["words"]["minutes"], name, re.IGNORECASE)
+    return named is not None or without_document_words(name) != name.strip()
 
 
 def without_document_words(name: str) -> str:
@@ -102,7 +122,7 @@ def light_words() -> frozenset[str]:
 
 
 def light_stems() -> frozenset[str]:
-    """Return the stems of words that ask for topics or name parts of documents: these name no topic either."""
+    """Return the stems of words that ask for topics."""
     return class_stems("corpus parts", "possible parts", "topics", "views", "generic")
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
@@ -11,6 +11,7 @@ from kumihimo.core.spans import Span
 from kumihimo.generation.quoting.drafts import Draft, say
 from kumihimo.generation.quoting.excerpts import IndexReader
 from kumihimo.generation.quoting.readable import is_rule_row
+from kumihimo.generation.quoting.requests import asks_who, column_words
 from kumihimo.text.sentences import collapse_spaces, is_table_row, split_blocks
 from kumihimo.text.tokens import subject_terms
 
@@ -25,7 +26,7 @@ _ASKED_FOR = re.compile(
     r"\b(?:which|what|in which|in what)\s+(\w+)|(?:どの|何の)(\w{1,4}?)(?:が|は|で|に|の)|哪(?:个|個|一)?(\w{1,3})",
     re.IGNORECASE,
 )
-_SUM_ROW = re.compile(r"\b(?:total|sum|average|mean|all)\b|合計|総計|小計|平均|总计|總計|合计", re.IGNORECASE)
+_SUM_ROW = re.compile(r"\b(?:total|sum|average|mean)\b|^\W*all\W*$|合計|総計|小計|平均|总计|總計|合计", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +47,29 @@ class Table:
     header: str = ""
 
 
-def write_rows(
-    kind: str, question: str, own_words: Iterable[str], context: Context, reader: IndexReader, language: str
-) -> Draft | None:
+def write_rows(kind: str, question: str, context: Context, reader: IndexReader, language: str) -> Draft | None:
     """Return the highest or lowest rows, a total or an average.
 
     Returns None if the evidence has no table, or if it is not clear which column and rows the question means.
-    own_words: those of the question that only say what to compute.
     """
     plain = " ".join(normalize("NFKC", question).split())
     uris = dict.fromkeys(
         span.uri for item in context.top(_MAX_EVIDENCE) for span in reader.spans(item) if _has_rows(span.text)
     )
-    ignored = frozenset(own_words)
+    found: list[tuple[tuple[float, float], Draft]] = []
     for uri in uris:
         text, title, body = reader.document(uri)
         for table in read_tables(text, body):
-            if (column := _choose_column(plain, ignored, table)) and _knows(plain, ignored, table, title):
-                rows = _rows_of_year(plain, table)
-                if draft := _compare_rows(kind, column, rows, table, uri, text, language):
-                    return draft
-    return None
+            if kind in ("highest", "lowest") and _names_repeat(plain, table):
+                continue  # a person or thing has several rows: its sum may win, not one row
+            known = _known_share(plain, table, title)
+            column, fit = _choose_column(plain, table)
+            if known >= _MIN_KNOWN and column:
+                draft = _compare_rows(kind, column, _rows_of_year(plain, table), table, uri, text, language)
+                found += [((known, fit), draft)] if draft else []
+    best = max((fits for fits, _ in found), default=(0.0, 0.0))
+    drafts = [draft for fits, draft in found if fits == best]
+    return drafts[0] if len(drafts) == 1 else None
 
 
 def _has_rows(text: str) -> bool:
@@ -146,22 +149,42 @@ def read_number(text: str) -> tuple[float, str] | None:
     return (-value if match[1] else value), (match[2] or (match[4] or "").strip())
 
 
-def _choose_column(question: str, ignored: frozenset[str], table: Table) -> str:
+def _choose_column(question: str, table: Table) -> tuple[str, float]:
     """Return the only column of numbers named, or empty."""
-    asked = {
-        word
-        for match in _ASKED_FOR.finditer(question)
-        for word in subject_terms(" ".join(filter(None, match.groups())))
-    }
-    terms = frozenset(subject_terms(question))
+    asked = _asked_words(question)
+    terms = frozenset(subject_terms(column_words(question)))
     scores: dict[str, float] = {}
     for column in dict.fromkeys(name for row in table.rows for name in row.cells):
         words = frozenset(subject_terms(column.replace("_", " "))) - {""}
         shared = words & (terms - (asked if len(words) == 1 else frozenset()))
-        if shared - ignored and len(shared) >= min(2, _MIN_SHARE * len(words)) and _is_numeric(table, column):
+        if shared and len(shared) >= min(2, _MIN_SHARE * len(words)) and _is_numeric(table, column):
             scores[column] = len(shared) + len(shared) / len(words)
     best = sorted(scores, key=lambda name: -scores[name])
-    return best[0] if best and (len(best) == 1 or scores[best[0]] > scores[best[1]]) else ""
+    certain = best and (len(best) == 1 or scores[best[0]] > scores[best[1]])
+    return (best[0], scores[best[0]]) if certain else ("", 0.0)
+
+
+def _names_repeat(question: str, table: Table) -> bool:
+    """Return whether the things that a question asks for have several rows.
+
+    A person is asked for by `who`; the first column must then name each row.
+    """
+    columns = list(dict.fromkeys(name for row in table.rows for name in row.cells))
+    asked = _asked_words(question)
+    wanted = [name for name in columns if asked.intersection(subject_terms(name.replace("_", " ")))]
+    who = asks_who(question)
+    for name in columns[:1] if who else wanted:
+        cells = [row.cells.get(name, "").strip() for row in table.rows if row.cells.get(name, "").strip()]
+        named = [cell for cell in cells if not any(map(str.isdigit, cell))]
+        if len(set(named)) < len(named) or (who and len(named) < len(cells)):
+            return True
+    return False
+
+
+def _asked_words(question: str) -> set[str]:
+    """Return the terms of what a question asks for."""
+    found = [" ".join(filter(None, match.groups())) for match in _ASKED_FOR.finditer(question)]
+    return {word for words in found for word in subject_terms(words)}
 
 
 def _is_numeric(table: Table, column: str) -> bool:
@@ -170,19 +193,17 @@ def _is_numeric(table: Table, column: str) -> bool:
     return len(numbers) >= _MIN_ROWS and len(numbers) >= 0.8 * len(filled) and len({unit for _, unit in numbers}) == 1
 
 
-def _knows(question: str, ignored: frozenset[str], table: Table, title: str) -> bool:
-    """Return whether the table has most words of the question."""
-    terms = frozenset(subject_terms(question)) - ignored
-    texts = [
-        title,
-        table.above,
-        table.header,
-        *(f"{name} {cell}" for row in table.rows for name, cell in row.cells.items()),
-    ]
-    words = frozenset(subject_terms("\n".join(texts).replace("_", " ")))
-    return len(terms & words) >= _MIN_KNOWN * len(terms) and all(
-        year in "\n".join(texts) for year in _YEAR.findall(question)
-    )
+def _known_share(question: str, table: Table, title: str) -> float:
+    """Return the share of a question that a table has.
+
+    0 if a year is missing.
+    """
+    terms = frozenset(subject_terms(column_words(question)))
+    cells = (f"{name} {cell}" for row in table.rows for name, cell in row.cells.items())
+    whole = "\n".join([title, table.above, table.header, *cells]).replace("_", " ")
+    if not terms or not all(year in whole for year in _YEAR.findall(question)):
+        return 0.0
+    return len(terms.intersection(subject_terms(whole))) / len(terms)
 
 
 def _rows_of_year(question: str, table: Table) -> list[Row]:

@@ -40,7 +40,7 @@ class Phrase:
         return min(self.forms, key=lambda form: (-self.forms[form], form))
 
     def pattern(self) -> re.Pattern[str]:
-        """Return a pattern for its forms: as words where the script has spaces."""
+        """Return a pattern for its forms as words."""
         forms = "|".join(re.escape(form) for form in sorted(self.forms))
         return re.compile(rf"\b(?:{forms})\b" if forms.isascii() else forms, re.IGNORECASE)
 

@@ -43,7 +43,7 @@ class Topic:
 def write_topics(subject: str, context: Context, reader: IndexReader, embed: Embedder, language: str) -> Draft | None:
     """Return the topics of the corpus or a subject, or None.
 
-    The evidence on a subject is sentences, which are quoted. For the whole, sentences of all chunks are.
+    Topics of a subject quote the sentences that the method found, those of the whole any sentence.
     """
     passages, entities = read_passages(reader), reader.find_table("entities")
     points = _read_points(context, reader) if subject else []
@@ -59,7 +59,8 @@ def write_topics(subject: str, context: Context, reader: IndexReader, embed: Emb
     phrases = collect_phrases(passages.texts, _person_names(entities))
     if subject:
         quoted = _quoted_keys(points)
-        phrases = [p for p in phrases if p.key in quoted and not all(map(about.share, p.name.casefold().split()))]
+        # in “harbour needs”, the second word may be a verb; “inner harbour” is a name
+        phrases = [p for p in phrases if p.key in quoted and not about.share(p.name.casefold().split()[0])]
         _keep_near(phrases, near)
     draft = Draft(MAX_LONG_CHARS)
     total = say_count("document", len(documents), language)
@@ -75,14 +76,14 @@ def write_topics(subject: str, context: Context, reader: IndexReader, embed: Emb
 
 
 def _read_points(context: Context, reader: IndexReader) -> list[Span]:
-    """Return the sentences that the method found, the best first."""
+    """Return the sentences that the method found, best first."""
     found = [item for item in context if isinstance(item.record, KeyPoint) and item.record.verbatim]
     spans = [span for item in found for span in make_quoter(list(reader.spans(item)))(item.text)[:1]]
     return [span for span in spans if len(span.text) <= _MAX_POINT_CHARS]
 
 
 def _quoted_keys(points: Iterable[Span]) -> set[tuple[str, ...]]:
-    """Return the keys of phrases in sentences of two documents; of several words, of one."""
+    """Return the keys of phrases that the sentences may show."""
     documents: dict[tuple[str, ...], set[str]] = {}
     for span in points:
         for key in phrase_keys(span.text):
@@ -101,7 +102,7 @@ def _with_phrase(phrase: Phrase, spans: Iterable[Span]) -> list[Span]:
 
 
 def _nearest_texts(about: Subject, folded: Sequence[str]) -> dict[int, str]:
-    """Return what stands near a subject in the texts that say most about it, by number; of the whole, all texts."""
+    """Return the text near a subject where documents say most about it."""
     found = {number: about.near(text) for number, text in enumerate(folded)}
     order = sorted(found, key=lambda number: (-found[number][0], -found[number][1], number))
     best = order[:_MAX_TEXTS] if about.weights else order
@@ -160,7 +161,7 @@ def _contains(one: Phrase, other: Phrase) -> bool:
 
 
 def _find_quotes(topic: Topic, passages: Passages, embed: Embedder) -> list[Span]:
-    """Return the sentences of a topic that are nearest to its names, one of each document."""
+    """Return the sentences nearest to the names of a topic."""
     found = [
         span for number in topic.texts[:_MAX_READ] for span in _read_sentences(passages.span(number), topic.phrases[0])
     ]
@@ -175,7 +176,7 @@ def _find_quotes(topic: Topic, passages: Passages, embed: Embedder) -> list[Span
 
 
 def _add_topic(draft: Draft, title: str, quotes: Iterable[Span]) -> bool:
-    """Add a topic with two sentences that no other topic has, if there is one and room."""
+    """Add a topic with at most two new sentences."""
     shown = {_plain(citation.span.text) for citation in draft.citations}
     new = {_plain(span.text): span for span in quotes if _plain(span.text) not in shown}
     selected = list(new.values())[:2]
@@ -192,7 +193,7 @@ def _plain(text: str) -> str:
 
 
 def _read_sentences(chunk: Span, phrase: Phrase) -> Iterator[Span]:
-    """Yield the sentences of a chunk that have the phrase and can stand alone."""
+    """Yield readable sentences with the phrase."""
     forms = phrase.pattern()
     for block in split_blocks(chunk.text):
         if block.kind not in ("prose", "item"):
