@@ -38,7 +38,7 @@ def message_language() -> str:
 
 
 def translate(text: str, language: str = "") -> str:
-    """Return a message in a language; as it is, if the catalogue lacks it.
+    """Return a message in a language, or as it is.
 
     text: an English message, its values filled in. language: by default the one that was chosen.
 
@@ -50,7 +50,7 @@ def translate(text: str, language: str = "") -> str:
 
 
 def script_language(question: str, evidence: str = "") -> str:
-    """Return the language of a question by its script: en, ja, zh, zh-Hant.
+    """Return the language of a question, by its script.
 
     A question in kanji alone may be Japanese or Chinese; then the script of the evidence decides.
 
@@ -81,7 +81,7 @@ class _Template:
 
     @cached_property
     def parts(self) -> list[str]:
-        """The text between the fields."""
+        """Return the text between the fields."""
         return re.split(r"\{\d+\}", self.text)
 
     @cached_property
@@ -89,7 +89,7 @@ class _Template:
         return re.compile("(.*?)".join(map(re.escape, self.parts)), re.S)
 
     def fill(self, message: str, catalogue: "_Catalogue") -> str:
-        """Return the translation with the values of a message; empty: not such a message."""
+        """Return the translation with its values, or empty."""
         match = all(part in message for part in self.parts) and self.pattern.fullmatch(message)
         if not match:
             return ""
@@ -111,7 +111,7 @@ class _Catalogue:
 
     @cached_property
     def templates(self) -> list[_Template]:
-        """The messages with fields, the most specific first."""
+        """Return the messages with fields, the most specific first."""
         pairs = [_Template(*pair) for pair in self.translations.items() if "{0}" in pair[0]]
         return sorted(pairs, key=lambda template: -sum(map(len, template.parts)))
 

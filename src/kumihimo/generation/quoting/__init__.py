@@ -55,7 +55,7 @@ def judge_excerpts(question: Question, excerpts: Sequence[Excerpt]) -> Literal["
 
 
 def format_excerpt(excerpt: Excerpt, n: int) -> str:
-    """Return an excerpt with its number, one line per paragraph, item or row."""
+    """Return an excerpt with its number, a line per row."""
     text = excerpt.span.text
     blocks = [text[block.start : block.end] for block in split_blocks(text)]
     lines = [collapse_spaces(block) for block in (excerpt.lead, *blocks) if block and not is_rule_row(block)]

@@ -66,7 +66,7 @@ class Question:
         return ""
 
     def is_answered_by(self, text: str) -> bool:
-        """Return whether a text has the kind of answer that is wanted, in words that the question lacks."""
+        """Return whether a text has new words of the wanted kind."""
         flags = 0 if self.kind in ("name", "who", "where") else re.IGNORECASE
         asked = self.plain.casefold()
         found = (match[0] for p in _rules()["answers"].get(self.kind, []) for match in re.finditer(p, text, flags))
