@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
 from typing import Any, Protocol
 
@@ -107,6 +107,7 @@ class Candidate:
         return _find_words(f"{self.excerpt.title}\n{self.excerpt.heading}")
 
 
+@lru_cache(maxsize=1024)
 def _find_words(text: str) -> frozenset[str]:
     """Return the subject terms of a text; `マリー・キュリー` has `マリーキュリー` too."""
     joined = subject_terms(text.replace("・", "")) if "・" in text else ()
@@ -236,10 +237,13 @@ def _read_features(
     rows.sort(key=lambda row: -(row[1]["coverage"] + row[1]["sentence"] + row[1]["definition"] + 0.3 * row[1]["rank"]))
     rows = rows[:_MAX_EMBEDDED]
     if rows:
-        vectors = embed([question.text, *(f"{c.excerpt.heading}\n{c.excerpt.readable}" for c, _ in rows)])
+        texts = [f"{candidate.excerpt.heading}\n{candidate.excerpt.readable}" for candidate, _ in rows]
+        numbers = {text: n for n, text in enumerate(dict.fromkeys(texts), 1)}
+        vectors = embed([question.text, *numbers])
+        topics = (vectors @ vectors[0])[[numbers[text] for text in texts]]
         similar = _similar_words(question, [f"{c.excerpt.lead}\n{c.sentence}" for c, _ in rows])
         usual = (sum(similar) + _FEW * _USUAL) / (len(similar) + _FEW)
-        for (candidate, features), topic, words in zip(rows, vectors[1:] @ vectors[0], similar, strict=True):
+        for (candidate, features), topic, words in zip(rows, topics, similar, strict=True):
             yield candidate, features | {"topic": float(topic), "similar": words, "unusual": words - usual}
 
 

@@ -71,24 +71,29 @@ class Question:
         is_phrase = re.search(r"\b(of|in|at|for|from|on|to|and)\b|[をがのと的]", self.subject)
         return bool(self.subject) and self.kind in ("", "who") and not is_phrase
 
+    @cached_property
+    def _answers(self) -> tuple[re.Pattern[str], ...]:
+        flags = 0 if self.kind in ("name", "who", "where") else re.IGNORECASE
+        return tuple(re.compile(pattern, flags) for pattern in _rules()["answers"].get(self.kind, ()))
+
     def is_answered_by(self, text: str) -> bool:
         """Return whether a text has the kind of answer that is wanted, in words that the question lacks."""
-        if not self.kind:
-            return True
-        flags = 0 if self.kind in ("name", "who", "where") else re.IGNORECASE
         asked = self.plain.casefold()
-        found = (match[0] for p in _rules()["answers"].get(self.kind, []) for match in re.finditer(p, text, flags))
-        return any(match.casefold().strip() not in asked for match in found)
+        found = (match[0].casefold().strip() for pattern in self._answers for match in pattern.finditer(text))
+        return not self.kind or any(match not in asked for match in found)
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        """Return the subject without its article; a part of a name stands for it too."""
+        whole = re.sub(r"(?i)^(the|an?) ", "", self.subject)
+        return whole, *(word for word in whole.split() if len(word) > 2 and word != whole and whole.istitle())
 
     @cached_property
     def _definitions(self) -> tuple[re.Pattern[str], ...]:
-        """Return the patterns of definitions; a part of a name stands for it too."""
-        whole = re.sub(r"(?i)^(the|an?) ", "", self.subject)
-        words = whole.split()
-        names = [whole, *(word for word in words if len(word) > 2 and word != whole and whole.istitle())]
-        forms = [r"\s+".join(map(re.escape, name.split())) for name in names]
+        """Return the patterns of definitions."""
+        forms = [r"\s+".join(map(re.escape, name.split())) for name in self._names]
         subject = f"(?:{'|'.join(forms)})"
-        is_name = whole == self.subject and not self.subject.islower()
+        is_name = self._names[0] == self.subject and not self.subject.islower()
         groups = [group for key, group in _rules()["definitions"].items() if is_name or key != "names"]
         return tuple(
             re.compile(pattern.replace("{X}", subject), re.IGNORECASE) for patterns in groups for pattern in patterns
@@ -103,7 +108,8 @@ class Question:
             return 0.0
         plain = " ".join(normalize("NFKC", sentence).split())
         named = max(map(self._name_share, above), default=0.0)
-        if not any(pattern.search(plain) for pattern in self._definitions):
+        has_name = any(name.casefold() in plain.casefold() for name in self._names)
+        if not has_name or not any(pattern.search(plain) for pattern in self._definitions):
             return named
         count = sum(pattern.search(excerpt) is not None for pattern in self._definitions)
         return 1.0 + 0.1 * min(count, 5)
