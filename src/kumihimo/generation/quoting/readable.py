@@ -13,7 +13,7 @@ _MIN_CHARS = 140  # a shorter excerpt grows beyond its paragraph
 _MIN_TEXT = 12  # columns; a shorter unit says nothing alone
 _MAX_SENTENCES = 5
 _MAX_ITEMS = 4
-_MARGIN = 1500  # characters on both sides of the evidence
+_MARGIN = 800  # characters on both sides of the evidence
 _RULE_ROW = re.compile(r"[\s|:+-]+")
 # A speaker's label, or the name of a field: `KEVIN SCOTT:`, `田中：`.
 _LABEL = re.compile(r"[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])\s*")
