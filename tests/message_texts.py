@@ -49,11 +49,13 @@ IGNORED = {
     "sudachipy sudachidict-core",
 }
 IGNORED |= {"{0} to {1}", "`pip install --force-reinstall 'kumihimo[docs]'`"}
+IGNORED |= {"kumi eval run --methods {0} --generations 2", "kumi eval run --methods {0} --generations 5", "even"}
 IGNORED |= {"file", "media_type", "metadata", "modified", "title", "uri", "global", "meta", "linked", "local", "MB"}
 IGNORED |= {
     f"kumi eval {name}" for name in ("claims", "judge", "judge --protocol mk", "questions", "retrieval", "score")
 }
 UNREAD = {"open", "read", "write", "format", "name", "run", "text", "result"}  # functions of too many kinds
+LISTS = {"remarks", "lines"}  # of what is printed line by line
 FIELD = "\0"  # where a value stands
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -137,7 +139,7 @@ class Reader:
                 return self.texts(value)
             case ast.Subscript(value=value):
                 return [text for each in self._held(value) for text in self.texts(each)]
-            case ast.Tuple(elts=elements):
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 return [text for each in elements for text in self.texts(each)]
         return []
 
@@ -170,7 +172,7 @@ class Reader:
             given = dict(zip(listed, call.args, strict=False)) | {k.arg: k.value for k in call.keywords}
             if name in given:
                 reader = Reader(scope, self.seen | {name, function.name})
-                texts += [text for text in reader.texts(given[name]) if " " in text.strip(FIELD)]
+                texts += [text for text in reader.texts(given[name]) if " " in text.strip(FIELD) or text.istitle()]
                 self.inner |= {text for text in reader.inner if " " in text}
         self.inner |= set(texts)
         return []
@@ -257,10 +259,14 @@ def roots(listed: Iterable[ast.AST]) -> Iterator[ast.expr]:
         name = called_name(node)
         if name not in NOT_SHOWN and (ERRORS.match(name) or name in ERRORS_TOO or name in PRINTERS):
             yield from (node.args if name == "Problem" else node.args[:1])
+        if name == "show":
+            yield from node.args[1:]
+        if name == "append" and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in LISTS:
+            yield from node.args
         if name in ("Option", "Argument"):
             yield from (k.value for k in node.keywords if k.arg == "help")
         if name == "show_rows":
-            yield from (e for k in node.keywords if k.arg == "head" for e in getattr(k.value, "elts", []))
+            yield from (*(k.value for k in node.keywords if k.arg == "head"), *node.args[1:2])
 
 
 def numbered(text: str) -> str:

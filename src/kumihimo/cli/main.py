@@ -139,7 +139,7 @@ def methods(output: options.Output) -> None:
         return
     terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
     rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in method_guide.RECALL.items()]
-    printing.print_text("Recall@5 without a model (see docs/methods.md):")
+    printing.print_message("Recall@5 without a model (see docs/methods.md):")
     printing.show_rows(rows, head=("", *method_guide.RECALL_SETS), numeric=range(1, 6))
 
 
@@ -179,8 +179,8 @@ def trust(
     path = path or index.index_folder.resolve().parent
     path = path / "kumi.toml" if path.is_dir() else path
     grants = trust_settings_file(path, os.environ)
-    lines = [f"Trusted: {path}", *(f"  {grant}" for grant in grants)] if grants else [f"{path} needs no trust."]
-    index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, "\n".join(lines))
+    text = "\n  ".join([f"Trusted: {path}", *map(str, grants)]) if grants else f"{path} needs no trust."
+    index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, text)
 
 
 def cache(
@@ -387,5 +387,5 @@ def _exit_now(code: int) -> None:
 
 
 def _print_error(message: str, code: int) -> int:
-    printing.print_error(translate(message))
+    printing.print_error(message)
     return code

@@ -105,7 +105,7 @@ class Output:
         if self.as_json:
             printing.print_json(result)
         elif isinstance(text, str):
-            printing.print_text(text)
+            printing.print_message(text)
         else:
             text(result)
 

@@ -38,21 +38,25 @@ def message_language() -> str:
 
 
 def translate(text: str, language: str = "") -> str:
-    """Return a message in a language, or as it is.
+    """Return a message in a language, if the catalogue has it.
 
-    text: an English message, its values filled in. language: by default the one that was chosen.
+    text: an English message, its values filled in. language: by default the one that was chosen. A text that is not in
+    the catalogue stays as it is.
 
     >>> translate("notes.txt: cannot tell the encoding; save the file as UTF-8", "ja")
     'notes.txt: 文字コードを判別できません。UTF-8 で保存し直してください'
     """
     language = language or message_language()
-    return text if language == "en" else _load_catalogue(language).find(text) or text
+    if language == "en":
+        return text
+    catalogue = _load_catalogue(language)
+    return catalogue.find(text) or "\n".join(catalogue.find(line) or line for line in text.split("\n"))
 
 
 def script_language(question: str, evidence: str = "") -> str:
-    """Return the language of a question, by its script.
+    """Return the language of a question by its script.
 
-    A question in kanji alone may be Japanese or Chinese; then the script of the evidence decides.
+    It is en, ja, zh (simplified) or zh-Hant (traditional). A question in kanji alone may be Japanese or Chinese; then the script of the evidence decides.
 
     >>> [script_language(text) for text in ("誰が門を描きましたか。", "东门钥匙", "東門鑰匙", "Who?")]
     ['ja', 'zh', 'zh-Hant', 'en']
@@ -89,7 +93,7 @@ class _Template:
         return re.compile("(.*?)".join(map(re.escape, self.parts)), re.S)
 
     def fill(self, message: str, catalogue: "_Catalogue") -> str:
-        """Return the translation with its values, or empty."""
+        """Return the translation of a message; empty: another message."""
         match = all(part in message for part in self.parts) and self.pattern.fullmatch(message)
         if not match:
             return ""
@@ -116,7 +120,7 @@ class _Catalogue:
         return sorted(pairs, key=lambda template: -sum(map(len, template.parts)))
 
     def find(self, text: str) -> str:
-        """Return the translation of a message; empty: none. Spaces around it stay."""
+        """Return the translation of a message; empty: none."""
         message = text.strip()
         found = self.translations.get(message) or next(
             filter(None, (template.fill(message, self) for template in self.templates)), ""

@@ -82,7 +82,7 @@ class Excerpt:
 
     @property
     def readable(self) -> str:
-        """Return the text with the header of its table, or the line above its list."""
+        """Return the text with the header of its table or list."""
         return f"{self.lead}\n{self.span.text}"
 
     @property

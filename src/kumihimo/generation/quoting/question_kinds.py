@@ -53,7 +53,7 @@ class Question:
 
     @cached_property
     def kind(self) -> str:
-        """Return the kind: name, who, how_many, when, where, why or empty."""
+        """Return the kind: name, who, how_many and so on; or empty."""
         return next((kind for kind, patterns in _rules()["kinds"].items() if _find_any(patterns, self.plain)), "")
 
     @cached_property
@@ -67,7 +67,7 @@ class Question:
 
     @property
     def wants_definition(self) -> bool:
-        """Return whether an answer must say what a name or word means, not what `the height of X` is."""
+        """Return whether an answer must define a name or word."""
         is_phrase = re.search(r"\b(of|in|at|for|from|on|to|and)\b|[をがのと的]", self.subject)
         return bool(self.subject) and self.kind in ("", "who") and not is_phrase
 
@@ -84,7 +84,7 @@ class Question:
 
     @cached_property
     def _names(self) -> Sequence[str]:
-        """Return the subject without its article; a part of a name stands for it too."""
+        """Return the subject without its article, and parts of names."""
         whole = re.sub(r"(?i)^(the|an?) ", "", self.subject)
         return whole, *(word for word in whole.split() if len(word) > 2 and word != whole and whole.istitle())
 
@@ -120,7 +120,7 @@ class Question:
         return any(self._name_share(line) == 1 for line in lines)
 
     def _name_share(self, name: str) -> float:
-        """Return the share of the subject in a heading or title that has all of it."""
+        """Return the share of a heading with all of the subject."""
         words, wanted = set(subject_terms(name)), set(subject_terms(self.subject))
         return len(wanted) / len(words) if words and wanted <= words else 0.0
 
