@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 import tomllib
+from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -157,7 +158,7 @@ def test_shell_lines_can_be_given(path: Path) -> None:
         name, *arguments = shlex.split(line, comments=True) or [""]
         if name == "kumi":
             command, given = command_of(arguments)
-            commands()[command].make_context(command, given)
+            copy_context().run(commands()[command].make_context, command, given)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=named)

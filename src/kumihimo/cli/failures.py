@@ -3,6 +3,7 @@
 import errno
 
 from kumihimo.app.facade import StorageError
+from kumihimo.text.translation import translate
 
 _FULL = "the disk is full: free some room on it, and run the same command again"
 _FULL_CODES = (errno.ENOSPC, errno.EDQUOT)
@@ -23,9 +24,8 @@ def describe_failure(error: OSError | StorageError) -> str:
     """
     if isinstance(error, OSError):
         what = error.strerror or str(error) or type(error).__name__
-        place = f"{error.filename}: " if error.filename else ""
         remedy = _FULL if error.errno in _FULL_CODES else _REMEDIES.get(error.errno or 0, "")
-        return f"{place}{what}{': ' * bool(remedy)}{remedy}"
+        return ": ".join(filter(None, (error.filename, translate(what), translate(remedy))))
     if "full" in str(error):
         return f"{error}: {_FULL}"
     return f"the database of the index or of its cache: {error}: check that you may write to its folder"

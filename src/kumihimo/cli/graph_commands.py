@@ -148,23 +148,25 @@ def _show_entities(result: dict[str, Any]) -> None:
     rows = [(e["name"], e["type"], f"{e['mentions']:,}", f"{len(e['forms']):,}") for e in result["entities"]]
     printing.show_rows(rows, head=("entity", "type", "mentions", "forms"), numeric=(2, 3))
     remaining = result["total"] - len(rows)
-    printing.print_text(
+    printing.print_message(
         f"{remaining:,} more: `kumi entities --limit {result['total']}` lists all." if remaining else ""
     )
 
 
 def _show_entity(result: dict[str, Any]) -> None:
     kinds = f" ({', '.join(result['types'])})" if result["types"] else ""
-    printing.print_text(f"{result['name']}{kinds}, {result['mentions']:,} mentions")
+    printing.print_text(f"{result['name']}{kinds}, ", end="")
+    printing.print_message(f"{result['mentions']:,} mentions")
     printing.print_styled(f"entities:{result['id']}", "dim")
-    lines = [f"Forms: {'; '.join(result['forms'])}"] if len(result["forms"]) > 1 else []
-    printing.print_text("\n".join([*lines, f"\n{result['text']}\n"]))
+    if len(result["forms"]) > 1:
+        printing.print_message(f"Forms: {'; '.join(result['forms'])}")
+    printing.print_text(f"\n{result['text']}\n")
     if result["neighbours"]:
         nearest = result["neighbours"][:_MAX_NEIGHBOURS]
         rows = [(n["name"], f"{n['weight']:,}", shorten_line(n["text"], _MAX_WIDTH)) for n in nearest]
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
-        printing.print_text(f"{remaining:,} more neighbours.\n" if remaining else "")
+        printing.print_message(f"{remaining:,} more neighbours.\n" if remaining else "")
     places = (Span(chunk="", text="", **span).location for span in result["places"])
     printing.print_text("\n".join(dict.fromkeys(places)))
 
@@ -219,11 +221,11 @@ class _PairReview:
 
     def print_table(self, write: bool) -> None:
         if not self.pairs:
-            printing.print_text("No two entities seem to be the same.")
+            printing.print_message("No two entities seem to be the same.")
             return
         rows = [(pair.alias_line, f"{pair.score:.2f}", self._reasons(pair)) for pair in self.pairs]
         printing.show_rows(rows, head=("line for aliases.txt", "score", "why"), numeric=(1,))
-        self._add_aliases(self._accepted_lines()) if write else printing.print_text(
+        self._add_aliases(self._accepted_lines()) if write else printing.print_message(
             f"\nAdd the correct lines to {self.aliases_path}, or let `kumi entities --similar --write` ask about each "
             "pair; then `kumi index` merges each pair."
         )
@@ -236,7 +238,7 @@ class _PairReview:
                 text = shorten_line(entity.text, _MAX_WIDTH)
                 printing.print_text(f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {text}")
             question = f"{pair.score:.2f}: {self._reasons(pair)}. Same entity? [y/N/q] "
-            printing.print_text(question, end="", flush=True)
+            printing.print_message(question, end="")
             reply = sys.stdin.readline().strip().lower()
             if reply in ("y", "yes"):
                 accepted.append(pair.alias_line)
@@ -254,9 +256,9 @@ class _PairReview:
 
     def _add_aliases(self, accepted: Sequence[str]) -> None:
         config.append_aliases(self.aliases_path, accepted)
-        count = f"{len(accepted):,} {'line' if len(accepted) == 1 else 'lines'}"
-        printing.print_text(
-            f"{count} added to {self.aliases_path}: `kumi index` merges each pair; delete a line to undo it."
+        lines = "line" if len(accepted) == 1 else "lines"
+        printing.print_message(
+            f"{len(accepted):,} {lines} added to {self.aliases_path}: `kumi index` merges each pair; delete a line to undo it."
         )
 
 
@@ -311,12 +313,12 @@ def _read_query(query: str) -> str:
 
 def _show_table(solutions: Solutions, prefixes: dict[str, str]) -> None:
     if solutions.boolean is not None:
-        printing.print_text("yes" if solutions.boolean else "no")
+        printing.print_message("yes" if solutions.boolean else "no")
     elif not solutions.rows:
-        printing.print_text("No results.")
+        printing.print_message("No results.")
     else:
         rows = [[_format_cell(term, prefixes) for term in row] for row in solutions.rows]
-        printing.show_rows(rows, solutions.columns)
+        printing.show_rows(rows, [f"?{name}" for name in solutions.columns])
 
 
 def _format_cell(term: RdfTerm | None, prefixes: dict[str, str]) -> str:

@@ -4,13 +4,13 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer.main
 from typer import Argument, Exit, Option
-from typer.core import TyperGroup
 
 from kumihimo.app import config, method_guide, safe_write
 from kumihimo.app.catalogue import installed_catalogue
@@ -19,9 +19,11 @@ from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.app.trust import trust_settings_file
 from kumihimo.cli import ask_commands, builds, failures, graph_commands, options, printing, report_commands, terminal
+from kumihimo.cli.translated_help import TranslatedCommand, TranslatedGroup, format_examples
 from kumihimo.cli.tune import tune
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.core.signature import Signature
+from kumihimo.text.translation import translate
 
 Paths = Annotated[list[str] | None, Argument(help="Files and folders. Default: everything indexed before.")]
 Methods = Annotated[
@@ -137,7 +139,7 @@ def methods(output: options.Output) -> None:
         return
     terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
     rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in method_guide.RECALL.items()]
-    printing.print_text("Recall@5 without a model (see docs/methods.md):")
+    printing.print_message("Recall@5 without a model (see docs/methods.md):")
     printing.show_rows(rows, head=("", *method_guide.RECALL_SETS), numeric=range(1, 6))
 
 
@@ -177,8 +179,8 @@ def trust(
     path = path or index.index_folder.resolve().parent
     path = path / "kumi.toml" if path.is_dir() else path
     grants = trust_settings_file(path, os.environ)
-    lines = [f"Trusted: {path}", *(f"  {grant}" for grant in grants)] if grants else [f"{path} needs no trust."]
-    index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, "\n".join(lines))
+    text = "\n  ".join([f"Trusted: {path}", *map(str, grants)]) if grants else f"{path} needs no trust."
+    index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, text)
 
 
 def cache(
@@ -193,7 +195,7 @@ def cache(
     index.show(result, terminal.show_cache)
 
 
-class EvalGroup(TyperGroup):
+class EvalGroup(TranslatedGroup):
     """The group `kumi eval`, which imports its commands when it needs them."""
 
     @cached_property
@@ -214,6 +216,7 @@ class EvalGroup(TyperGroup):
 
 def show_version_or_help(
     context: typer.Context,
+    _language: options.Language = "",
     version: Annotated[bool, Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     if version:
@@ -305,8 +308,9 @@ EVAL_EXAMPLES = (
 def _build_app(*, colour: bool) -> typer.Typer:
     """Build the command line. colour: with help for a terminal."""
     root = typer.Typer(
+        cls=TranslatedGroup,
         help=HELP,
-        epilog=_format_examples(EXAMPLES, colour),
+        epilog=format_examples(EXAMPLES, colour),
         invoke_without_command=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if colour else None,
@@ -315,7 +319,7 @@ def _build_app(*, colour: bool) -> typer.Typer:
     for panel, commands in COMMANDS.items():
         _add_commands(root, commands, panel, colour)
     group = typer.Typer(
-        cls=EvalGroup, help=EVAL_HELP, epilog=_format_examples(EVAL_EXAMPLES, colour), no_args_is_help=True
+        cls=EvalGroup, help=EVAL_HELP, epilog=format_examples(EVAL_EXAMPLES, colour), no_args_is_help=True
     )
     root.add_typer(group, name="eval", rich_help_panel="Evaluate it")
     return root
@@ -326,20 +330,9 @@ def _add_commands(
 ) -> None:
     """Add commands with their examples."""
     for command, examples in commands.items():
-        name, epilog = command.__name__.rstrip("_"), _format_examples(examples, colour)
-        group.command(name, epilog=epilog, rich_help_panel=panel)(options.expand_option_groups(command))
-
-
-def _format_examples(examples: Sequence[str], colour: bool) -> str:
-    r"""Return the examples as an epilog, one per line.
-
-    Without colour, the first line is the mark \b, so that Click keeps the line breaks.
-    """
-    if not colour:
-        return "\n".join(["\b", "For example:", *(f"  {line}" for line in examples)])
-    from rich.markup import escape
-
-    return "\n\n".join(["[bold]For example[/bold]", *(f"  [cyan]{escape(line)}[/cyan]" for line in examples)])
+        name, epilog = command.__name__.rstrip("_"), format_examples(examples, colour)
+        decorate = group.command(name, cls=TranslatedCommand, epilog=epilog, rich_help_panel=panel)
+        decorate(options.expand_option_groups(command))
 
 
 app = _build_app(colour=bool(sys.stdout) and sys.stdout.isatty())
@@ -351,6 +344,11 @@ def main() -> None:
 
     Exit codes: 0 success, 1 some items failed, 2 usage or settings, 130 Ctrl-C.
     """
+    copy_context().run(_main)  # the language that it chooses is its own
+
+
+def _main() -> None:
+    """Run the command line."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="replace")
     logging.getLogger("kumihimo").handlers[:] = [printing.TerminalHandler()]
@@ -359,7 +357,8 @@ def main() -> None:
         _run_app()
     except _ClickException as error:
         command = error.ctx.command_path if error.ctx else "kumi"
-        sys.exit(_print_error(f"{error.format_message()} See `{command} --help`", 2))
+        hint = translate(f"See `{command} --help`")
+        sys.exit(_print_error(f"{translate(error.format_message())} {hint}", 2))
     except SystemExit as stop:
         if sys.stdout is out:
             raise
@@ -374,7 +373,7 @@ def main() -> None:
 
 def _run_app() -> None:
     """Run a command, and exit. Raises Interrupted on Ctrl-C."""
-    code = app(standalone_mode=False)
+    code = app(prog_name="kumi", standalone_mode=False)
     if code == 130:  # typer's, while no index was open
         raise options.Interrupted
     sys.exit(code)

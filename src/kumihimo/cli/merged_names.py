@@ -33,10 +33,10 @@ def show_merged(result: dict[str, Any]) -> None:
     rows = [(row["name"], row["form"], row["rule"], _shorten_places(row["documents"])) for row in result["merged"]]
     printing.show_rows(rows, head=("entity", "merged form", "rule", "in"))
     if remaining := result["total"] - len(rows):
-        printing.print_text(f"{remaining:,} more: `kumi entities --merged --limit {result['total']}` lists all.")
+        printing.print_message(f"{remaining:,} more: `kumi entities --merged --limit {result['total']}` lists all.")
     if rows:
-        example = f"{result['merged'][0]['form']} != {result['merged'][0]['name']}"
-        printing.print_text(f"\nTo undo one, add a line to aliases.txt, and run `kumi index`:\n{example}")
+        printing.print_message("\nTo undo one, add a line to aliases.txt, and run `kumi index`:")
+        printing.print_text(f"{result['merged'][0]['form']} != {result['merged'][0]['name']}")
 
 
 def _shorten_places(uris: list[str]) -> str:

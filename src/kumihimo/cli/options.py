@@ -21,6 +21,7 @@ from kumihimo.cli import printing, terminal
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Caps
+from kumihimo.text.translation import choose_language
 
 T = TypeVar("T")
 
@@ -46,6 +47,19 @@ Method = Annotated[
 ]
 FilterExpression = Annotated[
     str, Option(help="Only documents that match: 'author = \"Sabine Orrell\" and date >= 2024'.")
+]
+
+
+def _choose_language(name: str) -> str:
+    if name:
+        choose_language(name)
+    return name
+
+
+LANGUAGE_HELP = "Language of messages: en, ja or zh. Default: that of the question, or en."
+Language = Annotated[
+    str,
+    Option("--lang", envvar="KUMI_LANG", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=_choose_language),
 ]
 Explain = Annotated[bool, Option("--explain", help="Explain why each piece of evidence was chosen.")]
 Wait = Annotated[bool, Option("--wait", help="Wait for another build to finish.")]
@@ -79,6 +93,9 @@ class Output:
     as_json: Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")] = field(
         default=False, kw_only=True
     )
+    language: Annotated[
+        str, Option("--lang", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=_choose_language)
+    ] = field(default="", kw_only=True)
 
     def show(self, result: T, text: str | Callable[[T], object]) -> None:
         """Print a result as JSON, or the text for a person.
@@ -88,7 +105,7 @@ class Output:
         if self.as_json:
             printing.print_json(result)
         elif isinstance(text, str):
-            printing.print_text(text)
+            printing.print_message(text)
         else:
             text(result)
 

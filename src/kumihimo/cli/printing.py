@@ -15,6 +15,7 @@ from kumihimo.app.progress import describe_event
 from kumihimo.core.redaction import hide_secrets, redact
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.protocols import TokenCallback
+from kumihimo.text.translation import translate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,11 +67,22 @@ def print_text(text: str = "", *, end: str = "\n", flush: bool = False, errors: 
     print(make_visible(safe), end=end, flush=flush, file=sys.stderr if errors else sys.stdout)
 
 
+def print_message(message: str, style: str = "", *, end: str = "\n", errors: bool = False) -> None:
+    """Print a message or label in the language that was chosen.
+
+    style: wrapped on a terminal, in this style. errors: on standard error.
+    """
+    if style:
+        print_styled(translate(message), style, errors=errors)
+    else:
+        print_text(translate(message), end=end, flush=not end, errors=errors)
+
+
 class TerminalHandler(logging.Handler):
     """A log on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print_note(self.format(record))
+        print_text(self.format(record), errors=True)
 
 
 def make_console(*, errors: bool = False) -> "Console":
@@ -107,17 +119,17 @@ def styled_text(text: str, style: str = "") -> "Text":
 
 def print_note(message: str) -> None:
     """Print a message to the user on standard error."""
-    print_text(message, errors=True)
+    print_message(message, errors=True)
 
 
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
     if not sys.stderr or not sys.stderr.isatty():
-        print_note(f"kumi: {message}")
+        print_text(f"kumi: {translate(message)}", errors=True)
         return
     from rich.text import Text
 
-    line = Text.assemble(("kumi: ", "bold red"), make_visible(redact(message)))
+    line = Text.assemble(("kumi: ", "bold red"), make_visible(redact(translate(message))))
     make_console(errors=True).print(line, soft_wrap=True)
 
 
@@ -128,7 +140,7 @@ def is_interactive() -> bool:
 
 def confirm(question: str = "Go on?") -> bool:
     """Ask the user, and return whether the answer is yes."""
-    print_text(f"{question} [y/N] ", end="", errors=True, flush=True)
+    print_message(f"{translate(question)} [y/N] ", end="", errors=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -234,7 +246,9 @@ def show_rows(
     table = Table(box=None, show_header=bool(head), pad_edge=False, header_style="bold")
     for i in range(max(map(len, [head, *cells]))):
         style, name = "dim" if i in dim else "" if i else "cyan", head[i] if head else ""
-        table.add_column(styled_text(name), justify="right" if i in numeric else "left", style=style, overflow="fold")
+        table.add_column(
+            styled_text(translate(name)), justify="right" if i in numeric else "left", style=style, overflow="fold"
+        )
     for row in cells:
         table.add_row(*row)
     with console.capture() as captured:

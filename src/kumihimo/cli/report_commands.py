@@ -57,7 +57,7 @@ def _require_table(snapshot: Snapshot, table: str, method: str, verb: str) -> No
     """Raise IndexUnavailable if the index lacks this table."""
     if not snapshot.db.has(table):
         raise IndexUnavailable(
-            f"the index has no {table} yet: `kumi index --methods {method}` {verb} them, "
+            f"the index has no {table} yet: `kumi index --methods {method}` {verb}, "
             f"`kumi plan --methods {method}` says what that costs"
         )
 
@@ -89,7 +89,7 @@ def report(
 
             _show_written(index, html, page.write_graph_page(snapshot, html, force=writing.force))
             return
-        _require_table(snapshot, "reports", "global", "writes")
+        _require_table(snapshot, "reports", "global", "writes them")
         tree = community_tree.load_tree(snapshot)
         if id is None:
             shown = None if list_all else _MAX_LISTED
@@ -147,7 +147,7 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
     most: print only this many, the largest. A community is at least as large as its parts, so a tree stays whole.
     """
     if not rows:
-        printing.print_text("There are no communities: no related entities were found in the documents.")
+        printing.print_message("There are no communities: no related entities were found in the documents.")
         return
     largest = {row["id"] for row in sorted(rows, key=lambda row: -row["entities"])[:most]}
     listed = [row for row in rows if row["id"] in largest]
@@ -159,13 +159,17 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
     printing.show_rows(table, head=("report", "entities", "rating", "id"), numeric=(1, 2), dim=(3,))
     option = "" if level is None else f" --level {level}"
     if len(listed) < len(rows):
-        printing.print_text(f"The {len(listed)} largest of {len(rows):,}: `kumi report{option} --all` lists them all.")
+        printing.print_message(
+            f"The {len(listed)} largest of {len(rows):,}: `kumi report{option} --all` lists them all."
+        )
     if level is None and tree.depth > _TREE_LEVELS:
-        printing.print_text(f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest.")
+        printing.print_message(
+            f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest."
+        )
     extractive = [row["extractive"] for row in rows if row["title"]]
     if any(extractive):
         subject = "They" if all(extractive) else "Some of these"
-        printing.print_text(f"{subject} are extractive: sentences of the documents, selected without a model.")
+        printing.print_message(f"{subject} are extractive: sentences of the documents, selected without a model.")
 
 
 def _id_prefix_length(tree: community_tree.CommunityTree) -> int:
@@ -209,17 +213,17 @@ def _show_report(report: Row) -> None:
     """Print a report, then its parents, parts or members, and documents."""
     size = f"rating {report['rating']:g} of 10, {report['entities']:,} entities"
     printing.print_styled(report["title"], "bold")
-    printing.print_styled(f"level {report['level']}, {size}, {report['id']}", "dim")
+    printing.print_message(f"level {report['level']}, {size}, {report['id']}", "dim")
     if report["extractive"]:
-        printing.print_styled("(Extractive: sentences of the documents, selected without a model.)", "dim")
+        printing.print_message("(Extractive: sentences of the documents, selected without a model.)", "dim")
     _print_text(report["summary"])
     for finding in report["findings"]:
         printing.print_styled(f"\n{_one_line(finding['summary'])}", "bold cyan")
         _print_text(finding["explanation"])
     if report["reason"]:
-        _print_text(f"Why this rating: {report['reason']}")
+        printing.print_message(f"\nWhy this rating: {report['reason'].replace('**', '')}")
     if report["dropped"]:
-        printing.print_styled(f"(References removed because they matched nothing: {report['dropped']}.)", "dim")
+        printing.print_message(f"(References removed because they matched nothing: {report['dropped']}.)", "dim")
     _print_list("Part of", [part["title"] for part in report["above"]])
     _print_list("Parts", [f"{part['title']}  ({part['id']})" for part in report["parts"]])
     _print_list("Members", [member["name"] for member in report["members"]])
@@ -239,11 +243,11 @@ def _one_line(text: str) -> str:
 def _print_list(head: str, items: list[str]) -> None:
     if not items:
         return
-    printing.print_styled(f"\n{head}", "bold")
+    printing.print_message(f"\n{head}", "bold")
     for item in items[:_MAX_LISTED]:
         printing.print_styled(f"  {_one_line(item)}")
     if len(items) > _MAX_LISTED:
-        printing.print_styled(f"  and {len(items) - _MAX_LISTED:,} more (--json lists them)", "dim")
+        printing.print_message(f"  and {len(items) - _MAX_LISTED:,} more (--json lists them)", "dim")
 
 
 # -- summaries
@@ -258,7 +262,7 @@ def summaries(
 ) -> None:
     """List the metadata summaries that `meta` uses, or show one."""
     with index.snapshot() as snapshot:
-        _require_table(snapshot, "summaries", "meta", "has a chat model write")
+        _require_table(snapshot, "summaries", "meta", "has a chat model write them")
         table = snapshot.table("summaries")
         if value is None:
             rows = sorted(table, key=lambda summary: (-summary.questions, summary.label))
@@ -277,7 +281,7 @@ def _summary_row(summary: Summary) -> Row:
 
 def _show_summaries(listing: Row) -> None:
     if not listing["total"]:
-        printing.print_text(
+        printing.print_message(
             "There are no summaries: no document has metadata to group questions by. "
             "`tags.by` in kumi.toml names the metadata fields."
         )
@@ -285,9 +289,10 @@ def _show_summaries(listing: Row) -> None:
     rows = [(entry["label"], f"{entry['questions']:,}") for entry in listing["summaries"]]
     printing.show_rows(rows, head=("label", "questions"), numeric=(1,))
     if remaining := listing["total"] - len(rows):
-        printing.print_text(f"{remaining:,} more: `kumi summaries --limit {listing['total']}` lists all.")
+        printing.print_message(f"{remaining:,} more: `kumi summaries --limit {listing['total']}` lists all.")
 
 
 def _show_summary(details: Row) -> None:
     head = f"{details['label']}, {details['questions']:,} questions, id summaries:{details['id']}"
-    printing.print_text("\n".join([f"{head}\n", f"{details['text']}\n", *details["documents"]]))
+    printing.print_message(f"{head}\n")
+    printing.print_text("\n".join([f"{details['text']}\n", *details["documents"]]))

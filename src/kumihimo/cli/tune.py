@@ -49,7 +49,7 @@ def _show_tuned(result: TunedSettings, path: Path, unwritten: Sequence[str], wri
     printing.print_text("\n".join(sections), end="")
     written = [f"[{scope}]" for scope in result.settings if scope not in unwritten]
     if written:
-        printing.print_text(f"{' and '.join(written)} written to {path}: review it, then run `kumi index`.")
+        printing.print_message(f"{' and '.join(written)} written to {path}: review it, then run `kumi index`.")
     if write and unwritten:
         names = " and ".join(f"[{scope}]" for scope in unwritten)
         printing.print_error(f"{path} already sets some of {names} and was not changed: copy what you want")
@@ -93,16 +93,16 @@ def _refit_json(result: "RefitResult", unwritten: Sequence[str]) -> dict[str, ob
 
 
 def _show_refitted(result: "RefitResult", path: Path | None, unwritten: Sequence[str]) -> None:
-    printing.print_text(f"{result.questions:,} questions with gold. Recall@5:")
-    printing.print_text(f"  {result.present_recall:.3f} by the present weights")
-    printing.print_text(
+    printing.print_message(f"{result.questions:,} questions with gold. Recall@5:")
+    printing.print_message(f"  {result.present_recall:.3f} by the present weights")
+    printing.print_message(
         f"  {result.fitted_recall:.3f} by weights fitted to 4/5 of the questions, measured on the other 1/5"
     )
     interval = f"95 % interval {result.low:+.3f} to {result.high:+.3f}"
     p = "p < .001" if result.p < 0.001 else f"p = {result.p:.3f}"
-    printing.print_text(f"  {result.difference:+.3f} between the two, {interval}, {p}")
+    printing.print_message(f"  {result.difference:+.3f} between the two, {interval}, {p}")
     verdict = "Fitted weights help" if result.is_improvement else "Fitted weights do not help more than chance would"
-    printing.print_text(f"{verdict}.{'' if unwritten else f' They were written to {path}.'}")
+    printing.print_message(f"{verdict}." if unwritten else f"{verdict}. They were written to {path}.")
     if unwritten:
-        printing.print_text(f"Fitted to all {result.questions:,} they would be:\n")
+        printing.print_message(f"Fitted to all {result.questions:,} they would be:\n")
         printing.print_text(config.render_section("braid", result.settings["braid"]), end="")

@@ -1,13 +1,10 @@
 """a question -> the sentences that introduce its answer, in its language."""
 
-import re
-
 from kumihimo.core.context import Context
 from kumihimo.text.tokens import subject_terms
+from kumihimo.text.translation import script_language
 
 Language = str  # en, ja, zh (simplified) or zh-Hant (traditional)
-# These are slow to compile, so `re` does it at the first use.
-_KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"
 _MAX_EVIDENCE = 8  # items whose script is read
 _NO_ANSWER = {
     "en": "No passage that answers this was found.",
@@ -34,20 +31,12 @@ _REPLACED = {
 def question_language(question: str, context: Context) -> Language:
     """Return the language of a question.
 
-    The script decides. A question in kanji alone may be Japanese or Chinese; then the script of the evidence decides.
+    For a question in kanji alone the script of the evidence decides.
 
     >>> [question_language(text, Context()) for text in ("誰が門を描きましたか。", "东门钥匙", "Who?")]
     ['ja', 'zh', 'en']
     """
-    if not re.search(_KANJI, question) and not re.search(_KANA, question):
-        return "en"
-    evidence_text = "".join(item.text for item in context.top(_MAX_EVIDENCE))
-    kana, kanji = (len(re.findall(letters, evidence_text)) for letters in (_KANA, _KANJI))
-    if re.search(_KANA, question) or kana > kanji / 10:
-        return "ja"
-    # GB 2312 has the simplified characters, Big5 the traditional ones.
-    is_simplified = _count_encodable(question, "gb2312") >= _count_encodable(question, "big5")
-    return "zh" if is_simplified else "zh-Hant"
+    return script_language(question, "".join(item.text for item in context.top(_MAX_EVIDENCE)))
 
 
 def no_answer_text(question: str, context: Context) -> str:
@@ -68,8 +57,3 @@ def replaced_text(context: Context) -> str:
     others = [pair for pair in dict.fromkeys(context.replaced) if subject_terms(pair[0]) != subject_terms(pair[1])]
     text = _REPLACED[question_language(context.queries[0], context)] if others else ""
     return "\n".join(text.format(word=word, spelling=spelling) for word, spelling in others)
-
-
-def _count_encodable(text: str, encoding: str) -> int:
-    """Return how many characters of the text the encoding has."""
-    return sum(len(letter.encode(encoding, "ignore")) > 0 for letter in text)

@@ -247,11 +247,11 @@ def _as_word(hiragana: str, index: WordIndex) -> str:
 def _variants_of_kanji(question: str, index: WordIndex) -> Iterator[tuple[int, int, str]]:
     """Yield words in traditional characters for simplified ones, and back."""
     for run in re.finditer(f"[{_KANJI}]{{2,}}", question):
-        pairs = [run[0][i : i + 2] for i in range(len(run[0]) - 1)]
-        if absent := [pair for pair in pairs if not index.has(pair)]:
-            for spelling in convert_chinese(run[0]):
-                others = [spelling[i : i + 2] for i in range(len(spelling) - 1)]
-                changed = [other for pair, other in zip(pairs, others, strict=True) if pair in absent and pair != other]
-                if changed and all(map(index.has, changed)):
-                    yield run.start(), run.end(), spelling
-                    break
+        absent = [i for i in range(len(run[0]) - 1) if not index.has(run[0][i : i + 2])]
+        for spelling in convert_chinese(run[0]) if absent else ():
+            pairs = ((i, spelling[i : i + 2]) for i in absent)
+            found = [i for i, pair in pairs if pair != run[0][i : i + 2] and index.has(pair)]
+            for i in found:
+                if i - 1 not in found:
+                    end = next(j for j in range(i, len(spelling)) if j not in found) + 1
+                    yield run.start() + i, run.start() + end, spelling[i:end]

@@ -171,16 +171,17 @@ class JudgingRun:
     def _announce(self, llm: StructuredLLM, count: int) -> None:
         """Print the number of calls. Raises ConsentRequired without consent to many."""
         inputs = self.inputs
-        remarks = [f"{count:,} calls to {llm.fingerprint} at most: cached replies are not asked for again"]
-        remarks += [self_match.alarm for self_match in self_judging_of(llm.fingerprint, inputs.answers)]
+        remarks = [f"{count:,} calls to {llm.fingerprint} at most: cached replies are not asked for again."]
+        alarms = [self_match.alarm for self_match in self_judging_of(llm.fingerprint, inputs.answers)]
+        remarks += [f"{alarm[:1].upper()}{alarm[1:]}." for alarm in alarms]
         if missing := verdicts.count_unanswered(inputs.questions, inputs.answers):
             names = ", ".join(f"{system} ({n:,})" for system, n in missing.items())
-            remarks.append(f"questions without an answer, not judged: {names}")
+            remarks.append(f"Questions without an answer, not judged: {names}.")
         if inputs.single_generation and self.protocol.name == "debiased":
             command = f"kumi eval run --methods {','.join(inputs.single_generation)} --generations 2"
-            remarks.append(f"not compared with themselves, because they answered only once: `{command}`")
+            remarks.append(f"Not compared with themselves, because they answered only once: `{command}`.")
         for remark in remarks:
-            printing.print_note(f"{remark[0].upper()}{remark[1:]}.")
+            printing.print_note(remark)
         shared.confirm_calls(count, self.session, yes=self.yes)
 
     def _with_progress(self, role: str, rows: Iterable[T], total: int) -> Iterator[T]:
@@ -223,7 +224,7 @@ class JudgingRun:
                 head = ("criterion", "a", "b", "a wins %", "95 %", "questions", "Z", "p (Holm)")
                 printing.show_rows(map(_format_comparison, comparisons), head=head, numeric=range(3, 8))
                 family = ", ".join(f"{c}: {n}" for c, n in {w.metric: w.family for w in comparisons}.items())
-                printing.print_text(f"p is corrected for the pairs of a criterion ({family}).\n")
+                printing.print_message(f"p is corrected for the pairs of a criterion ({family}).\n")
             _show_bias(bias)
         return {"pairs": comparisons, "bias": bias, "alarms": bias.alarms}
 
@@ -245,15 +246,15 @@ def _show_bias(bias: BiasReport) -> None:
         printing.print_text()
     if bias.lengths:
         tokens = ", ".join(f"{system} {size:,.0f}" for system, size in bias.tokens.items())
-        printing.print_text(f"Tokens of an answer: {tokens}.")
+        printing.print_message(f"Tokens of an answer: {tokens}.")
         longer = ", ".join(f"{row.criterion} {' '.join(_format_rate(row.longer)[:2])}" for row in bias.lengths)
-        printing.print_text(f"The longer answer wins, in percent: {longer}.")
+        printing.print_message(f"The longer answer wins, in percent: {longer}.")
     for row in bias.agreement:
         kappa = row.why if row.kappa is None else f"kappa {row.kappa:.2f}"
         share = printing.format_number(row.alike.percent, 1)
-        printing.print_text(f"The second judge agrees by {row.criterion}: {share} % of {row.alike.of:,}, {kappa}.")
+        printing.print_message(f"The second judge agrees by {row.criterion}: {share} % of {row.alike.of:,}, {kappa}.")
     for alarm in bias.alarms:
-        printing.print_text(f"Alarm: {alarm}.")
+        printing.print_message(f"Alarm: {alarm}.")
 
 
 def _show_means(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -97,7 +97,7 @@ def _save_questions(
     else:
         _print_missing(generated.missing)
         if is_draft:
-            printing.print_text(
+            printing.print_message(
                 f"The description was drafted: review {study.folder / DESCRIPTION}, edit it, and run this again."
             )
         show_study_questions(study, merged)
@@ -121,8 +121,11 @@ def _show_draft(
     if path.exists() and not replace:
         raise SettingsError(f"{path} already exists: edit it, or draft a new one with --replace")
     text = _draft_description(study, snapshot, llm, source)
-    message = f"{text}\n\nWritten to {path}: review it, then run `kumi eval questions`."
-    session.show({"written": str(path), "description": text}, message)
+    if not session.as_json:
+        printing.print_text(f"{text}\n")
+    session.show(
+        {"written": str(path), "description": text}, f"Written to {path}: review it, then run `kumi eval questions`."
+    )
 
 
 def _draft_description(study: Study, snapshot: Snapshot, llm: StructuredLLM, source: Any) -> str:
@@ -193,14 +196,14 @@ def show_study_questions(study: Study, merged: importers.MergeResult) -> None:
     if not merged.questions:
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in _count_scopes(merged).items())
-    printing.print_text(
+    printing.print_message(
         f"{study.path('questions')}: {len(merged.questions):,} questions ({counts}), {merged.added:,} of them new."
     )
     step = max(len(merged.questions) // 5, 1)
-    printing.print_text("Examples:")
+    printing.print_message("Examples:")
     printing.show_rows([(q.scope, q.text) for q in merged.questions[::step][:_MAX_EXAMPLES]])
     if study.systems():
-        printing.print_text("The study already has answers: `kumi eval run` answers the new questions.")
+        printing.print_message("The study already has answers: `kumi eval run` answers the new questions.")
 
 
 # -- assertions
@@ -252,4 +255,4 @@ def _show_assertions(
         return
     rows = [(row.question.id, f"{len(row.question.assertions):,}", f"{len(row.dropped):,}", row.why) for row in results]
     printing.show_rows(rows, head=("question", "assertions", "dropped", ""), numeric=(1, 2))
-    printing.print_text(f"{total:,} assertions are in {path}; {len(dropped):,} were rated too low and left out.")
+    printing.print_message(f"{total:,} assertions are in {path}; {len(dropped):,} were rated too low and left out.")

@@ -206,7 +206,7 @@ def _show_results(results: RetrievalResults, as_json: bool) -> None:
         return
     _show_table(means_by_system, results)
     counted = f"{len(results.questions):,} questions with gold, {results.without_gold:,} without"
-    printing.print_text(f"\n{counted}. Below means: 95 % intervals.")
+    printing.print_message(f"\n{counted}. Below means: 95 % intervals.")
     if missing:
         printing.print_note(f"(Missing baselines: {', '.join(missing)}; compare with them.)")
 

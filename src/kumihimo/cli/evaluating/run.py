@@ -139,7 +139,7 @@ def _show_answers(summaries: Mapping[str, Mapping[str, Any]], paid: Usage) -> No
     printing.show_rows(rows, head=head, numeric=range(1, 7))
     if paid.calls:
         cost = f", cost {paid.cost:,.4f}" if paid.cost else ""
-        printing.print_text(f"Paid now: {paid.calls:,} calls, {paid.tokens:,} tokens{cost}.")
+        printing.print_message(f"Paid now: {paid.calls:,} calls, {paid.tokens:,} tokens{cost}.")
 
 
 # -- scores
@@ -215,13 +215,13 @@ def _show_scores(
     rows = [_mean_row(mean)[: len(head)] for mean in means if mean.measure in defined]
     printing.show_rows(rows, head=head, numeric=(2, 3, 4, 5))
     if undefined := [name for name in dict.fromkeys(mean.measure for mean in means) if name not in defined]:
-        printing.print_text(f"Undefined for every answer: {', '.join(undefined)}.")
+        printing.print_message(f"Undefined for every answer: {', '.join(undefined)}.")
     for line in islice(_missing_values(scores), _MAX_REASONS):
         printing.print_note(line)
     if skipped:
         names = ", ".join(skipped)
         printing.print_note(f"Not computed without a chat model: {names}. To compute them, {SET_MODEL_HINT}.")
-    printing.print_text(f"{len(scores):,} scores are in {study.path('scores')}.")
+    printing.print_message(f"{len(scores):,} scores are in {study.path('scores')}.")
 
 
 def _missing_values(scores: Sequence[Score]) -> Iterator[str]:
@@ -330,11 +330,11 @@ def _show_claims(summaries: Mapping[str, Mapping[str, Any]]) -> None:
         no_samples = "samples" in each and not each["samples"]["samples"]  # describe_samples() says so
         for name, rate in each["fabrication"].items():
             for why, count in rate["why"].items() if not (no_samples and name == "selfcheck") else ():
-                printing.print_text(
+                printing.print_message(
                     f"{system}, {_CHECK_HEADS[name]}: {count:,} claims unknown or partly unknown: {why}."
                 )
         if "samples" in each:
-            printing.print_text(
+            printing.print_message(
                 f"{study_claims.describe_samples(system, fabrication.SampleCounts(**each['samples']))}."
             )
 

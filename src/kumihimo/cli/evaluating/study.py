@@ -94,15 +94,15 @@ def _resolve_systems(snapshot: Snapshot, names: Sequence[str], answered: Sequenc
 def _show_estimate(estimate: StudyEstimate) -> None:
     total = estimate.plan
     if estimate.questions_assumed:
-        printing.print_text(f"The study has no questions yet: {estimate.questions:,} are assumed, all of one kind.")
-    printing.print_text(
+        printing.print_message(f"The study has no questions yet: {estimate.questions:,} are assumed, all of one kind.")
+    printing.print_message(
         f"{estimate.questions:,} questions, {len(estimate.systems):,} systems: {', '.join(estimate.systems)}.\n"
     )
     builds.show_plan(total)
     if total.estimates:
         calls, tokens = (builds.format_range(bounds) for bounds in (total.calls, total.tokens))
         cost = f", cost {builds.format_range(total.cost, '{:,.2f}')}" if all(e.cost for e in total.estimates) else ""
-        printing.print_text(f"In all: {calls} calls, {tokens} tokens{cost}.")
+        printing.print_message(f"In all: {calls} calls, {tokens} tokens{cost}.")
 
 
 # -- published studies
@@ -144,7 +144,7 @@ def study(
         extra = {"levels": levels} if levels else {}
         printing.print_json({"study": str(own_study.folder), "stages": outputs, "failed": failed, **extra})
     elif levels:
-        printing.print_text("\nWhat a question to each level reads:")
+        printing.print_message("\nWhat a question to each level reads:")
         terminal.show_levels(levels)
     if failed:
         raise ItemFailed("; ".join(failed))
@@ -157,7 +157,7 @@ def _list_designs(session: options.PaidSession) -> None:
         return
     rows = [(name, f"{design.summary} By {design.measured}.", design.paper) for name, design in STUDIES.items()]
     printing.show_rows(rows, ("study", "", "paper"))
-    printing.print_text("\n`kumi eval study NAME` runs one, after an estimate of its cost.")
+    printing.print_message("\n`kumi eval study NAME` runs one, after an estimate of its cost.")
 
 
 def _adjust_design(name: str, methods: str, protocol: str, stages: str) -> StudyDesign:
@@ -193,7 +193,7 @@ def _run_stages(
     failed: list[str] = []
     before = _total_spent(session)
     for name in design.stages:
-        printing.print_text(f"{name} ...", errors=True)
+        printing.print_message(f"{name} ...", errors=True)
         command = partial(commands[name], study, _with_remaining_caps(session, before))
         try:
             _run_stage(name, command, outputs, quiet=session.as_json)

@@ -65,11 +65,11 @@ def import_(
 def _show_imported(study: Study, merged: importers.MergeResult, answers: Sequence[SystemAnswer]) -> None:
     show_study_questions(study, merged)
     if merged.repeated:
-        printing.print_text(f"{merged.repeated:,} questions of the file were already there or came twice.")
+        printing.print_message(f"{merged.repeated:,} questions of the file were already there or came twice.")
     if answers:
         systems = ", ".join(dict.fromkeys(answer.system for answer in answers if answer.system))
         names = f" ({systems})" if systems else ""
-        printing.print_text(f"It holds {len(answers):,} answers{names}: import them with --system NAME.")
+        printing.print_message(f"It holds {len(answers):,} answers{names}: import them with --system NAME.")
 
 
 def _import_answers(
@@ -212,4 +212,4 @@ def _show_headlines(written: WrittenReport) -> None:
         printing.print_text(sentence)
     for name, missing in written.missing.items():
         printing.show_rows([(f"{name}: {part}", f"not there yet: `{command}`") for part, command in missing.items()])
-    printing.print_text(f"{written.page} ({written.size / 1e6:.1f} MB), and its tables in {written.tables}/")
+    printing.print_message(f"{written.page} ({written.size / 1e6:.1f} MB), and its tables in {written.tables}/")

@@ -1,0 +1,103 @@
+"""a command -> its help in the language of messages."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from kumihimo.text.translation import translate
+
+# What typer writes into a page of help for a terminal: the name of its constant -> the text.
+_TYPER_TEXTS = {
+    "ARGUMENTS_PANEL_TITLE": "Arguments",
+    "OPTIONS_PANEL_TITLE": "Options",
+    "COMMANDS_PANEL_TITLE": "Commands",
+    "DEFAULT_STRING": "[default: {}]",
+    "ENVVAR_STRING": "[env var: {}]",
+    "REQUIRED_LONG_STRING": "[required]",
+}
+_REMARKS = re.compile(r"env var: |default: |required|\(dynamic\)")  # in brackets at the end of a plain line
+
+_EXAMPLE_TEXTS = re.compile(r"For example|(?<= {5})(?! )[^\n\[]+")
+
+
+_Base: Any = typer.Context.formatter_class  # typer exports no name for it
+
+
+class _Formatter(_Base):  # type: ignore[misc]
+    """A page of plain help."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        super().write_usage(prog, args, translate(prefix or "Usage: "))
+
+    def write_heading(self, heading: str) -> None:
+        super().write_heading(translate(heading))
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], *arguments: Any, **named: Any) -> None:
+        def translate_remarks(bracket: re.Match[str]) -> str:
+            return _REMARKS.sub(lambda remark: translate(remark[0]), bracket[0])
+
+        rows = [(name, re.sub(r"  \[[^]]*\]$", translate_remarks, text)) for name, text in rows]
+        super().write_dl(rows, *arguments, **named)
+
+
+class _Context(typer.Context):
+    formatter_class = _Formatter
+
+
+class TranslatedCommand(TyperCommand):
+    """A command with help in the language of messages."""
+
+    context_class = _Context
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _translate_page(self, ctx)
+        super().format_help(ctx, formatter)
+
+
+class TranslatedGroup(TyperGroup):
+    """A group of commands with help in the language of messages."""
+
+    context_class = _Context
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _translate_page(self, ctx)
+        for name in self.list_commands(ctx):
+            _translate_command(self.get_command(ctx, name))
+        super().format_help(ctx, formatter)
+
+
+def _translate_page(command: Any, context: Any) -> None:
+    """Translate the texts of a command, its parameters and of typer.
+
+    Typer makes the command anew for each run, so this changes nothing for later ones.
+    """
+    if command.rich_markup_mode == "rich":
+        from typer import rich_utils
+
+        for name, text in _TYPER_TEXTS.items():
+            setattr(rich_utils, name, translate(text))
+    _translate_command(command)
+    if command.epilog:  # examples, some with a remark after spaces
+        command.epilog = _EXAMPLE_TEXTS.sub(lambda text: translate(text[0]), command.epilog)
+    for parameter in command.get_params(context):
+        parameter.help = translate(getattr(parameter, "help", "") or "")
+
+
+def _translate_command(command: Any) -> None:
+    command.help = translate(command.help or "")
+    command.rich_help_panel = translate(command.rich_help_panel or "") or None
+
+
+def format_examples(examples: Sequence[str], colour: bool) -> str:
+    r"""Return the examples as an epilog, one per line.
+
+    Without colour, the first line is the mark \b, so that Click keeps the line breaks.
+    """
+    if not colour:
+        return "\n".join(["\b", "For example:", *(f"  {line}" for line in examples)])
+    from rich.markup import escape
+
+    return "\n\n".join(["[bold]For example[/bold]", *(f"  [cyan]{escape(line)}[/cyan]" for line in examples)])

@@ -1,0 +1,134 @@
+"""a message in English, a language -> the message in that language, from the catalogue in `messages`."""
+
+import json
+import re
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from kumihimo.core.errors import SettingsError, describe_unknown
+
+LANGUAGES = ("en", "ja", "zh")
+_chosen: ContextVar[str] = ContextVar("language", default="")  # empty: none
+_FIELD = re.compile(r"\{(\d+)(?::([tm]))?\}")  # t: translated if it is a message; m: has to be one
+_KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"  # compiled at the first use
+
+
+def choose_language(name: str) -> None:
+    """Use a language for messages, in this thread or task.
+
+    name: `ja`, or a locale such as `ja_JP.UTF-8`. Raises SettingsError.
+    """
+    language = re.split(r"[-_.]", name.lower())[0]
+    if language not in LANGUAGES:
+        raise SettingsError(describe_unknown("language", name, LANGUAGES))
+    _chosen.set(language)
+
+
+def suggest_language(question: str) -> None:
+    """Use the language of a question, unless one was chosen."""
+    if not _chosen.get():
+        _chosen.set(script_language(question).partition("-")[0])
+
+
+def message_language() -> str:
+    """Return the language of messages."""
+    return _chosen.get() or "en"
+
+
+def translate(text: str, language: str = "") -> str:
+    """Return a message in a language, if the catalogue has it.
+
+    text: an English message, its values filled in. language: by default the one that was chosen. A text that is not in
+    the catalogue stays as it is.
+
+    >>> translate("notes.txt: cannot tell the encoding; save the file as UTF-8", "ja")
+    'notes.txt: 文字コードを判別できません。UTF-8 で保存し直してください'
+    """
+    language = language or message_language()
+    if language == "en":
+        return text
+    catalogue = _load_catalogue(language)
+    return catalogue.find(text) or "\n".join(catalogue.find(line) or line for line in text.split("\n"))
+
+
+def script_language(question: str, evidence: str = "") -> str:
+    """Return the language of a question by its script.
+
+    It is en, ja, zh (simplified) or zh-Hant (traditional). A question in kanji alone may be Japanese or Chinese; then the script of the evidence decides.
+
+    >>> [script_language(text) for text in ("誰が門を描きましたか。", "东门钥匙", "東門鑰匙", "Who?")]
+    ['ja', 'zh', 'zh-Hant', 'en']
+    """
+    if not re.search(_KANJI, question) and not re.search(_KANA, question):
+        return "en"
+    kana, kanji = (len(re.findall(letters, evidence)) for letters in (_KANA, _KANJI))
+    if re.search(_KANA, question) or kana > kanji / 10:
+        return "ja"
+    # GB 2312 has the simplified characters, Big5 the traditional ones.
+    is_simplified = _count_encodable(question, "gb2312") >= _count_encodable(question, "big5")
+    return "zh" if is_simplified else "zh-Hant"
+
+
+def _count_encodable(text: str, encoding: str) -> int:
+    """Return how many characters of the text the encoding has."""
+    return sum(len(letter.encode(encoding, "ignore")) > 0 for letter in text)
+
+
+@dataclass(frozen=True)
+class _Template:
+    """A message with fields {0}, {1}, and its translation."""
+
+    text: str
+    translation: str
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """Return the text between the fields."""
+        return re.split(r"\{\d+\}", self.text)
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile("(.*?)".join(map(re.escape, self.parts)), re.S)
+
+    def fill(self, message: str, catalogue: "_Catalogue") -> str:
+        """Return the translation of a message; empty: another message."""
+        match = all(part in message for part in self.parts) and self.pattern.fullmatch(message)
+        if not match:
+            return ""
+
+        values = list(match.groups())
+        for number, kind in _FIELD.findall(self.translation):
+            translated = catalogue.find(values[int(number)]) if kind else ""
+            if kind == "m" and not translated:
+                return ""
+            values[int(number)] = translated or values[int(number)]
+        return _FIELD.sub(lambda field: values[int(field[1])], self.translation)
+
+
+@dataclass(frozen=True)
+class _Catalogue:
+    """The translations of one language."""
+
+    translations: dict[str, str]
+
+    @cached_property
+    def templates(self) -> list[_Template]:
+        """Return the messages with fields, the most specific first."""
+        pairs = [_Template(*pair) for pair in self.translations.items() if "{0}" in pair[0]]
+        return sorted(pairs, key=lambda template: -sum(map(len, template.parts)))
+
+    def find(self, text: str) -> str:
+        """Return the translation of a message; empty: none."""
+        message = text.strip()
+        found = self.translations.get(message) or next(
+            filter(None, (template.fill(message, self) for template in self.templates)), ""
+        )
+        return text.replace(message, found, 1) if message and found else ""
+
+
+@cache
+def _load_catalogue(language: str) -> _Catalogue:
+    path = Path(__file__).parent / "messages" / f"{language}.json"
+    return _Catalogue(json.loads(path.read_text(encoding="utf-8")))

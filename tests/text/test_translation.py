@@ -1,0 +1,156 @@
+"""a message and a language -> the message in that language; the catalogue holds every one of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextvars import copy_context
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.text import translation
+from kumihimo.text.translation import choose_language, message_language, suggest_language, translate
+from tests.cli_runner import kumi
+from tests.message_texts import expected, help_texts, messages
+
+FOLDER = Path(translation.__file__).parent / "messages"
+LANGUAGES = [language for language in translation.LANGUAGES if language != "en"]
+
+
+def catalogue(language: str) -> dict[str, str]:
+    texts: dict[str, str] = json.loads((FOLDER / f"{language}.json").read_text(encoding="utf-8"))
+    return texts
+
+
+def fields(text: str) -> set[str]:
+    return set(re.findall(r"\{(\d+)", text))
+
+
+# -- the catalogue
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_message_is_translated_and_no_other_text(language: str) -> None:
+    texts = catalogue(language)
+    assert [f"{module}: {text}" for text, module in expected().items() if text not in texts] == []
+    assert [text for text in texts if text not in expected()] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_translations_have_the_fields_of_the_message(language: str) -> None:
+    assert [text for text, other in catalogue(language).items() if fields(text) != fields(other)] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_translations_keep_commands_and_options(language: str) -> None:
+    code = re.compile(r"`[^`]+`|--[a-z][a-z-]+|KUMI_[A-Z_]+|[a-z]+\.toml")
+    kept = {text: (set(code.findall(text)), other) for text, other in catalogue(language).items()}
+    assert {text: other for text, (found, other) in kept.items() if any(each not in other for each in found)} == {}
+
+
+@pytest.mark.parametrize(("language", "script"), [("ja", "[\u3041-\u30fa\u4e00-\u9fff]"), ("zh", "[\u4e00-\u9fff]")])
+def test_translations_are_in_their_language(language: str, script: str) -> None:
+    english = [text for text, other in catalogue(language).items() if not re.search(script, other)]
+    wordy = [text for text in english if len(re.findall(r"[a-z]{2,}", re.sub(r"\{\d+\}|`.*?`", "", text))) > 2]
+    assert [text for text in wordy if not text.startswith("[id, start, end]")] == []
+
+
+def test_messages_are_found_however_they_are_raised() -> None:
+    found = messages()
+    assert "the path is empty: name a file or folder" in found
+    assert "{0} already exists, and `kumi` did not write it: choose another name, or replace it with --force" in found
+    assert "expected SELECT, CONSTRUCT, DESCRIBE or ASK" in found  # a part of another message
+    assert "give a JSONL file in UTF-8" in found  # a parameter of what raises it
+    assert "The index folder." in found
+    assert "Answer a question with its sources, or start a conversation." in help_texts()
+
+
+# -- messages
+
+
+def test_values_are_filled_in_and_messages_within_messages_are_translated() -> None:
+    message = f"--again x: {describe_unknown('method', 'bm52', ['bm25', 'naive'])}"
+    assert translate(message, "ja") == (
+        "--again x: 'bm52' という手法はありません。'bm25' のことですか。使えるもの: bm25, naive"
+    )
+    assert translate(message, "en") == message
+
+
+def test_what_is_no_message_stays_as_it_is() -> None:
+    for text in ("東門の鍵", "A gate to the sea", "Salt and oats, 3 of 4", ""):
+        assert translate(text, "ja") == text
+
+
+def test_spaces_around_a_message_stay() -> None:
+    assert translate("\n  Options \n", "ja") == "\n  オプション \n"
+
+
+def test_a_value_that_looks_like_a_message_stays_as_it_is() -> None:
+    assert translate("Options: cannot tell the encoding; save the file as UTF-8", "ja").startswith("Options: ")
+
+
+def test_the_language_is_of_one_task() -> None:
+    seen: list[str] = []
+
+    def run() -> None:
+        choose_language("ja_JP.UTF-8")
+        seen.append(message_language())
+
+    copy_context().run(run)
+    thread = Thread(target=run)
+    thread.start()
+    thread.join()
+    assert (seen, message_language()) == (["ja", "ja"], "en")
+
+
+def test_a_choice_comes_before_the_language_of_a_question() -> None:
+    def run(choice: str) -> str:
+        if choice:
+            choose_language(choice)
+        suggest_language("誰が門を描きましたか。")
+        return message_language()
+
+    assert [copy_context().run(run, choice) for choice in ("", "en", "zh")] == ["ja", "en", "zh"]
+
+
+def test_an_unknown_language_is_named_with_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match=r"no language 'fr'. Known: en, ja, zh"):
+        choose_language("fr")
+
+
+# -- the command line
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "error"),
+    [
+        (["status", "--lang", "ja"], "zh", "kumi: .kumi に索引がありません。`kumi index PATH` で作ってください"),
+        (["--lang", "ja", "status"], "zh", "kumi: .kumi に索引がありません。`kumi index PATH` で作ってください"),
+        (["status"], "zh", "kumi: .kumi 中没有索引：请用 `kumi index PATH` 建立"),
+        (["status"], "", "kumi: there is no index in .kumi: make one with `kumi index PATH`"),
+        (["status", "--lang", "fr"], "ja", "kumi: 'fr' という言語はありません。使えるもの: en, ja, zh"),
+        (
+            ["statu"],
+            "ja",
+            "kumi: 'statu' というコマンドはありません。'status' のことですか。 `kumi --help` をご覧ください",
+        ),
+        (["index", "--max-calls", "x"], "ja", "kumi: '--max-calls' の値が正しくありません: 整数を書いてください"),
+    ],
+)
+def test_errors_are_in_the_language(tmp_path: Path, words: list[str], variable: str, error: str) -> None:
+    ran = kumi(tmp_path, *words, KUMI_LANG=variable)
+    assert ran.stderr.startswith(error)
+    assert ran.returncode == 2
+
+
+def test_help_is_in_the_language(tmp_path: Path) -> None:
+    help_page = kumi(tmp_path, "--lang", "ja", "ask", "--help", KUMI_INDEX="").stdout
+    assert "使い方: kumi ask" in help_page
+    assert "オプション:" in help_page
+    assert "[環境変数: KUMI_INDEX; 既定値: .kumi]" in help_page
+    english = re.findall(r"[a-z]+ [a-z]+ [a-z]+", help_page.partition("使用例")[0])
+    assert english == []
+    assert "Options:" in kumi(tmp_path, "ask", "--help").stdout

@@ -1,0 +1,128 @@
+"""A question is written as the documents write it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kumihimo import Kumihimo
+from kumihimo.core.context import Context
+from kumihimo.text.parts_of_speech import can_tag_chinese
+from kumihimo.text.tokens import tokenize
+from kumihimo.text.word_variants import rewrite_question
+
+PASSAGES = (
+    "The breakwater was mended in the harbour. Its database has the colour of each stone.",
+    "Mr Kerrow carries an e-mail about the harbour, the turbines and the seed library.",
+    "グスタフ・マーラーの交響曲とヴァイオリンの音。ミズナギが飛ぶ。おにぎりを食べる。",
+    "東門鑰匙在圖書館。",
+    "The Harbour Office keeps harbour dues. Sand comes in winter.",
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """`WordIndex` of a few passages."""
+
+    texts: tuple[str, ...] = PASSAGES
+
+    def has(self, text: str) -> bool:
+        wanted = tokenize(text)
+        size = len(wanted)
+        found = map(tokenize, self.texts)
+        return any(wanted == tokens[i : i + size] for tokens in found for i in range(len(tokens) - size + 1))
+
+    def stems(self, letter: str) -> dict[str, int]:
+        return dict(Counter(t for text in self.texts for t in set(tokenize(text)) if t[0] == letter))
+
+    def passages(self, text: str, k: int) -> list[str]:
+        shared = [(len(set(tokenize(text)) & set(tokenize(passage))), passage) for passage in self.texts]
+        return [passage for count, passage in sorted(shared, reverse=True) if count][:k]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who mended the breakwatr?", "Who mended the breakwater?"),  # a letter is missing
+        ("Who mended the braekwater?", "Who mended the breakwater?"),  # two are exchanged
+        ("Who runs the harbor?", "Who runs the harbour?"),
+        ("Which color has it?", "Which colour has it?"),
+        ("What is in the data base?", "What is in the database?"),
+        ("What is in the data-base?", "What is in the database?"),
+        ("Where is the seedlibrary?", "Where is the seed library?"),
+        ("An email of Mr Kerow?", "An e-mail of Mr Kerrow?"),
+        ("Which turbine is it?", "Which turbines is it?"),
+        ("グスタフマーラーの奥さんは誰", "グスタフ・マーラーの奥さんは誰"),
+        ("バイオリンの音", "ヴァイオリンの音"),
+        ("みずなぎはどこ", "ミズナギはどこ"),
+        ("オニギリは好きですか", "おにぎりは好きですか"),
+    ],
+)
+def test_words_are_written_as_in_the_documents(question: str, expected: str) -> None:
+    rewritten, replaced = rewrite_question(question, Words())
+    assert rewritten == expected
+    assert replaced
+    assert rewrite_question(rewritten, Words()) == (rewritten, ())
+
+
+@pytest.mark.skipif(not can_tag_chinese(), reason="needs the extra zh")
+def test_simplified_characters_find_traditional_ones() -> None:
+    expected = ("東門鑰匙在哪里?", (("东门钥匙", "東門鑰匙"),))
+    assert rewrite_question("东门钥匙在哪里？", Words()) == expected
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where is the library?",
+        "Who is the president of France?",  # common words are right, though no document has them
+        "What did NASA do?",  # capitals are no misspelling
+        "What did Sands say?",  # a name, and no name is near
+        "A xylophone?",  # nothing is near
+        "",
+        "?!",
+        "  ",
+        "か",
+    ],
+)
+def test_other_words_stay(question: str) -> None:
+    assert rewrite_question(question, Words()) == (question, ())
+
+
+def test_a_long_question_stays() -> None:
+    question = "breakwatr " * 60
+    assert rewrite_question(question, Words()) == (question, ())
+
+
+@given(st.text(alphabet="abrekwt -'éＡａグタ・ーみずなぎ東门\n\x00", max_size=40))
+def test_any_text_is_rewritten_once(question: str) -> None:
+    once = rewrite_question(question, Words())
+    assert rewrite_question(question, Words()) == once
+    assert bool(once.replaced) or once.question == question
+    assert all(spelling for _, spelling in once.replaced)
+
+
+def test_an_index_rewrites_questions_of_each_free_method(tmp_path: Path) -> None:
+    for i, text in enumerate(PASSAGES):
+        (tmp_path / f"{i}.txt").write_text(text, encoding="utf-8")
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(tmp_path, methods=["braid", "naive", "bm25"])
+        for method in ("braid", "naive", "bm25"):
+            context = kumi.retrieve("Who mended the breakwatr?", method)
+            assert context.replaced == (("breakwatr", "breakwater"),)
+            assert next(iter(context)).text == PASSAGES[0]
+        assert kumi.retrieve("Who mended the breakwater?").replaced == ()
+        uri = kumi.ask("Who mended the breakwater?").citations[0].span.uri
+        hidden = kumi.retrieve("Who mended the breakwatr?", filter=f"uri != '{uri}'")
+        assert hidden.replaced == ()  # no visible document has the word
+        with kumi.snapshot() as snapshot:
+            note = snapshot.describe_search(kumi.retrieve("Who mended the breakwatr?"))
+            assert note == "Searched for “breakwater” instead of “breakwatr”."
+            assert snapshot.describe_search(Context()) == ""
+        answer = kumi.ask("Who mended the breakwatr?")
+        assert (answer.question, answer.citations[0].span.text) == ("Who mended the breakwatr?", PASSAGES[0])
