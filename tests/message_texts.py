@@ -50,6 +50,7 @@ IGNORED = {
 }
 IGNORED |= {"{0} to {1}", "`pip install --force-reinstall 'kumihimo[docs]'`"}
 IGNORED |= {"kumi eval run --methods {0} --generations 2", "kumi eval run --methods {0} --generations 5", "even"}
+IGNORED |= {"# Settings of this index. Remove the # from a line and change it.", '"none"'}
 IGNORED |= {"file", "media_type", "metadata", "modified", "title", "uri", "global", "meta", "linked", "local", "MB"}
 IGNORED |= {
     f"kumi eval {name}" for name in ("claims", "judge", "judge --protocol mk", "questions", "retrieval", "score")
@@ -254,19 +255,38 @@ def raised(node: ast.AST) -> str:
 def roots(listed: Iterable[ast.AST]) -> Iterator[ast.expr]:
     """The expressions that a person sees."""
     for node in listed:
-        if not isinstance(node, ast.Call):
-            continue
-        name = called_name(node)
-        if name not in NOT_SHOWN and (ERRORS.match(name) or name in ERRORS_TOO or name in PRINTERS):
-            yield from (node.args if name == "Problem" else node.args[:1])
-        if name == "show":
-            yield from node.args[1:]
-        if name == "append" and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in LISTS:
-            yield from node.args
-        if name in ("Option", "Argument"):
-            yield from (k.value for k in node.keywords if k.arg == "help")
-        if name == "show_rows":
-            yield from (*(k.value for k in node.keywords if k.arg == "head"), *node.args[1:2])
+        if isinstance(node, ast.Assign | ast.AugAssign) and is_list_of_messages(node):
+            yield from elements(node.value)
+        if isinstance(node, ast.Call):
+            yield from seen(node)
+
+
+def seen(node: ast.Call) -> list[ast.expr]:
+    """The arguments that a person sees."""
+    name, named = called_name(node), {keyword.arg: keyword.value for keyword in node.keywords}
+    if name in ("Option", "Argument"):
+        return [named["help"]] if "help" in named else []
+    if name == "show_rows":
+        return [named["head"]] if "head" in named else node.args[1:2]
+    if name == "show":
+        return node.args[1:]
+    if name == "append" and isinstance(node.func, ast.Attribute):
+        return node.args if ast.unparse(node.func.value) in LISTS else []
+    is_error = name not in NOT_SHOWN and (ERRORS.match(name) or name in ERRORS_TOO)
+    if name == "Problem":
+        return node.args[2:]
+    return node.args[:1] if is_error or name in PRINTERS else []
+
+
+def is_list_of_messages(node: ast.Assign | ast.AugAssign) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return any(isinstance(target, ast.Name) and target.id in LISTS for target in targets)
+
+
+def elements(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.ListComp | ast.GeneratorExp):
+        return [node.elt]
+    return list(node.elts) if isinstance(node, ast.List | ast.Tuple) else []
 
 
 def numbered(text: str) -> str:
@@ -324,6 +344,7 @@ FOREIGN = (
     "{0}, line {1}",
     "{0} cannot be reached ({1})",  # our own, by a way that is not followed here
     ".",
+    "{0}.",
     "Usage:",
     "Arguments",
     "Options",

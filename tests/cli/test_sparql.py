@@ -28,7 +28,7 @@ def test_rows_are_a_table(graph: Run) -> None:
     code, out, err = graph("sparql", LEVELS)
     assert (code, err) == (0, "")
     head, *rows = [line.split() for line in out.splitlines()]
-    assert head == ["level", "n"]
+    assert head == ["?level", "?n"]
     assert [level for level, _ in rows] == ["0", "1", "2"]
     out = graph("sparql", "SELECT ?e ?k ?x { ?e a ?k ; rdfs:label 'Orrell' FILTER(?k = kumi:Entity) }")[1]
     assert out.splitlines()[1].split()[0].startswith("entities:")

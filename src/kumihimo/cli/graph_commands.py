@@ -258,7 +258,8 @@ class _PairReview:
         config.append_aliases(self.aliases_path, accepted)
         lines = "line" if len(accepted) == 1 else "lines"
         printing.print_message(
-            f"{len(accepted):,} {lines} added to {self.aliases_path}: `kumi index` merges each pair; delete a line to undo it."
+            f"{len(accepted):,} {lines} added to {self.aliases_path}: `kumi index` merges each pair; "
+            "delete a line to undo it."
         )
 
 

@@ -56,7 +56,8 @@ def translate(text: str, language: str = "") -> str:
 def script_language(question: str, evidence: str = "") -> str:
     """Return the language of a question by its script.
 
-    It is en, ja, zh (simplified) or zh-Hant (traditional). A question in kanji alone may be Japanese or Chinese; then the script of the evidence decides.
+    It is en, ja, zh (simplified) or zh-Hant (traditional). A question in kanji alone may be Japanese or Chinese. Then
+    the script of the evidence decides.
 
     >>> [script_language(text) for text in ("誰が門を描きましたか。", "东门钥匙", "東門鑰匙", "Who?")]
     ['ja', 'zh', 'zh-Hant', 'en']
