@@ -6,15 +6,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test quick checks tests site bench clean
 
-demo: $(VENV)/kumi  ## install, index examples/, write reports, and ask: details, across documents, themes
+demo: $(VENV)/kumi  ## install, index examples/, ask in English and Japanese, write the reports as a page
 	$(VENV)/bin/kumi index examples
-	$(VENV)/bin/kumi report
-	$(VENV)/bin/kumi ask "In which quarter did the sand pole at Kettle Narrows read highest, and how much?"
-	$(VENV)/bin/kumi ask "資料館にある最初の「潮返し」の紐は、長さが何センチで、端から何センチのところで模様が返りますか。"
-	$(VENV)/bin/kumi ask "What did Mr Kerrow promise about the first stone, and did he keep it?"
-	$(VENV)/bin/kumi ask "Why do people on Brannet prefer what can be mended to what seldom breaks?"
-	$(VENV)/bin/kumi ask --method global "What do people say about mending the Long Arm?"
+	@echo
+	$(VENV)/bin/kumi ask < docs/examples-source/demo.txt
+	@echo
 	$(VENV)/bin/kumi report --html .kumi/report.html
+	@printf '\nNext:\n'
+	@echo '  $(VENV)/bin/kumi ask                               # a conversation about examples/'
+	@echo '  $(VENV)/bin/kumi index FOLDER --index notes.kumi   # your own documents'
+	@echo '  $(VENV)/bin/kumi ask "..." --index notes.kumi'
 
 test: $(VENV)/dev  ## everything that CI runs; the checks run beside the tests, which wait for the disk
 	$(MAKE) -j 2 checks tests

@@ -152,8 +152,8 @@ def answered_shares(cases: Sequence[Case]) -> tuple[float, float]:
     for case in cases:
         excerpts = select_excerpts(case.question, case.candidates)
         if excerpts and case.is_shown(excerpts[0]):
-            right.append(judge_excerpts(case.question, excerpts) == "answered")
-        hidden.append(judge_excerpts(case.question, select_excerpts(case.question, case.hidden)) == "answered")
+            right.append(judge_excerpts(excerpts) == "answered")
+        hidden.append(judge_excerpts(select_excerpts(case.question, case.hidden)) == "answered")
     return fmean(right or [0]), fmean(hidden)
 
 

@@ -86,7 +86,9 @@ def test_a_huge_line_is_cut() -> None:
 def test_a_header_row_is_no_excerpt() -> None:
     assert ask("Which rope of the boat is at the quay?", ODD["header"]).citations == ()
     table = "| Boat | Quay |\n|---|---|\n| Annie | north |\n| Dorrit | south |\n"
-    assert ask("the quay of a boat", table).citations[0].span.text == table.strip()
+    texts = [citation.span.text for citation in ask("the boat at a quay", table).citations]
+    assert texts
+    assert "| Boat | Quay |" not in texts
 
 
 def test_a_sentence_comes_with_the_table_that_it_introduces() -> None:

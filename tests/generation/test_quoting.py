@@ -17,7 +17,7 @@ from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.excerpts import MAX_CHARS
 from kumihimo.generation.quoting.question_kinds import Question
 from kumihimo.generation.quoting.readable import grow, read_region, says_something
-from kumihimo.testing.fake_models import FakeEmbedder
+from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.text.tokens import subject_terms
 
 ARM = "The Long Arm is a breakwater. Hild Garrow mended the breakwater in 2023. It rained.\n"
@@ -55,7 +55,7 @@ def evidence(*texts: str) -> Context:
 
 
 def ask(question: str, *texts: str, start: int = 0) -> Answer:
-    return quote_answer(question, "bm25", evidence(*texts), FakeReader(texts, start), FakeEmbedder(dimensions=64))
+    return quote_answer(question, "bm25", evidence(*texts), FakeReader(texts, start), LocalEmbedder())
 
 
 def quotes(answer: Answer) -> list[str]:
@@ -192,7 +192,8 @@ def test_japanese_is_shown_in_sentences() -> None:
     ("question", "kind", "subject"),
     [
         ("Who is Maren Oldacre?", "who", "Maren Oldacre"),
-        ("What was the dog called?", "name", ""),
+        ("What was the dog called?", "name", "the dog"),
+        ("Who designed the gates?", "who", ""),
         ("How many boats are there?", "how_many", ""),
         ("When did it rain?", "when", ""),
         ("Where is the yard?", "where", ""),
@@ -206,6 +207,40 @@ def test_japanese_is_shown_in_sentences() -> None:
 )
 def test_kinds_of_questions(question: str, kind: str, subject: str) -> None:
     assert (Question(question).kind, Question(question).subject) == (kind, subject)
+
+
+def test_a_name_without_middle_dots_is_found() -> None:
+    text = "マリー・キュリーの夫はピエールである。二人はパリで結婚した。"
+    assert ask("マリーキュリーの夫は誰ですか", text, OATS).status == "answered"
+
+
+def test_a_heading_that_names_the_subject_is_best() -> None:
+    guide = "# Guide\n\n## The ferry\n\nShe carries forty people to the mainland, and takes an hour.\n"
+    other = "The wages in it are the same as those of the mate of the ferry. The court paid it."
+    assert quotes(ask("Tell me about the ferry", other, guide))[0].startswith("She carries")
+
+
+def test_a_definition_answers_and_a_mention_does_not() -> None:
+    clerk, mention = "**Clerk:** Nell Attery.", "In the end Nell Attery wrote the letter."
+    assert ask("Who is Nell Attery?", mention).status == "closest"
+    answer = ask("Who is Nell Attery?", mention, clerk)
+    assert (answer.status, quotes(answer)[0]) == ("answered", clerk)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answers"),
+    [
+        ("Who painted the gate?", "The gate was painted by Maren Oldacre.", True),
+        ("Who painted the gate?", "The gate was painted in a cold spring.", False),
+        ("How much was paid in 2012?", "In 2012 the fund paid for the gate.", False),
+        ("How much was paid in 2012?", "In 2012 the fund paid 40 crowns.", True),
+        ("When was the gate mended?", "The gate was mended at last.", False),
+        ("When was the gate mended?", "The gate was mended on 3 May 1998.", True),
+        ("料金はいくらですか", "料金は三百円です。", True),
+    ],
+)
+def test_the_kind_of_answer(question: str, text: str, answers: bool) -> None:
+    assert Question(question).is_answered_by(text) is answers
 
 
 def test_quoting_is_the_same_every_time() -> None:

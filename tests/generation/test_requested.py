@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -272,6 +273,15 @@ def test_the_row_of_a_certain_column_wins(tables: Kumihimo, question: str, value
     answer = ask(tables, question)
     assert value in answer.text.splitlines()[0]
     assert row in answer.citations[0].span.text
+
+
+def test_a_year_alone_names_no_column(tmp_path: Path) -> None:
+    row = "| {} | {} | {} |\n"
+    table = "".join(row.format(*cells) for cells in (("Store", 2012, 2011), ("--", "--", "--"), *[("A", 3, 4)] * 3))
+    root = fill(tmp_path, {"stores.md": f"# Stores\n\n{table}"})
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        assert "rows with a number" not in ask(kumi, "What was the total of the stores in 2012?").text
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,9 @@ def test_every_row_kind_has_rules() -> None:
         ("デッサさんは誰ですか", "彼女はどこに住んでいますか", "デッサさん"),
         ("種子図書館とは何ですか", "それはどこにありますか", "種子図書館"),
         ("谁是宮本顕治？", "他什么时候出生？", "宮本顕治"),
+        ("谁是宮本顕治？", "什么时候？", "宮本顕治"),
+        ("組紐資料館はどこですか", "いつですか", "組紐資料館"),
+        ("特別展はいつですか", "場所は？", "特別展"),
     ],
 )
 def test_a_follow_up_takes_over_the_names(before: str, question: str, names: str) -> None:
@@ -139,11 +142,25 @@ def test_a_follow_up_takes_over_the_names(before: str, question: str, names: str
 
 @pytest.mark.parametrize(
     "question",
-    ["Where is the ferry?", "Who is Sam Altman?", "What does Sam Altman say of his company?", "How long does it take?"],
+    [
+        "Where is the ferry?",
+        "Who is Sam Altman?",
+        "What does Sam Altman say of his company?",
+        "How long does it take?",
+        "What do the keepers say about their boats?",
+        "真田紐とは何ですか",
+    ],
 )
 def test_a_question_that_stands_alone_stays(question: str) -> None:
     assert carry_names(question, [_answer("Who is Neha Narkhede?")]) == (question, "")
     assert carry_names("When did she leave?", []) == ("When did she leave?", "")
+
+
+def test_a_follow_up_of_another_year_is_the_same_question() -> None:
+    asked, note = carry_names("And in 2022?", [_answer("What was the highest income in 2021?")])
+    assert asked == "What was the highest income in 2022?"
+    assert note == f"({asked})"
+    assert carry_names("2022年は？", [_answer("2021年の収入はいくらですか")])[0] == "2022年の収入はいくらですか"
 
 
 def _answer(question: str) -> Answer:

@@ -16,8 +16,8 @@ from kumihimo.llm.protocols import Embedder
 from kumihimo.text.sentences import collapse_spaces, split_blocks
 
 _MAX_POINTS = 10
-_ENOUGH = 0.5  # of the question's words in the best excerpt: it answers
-_NOTHING = 0.2  # below, it is not shown
+_ENOUGH = 1.25  # confidence: the best excerpt answers
+_NOTHING = 0.2  # of the question's words; below, it is not shown
 
 
 def quote_answer(
@@ -36,7 +36,7 @@ def quote_answer(
         return _answer_from_points(question, method, context, points[:_MAX_POINTS], reader)
     parsed = Question(question)
     excerpts = choose_excerpts(parsed, context, reader, embed)
-    status = judge_excerpts(parsed, excerpts)
+    status = judge_excerpts(excerpts)
     if status == "nothing":
         return Answer(question, method, no_answer_text(question, context), (), context, Usage(), status=status)
     lines = [format_excerpt(excerpt, n) for n, excerpt in enumerate(excerpts, 1)]
@@ -46,16 +46,16 @@ def quote_answer(
     return Answer(question, method, "\n\n".join(lines), citations, context, Usage(), status=status)
 
 
-def judge_excerpts(question: Question, excerpts: Sequence[Excerpt]) -> Literal["answered", "closest", "nothing"]:
+def judge_excerpts(excerpts: Sequence[Excerpt]) -> Literal["answered", "closest", "nothing"]:
     """Return how well the best excerpt answers: answered, closest or nothing."""
     best = excerpts[0] if excerpts else None
     if best is None or best.coverage < _NOTHING:
         return "nothing"
-    return "answered" if best.coverage >= _ENOUGH and (best.answers or not question.kind) else "closest"
+    return "answered" if best.confidence >= _ENOUGH and best.answers else "closest"
 
 
 def format_excerpt(excerpt: Excerpt, n: int) -> str:
-    """Return an excerpt with its number, one line per paragraph, item or row."""
+    """Return an excerpt with its number, a line per row."""
     text = excerpt.span.text
     blocks = [text[block.start : block.end] for block in split_blocks(text)]
     lines = [collapse_spaces(block) for block in (excerpt.lead, *blocks) if block and not is_rule_row(block)]

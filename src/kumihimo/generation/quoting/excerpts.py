@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
 from typing import Any, Protocol
 
@@ -25,19 +25,24 @@ _MAX_MENTIONS = 500  # of the subject of a question, whose sentences are read
 _MAX_DEFINITIONS = 5  # chunks
 _CLOSE = 0.85  # of the best score
 _MIN_GAIN = 0.2  # of the question's words, that no better excerpt has
+_USUAL, _FEW = 0.4, 8  # similarity of a stretch; how many stretches count as much as it
 _MAX_EMBEDDED = 48  # stretches that are compared by meaning
 # Learned from questions whose answer has a known place (benchmarks.quoting), as multiples of the first.
 WEIGHTS = {
     "sentence": 1.0,
-    "nearby": 0.54,
-    "above": 0.96,
-    "rank": 0.44,
+    "nearby": 0.49,
+    "above": 0.92,
+    "rank": 0.42,
     "answer": 0.35,
-    "states": 0.25,
-    "topic": 0.51,
-    "similar": 0.56,
+    "states": 0.28,
+    "topic": 0.59,
+    "similar": 0.48,
     "definition": 1.0,  # set by hand: these questions define nothing
 }
+
+# Learned from the same questions, with and without the passages that hold the answer.
+# unusual: how much more similar than the other stretches.
+CONFIDENCE = {"sentence": 1.0, "above": 1.0, "nearby": 0.6, "unusual": 1.2, "topic": 0.5, "definition": 0.7}
 
 Features = dict[str, float]
 
@@ -60,8 +65,8 @@ class Excerpt:
     """A readable stretch of a document.
 
     coverage: the share of the question's words in it, by rarity. score: compares within one question. words: of it, its
-    heading and its title. matched: the shares of the question's words in it. answers: whether it has the kind of answer
-    that the question wants.
+    heading and its title. matched: the shares of the question's words in it. confidence: how likely it answers.
+    answers: whether it has the kind of answer that the question wants.
     """
 
     span: Span
@@ -72,7 +77,13 @@ class Excerpt:
     matched: Mapping[str, float] = field(default_factory=dict)
     coverage: float = 0.0
     score: float = 0.0
+    confidence: float = 0.0
     answers: bool = False
+
+    @property
+    def readable(self) -> str:
+        """Return the text with the header of its table or list."""
+        return f"{self.lead}\n{self.span.text}"
 
     @property
     def size(self) -> int:
@@ -89,11 +100,18 @@ class Candidate:
 
     @cached_property
     def sentence_words(self) -> frozenset[str]:
-        return frozenset(subject_terms(self.sentence))
+        return _find_words(f"{self.excerpt.lead}\n{self.sentence}")
 
     @cached_property
     def above_words(self) -> frozenset[str]:
-        return frozenset(subject_terms(f"{self.excerpt.title}\n{self.excerpt.heading}"))
+        return _find_words(f"{self.excerpt.title}\n{self.excerpt.heading}")
+
+
+@lru_cache(maxsize=1024)
+def _find_words(text: str) -> frozenset[str]:
+    """Return the subject terms of a text; `マリー・キュリー` has `マリーキュリー` too."""
+    joined = subject_terms(text.replace("・", "")) if "・" in text else ()
+    return frozenset((*subject_terms(text), *joined))
 
 
 def choose_excerpts(question: Question, context: Context, reader: IndexReader, embed: Embedder) -> list[Excerpt]:
@@ -105,25 +123,35 @@ def choose_excerpts(question: Question, context: Context, reader: IndexReader, e
 
 
 def select_excerpts(
-    question: Question, candidates: Iterable[tuple[Candidate, Features]], weights: Mapping[str, float] = WEIGHTS
+    question: Question, candidates: Sequence[tuple[Candidate, Features]], weights: Mapping[str, float] = WEIGHTS
 ) -> list[Excerpt]:
     """Return the best of these stretches, best first."""
+    answers: dict[Span, float] = {}  # the most words of the question in a sentence with the kind of answer
+    for candidate, features in candidates:
+        if features["answer"]:
+            span = candidate.excerpt.span
+            answers[span] = max(features["sentence"], answers.get(span, 0.0))
+    scored = [_score(candidate.excerpt, features, weights) for candidate, features in candidates]
+    if not question.wants_definition:
+        scored = [
+            replace(excerpt, answers=answers.get(excerpt.span, -1.0) >= features["sentence"] / 2)
+            for excerpt, (_, features) in zip(scored, candidates, strict=True)
+        ]
     selected: list[Excerpt] = []
-    for excerpt in sorted(
-        (_score(question, *candidate, weights) for candidate in candidates), key=lambda excerpt: -excerpt.score
-    ):
+    for excerpt in sorted(scored, key=lambda excerpt: -excerpt.score):
         room = MAX_CHARS - sum(other.size for other in selected)
         if len(selected) < MAX_EXCERPTS and excerpt.size <= room and _adds(excerpt, selected):
             selected.append(excerpt)
     return selected
 
 
-def _score(question: Question, candidate: Candidate, features: Features, weights: Mapping[str, float]) -> Excerpt:
+def _score(excerpt: Excerpt, features: Features, weights: Mapping[str, float]) -> Excerpt:
     return replace(
-        candidate.excerpt,
+        excerpt,
         coverage=features["coverage"],
         score=round(sum(weight * features[name] for name, weight in weights.items()), 4),
-        answers=question.is_answered_by(candidate.excerpt.span.text),
+        confidence=sum(weight * features[name] for name, weight in CONFIDENCE.items()),
+        answers=features["definition"] > 0,
     )
 
 
@@ -137,7 +165,8 @@ def find_candidates(
 def _read_candidates(question: Question, context: Context, reader: IndexReader) -> Iterator[Candidate]:
     """Yield a stretch around each sentence of the best evidence."""
     items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
-    items = items[:_MAX_EVIDENCE] + _defining_chunks(question, reader)
+    named = [item for item in items[_MAX_EVIDENCE:] if question.names_heading(item.text)]
+    items = items[:_MAX_EVIDENCE] + named + _defining_chunks(question, reader)
     seen: set[tuple[str, int, int]] = set()
     texts: set[str] = set()
     for rank, item in enumerate(items):
@@ -170,7 +199,7 @@ def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> E
     text = region.text[stretch.start : stretch.end]
     excerpt_span = replace(span, start=stretch.start, end=stretch.end, text=text)
     heading = region.heading_above(stretch.start)
-    words = frozenset(subject_terms("\n".join((title, heading, stretch.lead, text))))
+    words = _find_words("\n".join((title, heading, stretch.lead, text)))
     return Excerpt(excerpt_span, title, heading, stretch.lead, words)
 
 
@@ -208,10 +237,14 @@ def _read_features(
     rows.sort(key=lambda row: -(row[1]["coverage"] + row[1]["sentence"] + row[1]["definition"] + 0.3 * row[1]["rank"]))
     rows = rows[:_MAX_EMBEDDED]
     if rows:
-        vectors = embed([question.text, *(candidate.excerpt.span.text for candidate, _ in rows)])
-        similar = _similar_words(question, [candidate.sentence for candidate, _ in rows])
-        for (candidate, features), topic, words in zip(rows, vectors[1:] @ vectors[0], similar, strict=True):
-            yield candidate, features | {"topic": float(topic), "similar": words}
+        texts = [f"{candidate.excerpt.heading}\n{candidate.excerpt.readable}" for candidate, _ in rows]
+        numbers = {text: n for n, text in enumerate(dict.fromkeys(texts), 1)}
+        vectors = embed([question.text, *numbers])
+        topics = (vectors @ vectors[0])[[numbers[text] for text in texts]]
+        similar = _similar_words(question, [f"{c.excerpt.lead}\n{c.sentence}" for c, _ in rows])
+        usual = (sum(similar) + _FEW * _USUAL) / (len(similar) + _FEW)
+        for (candidate, features), topic, words in zip(rows, topics, similar, strict=True):
+            yield candidate, features | {"topic": float(topic), "similar": words, "unusual": words - usual}
 
 
 def _similar_words(question: Question, sentences: Sequence[str]) -> Sequence[float]:

@@ -13,27 +13,34 @@ from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
 
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
+_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 _MAX_NAMES = 2
 
 
 def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
     """Return the question with names of the last one, and a note.
 
-    The note is empty if the question stands alone, or if the question before it has no name.
+    The note is empty if the question stands alone. A question of another year is the one before with that year.
 
     >>> from kumihimo.core.usage import Usage
     >>> before = Answer("Who is Maren Oldacre?", "braid", "", (), Context(), Usage())
     >>> carry_names("When did she leave?", [before])
     ('When did she leave? (about Maren Oldacre)', '(about Maren Oldacre)')
+    >>> carry_names("And in 2022?", [Answer("What did it cost in 2021?", "braid", "", (), Context(), Usage())])
+    ('What did it cost in 2022?', '(What did it cost in 2022?)')
     >>> carry_names("Where is Thornhead Light?", [before])
     ('Where is Thornhead Light?', '')
     """
     plain = " ".join(normalize("NFKC", question).split())
     place = find_pronoun(plain)
-    if not history or place is None or any(start < place for start, _ in _find_names(plain)):
+    is_whole_short = has_cjk(plain) and place == len(plain)
+    if not history or place is None or any(start < place for start, _ in _find_names(plain) if not is_whole_short):
         return question, ""
     before = " ".join(normalize("NFKC", history[-1].question).split())
     names = [name for _, name in _find_names(before)][-_MAX_NAMES:] or list(filter(None, [Question(before).subject]))
+    if (year := _YEAR.search(plain)) and place == len(plain) and _YEAR.search(before):
+        before = _YEAR.sub(year[0], before)
+        return before, f"({before})"
     if not names:
         return question, ""
     note = say("about", question_language(question, Context()), names=", ".join(names))

@@ -65,21 +65,36 @@ class Question:
                 return subject if len(subject_terms(subject)) <= 5 else ""
         return ""
 
-    def is_answered_by(self, text: str) -> bool:
-        """Return whether a text has the kind of answer that is wanted, in words that the question lacks."""
+    @property
+    def wants_definition(self) -> bool:
+        """Return whether an answer must define a name or word."""
+        is_phrase = re.search(r"\b(of|in|at|for|from|on|to|and)\b|[をがのと的]", self.subject)
+        return bool(self.subject) and self.kind in ("", "who") and not is_phrase
+
+    @cached_property
+    def _answers(self) -> tuple[re.Pattern[str], ...]:
         flags = 0 if self.kind in ("name", "who", "where") else re.IGNORECASE
+        return tuple(re.compile(pattern, flags) for pattern in _rules()["answers"].get(self.kind, ()))
+
+    def is_answered_by(self, text: str) -> bool:
+        """Return whether a text has new words of the wanted kind."""
         asked = self.plain.casefold()
-        found = (match[0] for p in _rules()["answers"].get(self.kind, []) for match in re.finditer(p, text, flags))
-        return any(match.casefold().strip() not in asked for match in found)
+        found = (match[0].casefold().strip() for pattern in self._answers for match in pattern.finditer(text))
+        return not self.kind or any(match not in asked for match in found)
+
+    @cached_property
+    def _names(self) -> Sequence[str]:
+        """Return the subject without its article, and parts of names."""
+        whole = re.sub(r"(?i)^(the|an?) ", "", self.subject)
+        return whole, *(word for word in whole.split() if len(word) > 2 and word != whole and whole.istitle())
 
     @cached_property
     def _definitions(self) -> tuple[re.Pattern[str], ...]:
-        """Return the patterns of definitions, also for parts of names."""
-        whole = re.sub(r"(?i)^(the|an?) ", "", self.subject)
-        names = [whole, *(word for word in re.findall(r"\b[A-Z]\w{2,}", whole) if word != whole)]
-        forms = [r"\s+".join(map(re.escape, name.split())) for name in names]
+        """Return the patterns of definitions."""
+        forms = [r"\s+".join(map(re.escape, name.split())) for name in self._names]
         subject = f"(?:{'|'.join(forms)})"
-        groups = _rules()["definitions"].values()
+        is_name = self._names[0] == self.subject and not self.subject.islower()
+        groups = [group for key, group in _rules()["definitions"].items() if is_name or key != "names"]
         return tuple(
             re.compile(pattern.replace("{X}", subject), re.IGNORECASE) for patterns in groups for pattern in patterns
         )
@@ -92,13 +107,22 @@ class Question:
         if not self.subject:
             return 0.0
         plain = " ".join(normalize("NFKC", sentence).split())
-        wanted = set(subject_terms(self.subject))
-        names = [words for words in map(set, map(subject_terms, above)) if wanted <= words]
-        named = max((len(wanted) / len(words) for words in names), default=0.0)
-        if not any(pattern.search(plain) for pattern in self._definitions):
+        named = max(map(self._name_share, above), default=0.0)
+        has_name = any(name.casefold() in plain.casefold() for name in self._names)
+        if not has_name or not any(pattern.search(plain) for pattern in self._definitions):
             return named
         count = sum(pattern.search(excerpt) is not None for pattern in self._definitions)
         return 1.0 + 0.1 * min(count, 5)
+
+    def names_heading(self, text: str) -> bool:
+        """Return whether a heading in a text is the subject."""
+        lines = re.findall(r"(?m)^#+ (.+)$", text) if self.subject else []
+        return any(self._name_share(line) == 1 for line in lines)
+
+    def _name_share(self, name: str) -> float:
+        """Return the share of a heading with all of the subject."""
+        words, wanted = set(subject_terms(name)), set(subject_terms(self.subject))
+        return len(wanted) / len(words) if words and wanted <= words else 0.0
 
 
 def _find_any(patterns: list[str], text: str) -> bool:

@@ -13,7 +13,7 @@ _MIN_CHARS = 140  # a shorter excerpt grows beyond its paragraph
 _MIN_TEXT = 12  # columns; a shorter unit says nothing alone
 _MAX_SENTENCES = 5
 _MAX_ITEMS = 4
-_MARGIN = 1500  # characters on both sides of the evidence
+_MARGIN = 800  # characters on both sides of the evidence
 _RULE_ROW = re.compile(r"[\s|:+-]+")
 # A speaker's label, or the name of a field: `KEVIN SCOTT:`, `田中：`.
 _LABEL = re.compile(r"[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])\s*")
@@ -90,7 +90,7 @@ def _block_units(text: str, block: Block, number: int) -> list[Unit]:
 
 
 def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield pieces of a sentence that is too long, cut at commas or spaces if it has any."""
+    """Yield the pieces of a long sentence, cut at commas or spaces."""
     while end - start > MAX_CHARS:
         window = text[start : start + MAX_CHARS // 2]
         cut = max(window.rfind(mark) for mark in ", 、，") + 1 or len(window)
@@ -131,7 +131,7 @@ def grow(region: Region, i: int) -> Stretch:
 
 
 def _grow_row(region: Region, i: int) -> Stretch:
-    """Return a table row with the header of its table; the header itself comes with the rows below it."""
+    """Return a row with the header of its table."""
     units, first = region.units, _first_row(region, i)
     header = region.text[units[first].start : units[first].end]
     if ": " in header:  # each row names its cells
@@ -147,7 +147,7 @@ def _first_row(region: Region, i: int) -> int:
 
 
 def _with_rows(region: Region, first: int, last: int) -> Stretch:
-    """Return units with the table below them, as far as there is room; at least two of its rows."""
+    """Return units with at least two rows of the table below."""
     units, end = region.units, last
     while end + 1 < len(units) and units[end + 1].kind == "row" and not _heading_between(region, end, end + 1):
         if units[end + 1].end - units[first].start > MAX_CHARS:

@@ -57,7 +57,7 @@ def _write_comparison(one: str, other: str, reader: IndexReader, embed: Embedder
         context = Context(tuple(map(passages.evidence, best)))
         excerpts = choose_excerpts(Question(subject), context, reader, embed)
         shown = {citation.span for citation in draft.citations}
-        excerpts = [e for e in excerpts if e.coverage >= _MIN_COVERAGE and e.span not in shown]
+        excerpts = [e for e in excerpts if e.coverage >= _MIN_COVERAGE and e.size <= _MAX_CHARS and e.span not in shown]
         if not excerpts:
             return None
         draft.add(f"{subject}:")

@@ -79,6 +79,8 @@ def find_pronoun(question: str) -> int | None:
     [9, 4, 0, None]
     """
     rules: Mapping[str, list[str]] = _rules()["follow_up"]
+    if _matches("follow_up", "own", question):
+        return None
     found = [m.start() for pattern in rules["pronoun"] if (m := re.search(pattern, question, re.IGNORECASE))]
     return min(found, default=len(question) if _matches("follow_up", "short", question) else None)
 

@@ -157,7 +157,11 @@ def _choose_column(question: str, table: Table) -> tuple[str, float]:
     for column in dict.fromkeys(name for row in table.rows for name in row.cells):
         words = frozenset(subject_terms(column.replace("_", " "))) - {""}
         shared = words & (terms - (asked if len(words) == 1 else frozenset()))
-        if shared and len(shared) >= min(2, _MIN_SHARE * len(words)) and _is_numeric(table, column):
+        if (
+            not all(map(str.isdigit, shared))
+            and len(shared) >= min(2, _MIN_SHARE * len(words))
+            and _is_numeric(table, column)
+        ):
             scores[column] = len(shared) + len(shared) / len(words)
     best = sorted(scores, key=lambda name: -scores[name])
     certain = best and (len(best) == 1 or scores[best[0]] > scores[best[1]])

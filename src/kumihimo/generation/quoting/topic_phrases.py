@@ -21,6 +21,7 @@ _NOUN_SHARE = 0.3  # of the occurrences of a phrase between a word that precedes
 _COMMON_SHARE = 0.15  # of the texts: a word in more of them says nothing
 _MIN_COHESION = 0.04  # uses of a phrase, as a share of those of its rarest word
 _MAX_WORDS = 3
+_MIN_LIFT = 0.6  # logarithm of how much more frequent a topic of a subject is near it
 _MANY_TEXTS = 20  # of which a topic needs three
 _MANY_WORDS = 2.5  # a phrase of several words says more than a word
 
@@ -167,5 +168,6 @@ def weigh_phrase(phrase: Phrase, here: Set[int], total: int, document_of: Sequen
         return 0.0
     words = _MANY_WORDS if " " in phrase.name else 1.0
     if len(here) < total:
-        return len(documents) * words * max(0.0, log((len(uses) / len(here)) / (len(phrase.texts) / total))) ** 2
+        lift = log((len(uses) / len(here)) / (len(phrase.texts) / total))
+        return len(documents) * words * lift**2 if lift > _MIN_LIFT else 0.0
     return log(1 + len(documents)) * words * (1 + log(sum(uses.values()) / len(uses)))
