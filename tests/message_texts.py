@@ -18,6 +18,8 @@ from jinja2.nodes import Call, Concat, Const, Name, Node
 import kumihimo
 from kumihimo.cli import main
 from kumihimo.cli.evaluating import EVAL_COMMANDS
+from kumihimo.cli.repl import SLASH_COMMANDS
+from kumihimo.methods import METHODS
 from kumihimo.page import script_labels
 
 HOUSE = Path(kumihimo.__file__).parent
@@ -44,6 +46,7 @@ IGNORED = {
     "json_schema",
     "response_format",
     "--generations {0}",
+    "--methods {0}",
     "kumi",
     "it",
     "a header",
@@ -60,7 +63,7 @@ IGNORED |= {
     f"kumi eval {name}" for name in ("claims", "judge", "judge --protocol mk", "questions", "retrieval", "score")
 }
 UNREAD = {"open", "read", "write", "format", "name", "run", "text", "result"}  # functions of too many kinds
-LISTS = {"remarks", "lines"}  # of what is printed line by line
+LISTS = {"remarks", "lines", "labels"}  # of what is printed line by line
 FIELD = "\0"  # where a value stands
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -268,8 +271,8 @@ def roots(listed: Iterable[ast.AST]) -> Iterator[ast.expr]:
 def seen(node: ast.Call) -> list[ast.expr]:
     """The arguments that a person sees."""
     name, named = called_name(node), {keyword.arg: keyword.value for keyword in node.keywords}
-    if "query_type" in named:
-        return [named["query_type"]]
+    if shown := [named[each] for each in ("query_type", "best_for") if each in named]:
+        return shown
     if name in ("Option", "Argument"):
         return [named["help"]] if "help" in named else []
     if name == "show_rows":
@@ -342,7 +345,10 @@ def help_texts() -> dict[str, str]:
     ]
     documented = [inspect.getdoc(command) or "" for command in commands]
     texts = [main.HELP, main.EVAL_HELP, *main.COMMANDS, "Evaluate it", "For example", *documented, *remarks]
-    return dict.fromkeys(texts, "cli/main.py")
+    described = [description for description, _ in SLASH_COMMANDS.values()]
+    summaries = [method.summary for method in METHODS.values()]
+    counts = [f"{{0}} {noun}" for one in COUNTED for noun in one]
+    return dict.fromkeys([*texts, *described, *summaries, *counts, *NAMED], "cli/main.py")
 
 
 @cache
@@ -364,6 +370,17 @@ def template_text(node: Node) -> str:
         return "".join(map(template_text, node.nodes))
     return str(node.value) if isinstance(node, Const) else FIELD
 
+
+# What `kumi index` counts; places in documents; kinds of entries of `kumi status`.
+COUNTED = (
+    ("document", "documents"),
+    ("chunk", "chunks"),
+    ("entity", "entities"),
+    ("report", "reports"),
+    ("file", "files"),
+    ("call", "calls"),
+)
+NAMED = ("p. {0}", "line {0}", "slide {0}", "sheet {0}", "no suffix", "spent", "saved")
 
 # What other libraries and the system say, as far as a person sees it.
 FOREIGN = (

@@ -154,3 +154,67 @@ def test_help_is_in_the_language(tmp_path: Path) -> None:
     english = re.findall(r"[a-z]+ [a-z]+ [a-z]+", help_page.partition("使用例")[0])
     assert english == []
     assert "Options:" in kumi(tmp_path, "ask", "--help").stdout
+
+
+# -- what a person sees
+
+
+@pytest.fixture(scope="module")
+def island(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an index."""
+    folder = tmp_path_factory.mktemp("island")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "島.md").write_text("# 島の門\n\n門はモリが描いた。\n\nルータが組んだ。\n", encoding="utf-8")
+    (folder / "notes" / "old.pages").write_text("", encoding="utf-8")
+    kumi(folder, "index", "notes")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("index",),
+        ("index", "notes", "--reread"),
+        ("ask", "門は誰が描きましたか。", "--explain"),
+        ("retrieve", "門は誰が描きましたか。"),
+        ("status", "--levels"),
+        ("plan",),
+        ("check",),
+        ("cache",),
+        ("remove", "notes/none.md"),
+    ],
+    ids=" ".join,
+)
+def test_no_english_sentence_is_printed(island: Path, words: tuple[str, ...]) -> None:
+    ran = kumi(island, *words, KUMI_LANG="ja")
+    printed = re.sub(r"`[^`]*`", "", ran.stdout + ran.stderr)
+    assert printed
+    assert re.findall(r"[A-Za-z]{2,} [a-z]{2,}", printed) == []
+
+
+def test_the_language_of_the_question_is_used_for_the_rest(island: Path) -> None:
+    asked = [kumi(island, "ask", question).stderr for question in ("門は誰が描きましたか。", "Who drew the gate?")]
+    assert [error[:5] for error in asked] == ["（チャット", "(No c"]
+
+
+def test_json_keeps_its_keys(island: Path) -> None:
+    found = [json.loads(kumi(island, "status", "--json", "--lang", lang).stdout) for lang in ("en", "ja")]
+    assert found[0] == found[1]
+
+
+def test_a_page_is_in_the_language(island: Path) -> None:
+    for lang, label in (("ja", "名前とレポートを検索"), ("en", "Search names and reports")):
+        assert kumi(island, "report", "--html", f"{lang}.html", "--lang", lang).returncode == 0
+        page = (island / f"{lang}.html").read_text(encoding="utf-8")
+        assert f'<html lang="{lang}">' in page
+        assert label in page.partition("<script")[0]
+    labels = re.findall(r'id="labels">(.*?)</script>', page)
+    assert json.loads(labels[0])["All reports"] == "All reports"
+
+
+def test_lists_are_joined_as_the_language_does() -> None:
+    def joined(language: str) -> str:
+        choose_language(language)
+        return translation.join_words(["a", "b", "c"])
+
+    assert [copy_context().run(joined, language) for language in ("en", "ja")] == ["a, b and c", "a、b、c"]

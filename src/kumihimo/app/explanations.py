@@ -15,7 +15,7 @@ from kumihimo.text.dates import list_dates
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.sentences import shorten_line
 from kumihimo.text.tokens import subject_terms
-from kumihimo.text.translation import translate
+from kumihimo.text.translation import join_words, translate
 
 _HEADING = re.compile(r"^#+ +(.+)$", re.M)
 _WINDOW = 30  # words between two that are near each other
@@ -101,15 +101,15 @@ def _describe_document(terms: Sequence[str]) -> str:
     """
     dates = [term for term in terms if list_dates(term)]
     names = [shorten_line(re.sub(NAME_ENDING, "", term), _MAX_PHRASE_CHARS) for term in terms if term not in dates]
-    of_dates = f" of {_join_and(dates)}" if dates else ""
-    that_you_name = f" that you name: {_join_and(names[:_MAX_PHRASES])}" if names else ""
+    of_dates = f" of {join_words(dates)}" if dates else ""
+    that_you_name = f" that you name: {join_words(names[:_MAX_PHRASES])}" if names else ""
     return f"is from a document{of_dates}{that_you_name}" if terms else ""
 
 
 def _describe_phrases(phrases: Sequence[Phrase]) -> str:
     """Return the most telling phrases as a clause."""
     shown = [phrase for i, phrase in enumerate(phrases[:_MAX_PHRASES]) if not i or _fits(phrases[: i + 1])]
-    names = _join_and([shorten_line(phrase.text, _MAX_PHRASE_CHARS) for phrase in shown if phrase.is_name])
+    names = join_words([shorten_line(phrase.text, _MAX_PHRASE_CHARS) for phrase in shown if phrase.is_name])
     words = _quote([phrase for phrase in shown if not phrase.is_name])
     near = any(
         all(any(abs(place - other) <= _WINDOW for other in phrase.places) for phrase in shown[1:])
@@ -131,11 +131,7 @@ def _fits(phrases: Sequence[Phrase]) -> bool:
 
 
 def _quote(phrases: Sequence[Phrase]) -> str:
-    return _join_and([f"“{shorten_line(phrase.text, _MAX_PHRASE_CHARS)}”" for phrase in phrases])
-
-
-def _join_and(texts: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
+    return join_words([f"“{shorten_line(phrase.text, _MAX_PHRASE_CHARS)}”" for phrase in phrases])
 
 
 def explain_evidence(snapshot: Snapshot, question: str, context: Context) -> list[Reason]:

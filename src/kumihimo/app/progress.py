@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import ROOT
+from kumihimo.text.translation import translate
 
 # Each step in words, and its share of the CPU time of a first build of the examples and of a thousand interviews.
 _STEPS = {
@@ -34,11 +35,10 @@ _STEPS = {
     "search": ("searching", 1),
 }
 _MODEL_FACTOR = 20  # a step that asks a chat model takes longer
-_INDEX_KINDS = {"words": "by words", "meaning": "by meaning"}
 
 
-def describe_event(event: ProgressEvent) -> str:
-    """Return what is being done, in words.
+def describe_event(event: ProgressEvent, language: str = "en") -> str:
+    """Return what is being done, in words of a language.
 
     >>> describe_event(ProgressEvent("names")), describe_event(ProgressEvent("meaning of summaries"))
     ('finding names', 'indexing summaries by meaning')
@@ -46,11 +46,13 @@ def describe_event(event: ProgressEvent) -> str:
     ('asking gemma', 'measures')
     """
     if event.model:
-        return f"asking {event.model}"
+        return translate(f"asking {event.model}", language)
     if event.step in _STEPS:
-        return _STEPS[event.step][0]
+        return translate(_STEPS[event.step][0], language)
     kind, _, table = event.step.partition(" of ")
-    return f"indexing {table} {_INDEX_KINDS[kind]}" if kind in _INDEX_KINDS else event.step
+    if kind == "words":
+        return translate(f"indexing {table} by words", language)
+    return translate(f"indexing {table} by meaning", language) if kind == "meaning" else event.step
 
 
 def add_shares(progress: Progress | None, steps: Iterable[str], model_steps: Collection[str]) -> Progress | None:

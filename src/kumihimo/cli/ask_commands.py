@@ -18,6 +18,7 @@ from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Span
 from kumihimo.text.matching import mark_matches
 from kumihimo.text.tokens import subject_terms
+from kumihimo.text.translation import suggest_language
 
 _EVIDENCE_KEYS = {"id", "question", "queries", "query_type", "evidence"}  # of each line of `retrieve --out`
 _MAX_LINE = 10**8  # characters of such a line
@@ -40,6 +41,7 @@ def ask(
             show = _print_answer_line if session.as_json else None
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest).run()
         raise Exit(1 if failed else 0)
+    suggest_language(question)
     with session.snapshot(method) as snapshot:
         answer, followup_error = repl.ask_question(
             snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, filter=filter
@@ -137,6 +139,7 @@ def retrieve(
         raise SettingsError("give either a question or --questions FILE.jsonl")
     if html and (questions is not None or out):
         raise SettingsError("--html shows one question: leave out --questions and --out")
+    suggest_language(question or "")
     search: Row = {"name": method, "filter": filter, **({} if k is None else {"k": k})}
     rows = [{"id": "", "question": question}] if questions is None else _read_question_lines(questions)
     for path, is_ours in ((html, None), (out, _is_evidence_file)):  # before a model is called

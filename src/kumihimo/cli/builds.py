@@ -10,6 +10,7 @@ from kumihimo.app.results import Built, Plan, Range
 from kumihimo.cli import printing
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
+from kumihimo.text.translation import join_words, translate
 
 _HELD = ("documents", "chunks", "entities", "reports")  # tables that everybody is told of
 _MAX_LISTED = 20
@@ -22,24 +23,24 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
 
     verbose: also the rows of each table, and the calls of each step.
     """
-    held = _join_words([_format_count(built.rows[table], table) for table in _HELD if built.rows.get(table)])
+    held = join_words([_format_count(built.rows[table], table) for table in _HELD if built.rows.get(table)])
     if _has_changed(built) or not held:
-        printing.print_text(_describe_files(built))
-        held = held or "nothing to search: no file of a supported type has any text"
-        printing.print_text(f"The index now holds {held} ({built.seconds:.1f} s).")
+        printing.print_message(_describe_files(built))
+        held = held or translate("nothing to search: no file of a supported type has any text")
+        printing.print_message(f"The index now holds {held} ({built.seconds:.1f} s).")
     else:
         files = _format_count(built.unchanged + built.read, "files")
-        printing.print_text(f"Nothing has changed in {files}: the index holds {held} ({built.seconds:.1f} s).")
+        printing.print_message(f"Nothing has changed in {files}: the index holds {held} ({built.seconds:.1f} s).")
     _show_unread(built)
     if verbose:
         for table, count in built.rows.items():
             written = built.written.get(table, 0)
-            printing.print_text(f"  {table}: {count:,} rows, {written:,} of them new or changed")
+            printing.print_message(f"  {table}: {count:,} rows, {written:,} of them new or changed")
         for purpose, usage in built.spent.items():
-            printing.print_text(f"  asked for {purpose}: {format_usage(usage)}.")
+            printing.print_message(f"  asked for {purpose}: {format_usage(usage)}.")
     if built.spent:
         purposes = ", ".join(built.spent)
-        printing.print_text(f"Asked for {purposes}: {format_usage(sum(built.spent.values(), Usage()))}.")
+        printing.print_message(f"Asked for {purposes}: {format_usage(sum(built.spent.values(), Usage()))}.")
     show_failures(built.failed)
     _show_next_steps(built)
 
@@ -51,9 +52,11 @@ def _describe_files(built: Built) -> str:
     """
     unchanged = built.unchanged + built.read - built.new - built.changed - len(built.empty)
     failed = sum(step == ROOT for step, _, _ in built.failed)
-    counts = {"new": built.new, "changed": built.changed, "unchanged": unchanged, "gone": built.removed}
-    counts |= {"without text": len(built.empty), "failed": failed}
-    return f"Files: {', '.join(f'{n:,} {name}' for name, n in counts.items() if n) or 'none'}."
+    labels = [(built.new, f"{built.new:,} new"), (built.changed, f"{built.changed:,} changed")]
+    labels += [(unchanged, f"{unchanged:,} unchanged"), (built.removed, f"{built.removed:,} gone")]
+    labels += [(len(built.empty), f"{len(built.empty):,} without text"), (failed, f"{failed:,} failed")]
+    counts = join_words([translate(label) for count, label in labels if count], ", ")
+    return f"Files: {counts or translate('none')}."
 
 
 def _has_changed(built: Built) -> bool:
@@ -63,24 +66,15 @@ def _has_changed(built: Built) -> bool:
 def _show_next_steps(built: Built) -> None:
     if built.skipped_methods:
         names = ",".join(built.skipped_methods)
-        printing.print_text(
+        printing.print_message(
             f"Not built, because it costs model calls: {names}. `kumi plan --methods {names}` estimates the cost."
         )
     if built.rule_based:
         option = f"--methods {','.join(built.rule_based)}"
         remedy = f"`kumi index {option} --recluster` builds it with the chat model"
-        printing.print_text(f"The graph is built by rules: {remedy}, `kumi plan {option}` estimates the cost.")
+        printing.print_message(f"The graph is built by rules: {remedy}, `kumi plan {option}` estimates the cost.")
     if built.rows.get("documents") and _has_changed(built):
-        printing.print_text('Now ask it: `kumi ask "..."`, or `kumi ask` for a conversation.')
-
-
-def _join_words(texts: Sequence[str]) -> str:
-    """Return a list as words: one, two and three.
-
-    >>> _join_words(["1 chunk"]), _join_words(["1 document", "2 chunks", "3 entities"])
-    ('1 chunk', '1 document, 2 chunks and 3 entities')
-    """
-    return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
+        printing.print_message('Now ask it: `kumi ask "..."`, or `kumi ask` for a conversation.')
 
 
 def _count_types(uris: Iterable[str]) -> str:
@@ -91,9 +85,9 @@ def _count_types(uris: Iterable[str]) -> str:
     """
     counts = Counter(PurePosixPath(uri).suffix.lower()[:_MAX_SUFFIX] or "no suffix" for uri in uris)
     listed = sorted(counts.items(), key=lambda item: (-item[1], item[0] == "no suffix", item[0]))
-    parts = [f"{suffix} {count:,}" for suffix, count in listed[:_MAX_LISTED]]
+    parts = [f"{translate(suffix)} {count:,}" for suffix, count in listed[:_MAX_LISTED]]
     hidden = sum(count for _, count in listed[_MAX_LISTED:])
-    return ", ".join([*parts, *([f"others {hidden:,}"] if hidden else [])])
+    return ", ".join([*parts, *([translate(f"others {hidden:,}")] if hidden else [])])
 
 
 def _format_count(count: int, noun: str) -> str:
@@ -103,15 +97,15 @@ def _format_count(count: int, noun: str) -> str:
     ('1 document', '1,200 chunks', '1 entity')
     """
     singular = f"{noun[:-3]}y" if noun.endswith("ies") else noun.removesuffix("s")
-    return f"{count:,} {singular if count == 1 else noun}"
+    return translate(f"{count:,} {singular if count == 1 else noun}")
 
 
 def _show_unread(built: Built) -> None:
     if built.skipped:
-        printing.print_text(f"Skipped {len(built.skipped):,} of unsupported types: {_count_types(built.skipped)}.")
+        printing.print_message(f"Skipped {len(built.skipped):,} of unsupported types: {_count_types(built.skipped)}.")
     if built.empty:
         more = f" and {len(built.empty) - _MAX_EMPTY:,} more" if len(built.empty) > _MAX_EMPTY else ""
-        printing.print_text(f"Without any text: {', '.join(built.empty[:_MAX_EMPTY])}{more}.")
+        printing.print_message(f"Without any text: {', '.join(built.empty[:_MAX_EMPTY])}{more}.")
     show_partial(built.partial)
 
 
@@ -123,15 +117,15 @@ def show_partial(messages: Sequence[str]) -> None:
 
 
 def format_usage(usage: Usage) -> str:
-    tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
-    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
-    cost = f", cost {usage.cost:,.4f}" if usage.cost else ""
+    tokens = translate(f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens")
+    cached = f" {translate(f'({usage.cached_tokens:,} cached)')}" if usage.cached_tokens else ""
+    cost = f", {translate(f'cost {usage.cost:,.4f}')}" if usage.cost else ""
     return f"{_format_count(usage.calls, 'calls')}, {tokens}{cached}{cost}, {usage.seconds:.1f} s"
 
 
 def show_removed(built: Built) -> None:
     before, now = built.before.get("documents", 0), built.rows.get("documents", 0)
-    printing.print_text(
+    printing.print_message(
         f"Documents removed: {before - now:,}; left in the index: {now:,}. The files themselves are unchanged."
     )
     show_failures(built.failed)
@@ -156,7 +150,8 @@ def show_failures(failed: Iterable[tuple[str, str, str]]) -> None:
 
 def confirm_rebuild(plan: Plan, changes: Sequence[str]) -> bool:
     """Show the changes and their cost; return whether to pay again."""
-    printing.print_text("\n".join(f"{change[0].upper()}{change[1:]}." for change in changes), errors=True)
+    for change in map(translate, changes):
+        printing.print_note(f"{change[0].upper()}{change[1:]}.")
     announce_plan(plan)
     return printing.confirm()
 
@@ -169,16 +164,16 @@ def announce_plan(plan: Plan) -> None:
 
 def show_plan(plan: Plan) -> None:
     if not plan.estimates and not plan.unknown:
-        printing.print_text("No model calls are needed: everything is cached or free.")
+        printing.print_message("No model calls are needed: everything is cached or free.")
     else:
         _show_estimates(plan)
     if work := plan.local_work:
         seconds, minutes = round(work.cpu_seconds), round(work.cpu_seconds / 60)
         time = f"{minutes:,} min" if minutes > 1 else f"{max(seconds, 1)} s"
-        printing.print_text(f"{work.model} embeds {work.texts:,} texts on this machine: about {time} of CPU.")
+        printing.print_message(f"{work.model} embeds {work.texts:,} texts on this machine: about {time} of CPU.")
     if plan.rule_based:
         option = f"--methods {','.join(plan.rule_based)}"
-        printing.print_text(
+        printing.print_message(
             f"The graph is built by rules: `kumi plan {option}` estimates building it with the chat model."
         )
 
@@ -194,9 +189,11 @@ def _show_estimates(plan: Plan) -> None:
     head = ("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")
     printing.show_rows(rows, head, numeric=range(2, 7))
     if plan.unknown:
-        printing.print_text("? means unknown without a sample: `kumi plan --sample 20` calls the model for 20 chunks.")
+        printing.print_message(
+            "? means unknown without a sample: `kumi plan --sample 20` calls the model for 20 chunks."
+        )
     if not all(e.cost for e in plan.estimates):
-        printing.print_text(
+        printing.print_message(
             "Cost needs prices: prompt_price, completion_price under [chat], price under [embedding], [reranking]."
         )
 

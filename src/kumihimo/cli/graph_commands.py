@@ -28,6 +28,7 @@ from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.text import name_keys
 from kumihimo.text.sentences import shorten_line
+from kumihimo.text.translation import translate
 
 RESULT_FORMATS = ("table", "json", "csv", "turtle")
 _MAX_CELL = 300  # characters of a cell
@@ -167,7 +168,9 @@ def _show_entity(result: dict[str, Any]) -> None:
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
         printing.print_message(f"{remaining:,} more neighbours.\n" if remaining else "")
-    places = (Span(chunk="", text="", **span).location for span in result["places"])
+    places = (
+        Span(chunk="", text="", **{**span, "place": translate(span["place"])}).location for span in result["places"]
+    )
     printing.print_text("\n".join(dict.fromkeys(places)))
 
 

@@ -15,7 +15,7 @@ from kumihimo.app.progress import describe_event
 from kumihimo.core.redaction import hide_secrets, redact
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.protocols import TokenCallback
-from kumihimo.text.translation import translate
+from kumihimo.text.translation import message_language, translate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -162,7 +162,7 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
     )
     bar = bars.Progress(*columns, console=make_console(errors=True), transient=True)
     task = bar.add_task("", total=1.0, items="")
-    label = ""
+    label, language = "", message_language()  # the steps may run in other threads
 
     def show(event: ProgressEvent) -> None:
         nonlocal label
@@ -172,8 +172,8 @@ def progress_bar(enabled: bool = True) -> Iterator[Progress | None]:
             if label not in ("", event.step):
                 bar.reset(task)
         label = event.step
-        items = f"{event.done:,} of {event.total:,}" if event.total > 1 else ""
-        bar.update(task, completed=share, description=make_visible(describe_event(event)), items=items)
+        items = f"{event.done:,} / {event.total:,}" if event.total > 1 else ""
+        bar.update(task, completed=share, description=make_visible(describe_event(event, language)), items=items)
         bar.start()
 
     try:
@@ -190,7 +190,7 @@ class StatusLine:
 
     def __init__(self, enabled: bool = True) -> None:
         self._lock, self._stopped = Lock(), not (enabled and sys.stderr.isatty())
-        self._text, self._since = "", monotonic()
+        self._text, self._since, self._language = "", monotonic(), message_language()
         self._live: Live | None = None
         if not self._stopped:
             self._timer = Timer(_QUIET_SECONDS, self._start)
@@ -198,7 +198,7 @@ class StatusLine:
             self._timer.start()
 
     def __call__(self, event: ProgressEvent) -> None:
-        self._text, self._since = describe_event(event), monotonic()
+        self._text, self._since = describe_event(event, self._language), monotonic()
 
     def before(self, write: TokenCallback) -> TokenCallback:
         """Return a function that closes this line and writes."""
@@ -211,7 +211,8 @@ class StatusLine:
 
     def __rich__(self) -> "Text":
         """Return the line as it is now."""
-        return styled_text(f"{self._text} ... {monotonic() - self._since:.0f} s" if self._text else "", "dim")
+        seconds = translate(f"{monotonic() - self._since:.0f} s", self._language)
+        return styled_text(f"{self._text} ... {seconds}" if self._text else "", "dim")
 
     def _start(self) -> None:
         from rich.live import Live

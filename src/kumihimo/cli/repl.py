@@ -14,6 +14,7 @@ from kumihimo.cli import printing, terminal
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.llm.budget import Caps
+from kumihimo.text.translation import suggest_language, translate
 
 GREETING = "Ask a question. /help lists the commands, Ctrl-D quits."
 
@@ -45,7 +46,7 @@ class Repl:
         with self.kumi.snapshot():
             pass  # raises at once if there is no index
         if _is_interactive():
-            printing.print_text(GREETING)
+            printing.print_message(GREETING)
         failed = 0
         for line in filter(None, map(str.strip, _read_lines())):
             try:
@@ -57,12 +58,14 @@ class Repl:
                 break
             except KumiError as error:
                 failed += 1
-                printing.print_error(str(error) if _is_interactive() else f"{line}: {error}")
+                message = translate(str(error))
+                printing.print_error(message if _is_interactive() else f"{line}: {message}")
             except KeyboardInterrupt:
-                printing.print_text("\n(Stopped.)")
+                printing.print_message("\n(Stopped.)")
         return 0 if _is_interactive() else failed
 
     def _ask(self, question: str) -> None:
+        suggest_language(question)
         with self.kumi.snapshot(self.method) as snapshot:
             if not self.show and not _is_interactive():  # piped input is not visible otherwise
                 printing.print_text(f"> {question}")
@@ -92,14 +95,14 @@ class Repl:
             if argument:
                 self.method = snapshot.method(argument).name
             available = ", ".join(snapshot.catalogue.methods)
-            printing.print_text(f"Searching by {self.method or snapshot.default_method()}. Available: {available}.")
+            printing.print_message(f"Searching by {self.method or snapshot.default_method()}. Available: {available}.")
 
     def set_filter(self, argument: str) -> None:
         if argument:
             with self.kumi.snapshot() as snapshot:
                 count = len(snapshot.matching_documents(argument))
         self.filter = argument
-        printing.print_text(
+        printing.print_message(
             f"Asking only documents that match, {count:,}: {argument}" if argument else "Asking all documents."
         )
 
@@ -119,17 +122,17 @@ class Repl:
             answer = snapshot.followup_suggester(self.caps)(answer)
         terminal.show_followups(answer)
         if not answer.followups:
-            printing.print_text("No follow-up questions.")
+            printing.print_message("No follow-up questions.")
 
     def forget_history(self, _: str) -> None:
         self.answers.clear()
-        printing.print_text("The next question stands alone.")
+        printing.print_message("The next question stands alone.")
 
     def leave(self, _: str) -> None:
         raise EOFError
 
     def show_help(self, _: str) -> None:
-        printing.show_rows((name, description) for name, (description, _) in SLASH_COMMANDS.items())
+        printing.show_rows((name, translate(description)) for name, (description, _) in SLASH_COMMANDS.items())
 
 
 SLASH_COMMANDS: dict[str, tuple[str, Callable[[Repl, str], None]]] = {
@@ -179,4 +182,4 @@ def _read_lines() -> Iterator[str]:
                 printing.print_text()
             return
         except KeyboardInterrupt:
-            printing.print_text("\n(Ctrl-D quits.)")
+            printing.print_message("\n(Ctrl-D quits.)")

@@ -20,6 +20,7 @@ from kumihimo.llm.registry import RULES
 from kumihimo.text.matching import mark_matches, snippet_at
 from kumihimo.text.sentences import collapse_spaces, shorten_line
 from kumihimo.text.tokens import subject_terms
+from kumihimo.text.translation import translate
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -40,7 +41,9 @@ _MAX_PASSAGES = 3  # per piece of evidence, and without a citation
 
 def confirm_trust(required: TrustRequired) -> bool:
     """Show what a kumi.toml names; return whether the user trusts it."""
-    printing.print_note("\n".join([f"{required.path}", *(f"  {grant}" for grant in required.grants)]))
+    printing.print_text(
+        "\n  ".join([str(required.path), *(translate(str(grant)) for grant in required.grants)]), errors=True
+    )
     printing.print_note("Somebody else may have written this file. If you agree, you will not be asked again.")
     return printing.confirm("Allow this?")
 
@@ -57,18 +60,18 @@ def show_answer(answer: Answer, trace: TraceFunction, *, remark: bool = True) ->
     if not answer.citations and answer.context:
         spans = (span for item in answer.context.top(_MAX_PASSAGES) for span in islice(trace(item), _MAX_PASSAGES))
         passages = dict.fromkeys(map(_fit_location, spans))
-        printing.print_styled("\n  ".join(["\nThe nearest passages:", *passages]), "dim")
+        printing.print_styled("\n  ".join([f"\n{translate('The nearest passages:')}", *passages]), "dim")
     if answer.citations and not has_sources:
         printing.print_text()
         for citation in answer.citations:
             printing.print_styled(f"[{citation.n}] {_fit_location(citation.span)}", "cyan")
     show_followups(answer)
     if answer.dangling:
-        printing.print_styled(f"(Citations removed because they matched no source: {answer.dangling}.)", errors=True)
+        removed = translate(f"(Citations removed because they matched no source: {answer.dangling}.)")
+        printing.print_styled(removed, errors=True)
     if answer.model or remark:
-        printing.print_styled(
-            f"({answer.model}: {builds.format_usage(answer.usage)})" if answer.model else NO_MODEL, errors=True
-        )
+        cost = f"({answer.model}: {builds.format_usage(answer.usage)})" if answer.model else translate(NO_MODEL)
+        printing.print_styled(cost, errors=True)
 
 
 def _show_quotes(answer: Answer) -> bool:
@@ -98,7 +101,7 @@ def _describe_source(span: Span) -> str:
 def _fit_location(span: Span) -> str:
     """Return the location with a long file name shortened in the middle."""
     uri = span.uri if len(span.uri) <= _MAX_URI else f"{span.uri[: _MAX_URI // 2]}…{span.uri[-_MAX_URI // 2 :]}"
-    return replace(span, uri=uri).location
+    return replace(span, uri=uri, place=translate(span.place)).location
 
 
 def _print_lines(text: str, terms: Collection[str], *, indent: int = 0, style: str = "") -> None:
@@ -116,7 +119,7 @@ def _print_lines(text: str, terms: Collection[str], *, indent: int = 0, style: s
 def show_followups(answer: Answer) -> None:
     """Print the follow-up questions."""
     if answer.followups:
-        printing.print_styled("\n  ".join(["\nYou could ask next:", *answer.followups]))
+        printing.print_styled("\n  ".join([f"\n{translate('You could ask next:')}", *answer.followups]))
 
 
 def show_evidence(context: Context, trace: TraceFunction, question: str = "", reasons: Sequence[Reason] = ()) -> None:
@@ -125,7 +128,7 @@ def show_evidence(context: Context, trace: TraceFunction, question: str = "", re
     question: its words are marked, and the part of a text with most of them is shown.
     """
     if not context:
-        printing.print_text("Nothing was found.")
+        printing.print_message("Nothing was found.")
     terms = frozenset(subject_terms(question))
     for rank, item in enumerate(context, 1):
         _show_places(rank, item, trace)
@@ -137,7 +140,7 @@ def show_evidence(context: Context, trace: TraceFunction, question: str = "", re
 
 
 def _show_places(rank: int, item: Evidence, trace: TraceFunction) -> None:
-    places = dict.fromkeys(span.location for span in islice(trace(item), _MAX_PASSAGES))
+    places = dict.fromkeys(map(_fit_location, islice(trace(item), _MAX_PASSAGES)))
     printing.print_styled(f"{rank}. {'; '.join(places)}", "cyan")
 
 
@@ -166,7 +169,7 @@ def _print_indented(text: "Text") -> None:
 
 def show_reasons(context: Context, trace: TraceFunction, reasons: Sequence[Reason]) -> None:
     """Print the reasons for the best evidence below an answer."""
-    printing.print_text("\nWhy these passages:")
+    printing.print_message("\nWhy these passages:")
     for rank, (item, reason) in enumerate(zip(context.top(_MAX_EXPLAINED), reasons, strict=False), 1):
         _show_places(rank, item, trace)
         _print_indented(printing.styled_text(reason.describe(), "green"))
@@ -177,7 +180,8 @@ def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None
     if note := snapshot.describe_search(context):
         printing.print_note(note)
     if context.query_type:
-        printing.print_note(f"({context.query_type[:1].upper()}{context.query_type[1:]}.)")
+        remark = translate(context.query_type)
+        printing.print_note(f"({remark[:1].upper()}{remark[1:]}.)")
     if context:
         return
     if not snapshot.table(ROOT):
@@ -189,7 +193,7 @@ def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None
 def show_trace(row: Evidence, spans: Iterable[Span]) -> None:
     printing.print_styled(f"{row.table}:{row.record.id}", "bold")
     for span in spans:
-        printing.print_styled(span.location, "cyan")
+        printing.print_styled(_fit_location(span), "cyan")
         printing.print_styled(f"{span.text}\n")
 
 
@@ -198,39 +202,50 @@ def show_trace(row: Evidence, spans: Iterable[Span]) -> None:
 
 def show_status(status: Status) -> None:
     by_rule = [step for step, model in status.models.items() if model == RULES]
-    printing.print_styled(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", "bold")
+    printing.print_message(f"Index {status.folder}, {status.bytes / 1e6:.1f} MB", "bold")
     rows = [
-        *(("source", name, path) for name, path in status.sources.items()),
-        *(("removed", uri, "") for uri in status.removed),
-        *(("table", table, f"{count:,} rows") for table, count in status.rows.items()),
-        ("methods", ", ".join(status.methods), ""),
-        *(("missing", name, f"from {origin}: install it again") for name, origin in status.missing.items()),
-        *(("model", role, model) for role, model in status.models.items() if model != RULES),
-        *([("by rule", ", ".join(by_rule), "")] if by_rule else []),
-        *(("setting", name, str(value)) for name, value in status.settings.items()),
-        ("cache", f"{status.cache['replies']:,} replies", f"{status.cache['bytes'] / 1e6:.1f} MB"),
-        *((entry.kind, entry.scope, f"{entry.model}: {builds.format_usage(entry.usage)}") for entry in status.spent),
+        *((translate("source"), name, path) for name, path in status.sources.items()),
+        *((translate("removed"), uri, "") for uri in status.removed),
+        *((translate("table"), table, translate(f"{count:,} rows")) for table, count in status.rows.items()),
+        (translate("methods"), ", ".join(status.methods), ""),
+        *(
+            (translate("missing"), name, translate(f"from {origin}: install it again"))
+            for name, origin in status.missing.items()
+        ),
+        *((translate("model"), role, model) for role, model in status.models.items() if model != RULES),
+        *([(translate("by rule"), ", ".join(by_rule), "")] if by_rule else []),
+        *((translate("setting"), name, str(value)) for name, value in status.settings.items()),
+        (
+            translate("cache"),
+            translate(f"{status.cache['replies']:,} replies"),
+            f"{status.cache['bytes'] / 1e6:.1f} MB",
+        ),
+        *(
+            (translate(entry.kind), entry.scope, f"{entry.model}: {builds.format_usage(entry.usage)}")
+            for entry in status.spent
+        ),
     ]
     if status.modularity:
         current, fresh = (f"{value:.3f}" for value in status.modularity)
-        rows.append(("communities", f"modularity {current}", f"{fresh} if detected anew"))
+        anew = translate(f"{fresh} if detected anew")
+        rows.append((translate("communities"), translate(f"modularity {current}"), anew))
     printing.show_rows(rows)
     if status.levels:
         printing.print_text()
         show_levels(status.levels)
     if status.modularity and status.modularity[0] < _MIN_MODULARITY_SHARE * status.modularity[1]:
-        printing.print_text("New communities would fit better: `kumi index --recluster` detects them from scratch.")
+        printing.print_message("New communities would fit better: `kumi index --recluster` detects them from scratch.")
     builds.show_partial(status.partial)
     builds.show_failures(status.failed)
 
 
 def show_check(result: CheckResult) -> None:
     for problem in result.repaired:
-        printing.print_text(f"Repaired: {problem.file}: {problem.message}")
+        printing.print_message(f"Repaired: {problem.file}: {problem.message}")
     for problem in result.problems:
         printing.print_note(f"Damaged: {problem.file}: {problem.message}: {problem.remedy}")
     if not result.problems:
-        printing.print_text("No damage is left." if result.repaired else "No damage was found.")
+        printing.print_message("No damage is left." if result.repaired else "No damage was found.")
 
 
 def show_levels(levels: Iterable[CommunityLevel]) -> None:
@@ -242,14 +257,15 @@ def show_levels(levels: Iterable[CommunityLevel]) -> None:
 def show_methods(methods: Mapping[str, Signature], default: str) -> None:
     for name, method in methods.items():
         settings = ", ".join(f"{setting.name}={setting.default}" for setting in method.settings.values())
-        printing.print_styled(f"{name}{' (default)' if name == default else ''}", "bold")
-        printing.print_styled(f"  {method.summary}\n  suits: {method.declaration.best_for}")
-        printing.print_styled(f"  settings: {settings}", "dim")
+        remark = f" {translate('(default)')}" if name == default else ""
+        printing.print_styled(f"{name}{remark}", "bold")
+        printing.print_styled(f"  {translate(method.summary)}\n  {translate(f'suits: {method.declaration.best_for}')}")
+        printing.print_message(f"  settings: {settings}", "dim")
 
 
 def show_cache(stats: Mapping[str, int]) -> None:
     if "erased" in stats:
-        printing.print_text(f"Erased {stats['erased']:,} replies.")
+        printing.print_message(f"Erased {stats['erased']:,} replies.")
         return
-    printing.print_text(f"{stats['replies']:,} replies, {stats['bytes'] / 1e6:.1f} MB")
-    printing.print_text(f"{stats['hits']:,} hits, {stats['misses']:,} misses")
+    printing.print_message(f"{stats['replies']:,} replies, {stats['bytes'] / 1e6:.1f} MB")
+    printing.print_message(f"{stats['hits']:,} hits, {stats['misses']:,} misses")

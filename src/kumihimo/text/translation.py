@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -12,6 +13,7 @@ from kumihimo.core.errors import SettingsError, describe_unknown
 LANGUAGES = ("en", "ja", "zh")
 _chosen: ContextVar[str] = ContextVar("language", default="")  # empty: none
 _FIELD = re.compile(r"\{(\d+)(?::([tm]))?\}")  # t: translated if it is a message; m: has to be one
+_MIN_NESTED = 12  # characters without fields of a message within a message: it may also be a name
 _KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"  # compiled at the first use
 
 
@@ -53,6 +55,17 @@ def translate(text: str, language: str = "") -> str:
     return catalogue.find(text) or "\n".join(catalogue.find(line) or line for line in text.split("\n"))
 
 
+def join_words(texts: Sequence[str], last: str = " and ") -> str:
+    """Return a list as words: one, two and three.
+
+    >>> join_words(["1 chunk"]), join_words(["1 document", "2 chunks", "3 entities"])
+    ('1 chunk', '1 document, 2 chunks and 3 entities')
+    """
+    if message_language() != "en":
+        return "、".join(texts)
+    return last.join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
+
+
 def script_language(question: str, evidence: str = "") -> str:
     """Return the language of a question by its script.
 
@@ -90,6 +103,11 @@ class _Template:
         return re.split(r"\{\d+\}", self.text)
 
     @cached_property
+    def size(self) -> int:
+        """Return the number of characters that are no fields."""
+        return sum(map(len, self.parts))
+
+    @cached_property
     def pattern(self) -> re.Pattern[str]:
         return re.compile("(.*?)".join(map(re.escape, self.parts)), re.S)
 
@@ -101,7 +119,7 @@ class _Template:
 
         values = list(match.groups())
         for number, kind in _FIELD.findall(self.translation):
-            translated = catalogue.find(values[int(number)]) if kind else ""
+            translated = catalogue.find(values[int(number)], _MIN_NESTED) if kind else ""
             if kind == "m" and not translated:
                 return ""
             values[int(number)] = translated or values[int(number)]
@@ -118,13 +136,17 @@ class _Catalogue:
     def templates(self) -> list[_Template]:
         """Return the messages with fields, the most specific first."""
         pairs = [_Template(*pair) for pair in self.translations.items() if "{0}" in pair[0]]
-        return sorted(pairs, key=lambda template: -sum(map(len, template.parts)))
+        return sorted(pairs, key=lambda template: -template.size)
 
-    def find(self, text: str) -> str:
-        """Return the translation of a message; empty: none."""
+    def find(self, text: str, least: int = 0) -> str:
+        """Return the translation of a message; empty: none.
+
+        least: characters that it has without its fields.
+        """
         message = text.strip()
+        templates = (template for template in self.templates if template.size >= least)
         found = self.translations.get(message) or next(
-            filter(None, (template.fill(message, self) for template in self.templates)), ""
+            filter(None, (template.fill(message, self) for template in templates)), ""
         )
         return text.replace(message, found, 1) if message and found else ""
 
