@@ -12,9 +12,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment
+from jinja2.nodes import Call, Concat, Const, Name, Node
+
 import kumihimo
 from kumihimo.cli import main
 from kumihimo.cli.evaluating import EVAL_COMMANDS
+from kumihimo.page import script_labels
 
 HOUSE = Path(kumihimo.__file__).parent
 NOT_SHOWN = {"MalformedReply", "StepError", "ValueError", "TypeError", "AttributeError", "FileNotFoundError", "Exit"}
@@ -264,6 +268,8 @@ def roots(listed: Iterable[ast.AST]) -> Iterator[ast.expr]:
 def seen(node: ast.Call) -> list[ast.expr]:
     """The arguments that a person sees."""
     name, named = called_name(node), {keyword.arg: keyword.value for keyword in node.keywords}
+    if "query_type" in named:
+        return [named["query_type"]]
     if name in ("Option", "Argument"):
         return [named["help"]] if "help" in named else []
     if name == "show_rows":
@@ -339,6 +345,26 @@ def help_texts() -> dict[str, str]:
     return dict.fromkeys(texts, "cli/main.py")
 
 
+@cache
+def page_texts() -> dict[str, str]:
+    """Every text of an HTML page, of its template or its script."""
+    found: dict[str, str] = {}
+    for path in [path for path in HOUSE.rglob("templates/*.html") if "evaluate" not in path.parts]:
+        for call in Environment().parse(path.read_text(encoding="utf-8")).find_all(Call):
+            if isinstance(call.node, Name) and call.node.name == "translate":
+                found[numbered(template_text(call.args[0]))] = path.name
+    for path in HOUSE.rglob("templates/*.js"):
+        found |= dict.fromkeys(script_labels(path.read_text(encoding="utf-8")), path.name)
+    return found
+
+
+def template_text(node: Node) -> str:
+    """The text that a template gives, with FIELD for each value."""
+    if isinstance(node, Concat):
+        return "".join(map(template_text, node.nodes))
+    return str(node.value) if isinstance(node, Const) else FIELD
+
+
 # What other libraries and the system say, as far as a person sees it.
 FOREIGN = (
     "{0}, line {1}",
@@ -393,6 +419,6 @@ FOREIGN = (
 def expected() -> dict[str, str]:
     """Every text that a catalogue translates, without spaces around it -> where it comes from."""
     found = {**help_texts(), **dict.fromkeys(FOREIGN, "another library")}
-    for text, module in messages().items():
+    for text, module in {**messages(), **page_texts()}.items():
         found.setdefault(text.strip(), module)
     return {text: module for text, module in found.items() if text not in IGNORED}

@@ -15,6 +15,7 @@ from kumihimo.text.dates import list_dates
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.sentences import shorten_line
 from kumihimo.text.tokens import subject_terms
+from kumihimo.text.translation import translate
 
 _HEADING = re.compile(r"^#+ +(.+)$", re.M)
 _WINDOW = 30  # words between two that are near each other
@@ -42,14 +43,15 @@ class PassageLink:
     @property
     def passage(self) -> str:
         """Return how a sentence refers to the passage."""
-        return f"passage {self.rank} on {self.subject}" if self.rank else f"a passage on {self.subject}"
+        return translate(f"passage {self.rank} on {self.subject}" if self.rank else f"a passage on {self.subject}")
 
     def describe(self, passage: str = "") -> str:
         """Return the link as a clause; passage: replaces the default reference."""
         same = name_key(self.name) == name_key(self.subject)
+        passage = passage or self.passage
         if not self.continues:
-            return f"mentions {self.name}, as does {passage or self.passage}"
-        return f"continues {passage or self.passage}{'' if same else f' through {self.name}'}"
+            return translate(f"mentions {self.name}, as does {passage}")
+        return translate(f"continues {passage}" if same else f"continues {passage} through {self.name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,9 @@ class Reason:
         named = frozenset(subject_terms(" ".join(self.document_terms)))
         phrases = [p for p in self.phrases if not (p.terms <= named or (p.is_name and p.terms & named))]
         clauses = [
-            _describe_document(self.document_terms),
-            _describe_phrases([phrase for phrase in phrases if phrase.places]),
-            "" if self.document_terms else _describe_title([phrase for phrase in phrases if not phrase.places]),
+            translate(_describe_document(self.document_terms)),
+            translate(_describe_phrases([phrase for phrase in phrases if phrase.places])),
+            "" if self.document_terms else translate(_describe_title([p for p in phrases if not p.places])),
             self.link.describe(passage) if self.link and self.link.continues else "",
         ]
         other = self.link.describe(passage) if self.link else self.fallback_text
@@ -169,7 +171,7 @@ def _explain_item(
         linked_phrases = find_phrases(question, *_text_and_title(snapshot.table("chunks")[link.span.chunk]))
         known = frozenset[str]().union(*(phrase.terms for phrase in linked_phrases))
     verbatim = isinstance(item.record, KeyPoint) and item.record.verbatim
-    fallback_text = _VERBATIM_TEXT if verbatim else _NO_WORDS_TEXT
+    fallback_text = translate(_VERBATIM_TEXT if verbatim else _NO_WORDS_TEXT)
     new = tuple(phrase for phrase in phrases if not phrase.terms <= known)
     return Reason(new, item.document_terms, link, fallback_text)
 

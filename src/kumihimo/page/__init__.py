@@ -1,6 +1,7 @@
 """one read transaction -> an HTML page: its graph as nested circles, reports and sources; templates -> escaped HTML."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
@@ -14,6 +15,7 @@ from kumihimo.app.community_tree import CommunityTree, display_name, table_or_em
 from kumihimo.app.safe_write import FILE_MARK, write_file
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Reference, Report
+from kumihimo.text.translation import message_language, translate
 
 _MARGIN = 1.2  # between two members, in the same unit as radii
 _ITERATIONS = 60  # for the smallest enclosing circle
@@ -345,7 +347,8 @@ def render_template(
     """Yield the parts of a page from a template of a package.
 
     Templates may use each other, the shared ones, and all values. In them, `asset` is the text of a stylesheet or
-    script, and `json` a filter for data inside a page.
+    script, `translate` a message in the language of messages, `labels` those of a script, and `json` a filter for data
+    inside a page.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # imported here: slow
 
@@ -358,9 +361,25 @@ def render_template(
         """Return the text of a file among the templates."""
         return loader.get_source(environment, name)[0]
 
+    def labels(name: str) -> dict[str, str]:
+        """Return the labels of a script with their translations."""
+        return {text: re.sub(":t}", "}", translate(text)) for text in script_labels(asset(name))}
+
     environment.filters |= {"json": json_for_html, **(filters or {})}
-    environment.globals |= {"asset": asset, "file_mark": FILE_MARK, "version": metadata.version("kumihimo"), **values}
+    environment.globals |= {"asset": asset, "labels": labels, "language": message_language, "translate": translate}
+    environment.globals |= {"file_mark": FILE_MARK, "version": metadata.version("kumihimo"), **values}
     return environment.get_template(name).generate()
+
+
+def script_labels(script: str) -> list[str]:
+    """Return the texts that a script shows: those of `T` and `countOf`.
+
+    >>> script_labels('T("No results."); countOf(n, "entity", "entities")')
+    ['No results.', '{0} entity', '{0} entities']
+    """
+    counted = re.findall(r'countOf\([^"]*"([^"]+)"(?:, "([^"]+)")?', script)
+    counts = [f"{{0}} {noun}" for one, many in counted for noun in (one, many or f"{one}s")]
+    return re.findall(r'\bT\("([^"]+)"', script) + counts
 
 
 def json_for_html(data: object) -> str:

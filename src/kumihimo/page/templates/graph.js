@@ -3,7 +3,9 @@
 
 const byId = (id) => document.getElementById(id);
 const figure = new Intl.NumberFormat("en");
-const countOf = (n, one, many = `${one}s`) => `${figure.format(n)} ${n === 1 ? one : many}`;
+const LABELS = JSON.parse(byId("labels").textContent); // in the language of the page
+const T = (text, ...values) => (LABELS[text] || text).replace(/\{(\d)\}/g, (_, n) => values[n]);
+const countOf = (n, one, many = `${one}s`) => T(`{0} ${n === 1 ? one : many}`, figure.format(n));
 
 // Create an element. Texts are inserted as text, never as markup.
 const make = (tag, properties = {}, ...inside) => {
@@ -60,7 +62,7 @@ const paragraphs = (parts) => {
 const shortList = (items, limit, render, tag = "ul") => {
   const list = make(tag, { className: "plain" }, ...items.slice(0, limit).map(render));
   if (items.length <= limit) return [list];
-  const more = make("button", { type: "button" }, `Show all ${figure.format(items.length)}`);
+  const more = make("button", { type: "button" }, T("Show all {0}", figure.format(items.length)));
   more.onclick = () => {
     list.append(...items.slice(limit).map(render));
     list.children[limit]?.querySelector("a")?.focus();
@@ -75,7 +77,7 @@ const trail = (circle, inclusive) => {
   const above = [];
   for (let n = inclusive ? circle : CIRCLES[circle].parent; n >= 0; n = CIRCLES[n].parent) above.unshift(n);
   const links = above.flatMap((n) => [" › ", link(`c${n}`, CIRCLES[n].title)]);
-  return make("nav", { className: "path", "aria-label": "Where this is" }, link("", "All reports"), ...links);
+  return make("nav", { className: "path", "aria-label": T("Where this is") }, link("", T("All reports")), ...links);
 };
 
 const entity = (n) => {
@@ -86,23 +88,23 @@ const entity = (n) => {
     make("blockquote", {}, ...highlight(withEllipses(text), [node.name, ...node.forms]),
       make("cite", {}, DATA.uris[uri], place ? `, ${place}` : ""));
   const relation = ([other, e]) => make("li", {}, link(`e${other}`, NODES[other].name), " ",
-    make("a", { href: `#r${e}`, className: "soft", title: "The relation" }, EDGES[e].text || "named together"));
+    make("a", { href: `#r${e}`, className: "soft", title: T("The relation") }, EDGES[e].text || T("named together")));
   return [
     node.leaf >= 0 ? trail(node.leaf, true) : rootTrail(),
     make("h2", {}, node.name),
     make("p", { className: "soft" }, type ? make("span", { className: "mark" }, type) : "",
       `${countOf(node.mentions, "mention")}, ${countOf(node.edges.length, "relation")}`),
-    node.forms.length ? make("p", { className: "soft" }, `Also: ${node.forms.join(", ")}`) : "",
+    node.forms.length ? make("p", { className: "soft" }, T("Also: {0}", node.forms.join(", "))) : "",
     node.text ? make("p", {}, node.text) : "",
-    node.sources.length ? make("h3", {}, "In the documents") : "",
+    node.sources.length ? make("h3", {}, T("In the documents")) : "",
     ...node.sources.map(quote),
     node.mentions > node.sources.length && node.sources.length
-      ? make("p", { className: "soft" }, "All places: ", make("code", {}, `kumi trace entities:${node.id}`)) : "",
-    others.length ? make("h3", {}, "Related to") : "",
+      ? make("p", { className: "soft" }, T("All places: "), make("code", {}, `kumi trace entities:${node.id}`)) : "",
+    others.length ? make("h3", {}, T("Related to")) : "",
     ...(others.length ? shortList(others, 25, relation) : []),
   ];
 };
-const rootTrail = () => make("nav", { className: "path", "aria-label": "Where this is" }, link("", "All reports"));
+const rootTrail = () => make("nav", { className: "path", "aria-label": T("Where this is") }, link("", T("All reports")));
 
 // Add an ellipsis where the text is cut out of a sentence.
 const withEllipses = (text) => `${/^\p{Ll}/u.test(text) ? "… " : ""}${text}${/[.!?。！？…”"』」)]$/.test(text) ? "" : " …"}`;
@@ -123,22 +125,22 @@ const community = (n) => {
   return [
     trail(n, false),
     make("h2", {}, circle.title),
-    make("p", { className: "soft" }, make("span", { className: "mark" }, `level ${circle.level}`),
-      report ? make("span", { className: "mark" }, `rating ${report[1]} of 10`) : "", countOf(circle.size, "entity", "entities")),
-    ...(report ? reportBody(report, circle) : [make("p", { className: "note" }, "There is no report of this community yet.")]),
-    parts.length ? make("h3", {}, "Its parts") : "",
+    make("p", { className: "soft" }, make("span", { className: "mark" }, T("level {0}", circle.level)),
+      report ? make("span", { className: "mark" }, T("rating {0} of 10", report[1])) : "", countOf(circle.size, "entity", "entities")),
+    ...(report ? reportBody(report, circle) : [make("p", { className: "note" }, T("There is no report of this community yet."))]),
+    parts.length ? make("h3", {}, T("Its parts")) : "",
     ...(parts.length ? shortList(parts, 25, (part) => make("li", {}, part)) : []),
-    make("h3", {}, parts.length ? "Most connected in it" : "In it"),
+    make("h3", {}, parts.length ? T("Most connected in it") : T("In it")),
     ...shortList(members, parts.length ? 15 : 50, member),
   ];
 };
 
 const reportBody = ([, , reason, summary, findings, extractive, cutOff], circle) => [
-  extractive ? make("p", { className: "note" }, "Extractive: sentences of the documents, put together without a model.") : "",
+  extractive ? make("p", { className: "note" }, T("Extractive: sentences of the documents, put together without a model.")) : "",
   paragraphs(summary),
   ...findings.flatMap(([head, body]) => [make("h3", {}, ...inlineParts(head)), paragraphs(body)]),
   cutOff ? make("p", { className: "note" }, `${countOf(cutOff, "more finding")}: `, make("code", {}, `kumi report ${circle.id}`)) : "",
-  reason.length ? make("h3", {}, "Why this rating") : "",
+  reason.length ? make("h3", {}, T("Why this rating")) : "",
   reason.length ? paragraphs(reason) : "",
 ];
 
@@ -172,7 +174,7 @@ const treeBranch = (n, open) => {
   const size = make("span", { className: "soft", title: "entities" }, figure.format(circle.size));
   item.append(row);
   if (!circle.children.length) { row.append(make("span", { className: "leaf" }), title, size); return item; }
-  const button = make("button", { type: "button", "aria-expanded": "false", "aria-label": `Parts of ${circle.title}` });
+  const button = make("button", { type: "button", "aria-expanded": "false", "aria-label": T("Parts of {0}", circle.title) });
   button.onclick = () => {
     const opened = button.getAttribute("aria-expanded") === "true";
     button.setAttribute("aria-expanded", String(!opened));
@@ -185,16 +187,16 @@ const treeBranch = (n, open) => {
 };
 
 const overview = () => {
-  if (!CIRCLES.length) return [make("p", { className: "note" }, "The index has no communities yet."), ...mostConnected()];
+  if (!CIRCLES.length) return [make("p", { className: "note" }, T("The index has no communities yet.")), ...mostConnected()];
   const small = ROOTS.filter((n) => CIRCLES[n].size < 3), large = ROOTS.filter((n) => CIRCLES[n].size >= 3);
   const visibleRoots = large.length ? large : ROOTS;
   const tree = shortList(visibleRoots, 200, (n) => treeBranch(n, visibleRoots.length < 4));
-  tree[0].setAttribute("aria-label", "Communities by size");
+  tree[0].setAttribute("aria-label", T("Communities by size"));
   const rest = large.length && small.length ? make("details", {}, make("summary", {}, countOf(small.length, "community of one or two", "communities of one or two")),
     ...shortList(small, 200, (n) => treeBranch(n, false))) : "";
-  return [make("h2", {}, "Reports"), make("div", { className: "tree" }, ...tree, rest)];
+  return [make("h2", {}, T("Reports")), make("div", { className: "tree" }, ...tree, rest)];
 };
-const mostConnected = () => [make("h2", {}, "Most connected"), ...shortList(NODES.map((node, n) => [n, node]), 50, ([n, node]) =>
+const mostConnected = () => [make("h2", {}, T("Most connected")), ...shortList(NODES.map((node, n) => [n, node]), 50, ([n, node]) =>
   make("li", {}, link(`e${n}`, node.name)))];
 
 // -- the address selects the view
@@ -213,9 +215,9 @@ const show = (moved) => {
   main.scrollTop = valid ? 0 : scrolled;
   if (moved && document.activeElement === document.body) main.focus({ preventScroll: true }); // the focused element is gone
   before = valid ? target : "";
-  byId("live").textContent = valid ? nameOf(target) : "All reports";
-  document.title = valid ? `${nameOf(target)} – ${DATA.title}` : `${DATA.title}: graph and reports`;
-  graph.canvas.setAttribute("aria-label", `The graph: ${byId("counts").textContent}.${valid ? ` Chosen: ${nameOf(target)}` : ""}`);
+  byId("live").textContent = valid ? nameOf(target) : T("All reports");
+  document.title = valid ? `${nameOf(target)} – ${DATA.title}` : T("{0}: graph and reports", DATA.title);
+  graph.canvas.setAttribute("aria-label", T("The graph: {0}.", byId("counts").textContent) + (valid ? ` ${T("Chosen: {0}", nameOf(target))}` : ""));
   if (valid) pick(target[0], n);
   else if (moved) graph.all();
   graph.redraw();
@@ -238,7 +240,7 @@ const searchRows = (query) => {
   index ||= [
     ...NODES.map((node, n) => [[node.name, ...node.forms].map(foldCase).join("\n"), `e${n}`, DATA.types[node.type]]),
     ...CIRCLES.map((circle, n) => [foldCase(circle.title + "\n" + (circle.report ? circle.report[3].filter((p) => typeof p === "string").join(" ") : "")),
-      `c${n}`, `${circle.report ? "report" : "community"}, ${countOf(circle.size, "entity", "entities")}`]),
+      `c${n}`, `${circle.report ? T("report") : T("community")}, ${countOf(circle.size, "entity", "entities")}`]),
   ];
   const words = foldCase(query).split(/\s+/).filter(Boolean);
   const phrase = words.join(" ");
@@ -253,7 +255,7 @@ const updateSearch = () => {
   if (!query) return;
   const rows = searchRows(query);
   const row = ([, target, what]) => make("li", {}, link(target, nameOf(target)), " ", make("span", { className: "soft" }, what));
-  place.replaceChildren(make("p", { className: "soft", role: "status" }, rows.length ? `${figure.format(rows.length)} found` : "No results."),
+  place.replaceChildren(make("p", { className: "soft", role: "status" }, rows.length ? T("{0} found", figure.format(rows.length)) : T("No results.")),
     ...(rows.length ? shortList(rows, 40, row) : []));
   place.scrollTop = 0;
 };
@@ -337,7 +339,7 @@ const tip = (place) => {
   if (box.hidden) return;
   const node = NODES[on.node], circle = CIRCLES[on.circle];
   const what = node ? [DATA.types[node.type], countOf(node.edges.length, "relation")].filter(Boolean).join(", ")
-    : `level ${circle.level}, ${countOf(circle.size, "entity", "entities")}`;
+    : `${T("level {0}", circle.level)}, ${countOf(circle.size, "entity", "entities")}`;
   const more = node && node.text ? ` ${node.text.slice(0, 160)}${node.text.length > 160 ? "…" : ""}` : "";
   box.replaceChildren(make("b", {}, node ? node.name : circle.title), make("i", {}, what), more ? make("br") : "", more);
   const { clientWidth: width, clientHeight: height } = graph.canvas;
@@ -347,7 +349,7 @@ const tip = (place) => {
 
 const legend = () => {
   const kinds = DATA.types.map((type, n) => [type, kindOf(n)]).filter(([type, kind]) => type && kind < KINDS - 1);
-  if (kinds.length < DATA.types.length) kinds.push(["others", KINDS - 1]);
+  if (kinds.length < DATA.types.length) kinds.push([T("others"), KINDS - 1]);
   const space = "http://www.w3.org/2000/svg"; // a namespace, not an address
   byId("legend").append(...kinds.map(([type, kind]) => {
     const icon = document.createElementNS(space, "svg"), corners = SHAPES[kind];
