@@ -236,7 +236,7 @@ def test_the_json_of_an_answer(built: Run) -> None:
     answer = json_of(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
     keys = ["question", "method", "model", "status", "text", "citations", "dangling", "queries", "query_type"]
     assert list(answer) == [*keys, "replaced", "evidence", "followups", "usage", "saved"]
-    assert answer["status"] == "answered"
+    assert answer["status"] == "closest"  # no passage answers both
     assert answer["queries"] == ["When does the ferry leaves, and who lit the lamp?"]
     assert answer["replaced"] == [{"word": "leave", "searched": "leaves"}]
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "braid")
@@ -305,7 +305,7 @@ def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
     assert code == 1
     assert "1 failed; `kumi index` tries again:\n  documents: notes/talks.jsonl: line 1" in err
     assert built("status")[0] == 1
-    assert built("ask", "Who lit the lamp?")[1].startswith("[1] notes/talks.jsonl#ada\n    Ada lit the lamp.\n")
+    assert "[1] notes/talks.jsonl#ada\n    Ada lit the lamp.\n" in built("ask", "Who lit the lamp?")[1]
     fill(Path("notes"), {"talks.jsonl": NOTES["talks.jsonl"]})
     assert built("index")[0] == 0
     assert built("status")[0] == 0

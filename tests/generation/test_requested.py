@@ -9,6 +9,7 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Answer
+from kumihimo.generation.quoting import topics
 from kumihimo.generation.quoting.table_rows import read_number, read_tables
 from kumihimo.generation.quoting.topic_phrases import collect_phrases
 from tests.fixtures_index import fill
@@ -154,21 +155,23 @@ def test_phrases_are_nouns_and_no_speakers() -> None:
     assert not {"make sure", "ANNA BELL", "Bell", "mended"} & names
 
 
-def test_topics_are_named_with_their_documents(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_topics_are_named_with_their_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [
         "They still grind all the oats at the tide mill on the quay.",
         "They lend seed without a fee at the seed library in winter.",
     ]
     parts.append("We all took the mail ferry to the mainland in May and June.")
     said = "{} All this was written down by the keeper in book {} of the house."
-    written = {f"{n}.md": said.format(parts[n % 3], n) for n in range(12)}
-    root = fill(tmp_path_factory.mktemp("topics"), written)
+    written = {f"{n}.md": said.format(parts[n % 3], n) for n in range(24)}
+    root = fill(tmp_path, written)
     with Kumihimo.open(root / ".kumi") as kumi:
         kumi.index(root)
         text = ask(kumi, "What are the main themes?").text
-    assert text.startswith("Frequent topics in 12 documents:")
+        monkeypatch.setattr(topics, "_MAX_READ_TEXTS", 23)
+        assert ask(kumi, "What are the main themes?").text.endswith("\n(Counted in a sample: 12 of 24 passages.)")
+    assert text.startswith("Frequent topics in 24 documents:")
     for name in ("tide mill", "seed library", "mail ferry"):
-        assert f"{name} — 4 documents" in text
+        assert f"{name} — 8 documents" in text
 
 
 def test_topics_of_a_subject_quote_sentences_about_it(tmp_path_factory: pytest.TempPathFactory) -> None:

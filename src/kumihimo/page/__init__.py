@@ -372,7 +372,7 @@ def render_template(
 
 
 def script_labels(script: str) -> list[str]:
-    """Return the texts that a script shows: those of `T` and `countOf`.
+    """Return the texts of `T` and `countOf` in a script.
 
     >>> script_labels('T("No results."); countOf(n, "entity", "entities")')
     ['No results.', '{0} entity', '{0} entities']

@@ -37,6 +37,12 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
     "document": {"en": "1 document", "ja": "1件の文書", "zh": "1份文档", "zh-Hant": "1份文件"},
     "passages": {"en": "{n} passages", "ja": "{n}箇所", "zh": "{n}处", "zh-Hant": "{n}處"},
     "passage": {"en": "1 passage", "ja": "1箇所", "zh": "1处", "zh-Hant": "1處"},
+    "sampled": {
+        "en": "(Counted in a sample: {n} of {total} passages.)",
+        "ja": "（標本による数です：全{total}箇所のうち{n}箇所。）",
+        "zh": "（按样本统计：{total}处中的{n}处。）",
+        "zh-Hant": "（按樣本統計：{total}處中的{n}處。）",
+    },
     "mentioned": {
         "en": "{n} of {total} documents mention “{subject}”:",
         "ja": "{total}件の文書のうち{n}件が「{subject}」に触れています：",
@@ -80,7 +86,7 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
     "total": {"en": "Total", "ja": "合計", "zh": "合计", "zh-Hant": "合計"},
     "average": {"en": "Average", "ja": "平均", "zh": "平均", "zh-Hant": "平均"},
     "rows": {
-        "en": "{what} of “{column}”, of {n} rows with a number ({total} rows in the table): {value}",
+        "en": "{what} “{column}” of the {n} rows with a number (the table has {total}): {value}",
         "ja": "「{column}」の{what}（数値のある{n}行、表は全{total}行）：{value}",
         "zh": "“{column}”的{what}（有数值的{n}行，全表{total}行）：{value}",
         "zh-Hant": "「{column}」的{what}（有數值的{n}列，全表{total}列）：{value}",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log, sqrt
 from typing import Any
 from unicodedata import normalize
@@ -32,6 +32,11 @@ class Passages:
     table: Table[Any]
     ids: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+
+    def sample(self, most: int) -> "Passages":
+        """Return at most this many chunks, evenly drawn."""
+        step = -(-len(self.ids) // most) or 1
+        return replace(self, ids=self.ids[::step], texts=self.texts[::step])
 
     def document(self, number: int) -> str:
         """Return the document of a chunk."""

@@ -24,6 +24,7 @@ _RELATED, _MAX_NAMES = 0.55, 3  # cosine of two names of a topic, and the names 
 _MAX_SHARED = 0.5  # texts of a topic that an earlier topic has
 _MIN_DOCUMENTS = 3  # about a subject; of fewer, sentences say more than topics
 _MAX_TEXTS = 120  # about a subject
+_MAX_READ_TEXTS = 4000  # of a larger index, a sample is read: about five seconds
 _MAX_POINT_CHARS = 300  # of a sentence that the method found
 _MAX_READ = 12  # texts of a topic whose sentences are compared
 _SENTENCE_CHARS = (50, 170)  # of a quotation; half of it in Japanese and Chinese
@@ -49,6 +50,7 @@ def write_topics(subject: str, context: Context, reader: IndexReader, embed: Emb
     points = _read_points(context, reader) if subject else []
     if passages is None or (subject and not points):
         return None
+    whole, passages = len(passages.ids), passages.sample(_MAX_READ_TEXTS)
     folded = [text.casefold() for text in passages.texts]
     about = weigh_subject(subject, folded)
     near = _nearest_texts(about, folded)
@@ -72,6 +74,8 @@ def write_topics(subject: str, context: Context, reader: IndexReader, embed: Emb
             title = f"{n}. {', '.join(phrase.name for phrase in topic.phrases)} — "
             title += say_count("document", len(set(map(passages.document, topic.texts))), language)
             n += _add_topic(draft, title, quotes)
+    if len(folded) < whole:
+        draft.add(say("sampled", language, n=f"{len(folded):,}", total=f"{whole:,}"))
     return draft if n > _MIN_TOPICS else None
 
 
