@@ -513,7 +513,7 @@ def test_the_real_command(tmp_path: Path) -> None:
     assert run_kumi("index", "工房", cwd=tmp_path).returncode == 0
     plain = {**os.environ, "LC_ALL": "C", "NO_COLOR": "1", "COLUMNS": "40"}
     ran = run_kumi("ask", "組紐はいつ届きますか", cwd=tmp_path, env=plain, stdin=subprocess.DEVNULL, encoding="utf-8")
-    assert (ran.returncode, ran.stdout) == (0, "[1] 工房/組紐.txt, line 1\n    組紐は十月に届きます。\n")
+    assert (ran.returncode, ran.stdout) == (0, "[1] 工房/組紐.txt, 1 行目\n    組紐は十月に届きます。\n")
     assert "\x1b" not in ran.stdout
 
 

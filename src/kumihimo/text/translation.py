@@ -12,7 +12,8 @@ from kumihimo.core.errors import SettingsError, describe_unknown
 
 LANGUAGES = ("en", "ja", "zh")
 _chosen: ContextVar[str] = ContextVar("language", default="")  # empty: none
-_FIELD = re.compile(r"\{(\d+)(?::([tm]))?\}")  # t: translated if it is a message; m: has to be one
+# t: translated if it is a message; m: has to be one; q: in quotation marks
+_FIELD = re.compile(r"\{(\d+)(?::([tmq]))?\}")
 _MIN_NESTED = 12  # characters without fields of a message within a message: it may also be a name
 _KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"  # compiled at the first use
 
@@ -109,7 +110,11 @@ class _Template:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        return re.compile("(.*?)".join(map(re.escape, self.parts)), re.S)
+        kinds = dict(_FIELD.findall(self.translation))
+        fields = [r"(['\"].*?['\"])" if kinds.get(str(n)) == "q" else "(.*?)" for n in range(len(self.parts) - 1)]
+        return re.compile(
+            "".join(f"{re.escape(part)}{field}" for part, field in zip(self.parts, [*fields, ""], strict=True)), re.S
+        )
 
     def fill(self, message: str, catalogue: "_Catalogue") -> str:
         """Return the translation of a message; empty: another message."""
