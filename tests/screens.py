@@ -30,6 +30,7 @@ SCREENS = HERE / "docs" / "screens"
 COLUMNS, ROWS = 92, 50
 PATIENCE = 60  # seconds
 PROMPT = b"> "
+STATUS_LINE = r"\x1b\[\?25l.*?\x1b\[\?25h(?:\r\x1b\[1A\x1b\[2K)*"  # of a slow machine; it erases itself
 # What is typed at the shell; lines after a conversation has begun are typed into that.
 DRAWN = {
     "help": ("kumi --help",),
@@ -78,7 +79,8 @@ def _read(terminal: int, running: subprocess.Popen[bytes], typed: list[str]) -> 
             break
         if typed and not piece and data.endswith(PROMPT):
             os.write(terminal, f"{typed.pop(0)}\n".encode())
-    return re.sub(r"\x1b\[\?2004[hl]\r?", "", data.decode("utf-8", "replace").replace("\r\n", "\n"))
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    return re.sub(r"\x1b\[\?2004[hl]\r?|" + STATUS_LINE, "", text, flags=re.S)
 
 
 def drawn(name: str, folder: Path) -> str:
