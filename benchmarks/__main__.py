@@ -42,6 +42,7 @@ BENCHMARKS = (
     ("retrieving", ""),
     ("themes", ""),
     ("weights", "--extracted"),
+    ("quoting", ""),
     ("hops", ""),
     ("doubling", ""),
     ("scenes", ""),

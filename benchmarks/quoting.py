@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.meter import check_at_least, check_at_most
-from benchmarks.options import bench_parser, read_options
+from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import read_rows
 from benchmarks.question_sets import STEMS, open_set
 from kumihimo import Kumihimo
@@ -87,7 +87,7 @@ def read_places(data: Path, name: str) -> dict[str, list[Place]]:
             places |= _step_places(row, texts)
         elif "gold" in row:
             places[row["question"]] = [(uri, start, end) for uri, start, end in row["gold"]]
-        elif (start := texts[row["gold_passage_ids"][0]].find(row["answers"][0])) >= 0:
+        elif row["answers"] and (start := texts[row["gold_passage_ids"][0]].find(row["answers"][0])) >= 0:
             places[row["question"]] = [(f"#{row['gold_passage_ids'][0]}", start, start + len(row["answers"][0]))]
     return places
 
@@ -127,7 +127,7 @@ def read_cases(snapshot: Snapshot, places: Mapping[str, Sequence[Place]]) -> lis
 def learn(sets: Iterable[Sequence[Case]], names: Sequence[str]) -> dict[str, float]:
     """Return weights that make the sentences with the answer likelier than the others of their question.
 
-    Each set weighs the same.
+    Each set weighs the same. Too few questions leave the weights of the package.
     """
     rows = []
     for cases in sets:
@@ -137,6 +137,8 @@ def learn(sets: Iterable[Sequence[Case]], names: Sequence[str]) -> dict[str, flo
                 features = {str(i): row for i, (_, row) in enumerate(case.candidates)}
                 rows.append((features, gold.__contains__, SET_WEIGHT / len(cases)))
     weights = fit_choice(rows, names)
+    if not weights[names[0]]:
+        return dict(WEIGHTS)
     return {name: weights[name] / weights[names[0]] for name in names} | {name: WEIGHTS[name] for name in SET_BY_HAND}
 
 
@@ -164,7 +166,8 @@ def measure_sets(data: Path, cache: Path | None, show_weights: bool) -> None:
         if (data / f"{STEMS[name]}_questions.jsonl").exists():
             with ExitStack() as stack:
                 snapshot, _ = open_set(stack, data, name, cache)
-                by_set[name] = read_cases(snapshot, read_places(data, name))
+                if places := read_places(data, name):
+                    by_set[name] = read_cases(snapshot, places)
     names = [name for name in WEIGHTS if name not in SET_BY_HAND]
     print(f"{'':10} {'n':>4} {'first':>7} {'any':>7} {'first, own':>11} {'any, own':>9} {'answered':>9} {'hidden':>7}")
     for name, cases in by_set.items():
@@ -211,4 +214,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(main)
