@@ -1,4 +1,4 @@
-"""a page with commands -> the same page with what they print. As a program: writes README.md and the docs anew."""
+"""a page with commands -> the same page with what they print. As a program: writes both README and the docs anew."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests import cli_runner
 HERE = Path(__file__).parents[1]
 DOCS = HERE / "docs"
 WRITTEN = [page for page in DOCS.rglob("*.md") if "examples-source" not in page.parts]
-PAGES = sorted([HERE / "README.md", HERE / "CONTRIBUTING.md", *WRITTEN])
+PAGES = sorted([HERE / "README.md", HERE / "README.ja.md", HERE / "CONTRIBUTING.md", *WRITTEN])
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.S | re.M)
-SECONDS = re.compile(r"\d+\.\d s\b")
+SECONDS = re.compile(r"\d+\.\d (?:s\b|秒)")
 
 
 def rendered(page: str) -> str:

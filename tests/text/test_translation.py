@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from contextvars import copy_context
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from rich.cells import cell_len
 
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.text import translation
 from kumihimo.text.translation import choose_language, message_language, suggest_language, translate
 from tests.cli_runner import kumi
 from tests.message_texts import expected, help_texts, messages
+from tests.screens import seen
 
 FOLDER = Path(translation.__file__).parent / "messages"
 LANGUAGES = [language for language in translation.LANGUAGES if language != "en"]
@@ -153,6 +156,7 @@ def test_help_is_in_the_language(tmp_path: Path) -> None:
     assert "[環境変数: KUMI_INDEX; 既定値: .kumi]" in help_page
     english = re.findall(r"[a-z]+ [a-z]+ [a-z]+", help_page.partition("使用例")[0])
     assert english == []
+    assert kumi(tmp_path, "ask", "--help", "--lang", "ja", KUMI_INDEX="").stdout == help_page
     assert "Options:" in kumi(tmp_path, "ask", "--help").stdout
 
 
@@ -218,3 +222,11 @@ def test_lists_are_joined_as_the_language_does() -> None:
         return translation.join_words(["a", "b", "c"])
 
     assert [copy_context().run(joined, language) for language in ("en", "ja")] == ["a, b and c", "a、b、c"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminals of this kind")
+@pytest.mark.parametrize("words", ["--lang ja --help", "status --lang ja", "entities --lang zh", "methods --lang ja"])
+def test_wide_characters_fit_80_columns(island: Path, words: str) -> None:
+    lines = re.sub(r"\x1b\[[\d;]*m", "", seen(["kumi", *words.split()], island, [], 80)).splitlines()
+    assert len(lines) > 3
+    assert [line for line in lines if cell_len(line.rstrip()) > 80 or "…" in line] == []

@@ -216,7 +216,7 @@ class EvalGroup(TranslatedGroup):
 
 def show_version_or_help(
     context: typer.Context,
-    _language: options.Language = "",
+    _language: options.LanguageChoice = "",
     version: Annotated[bool, Option("--version", help="Show the version and exit.", is_eager=True)] = False,
 ) -> None:
     if version:

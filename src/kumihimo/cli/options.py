@@ -57,7 +57,7 @@ def _choose_language(name: str) -> str:
 
 
 LANGUAGE_HELP = "Language of messages: en, ja or zh. Default: that of the question, or en."
-Language = Annotated[
+LanguageChoice = Annotated[
     str,
     Option("--lang", envvar="KUMI_LANG", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=_choose_language),
 ]

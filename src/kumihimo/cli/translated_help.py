@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from kumihimo.text.translation import translate
+from kumihimo.text.translation import choose_language, translate
 
 # What typer writes into a page of help for a terminal: the name of its constant -> the text.
 _TYPER_TEXTS = {
@@ -52,6 +52,10 @@ class TranslatedCommand(TyperCommand):
 
     context_class = _Context
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _choose_language(args)
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _translate_page(self, ctx)
         super().format_help(ctx, formatter)
@@ -62,11 +66,21 @@ class TranslatedGroup(TyperGroup):
 
     context_class = _Context
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _choose_language(args)
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _translate_page(self, ctx)
         for name in self.list_commands(ctx):
             _translate_command(self.get_command(ctx, name))
         super().format_help(ctx, formatter)
+
+
+def _choose_language(arguments: Sequence[str]) -> None:
+    """Choose the language for a page of help."""
+    if "--help" in arguments and "--lang" in arguments[:-1]:
+        choose_language(arguments[arguments.index("--lang") + 1])
 
 
 def _translate_page(command: Any, context: Any) -> None:
@@ -79,11 +93,35 @@ def _translate_page(command: Any, context: Any) -> None:
 
         for name, text in _TYPER_TEXTS.items():
             setattr(rich_utils, name, translate(text))
+        vars(rich_utils).update(Table=_folding_table, Columns=_join_texts)
     _translate_command(command)
     if command.epilog:  # examples, some with a remark after spaces
         command.epilog = _EXAMPLE_TEXTS.sub(lambda text: translate(text[0]), command.epilog)
     for parameter in command.get_params(context):
         parameter.help = translate(getattr(parameter, "help", "") or "")
+
+
+def _folding_table(*arguments: Any, **named: Any) -> Any:
+    """Return a table that breaks long words instead of cutting them.
+
+    To rich, a line without spaces is one word.
+    """
+    from rich.table import Table
+
+    class FoldingTable(Table):
+        def add_row(self, *cells: Any, **options: Any) -> None:
+            super().add_row(*cells, **options)
+            for column in self.columns:
+                column.overflow = "fold"
+
+    return FoldingTable(*arguments, **named)
+
+
+def _join_texts(texts: Sequence[Any]) -> Any:
+    """Return the help and the default of an option as one text."""
+    from rich.text import Text
+
+    return Text(" ").join(texts)
 
 
 def _translate_command(command: Any) -> None:

@@ -377,8 +377,8 @@ def script_labels(script: str) -> list[str]:
     >>> script_labels('T("No results."); countOf(n, "entity", "entities")')
     ['No results.', '{0} entity', '{0} entities']
     """
-    counted = re.findall(r'countOf\([^"]*"([^"]+)"(?:, "([^"]+)")?', script)
-    counts = [f"{{0}} {noun}" for one, many in counted for noun in (one, many or f"{one}s")]
+    nouns = re.findall(r'countOf\([^"]*"([^"]+)"(?:, "([^"]+)")?', script)
+    counts = [f"{{0}} {noun}" for one, many in nouns for noun in (one, many or f"{one}s")]
     return re.findall(r'\bT\("([^"]+)"', script) + counts
 
 

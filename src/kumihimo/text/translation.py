@@ -11,7 +11,7 @@ from pathlib import Path
 from kumihimo.core.errors import SettingsError, describe_unknown
 
 LANGUAGES = ("en", "ja", "zh")
-_chosen: ContextVar[str] = ContextVar("language", default="")  # empty: none
+_language: ContextVar[str] = ContextVar("language", default="")  # empty: none
 # t: translated if it is a message; m: has to be one; q: in quotation marks
 _FIELD = re.compile(r"\{(\d+)(?::([tmq]))?\}")
 _MIN_NESTED = 12  # characters without fields of a message within a message: it may also be a name
@@ -26,18 +26,18 @@ def choose_language(name: str) -> None:
     language = re.split(r"[-_.]", name.lower())[0]
     if language not in LANGUAGES:
         raise SettingsError(describe_unknown("language", name, LANGUAGES))
-    _chosen.set(language)
+    _language.set(language)
 
 
 def suggest_language(question: str) -> None:
     """Use the language of a question, unless one was chosen."""
-    if not _chosen.get():
-        _chosen.set(script_language(question).partition("-")[0])
+    if not _language.get():
+        _language.set(script_language(question).partition("-")[0])
 
 
 def message_language() -> str:
     """Return the language of messages."""
-    return _chosen.get() or "en"
+    return _language.get() or "en"
 
 
 def translate(text: str, language: str = "") -> str:
