@@ -42,10 +42,19 @@ DRAWN = {
         "/method bm26",
         "/quit",
     ),
+    "answers": (
+        "kumi ask 'Why did the moulded seals fail?'",
+        "kumi ask 'What are the main themes?'",
+    ),
+    "answers-ja": (
+        "kumi ask '資料館の入館料はいくらですか'",
+        "kumi ask '広報しおよりの内容をまとめて'",
+        "kumi retrieve '潮返しの紐の長さ' --k 2",
+    ),
     "entities": ("kumi entities 'Maren Oldacre'", "kumi entities --similar --limit 4"),
     "narrow": ("kumi retrieve 'How long is the breakwater?' --k 2",),
 }
-WIDTHS = {"narrow": 56}
+WIDTHS = {"narrow": 56, "answers": 80, "answers-ja": 80}
 
 
 def seen(command: Sequence[str], folder: Path, typed: Sequence[str] = (), columns: int = COLUMNS) -> str:

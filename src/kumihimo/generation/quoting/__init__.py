@@ -17,7 +17,7 @@ from kumihimo.text.sentences import collapse_spaces, split_blocks
 
 _MAX_POINTS = 10
 _ENOUGH = 1.25  # confidence: the best excerpt answers
-_NOTHING = 0.2  # of the question's words; below, it is not shown
+_NOTHING = 0.2  # of the question's words; if no excerpt has more, none is shown
 
 
 def quote_answer(
@@ -47,11 +47,10 @@ def quote_answer(
 
 
 def judge_excerpts(excerpts: Sequence[Excerpt]) -> Literal["answered", "closest", "nothing"]:
-    """Return how well the best excerpt answers: answered, closest or nothing."""
-    best = excerpts[0] if excerpts else None
-    if best is None or best.coverage < _NOTHING:
+    """Return how well the excerpts answer: answered, closest or nothing."""
+    if max((excerpt.coverage for excerpt in excerpts), default=0.0) < _NOTHING:
         return "nothing"
-    return "answered" if best.confidence >= _ENOUGH and best.answers else "closest"
+    return "answered" if excerpts[0].confidence >= _ENOUGH and excerpts[0].answers else "closest"
 
 
 def format_excerpt(excerpt: Excerpt, n: int) -> str:
