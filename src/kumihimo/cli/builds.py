@@ -23,14 +23,14 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
 
     verbose: also the rows of each table, and the calls of each step.
     """
-    held = join_words([_format_count(built.rows[table], table) for table in _HELD if built.rows.get(table)])
-    if _has_changed(built) or not held:
+    contents = join_words([_format_count(built.rows[table], table) for table in _HELD if built.rows.get(table)])
+    if _has_changed(built) or not contents:
         printing.print_message(_describe_files(built))
-        held = held or translate("nothing to search: no file of a supported type has any text")
-        printing.print_message(f"The index now holds {held} ({built.seconds:.1f} s).")
+        contents = contents or translate("nothing to search: no file of a supported type has any text")
+        printing.print_message(f"The index now holds {contents} ({built.seconds:.1f} s).")
     else:
         files = _format_count(built.unchanged + built.read, "files")
-        printing.print_message(f"Nothing has changed in {files}: the index holds {held} ({built.seconds:.1f} s).")
+        printing.print_message(f"Nothing has changed in {files}: the index holds {contents} ({built.seconds:.1f} s).")
     _show_unread(built)
     if verbose:
         for table, count in built.rows.items():

@@ -35,12 +35,12 @@ class _Formatter(_Base):  # type: ignore[misc]
     def write_heading(self, heading: str) -> None:
         super().write_heading(translate(heading))
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], *arguments: Any, **named: Any) -> None:
+    def write_dl(self, rows: Sequence[tuple[str, str]], *arguments: Any, **options: Any) -> None:
         def translate_remarks(bracket: re.Match[str]) -> str:
             return _REMARKS.sub(lambda remark: translate(remark[0]), bracket[0])
 
         rows = [(name, re.sub(r"  \[[^]]*\]$", translate_remarks, text)) for name, text in rows]
-        super().write_dl(rows, *arguments, **named)
+        super().write_dl(rows, *arguments, **options)
 
 
 class _Context(typer.Context):
@@ -101,7 +101,7 @@ def _translate_page(command: Any, context: Any) -> None:
         parameter.help = translate(getattr(parameter, "help", "") or "")
 
 
-def _folding_table(*arguments: Any, **named: Any) -> Any:
+def _folding_table(*arguments: Any, **options: Any) -> Any:
     """Return a table that breaks long words instead of cutting them.
 
     To rich, a line without spaces is one word.
@@ -114,7 +114,7 @@ def _folding_table(*arguments: Any, **named: Any) -> Any:
             for column in self.columns:
                 column.overflow = "fold"
 
-    return FoldingTable(*arguments, **named)
+    return FoldingTable(*arguments, **options)
 
 
 def _join_texts(texts: Sequence[Any]) -> Any:

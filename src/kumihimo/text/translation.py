@@ -150,10 +150,10 @@ class _Catalogue:
         """
         message = text.strip()
         templates = (template for template in self.templates if template.size >= least)
-        found = self.translations.get(message) or next(
+        translation = self.translations.get(message) or next(
             filter(None, (template.fill(message, self) for template in templates)), ""
         )
-        return text.replace(message, found, 1) if message and found else ""
+        return text.replace(message, translation, 1) if message and translation else ""
 
 
 @cache

@@ -77,16 +77,16 @@ def rewrite_question(question: str, index: WordIndex) -> Rewriting:
     if len(question) > _MAX_QUESTION:
         return Rewriting(question, ())
     plain = normalize("NFKC", question)
-    found: list[tuple[int, int, str]] = []
+    changes: list[tuple[int, int, str]] = []
     for find in (_variants_of_spaced_words, _variants_of_katakana, _variants_of_hiragana, _variants_of_kanji):
         for start, end, spelling in find(plain, index):
-            if spelling and all(end <= other or other_end <= start for other, other_end, _ in found):
-                found.append((start, end, spelling))
+            if spelling and all(end <= other or other_end <= start for other, other_end, _ in changes):
+                changes.append((start, end, spelling))
     rewritten = plain
-    for start, end, spelling in sorted(found, reverse=True):
+    for start, end, spelling in sorted(changes, reverse=True):
         rewritten = rewritten[:start] + spelling + rewritten[end:]
-    replaced = tuple((plain[start:end], spelling) for start, end, spelling in sorted(found))
-    return Rewriting(rewritten if found else question, replaced)
+    replaced = tuple((plain[start:end], spelling) for start, end, spelling in sorted(changes))
+    return Rewriting(rewritten if changes else question, replaced)
 
 
 # -- words between spaces
@@ -96,10 +96,10 @@ def _variants_of_spaced_words(question: str, index: WordIndex) -> Iterator[tuple
     words = list(re.finditer(_WORD, question))
     absent = [bool(subject_terms(word[0])) and not index.has(word[0]) for word in words]
     for i, word in enumerate(words):
-        for left, right in zip(words[max(0, i - 1) : i + 1], words[i : i + 2], strict=False):
-            one_space = question[left.end() : right.start()] == " "
-            if absent[i] and left is not right and one_space and (spelling := _join(left[0] + right[0], index)):
-                yield left.start(), right.end(), spelling
+        for before, right in zip(words[max(0, i - 1) : i + 1], words[i : i + 2], strict=False):
+            one_space = question[before.end() : right.start()] == " "
+            if absent[i] and before is not right and one_space and (spelling := _join(before[0] + right[0], index)):
+                yield before.start(), right.end(), spelling
         if absent[i]:
             yield word.start(), word.end(), _find_spelling(word[0], index, is_first=i == 0)
 
@@ -113,8 +113,8 @@ def _find_spelling(word: str, index: WordIndex, *, is_first: bool) -> str:
     parts = word.split("-")
     if len(parts) > 1:
         return _join("".join(parts), index)
-    if found := _split(word, index):
-        return found
+    if two_words := _split(word, index):
+        return two_words
     for form in (verb_lemma(word.casefold()), name_key(word.casefold())):
         if form != word.casefold() and index.has(form):
             return _sample_spelling(form, index)
@@ -158,12 +158,12 @@ def _near_stems(word: str, index: WordIndex, limit: int) -> tuple[Mapping[str, i
     [stem] = tokenize(word)
     swapped = word[1] + word[0] + word[2:] if len(word) > 1 else word
     stems = {**index.stems(stem[0]), **{s: n for s, n in index.stems(swapped[0]).items() if s in tokenize(swapped)}}
-    known = [other for other in stems if len(other) >= _MIN_STEM and other.isalpha()]
+    candidates = [other for other in stems if len(other) >= _MIN_STEM and other.isalpha()]
     near: dict[str, int] = {}
     for ending in _ENDINGS:
-        forms = [other + ending for other in known]
+        forms = [other + ending for other in candidates]
         for _, edits, place in process.extract(word, forms, scorer=OSA.distance, score_cutoff=limit, limit=None):
-            near[known[place]] = min(int(edits), near.get(known[place], limit))
+            near[candidates[place]] = min(int(edits), near.get(candidates[place], limit))
     return stems, near
 
 
@@ -185,11 +185,11 @@ def _sample_spelling(form: str, index: WordIndex, *, like: str = "") -> str:
 
     like: the spelling nearest to this instead.
     """
-    wanted, start = tokenize(form), form[:_MIN_STEM].casefold()
+    tokens, start = tokenize(form), form[:_MIN_STEM].casefold()
     words = [word for passage in index.passages(form, _SAMPLE) for word in re.findall(rf"[{_LETTERS}]+", passage)]
-    found = Counter(word for word in words if word.casefold().startswith(start) and tokenize(word) == wanted)
-    edits = {word: OSA.distance(like, word.casefold()) if like else 0 for word in found}
-    return min(found, key=lambda word: (edits[word], word.isupper(), -found[word], word), default="")
+    spellings = Counter(word for word in words if word.casefold().startswith(start) and tokenize(word) == tokens)
+    edits = {word: OSA.distance(like, word.casefold()) if like else 0 for word in spellings}
+    return min(spellings, key=lambda word: (edits[word], word.isupper(), -spellings[word], word), default="")
 
 
 # -- Japanese and Chinese
@@ -250,8 +250,8 @@ def _variants_of_kanji(question: str, index: WordIndex) -> Iterator[tuple[int, i
         absent = [i for i in range(len(run[0]) - 1) if not index.has(run[0][i : i + 2])]
         for spelling in convert_chinese(run[0]) if absent else ():
             pairs = ((i, spelling[i : i + 2]) for i in absent)
-            found = [i for i, pair in pairs if pair != run[0][i : i + 2] and index.has(pair)]
-            for i in found:
-                if i - 1 not in found:
-                    end = next(j for j in range(i, len(spelling)) if j not in found) + 1
+            places = [i for i, pair in pairs if pair != run[0][i : i + 2] and index.has(pair)]
+            for i in places:
+                if i - 1 not in places:
+                    end = next(j for j in range(i, len(spelling)) if j not in places) + 1
                     yield run.start() + i, run.start() + end, spelling[i:end]

@@ -165,9 +165,9 @@ def find_candidates(
 def _read_candidates(question: Question, context: Context, reader: IndexReader) -> Iterator[Candidate]:
     """Yield a stretch around each sentence of the best evidence."""
     items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
-    named = [item for item in items[_MAX_EVIDENCE:] if question.names_heading(item.text)]
-    items = items[:_MAX_EVIDENCE] + named + _defining_chunks(question, reader)
-    seen: set[tuple[str, int, int]] = set()
+    same_heading = [item for item in items[_MAX_EVIDENCE:] if question.names_heading(item.text)]
+    items = items[:_MAX_EVIDENCE] + same_heading + _defining_chunks(question, reader)
+    places: set[tuple[str, int, int]] = set()
     texts: set[str] = set()
     for rank, item in enumerate(items):
         for span in reader.spans(item):
@@ -177,8 +177,8 @@ def _read_candidates(question: Question, context: Context, reader: IndexReader) 
                 if unit.end <= span.start or unit.start >= span.end or not says_something(region, unit):
                     continue
                 stretch, sentence = grow(region, i), text[unit.text_start : unit.end]
-                if (span.uri, unit.start, unit.end) not in seen and sentence not in texts:
-                    seen.add((span.uri, unit.start, unit.end))
+                if (span.uri, unit.start, unit.end) not in places and sentence not in texts:
+                    places.add((span.uri, unit.start, unit.end))
                     texts.add(sentence)
                     yield Candidate(_make_excerpt(span, region, stretch, title), sentence, rank)
 
@@ -191,8 +191,8 @@ def _defining_chunks(question: Question, reader: IndexReader) -> list[Evidence]:
     rows = mentions.where(entity=entity_id(name_key(question.subject)))[:_MAX_MENTIONS]
     scored = sorted((-question.definition_score(row.text), row.id) for row in rows)
     ids = dict.fromkeys(id.rpartition(".")[0] for score, id in scored if score < 0)
-    found = chunks.get_many(list(ids)[:_MAX_DEFINITIONS])
-    return [Evidence("chunks", chunk, 0.0) for chunk in found.values()]
+    defining = chunks.get_many(list(ids)[:_MAX_DEFINITIONS])
+    return [Evidence("chunks", chunk, 0.0) for chunk in defining.values()]
 
 
 def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> Excerpt:
@@ -254,11 +254,11 @@ def _similar_words(question: Question, sentences: Sequence[str]) -> Sequence[flo
     """
     import numpy as np
 
-    own, *found = (np.frombuffer(ids, dtype=np.uint16) for ids in find_subwords([question.content, *sentences]))
+    own, *others = (np.frombuffer(ids, dtype=np.uint16) for ids in find_subwords([question.content, *sentences]))
     if not len(own):
         return [0.0] * len(sentences)
     own_vectors, own_lengths = subword_vectors(own)
-    best = [(subword_vectors(ids)[0] @ own_vectors.T).max(axis=0) if len(ids) else own_lengths * 0 for ids in found]
+    best = [(subword_vectors(ids)[0] @ own_vectors.T).max(axis=0) if len(ids) else own_lengths * 0 for ids in others]
     weights = own_lengths / own_lengths.sum()
     return [float(row @ weights) for row in best]
 
@@ -270,12 +270,12 @@ def _weigh_terms(terms: frozenset[str], whole: frozenset[str], sentences: Sequen
     as no other pair of a longer run has its characters.
     """
     counts = Counter(word for words in sentences for word in words)
-    found = {char for term in terms if counts[term] for char in term}
+    present = {char for term in terms if counts[term] for char in term}
     weights = {}
     for term in sorted(terms):
         share = 1.0
         if not counts[term] and is_ideographic(term) and term not in whole:
-            share = sum(char not in found for char in term) / len(term)
+            share = sum(char not in present for char in term) / len(term)
         weights[term] = share * log(1 + len(sentences) / (1 + counts[term]))
     return weights
 

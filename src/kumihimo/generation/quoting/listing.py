@@ -27,16 +27,16 @@ def write_list(kind: str, document: str, reader: IndexReader, language: str) -> 
     if entities is None or mentions is None or passages is None:
         return None
     counts: Mapping[str, int] = dict(entities.columns("id", "mentions"))
-    wanted = find_documents(document, reader) if document else []
-    if document and not wanted:
+    documents_named = find_documents(document, reader) if document else []
+    if document and not documents_named:
         return None
-    if wanted:
-        own = [id for id in passages.ids if id.partition(".")[0] in set(wanted)]
+    if documents_named:
+        own = [id for id in passages.ids if id.partition(".")[0] in set(documents_named)]
         counts = Counter(entity for group in mentions.child_values(own, "entity").values() for entity in group)
     rows = {id: name for id, name, type_ in entities.columns("id", "name", "type") if type_ == kind and id in counts}
     rows = {id: name for id, name in rows.items() if not _is_part(name, rows.values())}
     order = sorted(rows, key=lambda id: (-counts[id], rows[id]))
-    first = {id: _first_mention(id, mentions, passages, wanted) for id in order[:_MAX_ITEMS]}
+    first = {id: _first_mention(id, mentions, passages, documents_named) for id in order[:_MAX_ITEMS]}
     draft = Draft(MAX_LONG_CHARS)
     draft.add(say(f"list {kind}", language))
     for id in order[:_MAX_ITEMS]:
@@ -54,19 +54,19 @@ def _is_part(name: str, names: Iterable[str]) -> bool:
 
 def _end_list(draft: Draft, total: int, language: str, *, by_rule: bool = False) -> Draft | None:
     """Return a list with the number left out, or None."""
-    shown = len(draft.citations)
-    if total > shown:
-        draft.add(say("more", language, n=f"{total - shown:,}"))
+    count = len(draft.citations)
+    if total > count:
+        draft.add(say("more", language, n=f"{total - count:,}"))
     if by_rule:
         draft.add(say("by rule", language))
-    return draft if shown else None
+    return draft if count else None
 
 
 def _first_mention(entity: str, mentions: Any, passages: Passages, documents: list[str]) -> Span | None:
     """Return the first mention of an entity, in these documents if possible."""
     ids = mentions.ids_grouped("entity", [entity])[entity]
-    wanted = [id for id in ids if not documents or id.partition(".")[0] in documents]
-    for id in wanted[:_MAX_ITEMS]:
+    candidates = [id for id in ids if not documents or id.partition(".")[0] in documents]
+    for id in candidates[:_MAX_ITEMS]:
         chunk = passages.span_of(id.rpartition(".")[0])
         name = mentions[id].name
         start = chunk.text.find(name)
@@ -92,14 +92,14 @@ def write_documents(subject: str, reader: IndexReader, language: str) -> Draft |
     passages, documents = read_passages(reader), reader.find_table("documents")
     if passages is None or documents is None or not subject_terms(subject):
         return None
-    found = passages.mentioning(subject)
-    exact = any(subject.casefold() in passages.texts[number].casefold() for number in found)
+    matches = passages.mentioning(subject)
+    exact = any(subject.casefold() in passages.texts[number].casefold() for number in matches)
     if len(subject_terms(subject)) > _MAX_SUBJECT and subject.isascii() and not exact:
         return None  # words of a description that stand apart are no mention
     titles = Counter(title for (title,) in documents.columns("title"))
-    counts = Counter(map(passages.document, found))
+    counts = Counter(map(passages.document, matches))
     first: dict[str, int] = {}
-    for number in found:
+    for number in matches:
         first.setdefault(passages.document(number), number)
     draft = Draft(MAX_LONG_CHARS)
     numbers = {"n": f"{len(counts):,}", "total": f"{len(documents):,}"}

@@ -54,12 +54,12 @@ def _offer_titles(name: str, documents: Table[Any], reader: IndexReader, languag
         return None
     draft = Draft(status="closest")
     draft.add(say("several documents" if fit else "no document", language, subject=name))
-    shown: set[str] = set()
+    titles: set[str] = set()
     for row in documents.get_many((fit or near)[:_MAX_TITLES]).values():
         region = read_region(row.text, row.body, len(row.text), row.body)
         first = next(_sentences(region), None)
-        if first and row.title not in shown:
-            shown.add(row.title)
+        if first and row.title not in titles:
+            titles.add(row.title)
             draft.quote(_unit_span(row.uri, region, first), f"- {row.title or row.uri}: ")
     return draft if draft.citations else None
 
@@ -88,10 +88,10 @@ def _unit_span(uri: str, region: Region, unit: Unit) -> Span:
 
 def _add_sections(draft: Draft, title: str, sections: Sequence[tuple[str, Span]]) -> None:
     """Add the sections in order; of many, some spread over the document."""
-    named = [section for section in sections if section[0] != title] or list(sections)
-    count = min(len(named), _MAX_SECTIONS)
+    headed = [section for section in sections if section[0] != title] or list(sections)
+    count = min(len(headed), _MAX_SECTIONS)
     for i in range(count):
-        heading, span = named[i * len(named) // count]
+        heading, span = headed[i * len(headed) // count]
         draft.quote(span, f"- {heading}: ")
 
 

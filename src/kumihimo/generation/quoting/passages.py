@@ -57,10 +57,10 @@ class Passages:
     def mentioning(self, subject: str) -> list[int]:
         """Return the chunks with a subject as written, else its words."""
         folded = [normalize("NFKC", text).casefold() for text in self.texts]
-        wanted = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
+        phrase = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
         patterns = subject_patterns(subject)
-        found = [i for i, text in enumerate(folded) if wanted in text] if len(patterns) > 1 else []
-        return found or [i for i, text in enumerate(folded) if patterns and all(p.search(text) for p in patterns)]
+        exact = [i for i, text in enumerate(folded) if phrase in text] if len(patterns) > 1 else []
+        return exact or [i for i, text in enumerate(folded) if patterns and all(p.search(text) for p in patterns)]
 
 
 def subject_patterns(subject: str) -> list[re.Pattern[str]]:
@@ -137,20 +137,20 @@ def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]
     terms = dict.fromkeys(subject_terms(name))
     if descriptions is None or chunks is None or not terms:
         return [], []
-    named = {id: frozenset(subject_terms(text)) for id, text in descriptions.columns("id", "text")}
-    openings = chunks.get_many(f"{id}.00000" for id in named)
+    words_of_names = {id: frozenset(subject_terms(text)) for id, text in descriptions.columns("id", "text")}
+    openings = chunks.get_many(f"{id}.00000" for id in words_of_names)
     opened = {c.document: frozenset(subject_terms(c.text[:_OPENING_CHARS])) for c in openings.values()}
-    counts = {term: sum(term in words for words in named.values()) for term in terms}
-    rarity = {term: log(1 + len(named) / (0.5 + count)) for term, count in counts.items()}
+    counts = {term: sum(term in words for words in words_of_names.values()) for term in terms}
+    rarity = {term: log(1 + len(words_of_names) / (0.5 + count)) for term, count in counts.items()}
     total = sum(rarity.values())
 
     def score(id: str) -> float:
-        own, opening = named[id], opened.get(id, frozenset())
+        own, opening = words_of_names[id], opened.get(id, frozenset())
         shares = {term: 1.0 if term in own else _OPENING_WEIGHT * (term in opening) for term in terms}
         exact = len(own.intersection(terms)) / (len(own) or 1)
         return sum(rarity[term] * share for term, share in shares.items()) / total + _EXACT * exact
 
-    scores = {id: round(score(id), 4) for id in named}
+    scores = {id: round(score(id), 4) for id in words_of_names}
     best = max(scores.values(), default=0.0)
     ids = sorted(id for id, value in scores.items() if value > best - _EXACT / 5)
     near = sorted((id for id in scores if scores[id] >= _MIN_NEAR), key=lambda id: (-scores[id], id))

@@ -78,9 +78,9 @@ class Question:
 
     def is_answered_by(self, text: str) -> bool:
         """Return whether a text has new words of the wanted kind."""
-        asked = self.plain.casefold()
-        found = (match[0].casefold().strip() for pattern in self._answers for match in pattern.finditer(text))
-        return not self.kind or any(match not in asked for match in found)
+        question = self.plain.casefold()
+        answers = (match[0].casefold().strip() for pattern in self._answers for match in pattern.finditer(text))
+        return not self.kind or any(match not in question for match in answers)
 
     @cached_property
     def _names(self) -> Sequence[str]:
@@ -107,10 +107,10 @@ class Question:
         if not self.subject:
             return 0.0
         plain = " ".join(normalize("NFKC", sentence).split())
-        named = max(map(self._name_share, above), default=0.0)
+        name_share = max(map(self._name_share, above), default=0.0)
         has_name = any(name.casefold() in plain.casefold() for name in self._names)
         if not has_name or not any(pattern.search(plain) for pattern in self._definitions):
-            return named
+            return name_share
         count = sum(pattern.search(excerpt) is not None for pattern in self._definitions)
         return 1.0 + 0.1 * min(count, 5)
 
@@ -121,8 +121,8 @@ class Question:
 
     def _name_share(self, name: str) -> float:
         """Return the share of a heading with all of the subject."""
-        words, wanted = set(subject_terms(name)), set(subject_terms(self.subject))
-        return len(wanted) / len(words) if words and wanted <= words else 0.0
+        words, subject_words = set(subject_terms(name)), set(subject_terms(self.subject))
+        return len(subject_words) / len(words) if words and subject_words <= words else 0.0
 
 
 def _find_any(patterns: list[str], text: str) -> bool:

@@ -27,8 +27,8 @@ def write_requested(question: str, context: Context, reader: IndexReader, embed:
     request = read_request(question)
     if request is None:
         return None
-    named = (request.subject, request.other) if request.kind not in ROW_KINDS else ()
-    bare = reduce(lambda text, part: text.replace(part, ""), named, question)
+    subjects = (request.subject, request.other) if request.kind not in ROW_KINDS else ()
+    bare = reduce(lambda text, part: text.replace(part, ""), subjects, question)
     language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
     match request.kind:
         case "list":
@@ -51,13 +51,15 @@ def _write_comparison(one: str, other: str, reader: IndexReader, embed: Embedder
     for subject in (one, other):
         if passages is None:
             return None
-        found = passages.mentioning(subject)
-        counts = Counter({i: passages.texts[i].casefold().count(subject.casefold()) for i in found})
-        best = sorted(found, key=lambda i: (-counts[i], i))[:_MAX_PASSAGES]
+        numbers = passages.mentioning(subject)
+        counts = Counter({i: passages.texts[i].casefold().count(subject.casefold()) for i in numbers})
+        best = sorted(numbers, key=lambda i: (-counts[i], i))[:_MAX_PASSAGES]
         context = Context(tuple(map(passages.evidence, best)))
         excerpts = choose_excerpts(Question(subject), context, reader, embed)
-        shown = {citation.span for citation in draft.citations}
-        excerpts = [e for e in excerpts if e.coverage >= _MIN_COVERAGE and e.size <= _MAX_CHARS and e.span not in shown]
+        quoted = {citation.span for citation in draft.citations}
+        excerpts = [
+            e for e in excerpts if e.coverage >= _MIN_COVERAGE and e.size <= _MAX_CHARS and e.span not in quoted
+        ]
         if not excerpts:
             return None
         draft.add(f"{subject}:")

@@ -40,13 +40,13 @@ def read_request(question: str) -> Request | None:
     (Request(kind='list', subject='person', other=''), None)
     """
     plain = " ".join(normalize("NFKC", question).split())
-    if found := _match_request(_BEFORE_THEMES, plain):
-        return found
+    if request := _match_request(_BEFORE_THEMES, plain):
+        return request
     topic = detect_topic(plain)
     if topic is not None:
         return Request("themes", _clean_topic(topic))
-    if found := _match_request(_AFTER_THEMES, plain):
-        return found
+    if request := _match_request(_AFTER_THEMES, plain):
+        return request
     kinds = [kind for kind in ROW_KINDS if _matches("rows", kind, plain)]
     return Request(kinds[0], plain) if kinds else None
 
@@ -56,9 +56,9 @@ def _match_request(kinds: Iterable[str], plain: str) -> Request | None:
     for kind in kinds:
         for pattern in _patterns(kind):
             if match := pattern.search(plain):
-                found = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
-                subject = _read_type(found.get("X", "")) if kind == "list" else found.get("X", "")
-                return Request(kind, subject, found.get("Y", ""))
+                groups = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
+                subject = _read_type(groups.get("X", "")) if kind == "list" else groups.get("X", "")
+                return Request(kind, subject, groups.get("Y", ""))
     return None
 
 
@@ -81,8 +81,8 @@ def find_pronoun(question: str) -> int | None:
     rules: Mapping[str, list[str]] = _rules()["follow_up"]
     if _matches("follow_up", "own", question):
         return None
-    found = [m.start() for pattern in rules["pronoun"] if (m := re.search(pattern, question, re.IGNORECASE))]
-    return min(found, default=len(question) if _matches("follow_up", "short", question) else None)
+    starts = [m.start() for pattern in rules["pronoun"] if (m := re.search(pattern, question, re.IGNORECASE))]
+    return min(starts, default=len(question) if _matches("follow_up", "short", question) else None)
 
 
 def column_words(question: str) -> str:
@@ -95,9 +95,9 @@ def column_words(question: str) -> str:
     """
     groups = [*_rules()["rows"].values(), _rules()["row_questions"]["other"]]
     measures: Mapping[str, str] = _rules()["measures"]
-    meant = [name for name, pattern in measures.items() if re.search(pattern, question, re.IGNORECASE)]
+    names = [name for name, pattern in measures.items() if re.search(pattern, question, re.IGNORECASE)]
     rest = reduce(lambda text, pattern: re.sub(pattern, " ", text, flags=re.IGNORECASE), chain(*groups), question)
-    return " ".join([rest, *meant])
+    return " ".join([rest, *names])
 
 
 def asks_who(question: str) -> bool:
@@ -107,8 +107,8 @@ def asks_who(question: str) -> bool:
 
 def names_document(name: str) -> bool:
     """Return whether a description is one of a document or file."""
-    named = re.search(_rules()["words"]["minutes"], name, re.IGNORECASE)
-    return named is not None or without_document_words(name) != name.strip()
+    word = re.search(_rules()["words"]["minutes"], name, re.IGNORECASE)
+    return word is not None or without_document_words(name) != name.strip()
 
 
 def without_document_words(name: str) -> str:

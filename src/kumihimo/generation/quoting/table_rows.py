@@ -56,19 +56,19 @@ def write_rows(kind: str, question: str, context: Context, reader: IndexReader, 
     uris = dict.fromkeys(
         span.uri for item in context.top(_MAX_EVIDENCE) for span in reader.spans(item) if _has_rows(span.text)
     )
-    found: list[tuple[tuple[float, float], Draft]] = []
+    fitting: list[tuple[tuple[float, float], Draft]] = []
     for uri in uris:
         text, title, body = reader.document(uri)
         for table in read_tables(text, body):
             if kind in ("highest", "lowest") and _names_repeat(plain, table):
                 continue  # a person or thing has several rows: its sum may win, not one row
-            known = _known_share(plain, table, title)
+            share = _known_share(plain, table, title)
             column, fit = _choose_column(plain, table)
-            if known >= _MIN_KNOWN and column:
+            if share >= _MIN_KNOWN and column:
                 draft = _compare_rows(kind, column, _rows_of_year(plain, table), table, uri, text, language)
-                found += [((known, fit), draft)] if draft else []
-    best = max((fits for fits, _ in found), default=(0.0, 0.0))
-    drafts = [draft for fits, draft in found if fits == best]
+                fitting += [((share, fit), draft)] if draft else []
+    best = max((fits for fits, _ in fitting), default=(0.0, 0.0))
+    drafts = [draft for fits, draft in fitting if fits == best]
     return drafts[0] if len(drafts) == 1 else None
 
 
@@ -151,12 +151,12 @@ def read_number(text: str) -> tuple[float, str] | None:
 
 def _choose_column(question: str, table: Table) -> tuple[str, float]:
     """Return the only column of numbers named, or empty."""
-    asked = _asked_words(question)
+    target_words = _asked_words(question)
     terms = frozenset(subject_terms(column_words(question)))
     scores: dict[str, float] = {}
     for column in dict.fromkeys(name for row in table.rows for name in row.cells):
         words = frozenset(subject_terms(column.replace("_", " "))) - {""}
-        shared = words & (terms - (asked if len(words) == 1 else frozenset()))
+        shared = words & (terms - (target_words if len(words) == 1 else frozenset()))
         if (
             not all(map(str.isdigit, shared))
             and len(shared) >= min(2, _MIN_SHARE * len(words))
@@ -174,21 +174,21 @@ def _names_repeat(question: str, table: Table) -> bool:
     A person is asked for by `who`; the first column must then name each row.
     """
     columns = list(dict.fromkeys(name for row in table.rows for name in row.cells))
-    asked = _asked_words(question)
-    wanted = [name for name in columns if asked.intersection(subject_terms(name.replace("_", " ")))]
+    target_words = _asked_words(question)
+    targets = [name for name in columns if target_words.intersection(subject_terms(name.replace("_", " ")))]
     who = asks_who(question)
-    for name in columns[:1] if who else wanted:
+    for name in columns[:1] if who else targets:
         cells = [row.cells.get(name, "").strip() for row in table.rows if row.cells.get(name, "").strip()]
-        named = [cell for cell in cells if not any(map(str.isdigit, cell))]
-        if len(set(named)) < len(named) or (who and len(named) < len(cells)):
+        names = [cell for cell in cells if not any(map(str.isdigit, cell))]
+        if len(set(names)) < len(names) or (who and len(names) < len(cells)):
             return True
     return False
 
 
 def _asked_words(question: str) -> set[str]:
     """Return the terms of what a question asks for."""
-    found = [" ".join(filter(None, match.groups())) for match in _ASKED_FOR.finditer(question)]
-    return {word for words in found for word in subject_terms(words)}
+    targets = [" ".join(filter(None, match.groups())) for match in _ASKED_FOR.finditer(question)]
+    return {word for words in targets for word in subject_terms(words)}
 
 
 def _is_numeric(table: Table, column: str) -> bool:
@@ -236,7 +236,7 @@ def _compare_rows(
         "average": sum(values) / len(values),
     }
     value = round(results[kind], 2)
-    shown = (
+    winners = (
         [row for row, (own, _) in numbers if own == results[kind]]
         if kind in ("highest", "lowest")
         else [r for r, _ in numbers]
@@ -249,9 +249,9 @@ def _compare_rows(
     draft.add(say("rows", language, what=say(kind, language), column=column, value=written, **counted))
     if table.header:
         draft.add(table.header)
-    for row in shown[:_MAX_WINNERS]:
+    for row in winners[:_MAX_WINNERS]:
         span = Span("", uri, row.start, row.end, text[row.start : row.end])
         draft.cite(collapse_spaces(span.text), span)
-    if len(shown) > _MAX_WINNERS:
-        draft.add(say("more", language, n=f"{len(shown) - _MAX_WINNERS:,}"))
+    if len(winners) > _MAX_WINNERS:
+        draft.add(say("more", language, n=f"{len(winners) - _MAX_WINNERS:,}"))
     return draft

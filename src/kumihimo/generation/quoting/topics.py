@@ -81,8 +81,8 @@ def write_topics(subject: str, context: Context, reader: IndexReader, embed: Emb
 
 def _read_points(context: Context, reader: IndexReader) -> list[Span]:
     """Return the sentences that the method found, best first."""
-    found = [item for item in context if isinstance(item.record, KeyPoint) and item.record.verbatim]
-    spans = [span for item in found for span in make_quoter(list(reader.spans(item)))(item.text)[:1]]
+    items = [item for item in context if isinstance(item.record, KeyPoint) and item.record.verbatim]
+    spans = [span for item in items for span in make_quoter(list(reader.spans(item)))(item.text)[:1]]
     return [span for span in spans if len(span.text) <= _MAX_POINT_CHARS]
 
 
@@ -98,19 +98,19 @@ def _quoted_keys(points: Iterable[Span]) -> set[tuple[str, ...]]:
 def _with_phrase(phrase: Phrase, spans: Iterable[Span]) -> list[Span]:
     """Return the first sentence of each document that has the phrase."""
     pattern = phrase.pattern()
-    found: dict[str, Span] = {}
+    by_document: dict[str, Span] = {}
     for span in spans:
         if pattern.search(span.text):
-            found.setdefault(span.uri, span)
-    return list(found.values())
+            by_document.setdefault(span.uri, span)
+    return list(by_document.values())
 
 
 def _nearest_texts(about: Subject, folded: Sequence[str]) -> dict[int, str]:
     """Return the text near a subject where documents say most about it."""
-    found = {number: about.near(text) for number, text in enumerate(folded)}
-    order = sorted(found, key=lambda number: (-found[number][0], -found[number][1], number))
+    places = {number: about.near(text) for number, text in enumerate(folded)}
+    order = sorted(places, key=lambda number: (-places[number][0], -places[number][1], number))
     best = order[:_MAX_TEXTS] if about.weights else order
-    return {number: found[number][2] for number in best if found[number][0] >= MIN_SHARE}
+    return {number: places[number][2] for number in best if places[number][0] >= MIN_SHARE}
 
 
 def _keep_near(phrases: Iterable[Phrase], near: Mapping[int, str]) -> None:
@@ -166,23 +166,23 @@ def _contains(one: Phrase, other: Phrase) -> bool:
 
 def _find_quotes(topic: Topic, passages: Passages, embed: Embedder) -> list[Span]:
     """Return the sentences nearest to the names of a topic."""
-    found = [
+    spans = [
         span for number in topic.texts[:_MAX_READ] for span in _read_sentences(passages.span(number), topic.phrases[0])
     ]
-    if not found:
+    if not spans:
         return []
-    vectors = embed([" ".join(phrase.name for phrase in topic.phrases), *(span.text for span in found)])
+    vectors = embed([" ".join(phrase.name for phrase in topic.phrases), *(span.text for span in spans)])
     scores = (vectors[1:] @ vectors[0]).round(4).tolist()
     quotes: dict[str, Span] = {}
-    for i in sorted(range(len(found)), key=lambda i: (-scores[i], i)):
-        quotes.setdefault(found[i].uri, found[i])
+    for i in sorted(range(len(spans)), key=lambda i: (-scores[i], i)):
+        quotes.setdefault(spans[i].uri, spans[i])
     return list(quotes.values())
 
 
 def _add_topic(draft: Draft, title: str, quotes: Iterable[Span]) -> bool:
     """Add a topic with at most two new sentences."""
-    shown = {_plain(citation.span.text) for citation in draft.citations}
-    new = {_plain(span.text): span for span in quotes if _plain(span.text) not in shown}
+    quoted = {_plain(citation.span.text) for citation in draft.citations}
+    new = {_plain(span.text): span for span in quotes if _plain(span.text) not in quoted}
     selected = list(new.values())[:2]
     if not selected or draft.size + len(title) + sum(len(span.text) + 12 for span in selected) >= draft.limit:
         return False
