@@ -6,8 +6,7 @@ import pytest
 
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.usage import Usage
-from kumihimo.generation.quoting.follow_ups import carry_names
-from kumihimo.generation.quoting.requests import ROW_KINDS, read_request
+from kumihimo.generation.quoting.requests import ROW_KINDS, carry_names, read_request
 
 REQUESTS = {
     "list": [

@@ -25,7 +25,7 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
-from kumihimo.generation.quoting.follow_ups import carry_names
+from kumihimo.generation.quoting.requests import carry_names
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, is_local

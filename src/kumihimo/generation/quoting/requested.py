@@ -7,8 +7,7 @@ from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import Draft
 from kumihimo.generation.quoting.excerpts import IndexReader, choose_excerpts
-from kumihimo.generation.quoting.listing import write_documents, write_list
-from kumihimo.generation.quoting.outline import write_outline
+from kumihimo.generation.quoting.listing import write_documents, write_list, write_outline
 from kumihimo.generation.quoting.passages import read_passages
 from kumihimo.generation.quoting.question_kinds import Question
 from kumihimo.generation.quoting.requests import ROW_KINDS, read_request
