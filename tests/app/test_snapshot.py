@@ -12,6 +12,7 @@ from kumihimo import KumiError, Kumihimo, Span
 from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import MAX_QUESTION_CHARS, Snapshot
+from kumihimo.core.context import Evidence, KeyPoint
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.methods import METHODS
@@ -161,6 +162,16 @@ def test_a_chunk_stands_in_its_document(snapshot: Snapshot) -> None:
     id = chunk("notes/gate.md")
     expected = Span(id, "notes/gate.md", 0, len(GATE.rstrip()), GATE.rstrip(), "line 1", "Gate")
     assert list(snapshot.trace(("chunks", id))) == [expected]
+
+
+def test_a_part_of_a_passage_has_a_place_of_its_own(snapshot: Snapshot) -> None:
+    (item,) = snapshot.retrieve("Nobody mends it", "bm25", k=1)
+    start = item.text.index("Nobody")
+    (span,) = snapshot.trace_part(item, start, start + 6)
+    assert (span.text, span.place, GATE[span.start : span.end]) == ("Nobody", "line 5", "Nobody")
+    whole = list(snapshot.trace(item))
+    point = Evidence("sayings", KeyPoint(id="1", text="Nobody ...", sources=(item.reference,), tokens=2), 1.0)
+    assert list(snapshot.trace_part(point, 0, 6)) == whole != [span]
 
 
 def test_a_document_stands_for_itself(snapshot: Snapshot) -> None:

@@ -105,6 +105,13 @@ def test_asking_tells_where_it_stands(built: Run) -> None:
     assert "No chat model is set" in err
 
 
+def test_evidence_stands_where_its_words_are(kumi: Run) -> None:
+    lines = [f"Line {n} tells of the sea and of nothing else that matters." for n in range(1, 9)]
+    fill(Path("notes"), {"log.txt": "\n".join([*lines, "The pier was mended."])})
+    kumi("index", "notes")
+    assert kumi("retrieve", "Who mended the pier?", "--k", "1")[1].startswith("1. notes/log.txt, line 5\n")
+
+
 def test_retrieving_and_tracing_fit_together(built: Run) -> None:
     _, out, _ = built("retrieve", "ferry", "--k", "1", "-m", "bm25")
     assert "1. notes/ferry.txt, line 1" in out

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from kumihimo import Kumihimo
 from kumihimo.app.results import Built, Status
@@ -64,7 +65,7 @@ def note(id: str, text: str, title: str = "") -> Evidence:
     return Evidence("documents", Document(id=id, uri=id, file=id, title=title, media_type="", text=text), 0.75)
 
 
-def here(item: Evidence) -> list[Span]:
+def here(item: Evidence, *part: int) -> list[Span]:
     return [Span("", f"notes/{item.record.id}.txt", 1000, 2000, "")]
 
 
@@ -237,7 +238,7 @@ CITATIONS = (
 
 
 def test_excerpts_stand_below_their_sources(capsys: Capture) -> None:
-    text = "The closest:\n\n**Hild** mended it.\n| a | b | [1]\n\nSo. [2]"
+    text = "The closest:\n\n**Hild** mended it.\n| Fare | Crowns |\n| 大人 | 9 | [1]\n\nSo. [2]"
     terminal.show_answer(Answer("?", "naive", text, CITATIONS, Context(), Usage()), here)
     out, err = capsys.readouterr()
     assert out.splitlines() == [
@@ -245,7 +246,8 @@ def test_excerpts_stand_below_their_sources(capsys: Capture) -> None:
         "",
         "[1] The gate · notes/[b]a.md, line 1",
         "    Hild mended it.",
-        "    | a | b |",
+        "    Fare  Crowns",
+        "    大人  9",
         "",
         f"[2] notes/{'long' * 6}…ong{'long' * 6}.md",
         "    So.",
@@ -253,11 +255,33 @@ def test_excerpts_stand_below_their_sources(capsys: Capture) -> None:
     assert err == terminal.NO_MODEL + "\n"
 
 
+@pytest.mark.parametrize("columns", ["24", "40", "80"])
+def test_an_excerpt_fits_the_terminal(capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", columns)
+    table = f"| Fare | {'Crowns ' * 9}|\n| 大人 | 9 |"
+    text = f"{JAPANESE} {ENGLISH}\n- {ENGLISH}\n{table} [1]"
+    terminal.show_answer(Answer("?", "naive", text, CITATIONS[:1], Context(), Usage()), here)
+    lines = Text.from_ansi(capsys.readouterr().out).plain.splitlines()
+    assert max(map(cell_len, lines)) <= int(columns)
+    assert not [line for line in lines if line != line.rstrip() or line.strip()[:1] in tuple("、。」")]
+    assert ("[1] The gate · notes/[b]a.md, line 1" in lines) == (columns != "24")
+    first = next(i for i, line in enumerate(lines) if line.startswith("    - "))
+    assert lines[first + 1].startswith("      ")
+    assert ("    大人  9" in lines) == (columns == "80")
+
+
+def test_sources_of_one_document_have_no_titles(capsys: Capture) -> None:
+    citations = (CITATIONS[0], replace(CITATIONS[0], n=2))
+    terminal.show_answer(Answer("?", "naive", "- So [1]\n- And so [2]", citations, Context(), Usage()), here)
+    assert capsys.readouterr().out.splitlines()[3:] == [f"[{n}] notes/[b]a.md, line 1" for n in (1, 2)]
+
+
 def test_lines_stand_above_their_sources(capsys: Capture) -> None:
     text = "People:\n- Hild [1]\n   - Bo [2]"
     terminal.show_answer(Answer("?", "naive", text, CITATIONS, Context(), Usage()), here)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:5] == [*text.splitlines(), "", "[1] notes/[b]a.md, line 1"]
+    assert lines[:5] == [*text.splitlines(), "", "[1] The gate · notes/[b]a.md, line 1"]
 
 
 def test_words_of_the_question_are_marked(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -369,6 +369,13 @@ class Snapshot:
         """Yield the source spans of a row or evidence, cited first."""
         return self.tracer.trace(item)
 
+    def trace_part(self, item: Evidence, start: int, end: int) -> Iterator[Span]:
+        """Yield the source spans of a part of the text of evidence.
+
+        That is the part itself where the text is a passage of a document, else all sources.
+        """
+        return self.tracer.trace_part(item, start, end)
+
     def find(self, id: str) -> Evidence:
         """Return the row with this id, or the document with this uri.
 

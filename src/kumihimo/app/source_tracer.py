@@ -37,6 +37,16 @@ class SourceTracer:
         """
         return map(self.locate, self._source_spans(item))
 
+    def trace_part(self, item: Evidence, start: int, end: int) -> Iterator[Span]:
+        """Yield the source spans of `[start, end)` of the text of evidence.
+
+        That is the part itself where the text is a passage of a document, else all sources.
+        """
+        for span in self._source_spans(item):
+            in_place = span.text == item.text and len(span.text) == span.end - span.start
+            part = (span.start + start, span.start + end, span.text[start:end]) if in_place else None
+            yield self.locate(replace(span, start=part[0], end=part[1], text=part[2]) if part else span)
+
     def spans(self, item: Evidence) -> Iterator[Span]:
         """Yield the first source spans, for an answer to quote.
 

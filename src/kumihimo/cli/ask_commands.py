@@ -169,7 +169,7 @@ def _show_evidence(kumi: Kumihimo, question: str, search: Row, explain: bool) ->
     with kumi.snapshot() as snapshot:
         context = snapshot.retrieve(question, **search)
         reasons = explain_evidence(snapshot, question, context) if explain else ()
-        terminal.show_evidence(context, snapshot.trace, question, reasons)
+        terminal.show_evidence(context, snapshot.trace_part, question, reasons)
         terminal.show_search_notes(snapshot, context, search["filter"])
 
 

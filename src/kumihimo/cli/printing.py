@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from kumihimo.app.progress import describe_event
+from kumihimo.cli.line_breaks import PARTS, find_line_starts
 from kumihimo.core.redaction import hide_secrets, redact
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.protocols import TokenCallback
@@ -22,20 +22,17 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
+_MIN_WIDTH = 10  # columns of a line
 _MIN_LABEL = 30  # columns of a step's name, so that the bar stands still
 _QUIET_SECONDS = 1.0  # before a person is told what goes on
 _MAX_WORD = 1000  # characters of a word that wait for its end, since a key is hidden as a whole
 _MAX_COLUMNS = 10_000  # no wrapping for programs
+_MAX_TABLE = 120  # columns
 # Characters that act on a terminal: C0 without line ends and tabs, DEL, C1, and marks of the writing direction.
 _DIRECTION_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = (*(c for c in range(32) if chr(c) not in "\n\t"), *range(127, 160), *_DIRECTION_MARKS)
 _ESCAPES = {c: f"\\x{c:02x}" if c < 256 else f"\\u{c:04x}" for c in _CONTROLS}
 _UNICODE_ESCAPES = {c: f"\\u{c:04x}" for c in _CONTROLS}
-_CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]"
-_NO_LINE_END = "「『（【〈《〔"  # never at the end of a line
-_NO_LINE_START = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # never at the start of a line
-_WORD = rf"[{_NO_LINE_END}]*(?:{_CJK}|(?:(?!{_CJK})\S)+)[{_NO_LINE_START}]*"
-_PARTS = re.compile(rf"\n|[^\S\n]+|{_WORD}|\S")
 
 
 def make_visible(text: str) -> str:
@@ -102,12 +99,40 @@ def make_console(*, errors: bool = False) -> "Console":
     return console
 
 
-def print_styled(text: str, style: str = "", *, errors: bool = False) -> None:
+def print_styled(text: str, style: str = "", *, hanging: int = 0, errors: bool = False) -> None:
     """Print a text in a style, wrapped on a terminal.
 
+    hanging: see `print_wrapped`. errors: on standard error.
+    """
+    print_wrapped(styled_text(text, style), hanging=hanging, errors=errors)
+
+
+def print_wrapped(text: "Text", indent: int = 0, *, hanging: int = 0, errors: bool = False) -> None:
+    """Print a text that a terminal wraps between words.
+
+    Japanese and Chinese text is wrapped too, as their rules of punctuation say.
+
+    indent: columns before each line; a continued line has the spaces of the line before it, and `hanging` more.
     errors: on standard error.
     """
-    make_console(errors=errors).print(styled_text(text, style))
+    from rich.text import Text
+
+    console = make_console(errors=errors)
+    for line in text.split("\n", allow_blank=True):
+        plain = line.plain
+        more = len(plain) - len(plain.lstrip()) + hanging
+        width = max(console.width - indent - more, _MIN_WIDTH) if console.is_terminal else 0
+        for i, part in enumerate(line.divide(find_line_starts(plain, width, more)) if width else [line]):
+            part.rstrip()
+            left = indent + (more if i else 0)
+            console.print(Text(" " * left if part else "") + part, soft_wrap=True)
+
+
+def fits_line(line: str, indent: int = 0) -> bool:
+    """Return whether a line fits the terminal, or a readable width."""
+    from rich.cells import cell_len
+
+    return indent + cell_len(line) <= min(make_console().width, _MAX_TABLE)
 
 
 def styled_text(text: str, style: str = "") -> "Text":
@@ -312,7 +337,7 @@ class LineWrapper:
             print_text(text[:end], end="", flush=True)
             self.pending_word = text[end:]
             return
-        *parts, self.pending_word = _PARTS.findall(text) or [""]
+        *parts, self.pending_word = PARTS.findall(text) or [""]
         for part in parts:
             self._print_part(part)
 

@@ -114,7 +114,7 @@ class Repl:
     def show_evidence(self, _: str) -> None:
         answer = self._last_answer()
         with self.kumi.snapshot() as snapshot:
-            terminal.show_evidence(answer.context, snapshot.trace, answer.question)
+            terminal.show_evidence(answer.context, snapshot.trace_part, answer.question)
 
     def show_followups(self, _: str) -> None:
         answer = self._last_answer()

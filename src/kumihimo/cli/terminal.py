@@ -1,9 +1,9 @@
 """results of the library -> text and tables for a person."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from kumihimo.app.check import CheckResult
@@ -12,6 +12,7 @@ from kumihimo.app.results import CommunityLevel, Status
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.trust import TrustRequired
 from kumihimo.cli import builds, printing
+from kumihimo.cli.line_breaks import align_cells
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
@@ -26,13 +27,18 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 TraceFunction = Callable[[Evidence], Iterable[Span]]
+PartTracer = Callable[[Evidence, int, int], Iterable[Span]]  # the span in the text of the evidence
 
 NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
     ' To connect one: `model = "..."` under [chat] in kumi.toml; see docs/models.md.)'
 )
 _MAX_TITLE, _MAX_URI = 40, 60  # characters
+_INDENT = 3  # columns, of the lines of one piece of evidence
 _MARKDOWN_BOLD = re.compile(r"\*\*(\S(?:[^*]*\S)?)\*\*")
+_TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
+_CELL_END = re.compile(r"(?<!\\)\|")
+_LIST_ITEM = re.compile(r"\s*(?:-|\d+\.) ")
 _MAX_TEXT = 300  # characters per piece of evidence
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
 _MAX_EXPLAINED = 8  # pieces of evidence below an answer
@@ -63,8 +69,9 @@ def show_answer(answer: Answer, trace: TraceFunction, *, remark: bool = True) ->
         printing.print_styled("\n  ".join([f"\n{translate('The nearest passages:')}", *passages]), "dim")
     if answer.citations and not has_sources:
         printing.print_text()
+        has_titles = not answer.model and len({citation.span.uri for citation in answer.citations}) > 1
         for citation in answer.citations:
-            printing.print_styled(f"[{citation.n}] {_fit_location(citation.span)}", "cyan")
+            _print_source(f"[{citation.n}] ", citation.span, has_title=has_titles)
     show_followups(answer)
     if answer.dangling:
         removed = translate(f"(Citations removed because they matched no source: {answer.dangling}.)")
@@ -85,17 +92,20 @@ def _show_quotes(answer: Answer) -> bool:
         if i:
             printing.print_text()
         if is_excerpts and block[2]:
-            printing.print_styled(f"[{block[2]}] {_describe_source(spans[block[2]])}", "cyan")
+            _print_source(f"[{block[2]}] ", spans[block[2]])
             _print_lines(block[1], terms, indent=4)
         else:
             _print_lines(block[0], terms, style="" if answer.status == "answered" else "yellow")
     return is_excerpts
 
 
-def _describe_source(span: Span) -> str:
-    """Return the title and location of a span."""
-    title = shorten_line(span.title, _MAX_TITLE)
-    return f"{title} · {_fit_location(span)}" if title and title not in span.location else _fit_location(span)
+def _print_source(label: str, span: Span, *, has_title: bool = True) -> None:
+    """Print the title and location of a span on one or two lines."""
+    title, location = shorten_line(span.title, _MAX_TITLE) if has_title else "", _fit_location(span)
+    if title and title not in span.location:
+        line = f"{label}{title} · {location}"
+        location = line[len(label) :] if printing.fits_line(line) else f"{title}\n{' ' * len(label)}{location}"
+    printing.print_styled(f"{label}{location}", "cyan", hanging=len(label))
 
 
 def _fit_location(span: Span) -> str:
@@ -106,14 +116,29 @@ def _fit_location(span: Span) -> str:
 
 def _print_lines(text: str, terms: Collection[str], *, indent: int = 0, style: str = "") -> None:
     """Print lines with their indentation, and with the terms marked."""
-    from rich.padding import Padding
+    for line in _align_tables(_MARKDOWN_BOLD.sub(r"\1", text).splitlines(), indent):
+        marked = _mark_terms(line, terms, style)
+        item = _LIST_ITEM.match(line)
+        printing.print_wrapped(marked, indent, hanging=len(item[0]) if item else 0)
 
-    for line in text.splitlines():
-        marked = printing.styled_text(_MARKDOWN_BOLD.sub(r"\1", line.strip()), style)
-        for span in mark_matches(marked.plain, terms):
-            marked.stylize("bold", *span)
-        left = indent + len(line) - len(line.lstrip())
-        printing.make_console().print(Padding(marked, (0, 0, 0, left), expand=False))
+
+def _align_tables(lines: Iterable[str], indent: int) -> Iterator[str]:
+    """Yield the lines with aligned tables.
+
+    A table that does not fit stays as it is.
+    """
+    for is_table, group in groupby(lines, key=lambda line: bool(_TABLE_ROW.fullmatch(line))):
+        rows = list(group)
+        aligned = align_cells([_CELL_END.split(row.strip()[1:-1]) for row in rows]) if is_table else rows
+        yield from aligned if all(map(printing.fits_line, aligned, repeat(indent))) else rows
+
+
+def _mark_terms(line: str, terms: Collection[str], style: str = "") -> "Text":
+    """Return a line with its matching words in bold."""
+    marked = printing.styled_text(line, style)
+    for span in mark_matches(marked.plain, terms):
+        marked.stylize("bold", *span)
+    return marked
 
 
 def show_followups(answer: Answer) -> None:
@@ -122,57 +147,46 @@ def show_followups(answer: Answer) -> None:
         printing.print_styled("\n  ".join([f"\n{translate('You could ask next:')}", *answer.followups]))
 
 
-def show_evidence(context: Context, trace: TraceFunction, question: str = "", reasons: Sequence[Reason] = ()) -> None:
+def show_evidence(context: Context, trace_part: PartTracer, question: str = "", reasons: Sequence[Reason] = ()) -> None:
     """Print the evidence, best first, with its reasons, if any.
 
-    question: its words are marked, and the part of a text with most of them is shown.
+    question: its words are marked; the part of a text with most of them is shown, with the place of that part.
     """
     if not context:
         printing.print_message("Nothing was found.")
     terms = frozenset(subject_terms(question))
     for rank, item in enumerate(context, 1):
-        _show_places(rank, item, trace)
-        _print_title(item)
+        start, end = snippet_at(item.text, terms, _MAX_TEXT)
+        spans = list(islice(trace_part(item, start, end), _MAX_PASSAGES))
+        _show_places(rank, spans)
+        _print_title(item, spans)
         if reasons:
-            _print_indented(printing.styled_text(reasons[rank - 1].describe(), "green"))
-        _print_indented(_marked_snippet(item.text, terms))
+            printing.print_wrapped(printing.styled_text(reasons[rank - 1].describe(), "green"), _INDENT)
+        before, after = ("…" if rest.strip() else "" for rest in (item.text[:start], item.text[end:]))
+        snippet = _MARKDOWN_BOLD.sub(r"\1", collapse_spaces(item.text[start:end]))
+        printing.print_wrapped(_mark_terms(f"{before}{snippet}{after}", terms), _INDENT)
         printing.print_text()
 
 
-def _show_places(rank: int, item: Evidence, trace: TraceFunction) -> None:
-    places = dict.fromkeys(map(_fit_location, islice(trace(item), _MAX_PASSAGES)))
-    printing.print_styled(f"{rank}. {'; '.join(places)}", "cyan")
+def _show_places(rank: int, spans: Iterable[Span]) -> None:
+    label = f"{rank}. "
+    printing.print_styled(f"{label}{'; '.join(dict.fromkeys(map(_fit_location, spans)))}", "cyan", hanging=len(label))
 
 
-def _print_title(item: Evidence) -> None:
-    """Print the title, and the id for `kumi trace`."""
-    title = printing.styled_text(shorten_line(getattr(item.record, "title", ""), _MAX_TITLE))
-    id = printing.styled_text(f"{'  ' if title else ''}{item.table}:{item.record.id}", "dim")
-    _print_indented(title + id)
-
-
-def _marked_snippet(text: str, terms: Collection[str]) -> "Text":
-    """Return the part of a text with most terms, marked."""
-    start, end = snippet_at(text, terms, _MAX_TEXT)
-    before, after = ("…" if rest.strip() else "" for rest in (text[:start], text[end:]))
-    snippet = printing.styled_text(f"{before}{collapse_spaces(text[start:end])}{after}")
-    for span in mark_matches(snippet.plain, terms):
-        snippet.stylize("bold", *span)
-    return snippet
-
-
-def _print_indented(text: "Text") -> None:
-    from rich.padding import Padding
-
-    printing.make_console().print(Padding(text, (0, 0, 0, 3), expand=False))  # no bare text
+def _print_title(item: Evidence, spans: Iterable[Span]) -> None:
+    """Print the id for `kumi trace` after the title."""
+    title = shorten_line(getattr(item.record, "title", ""), _MAX_TITLE)
+    is_new = title and not any(title in span.location for span in spans)
+    id = printing.styled_text(f"{'  ' if is_new else ''}{item.table}:{item.record.id}", "dim")
+    printing.print_wrapped(printing.styled_text(title if is_new else "") + id, _INDENT)
 
 
 def show_reasons(context: Context, trace: TraceFunction, reasons: Sequence[Reason]) -> None:
     """Print the reasons for the best evidence below an answer."""
     printing.print_message("\nWhy these passages:")
     for rank, (item, reason) in enumerate(zip(context.top(_MAX_EXPLAINED), reasons, strict=False), 1):
-        _show_places(rank, item, trace)
-        _print_indented(printing.styled_text(reason.describe(), "green"))
+        _show_places(rank, islice(trace(item), _MAX_PASSAGES))
+        printing.print_wrapped(printing.styled_text(reason.describe(), "green"), _INDENT)
 
 
 def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None:
