@@ -13,7 +13,7 @@ from kumihimo import Kumihimo
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate import weight_fitting
 from kumihimo.evaluate.records import EvalQuestion, Gold
-from kumihimo.evaluate.weight_fitting import FittingExample, merge_gold, refit_weights
+from kumihimo.evaluate.weight_fitting import FittingExample, build_examples, merge_gold, refit_weights
 from kumihimo.methods.braid import published_weights
 from kumihimo.methods.braid.two_pass import FEATURES, BraidWeights
 from tests.cli.test_cli import Run, built, kumi  # noqa: F401 (fixtures)
@@ -57,6 +57,18 @@ def test_gold_of_equal_questions_is_merged() -> None:
     assert merge_gold(clicks) == [EvalQuestion("a", "Who?", gold=(Gold("x"), Gold("y")))]
     with pytest.raises(SettingsError, match="one id"):
         merge_gold([EvalQuestion("a", "Who?"), EvalQuestion("a", "When?")])
+
+
+def test_questions_are_learned_from_as_they_are_searched(tmp_path: Path) -> None:
+    fill(tmp_path / "things", NAMES)
+    with Kumihimo.open(tmp_path / ".kumi") as kumihimo:
+        kumihimo.index(tmp_path / "things", methods=["braid"])
+        with kumihimo.snapshot() as snapshot:
+            texts = ("Who made the rudder?", "Who made the ruddr?")
+            questions = [EvalQuestion(text, text, gold=(Gold("9.txt"),)) for text in texts]
+            right, misspelled = (example.first_pass for example in build_examples(snapshot, questions))
+            assert right.candidates.plain
+            assert misspelled.candidates.plain == right.candidates.plain
 
 
 def test_too_few_questions_are_refused(things: Run, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Context
-from kumihimo.text.parts_of_speech import can_tag_chinese
+from kumihimo.text.parts_of_speech import can_tag_chinese, can_tag_japanese
 from kumihimo.text.tokens import tokenize
 from kumihimo.text.word_variants import rewrite_question
 
@@ -21,7 +21,8 @@ PASSAGES = (
     "Mr Kerrow carries an e-mail about the harbour, the turbines and the seed library.",
     "グスタフ・マーラーの交響曲とヴァイオリンの音。ミズナギが飛ぶ。おにぎりを食べる。",
     "東門鑰匙在圖書館。",
-    "The Harbour Office keeps harbour dues. Sand comes in winter.",
+    "The Harbour Office keeps harbour dues. Sand comes in winter. The houses are dry.",
+    "りんごの取り扱いとシミュレーション。",
 )
 
 
@@ -61,6 +62,7 @@ class Words:
         ("バイオリンの音", "ヴァイオリンの音"),
         ("みずなぎはどこ", "ミズナギはどこ"),
         ("オニギリは好きですか", "おにぎりは好きですか"),
+        ("Which huoses are dry?", "Which houses are dry?"),  # the stem of a stem is another
     ],
 )
 def test_words_are_written_as_in_the_documents(question: str, expected: str) -> None:
@@ -76,10 +78,26 @@ def test_simplified_characters_find_traditional_ones() -> None:
     assert rewrite_question("东门钥匙在哪里？", Words()) == expected
 
 
+@pytest.mark.skipif(not can_tag_japanese(), reason="needs the extra ja")
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("取扱いは", "取り扱いは"),
+        ("シュミレーションは", "シミュレーションは"),
+        ("林檎はどこ", "りんごはどこ"),
+        ("水薙はどこ", "ミズナギはどこ"),
+        ("犬はどこ", "犬はどこ"),
+    ],
+)
+def test_nouns_are_written_as_in_the_documents(question: str, expected: str) -> None:
+    assert rewrite_question(question, Words()).question == expected
+
+
 @pytest.mark.parametrize(
     "question",
     [
         "Where is the library?",
+        "Who saw the brokwater?",  # two letters differ: another word
         "Who is the president of France?",  # common words are right, though no document has them
         "What did NASA do?",  # capitals are no misspelling
         "What did Sands say?",  # a name, and no name is near
@@ -92,6 +110,16 @@ def test_simplified_characters_find_traditional_ones() -> None:
 )
 def test_other_words_stay(question: str) -> None:
     assert rewrite_question(question, Words()) == (question, ())
+
+
+def test_a_word_is_named_once() -> None:
+    assert rewrite_question("breakwatr or breakwatr", Words()).replaced == (("breakwatr", "breakwater"),)
+
+
+def test_without_passages_all_words_stay() -> None:
+    question = "Who mended the breakwatr? みずなぎ 东门"
+    assert rewrite_question(question, Words(())) == (question, ())
+    assert rewrite_question(question, None) == (question, ())
 
 
 def test_a_long_question_stays() -> None:
@@ -120,6 +148,12 @@ def test_an_index_rewrites_questions_of_each_free_method(tmp_path: Path) -> None
         uri = kumi.ask("Who mended the breakwater?").citations[0].span.uri
         hidden = kumi.retrieve("Who mended the breakwatr?", filter=f"uri != '{uri}'")
         assert hidden.replaced == ()  # no visible document has the word
+        with kumi.snapshot() as snapshot:  # nor can one find out that a hidden document has it
+            words, visible_words = snapshot.indexed_words(), snapshot.indexed_words(f"uri != '{uri}'")
+            assert words
+            assert words.has("breakwater")
+            assert visible_words
+            assert not visible_words.has("breakwater")
         with kumi.snapshot() as snapshot:
             note = snapshot.describe_search(kumi.retrieve("Who mended the breakwatr?"))
             assert note == "Searched for “breakwater” instead of “breakwatr”."

@@ -198,17 +198,17 @@ class Snapshot:
         }
 
         # a model corrects by itself, and its replies are stored by the question as it was asked
-        words = None if self._uses_llm(signature) else self._indexed_words(filter_expression)
+        words = None if self._uses_llm(signature) else self.indexed_words(filter_expression)
 
         def search(question: str) -> Context:
             check_question(question)
-            written, replaced = rewrite_question(question, words) if words else (question, ())
+            written, replaced = rewrite_question(question, words)
             context: Context = signature.function(written, **arguments)
             return replace(context, queries=(written, *context.queries), replaced=replaced) if replaced else context
 
         return search
 
-    def _indexed_words(self, filter_expression: str) -> IndexedWords | None:
+    def indexed_words(self, filter_expression: str = "") -> IndexedWords | None:
         """Return the words of the chunks, if they have a full-text index."""
         if not self.db.has("words_chunks"):
             return None

@@ -20,6 +20,7 @@ from kumihimo.methods.braid import published_weights, two_pass, weights_from_set
 from kumihimo.methods.braid.plain_match import Features
 from kumihimo.methods.braid.ppr import top_ids
 from kumihimo.methods.braid.two_pass import BraidWeights
+from kumihimo.text.word_variants import rewrite_question
 
 _PENALTY = 1 / 0.3  # on the squared weights of standardised features
 MIN_QUESTIONS = 20  # with fewer the interval is too wide
@@ -77,9 +78,10 @@ def build_examples(
     tables = snapshot.table("chunks"), snapshot.table("mentions"), snapshot.table("descriptions")
     searches = snapshot.keyword_search(), snapshot.vector_search(budget or Budget())
     with_gold = [question for question in questions if question.id in gold]
-    built = []
+    built, words = [], snapshot.indexed_words()
     for done, question in enumerate(with_gold, 1):
-        first_pass = two_pass.run_first_pass(question.text, *tables, *searches, pool=pool)
+        written = rewrite_question(question.text, words).question  # as `retrieve` does
+        first_pass = two_pass.run_first_pass(written, *tables, *searches, pool=pool)
         built.append(FittingExample(question.id, first_pass, gold[question.id], layout, anchors))
         if progress:
             progress(ProgressEvent("questions", done, len(with_gold)))

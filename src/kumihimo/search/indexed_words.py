@@ -8,6 +8,7 @@ from typing import Any
 
 from kumihimo.core.table import Table
 from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
+from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.sqlite.store import Db
 from kumihimo.text.tokens import tokenize
 
@@ -16,7 +17,7 @@ _STEMS = "stems_by_letter"  # a temporary table, and what is computed once per b
 
 @dataclass(frozen=True, slots=True)
 class IndexedWords:
-    """`WordIndex` of one table; spellings come from its visible rows."""
+    """`WordIndex` of the visible rows of one table; only the counts of stems are of all rows."""
 
     db: Db
     table: Table[Any]
@@ -28,7 +29,10 @@ class IndexedWords:
 
     def has(self, text: str) -> bool:
         phrase = " ".join(tokenize(text))
-        return bool(self.db.all(f'SELECT 1 FROM "{self.name}" WHERE "{self.name}" MATCH ? LIMIT 1', f'"{phrase}"'))
+        slots = visible_slots(self.db, f"{self.name}_ids", self.table)
+        condition, values = (f"AND {slots.condition}", [slots.value]) if slots else ("", [])
+        sql = f'SELECT 1 FROM "{self.name}" WHERE "{self.name}" MATCH ? {condition} LIMIT 1'
+        return bool(self.db.all(sql, f'"{phrase}"', *values))
 
     def passages(self, text: str, k: int) -> Sequence[str]:
         hits = SqliteKeywordSearch(self.db)(self.table, text, k=k)

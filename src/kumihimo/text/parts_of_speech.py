@@ -49,13 +49,27 @@ def _is_installed(*modules: str) -> bool:
 
 def tag_japanese(text: str) -> Iterator[TaggedWord]:
     """Yield the words of a Japanese text, compounds of the dictionary whole."""
+    for offset in range(0, len(text), MAX_PIECE):
+        for word in _load_tokenizer().tokenize(text[offset : offset + MAX_PIECE]):
+            tag = _join_tag(word.part_of_speech())
+            yield TaggedWord(offset + word.begin(), offset + word.end(), word.surface(), tag, not word.is_oov())
+
+
+def japanese_nouns(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Yield the nouns with their usual spelling and their sound in katakana.
+
+    Without the extra `ja` there are none.
+    """
+    for word in _load_tokenizer().tokenize(text) if can_tag_japanese() else ():
+        if word.part_of_speech()[0] == "名詞" and not word.is_oov():
+            yield word.begin(), word.end(), word.normalized_form(), word.reading_form()
+
+
+def _load_tokenizer() -> Any:
     tokenizer = getattr(_OF_THREAD, "tokenizer", None)
     if tokenizer is None:  # it must not be called by two threads at once
         tokenizer = _OF_THREAD.tokenizer = _load_sudachi().tokenizer()
-    for offset in range(0, len(text), MAX_PIECE):
-        for word in tokenizer.tokenize(text[offset : offset + MAX_PIECE]):
-            tag = _join_tag(word.part_of_speech())
-            yield TaggedWord(offset + word.begin(), offset + word.end(), word.surface(), tag, not word.is_oov())
+    return tokenizer
 
 
 def tag_chinese(text: str) -> Iterator[TaggedWord]:

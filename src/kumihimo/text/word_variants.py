@@ -2,7 +2,7 @@
 
 A word that the documents have stays as it is. Another one gives way to a spelling that they have: with or without a
 hyphen or a space, in the other kana, with or without a middle dot or a long-vowel mark, in other characters of Chinese,
-inflected, or, if nothing else is found, with one or two other letters.
+inflected, or, if nothing else is found, with one other letter.
 """
 
 import re
@@ -17,15 +17,15 @@ from rapidfuzz.distance import OSA
 from kumihimo.text.common_words import load_common_words
 from kumihimo.text.lemmas import verb_lemma
 from kumihimo.text.name_keys import name_key
-from kumihimo.text.parts_of_speech import convert_chinese
+from kumihimo.text.parts_of_speech import convert_chinese, japanese_nouns
 from kumihimo.text.tokens import subject_terms, tokenize
 
 _MIN_LETTERS = 5  # of a word that may be misspelled: shorter ones are near too many others
 _MIN_STEM = 3
 _ENDINGS = ("", "s", "es", "ed", "ing")  # that `tokenize` removes
-_TWO_EDITS = 8  # letters of a word with up to two of them
 _CLEARLY_MORE = 2  # times as many passages as the next word that is as near
 _MIN_KANA = 3
+_MIN_NOUN = 2  # a single character is only half a token
 _MAX_QUESTION = 500  # characters: longer texts are searched as they are
 _SAMPLE = 8  # passages that are read for the spelling of a word
 # These are slow to compile, so `re` does it at the first use.
@@ -69,24 +69,25 @@ class Rewriting(NamedTuple):
     replaced: tuple[tuple[str, str], ...]
 
 
-def rewrite_question(question: str, index: WordIndex) -> Rewriting:
+def rewrite_question(question: str, index: WordIndex | None) -> Rewriting:
     """Replace the words that the documents write otherwise.
 
-    A question without such words, or a long one, is returned as it is.
+    A question without such words, a long one, or one without an index is returned as it is.
     """
-    if len(question) > _MAX_QUESTION:
+    if index is None or len(question) > _MAX_QUESTION:
         return Rewriting(question, ())
     plain = normalize("NFKC", question)
     changes: list[tuple[int, int, str]] = []
-    for find in (_variants_of_spaced_words, _variants_of_katakana, _variants_of_hiragana, _variants_of_kanji):
+    japanese = (_variants_of_katakana, _variants_of_hiragana, _variants_of_nouns)
+    for find in (_variants_of_spaced_words, *japanese, _variants_of_kanji):
         for start, end, spelling in find(plain, index):
             if spelling and all(end <= other or other_end <= start for other, other_end, _ in changes):
                 changes.append((start, end, spelling))
     rewritten = plain
     for start, end, spelling in sorted(changes, reverse=True):
         rewritten = rewritten[:start] + spelling + rewritten[end:]
-    replaced = tuple((plain[start:end], spelling) for start, end, spelling in sorted(changes))
-    return Rewriting(rewritten if changes else question, replaced)
+    replaced = dict.fromkeys((plain[start:end], spelling) for start, end, spelling in sorted(changes))
+    return Rewriting(rewritten if changes else question, tuple(replaced))
 
 
 # -- words between spaces
@@ -137,34 +138,38 @@ def _split(word: str, index: WordIndex) -> str:
 def _correct(word: str, index: WordIndex, *, is_first: bool) -> str:
     """Return what a word was meant to be; empty: unclear.
 
-    A common word is not misspelled: only another form of it will do. A name gives way only to a name, one edit away.
+    A common word is not misspelled: only another form of it will do. A name gives way only to a name.
     """
     plain = word.casefold()
-    stems, near = _near_stems(plain, index, 2 if len(word) >= _TWO_EDITS and word.islower() else 1)
-    same = [other for other in near if _is_form(other, plain)]
-    if same or plain in load_common_words():
-        return _sample_spelling(max(same, key=lambda other: (stems[other], other)), index) if same else ""
-    nearest = [other for other in near if near[other] == min(near.values())]
-    first, *others = sorted(nearest, key=lambda other: (-stems[other], other)) or [""]
-    if len(word) < _MIN_LETTERS or not first or (others and stems[first] < _CLEARLY_MORE * stems[others[0]]):
+    stems = _near_stems(plain, index)
+    best = sorted(stems, key=lambda stem: (-stems[stem], stem))
+    if same := [stem for stem in best if _is_form(stem, plain)]:
+        return _sample_spelling(_complete(same[0]), index)
+    is_unclear = len(best) > 1 and stems[best[0]] < _CLEARLY_MORE * stems[best[1]]
+    if not best or is_unclear or len(word) < _MIN_LETTERS or plain in load_common_words():
         return ""
-    spelling = _sample_spelling(first, index, like=plain)
-    edits = OSA.distance(plain, spelling.casefold())
-    return "" if edits > near[first] or (word[0].isupper() and not is_first and spelling[0].islower()) else spelling
+    spelling = _sample_spelling(_complete(best[0]), index, like=plain)
+    is_near = OSA.distance(plain, spelling.casefold()) == 1
+    return spelling if is_near and (word.islower() or is_first or not spelling[0].islower()) else ""
 
 
-def _near_stems(word: str, index: WordIndex, limit: int) -> tuple[Mapping[str, int], dict[str, int]]:
-    """Return stems with passage counts, and edits of near ones."""
-    [stem] = tokenize(word)
+def _near_stems(word: str, index: WordIndex) -> dict[str, int]:
+    """Return the stems one edit away, with passage counts."""
     swapped = word[1] + word[0] + word[2:] if len(word) > 1 else word
-    stems = {**index.stems(stem[0]), **{s: n for s, n in index.stems(swapped[0]).items() if s in tokenize(swapped)}}
-    candidates = [other for other in stems if len(other) >= _MIN_STEM and other.isalpha()]
-    near: dict[str, int] = {}
+    [stem], [other] = tokenize(word), tokenize(swapped)
+    stems = {**index.stems(stem[0]), **{s: n for s, n in index.stems(other[0]).items() if s == other}}
+    known = [stem for stem in stems if len(stem) >= _MIN_STEM and stem.isalpha()]
+    near: set[str] = set()
     for ending in _ENDINGS:
-        forms = [other + ending for other in candidates]
-        for _, edits, place in process.extract(word, forms, scorer=OSA.distance, score_cutoff=limit, limit=None):
-            near[candidates[place]] = min(int(edits), near.get(candidates[place], limit))
-    return stems, near
+        forms = [stem + ending for stem in known]
+        found = process.extract(word, forms, scorer=OSA.distance, score_cutoff=1, limit=None)
+        near.update(known[place] for _, _, place in found)
+    return {stem: stems[stem] for stem in near}
+
+
+def _complete(stem: str) -> str:
+    """Return a word that has this stem: `houses` for `hous`."""
+    return next((stem + ending for ending in _ENDINGS if tokenize(stem + ending) == [stem]), stem)
 
 
 def _is_form(stem: str, word: str) -> bool:
@@ -242,6 +247,16 @@ def _as_word(hiragana: str, index: WordIndex) -> str:
     pattern = rf"{_WORD_START}{hiragana}(?![^{_PARTICLES}\W{_KANJI}])"
     passages = index.passages(hiragana, _SAMPLE) if index.has(hiragana) else ()
     return hiragana if any(re.search(pattern, passage) for passage in passages) else ""
+
+
+def _variants_of_nouns(question: str, index: WordIndex) -> Iterator[tuple[int, int, str]]:
+    """Yield Japanese nouns in their usual spelling or in kana."""
+    nouns = japanese_nouns(question) if re.search(f"[{_HIRAGANA}]", question) else ()
+    for start, end, usual, katakana in nouns:
+        if end - start >= _MIN_NOUN and not index.has(question[start:end]):
+            others = [other for other in (usual, katakana) if len(other) >= _MIN_NOUN and index.has(other)]
+            hiragana = katakana.translate(_TO_HIRAGANA) if len(katakana) >= _MIN_KANA else ""
+            yield start, end, next(iter(others), "") or (_as_word(hiragana, index) if hiragana else "")
 
 
 def _variants_of_kanji(question: str, index: WordIndex) -> Iterator[tuple[int, int, str]]:
