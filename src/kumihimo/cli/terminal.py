@@ -100,7 +100,7 @@ def _show_quotes(answer: Answer) -> bool:
 
 
 def _print_source(label: str, span: Span, *, has_title: bool = True) -> None:
-    """Print the title and location of a span on one or two lines."""
+    """Print the title and location of a span."""
     title, location = shorten_line(span.title, _MAX_TITLE) if has_title else "", _fit_location(span)
     if title and title not in span.location:
         line = f"{label}{title} · {location}"
