@@ -130,6 +130,24 @@ def test_an_unclear_column_or_year_is_not_compared(kumi: Kumihimo, question: str
     assert "rows with a number" not in ask(kumi, question).text
 
 
+@pytest.mark.parametrize(
+    ("question", "first_line"),
+    [
+        ("7月の乗客数の合計は？", "「乗客数」の合計（数値のある2行、表は全4行）：70"),
+        ("北線の乗客数の合計は？", "「乗客数」の合計（数値のある2行、表は全4行）：90"),
+        ("7月に乗客数が最も多い路線は？", "「乗客数」の最も高い値（数値のある2行、表は全4行）：40"),
+        ("9月の乗客数の合計は？", ""),
+    ],
+)
+def test_only_the_rows_that_a_question_names_count(tmp_path: Path, question: str, first_line: str) -> None:
+    rows = "月,路線,乗客数\n7月,北線,40\n7月,南線,30\n8月,北線,50\n8月,南線,20\n"
+    root = fill(tmp_path, {"乗客.csv": rows})
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        text = ask(kumi, question).text
+    assert text.startswith(first_line) if first_line else "合計（" not in text
+
+
 def test_a_follow_up_says_what_it_is_about(kumi: Kumihimo) -> None:
     before = kumi.ask("Who is Hild Garrow?")
     answer = kumi.ask("What did she say?", history=[before])

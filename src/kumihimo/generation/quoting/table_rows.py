@@ -22,6 +22,7 @@ _MIN_KNOWN = 0.6  # of the words of the question, in the table, its headings and
 _NUMBER = re.compile(r"([-−–△▲]?)\s*([¥$€£]?)\s*(\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)\s*([^\d\s.,:/-][^\d]{0,11})?")
 _PAIR = re.compile(r"([^:;]{1,60}): (.*)", re.DOTALL)
 _YEAR = re.compile(r"\b[12]\d{3}\b|(?<!\d)[12]\d{3}(?=年)")
+_COUNTED = re.compile(r"(?<!\d)\d{1,2}[月日年期回]")  # names rows, as 9月 does
 _ASKED_FOR = re.compile(
     r"\b(?:which|what|in which|in what)\s+(\w+)|(?:どの|何の)(\w{1,4}?)(?:が|は|で|に|の)|哪(?:个|個|一)?(\w{1,3})",
     re.IGNORECASE,
@@ -65,7 +66,7 @@ def write_rows(kind: str, question: str, context: Context, reader: IndexReader, 
             share = _known_share(plain, table, title)
             column, fit = _choose_column(plain, table)
             if share >= _MIN_KNOWN and column:
-                draft = _compare_rows(kind, column, _rows_of_year(plain, table), table, uri, text, language)
+                draft = _compare_rows(kind, column, _rows_named(plain, column, table), table, uri, text, language)
                 fitting += [((share, fit), draft)] if draft else []
     best = max((fits for fits, _ in fitting), default=(0.0, 0.0))
     drafts = [draft for fits, draft in fitting if fits == best]
@@ -150,7 +151,10 @@ def read_number(text: str) -> tuple[float, str] | None:
 
 
 def _choose_column(question: str, table: Table) -> tuple[str, float]:
-    """Return the only column of numbers named, or empty."""
+    """Return the only column of numbers named, or empty.
+
+    A column that holds a cell of the question (`9月`) chooses rows and is no measure.
+    """
     target_words = _asked_words(question)
     terms = frozenset(subject_terms(column_words(question)))
     scores: dict[str, float] = {}
@@ -161,6 +165,7 @@ def _choose_column(question: str, table: Table) -> tuple[str, float]:
             not all(map(str.isdigit, shared))
             and len(shared) >= min(2, _MIN_SHARE * len(words))
             and _is_numeric(table, column)
+            and not any(_names_cell(question, row.cells.get(column, "")) for row in table.rows)
         ):
             scores[column] = len(shared) + len(shared) / len(words)
     best = sorted(scores, key=lambda name: -scores[name])
@@ -200,18 +205,22 @@ def _is_numeric(table: Table, column: str) -> bool:
 def _known_share(question: str, table: Table, title: str) -> float:
     """Return the share of a question that a table has.
 
-    0 if a year is missing.
+    0 if a year or a month is missing.
     """
     terms = frozenset(subject_terms(column_words(question)))
     cells = (f"{name} {cell}" for row in table.rows for name, cell in row.cells.items())
     whole = "\n".join([title, table.above, table.header, *cells]).replace("_", " ")
-    if not terms or not all(year in whole for year in _YEAR.findall(question)):
+    named = [*_YEAR.findall(question), *_COUNTED.findall(question)]
+    if not terms or not all(re.search(rf"(?<!\d){re.escape(name)}", whole) for name in named):
         return 0.0
     return len(terms.intersection(subject_terms(whole))) / len(terms)
 
 
-def _rows_of_year(question: str, table: Table) -> list[Row]:
-    """Return the rows of the named years, or all; no totals."""
+def _rows_named(question: str, column: str, table: Table) -> list[Row]:
+    """Return the rows with the years and cells that a question names.
+
+    Returns all rows if it names none, without the rows of totals.
+    """
     rows = [
         row
         for row in table.rows
@@ -219,7 +228,17 @@ def _rows_of_year(question: str, table: Table) -> list[Row]:
     ]
     for year in _YEAR.findall(question):
         rows = [row for row in rows if any(year in cell for cell in row.cells.values())] or rows
+    for name in dict.fromkeys(name for row in rows for name in row.cells if name != column):
+        rows = [row for row in rows if _names_cell(question, row.cells.get(name, ""))] or rows
     return rows
+
+
+def _names_cell(question: str, cell: str) -> bool:
+    """Return whether a question contains a cell that is not a bare number."""
+    words = " ".join(normalize("NFKC", cell).split())
+    if len(words) < 2 or (read_number(words) or ("", "unit"))[1] == "":
+        return False
+    return re.search(rf"(?<![0-9A-Za-z]){re.escape(words)}(?![0-9A-Za-z])", question, re.IGNORECASE) is not None
 
 
 def _compare_rows(
