@@ -217,9 +217,9 @@ def _known_share(question: str, table: Table, title: str) -> float:
 
 
 def _rows_named(question: str, column: str, table: Table) -> list[Row]:
-    """Return the rows with the years and cells that a question names.
+    """Return the rows that a question names, or all.
 
-    Returns all rows if it names none, without the rows of totals.
+    It names a row by a year or a cell. Rows of totals are left out.
     """
     rows = [
         row
@@ -234,7 +234,7 @@ def _rows_named(question: str, column: str, table: Table) -> list[Row]:
 
 
 def _names_cell(question: str, cell: str) -> bool:
-    """Return whether a question contains a cell that is not a bare number."""
+    """Return whether a question contains a cell; bare numbers do not count."""
     words = " ".join(normalize("NFKC", cell).split())
     if len(words) < 2 or (read_number(words) or ("", "unit"))[1] == "":
         return False
