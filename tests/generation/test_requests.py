@@ -61,6 +61,7 @@ REQUESTS = {
     "highest": [
         "In which quarter did the sand pole read highest?",
         "最も高いのはどの四半期ですか",
+        "客がいちばん多かった日はいつですか",
         "哪个季度的读数最高？",
     ],
     "lowest": ["Which month had the fewest visitors?", "一番少ない月はいつですか", "哪一天乘客最少"],
@@ -106,6 +107,10 @@ def test_a_request_knows_its_subjects() -> None:
         "Who are the people mentioned in the minutes?": ("person", "the minutes"),
         "Which files talk about tides?": ("tides", ""),
         "What do people say about education?": ("education", ""),
+        "What are the main themes about education?": ("education", ""),
+        "What are the main themes of the podcasts?": ("", ""),
+        "What are the main themes of these emails?": ("", ""),
+        "What topics come up in the reports?": ("", ""),
         "議事録を要約してください": ("議事録", ""),
         "組紐と真田紐の違いは何ですか": ("組紐", "真田紐"),
         "会社名を全部教えて": ("organization", ""),
