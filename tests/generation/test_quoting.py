@@ -158,7 +158,7 @@ def test_excerpts_do_not_overlap() -> None:
 def test_an_absent_fact_is_not_answered() -> None:
     answer = ask("Who is the mayor of the breakwater?", ARM, OATS)
     assert answer.status == "closest"
-    assert answer.text.startswith("No passage answers this clearly. The closest:\n\nThe Long Arm")
+    assert answer.text.startswith("The answer is uncertain. The closest passages:\n\nThe Long Arm")
     for question in ("What does parliament levy?", "???"):
         answer = ask(question, ARM, OATS)
         assert (answer.text, answer.citations, answer.status) == (no_answer_text("", Context()), (), "nothing")

@@ -13,10 +13,10 @@ _NO_ANSWER = {
     "zh-Hant": "未找到能回答這個問題的段落。",
 }
 _CLOSEST = {
-    "en": "No passage answers this clearly. The closest:",
-    "ja": "はっきり答える記述は見つかりませんでした。最も近い記述：",
-    "zh": "未找到明确的答案。最接近的段落：",
-    "zh-Hant": "未找到明確的答案。最接近的段落：",
+    "en": "The answer is uncertain. The closest passages:",
+    "ja": "答えかどうか確かではありません。最も近い記述：",
+    "zh": "不能确定这就是答案。最接近的段落：",
+    "zh-Hant": "不能確定這就是答案。最接近的段落：",
 }
 
 
