@@ -93,8 +93,6 @@ class InstantRegistry(ModelRegistry):
 
     def _reply(self, conversation: str) -> str:
         last = conversation[conversation.rfind("\n\n") :]
-        if "yes or no" in last:
-            return "no"
         if "<|>NAME<|>" in conversation:
             lines = self.records_by_text[_prompt_text_key(conversation)]
             return "\n".join([*(lines[-1:] if "are still missing" in last else lines), "END"])

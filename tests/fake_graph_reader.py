@@ -34,7 +34,7 @@ def answer(conversation: str) -> str:
     if "yes or no" in last:
         return "no" if _leaves_out(first) else "yes"
     if "are still missing" in last:
-        return "\n".join([*list(_records(first))[:1], "END"])
+        return "\n".join([*list(_records(first))[: _leaves_out(first)], "END"])
     if "claim<|>SUBJECT" in conversation.partition(first)[2]:
         return "\n".join([*_claims(first), "END"])
     if "entity<|>NAME<|>TYPE" in conversation:

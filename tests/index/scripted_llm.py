@@ -14,7 +14,7 @@ from tests.fenced_texts import without_rule
 
 TURN_OPENINGS = {  # start of the last message -> name of the turn
     "Do the records": "check",
-    "Many entities": "more",
+    "Now write the entities": "more",
     "Your reply broke off": "rest",
     "These lines": "mend",
     "Now write down what": "claims",

@@ -18,7 +18,7 @@ from kumihimo.text import name_keys
 from tests.index.factories_names import inputs
 from tests.index.scripted_llm import ScriptedChat, record_lines
 
-CHUNK = Chunk(id="d.00000", title="", start=0, end=9, tokens=3, text="Ines Roy lives in Oban.")
+CHUNK = Chunk(id="d.00000", title="", start=0, end=9, tokens=300, text="Ines Roy lives in Oban.")
 INPUTS = inputs(CHUNK)
 FIRST_REPLY = record_lines(
     ("entity", "Ines Roy", " Person ", "A captain."),
@@ -36,7 +36,7 @@ CLAIMS_REPLY = record_lines(
     ("claim", "Ines Roy", "Oban", "Residence ", "TRUE", "2011", "NONE", "She lives there.", "lives in Oban"),
     ("claim", "Captain Roy", "NONE", "residence", "SUSPECTED", "NONE", "NONE", "She lives.", "lives"),
 )
-REPLIES = {"first": [FIRST_REPLY], "check": ["no"], "more": [MORE_REPLY], "claims": [CLAIMS_REPLY]}
+REPLIES = {"first": [FIRST_REPLY], "more": [MORE_REPLY], "claims": [CLAIMS_REPLY]}
 
 
 @pytest.fixture
@@ -108,9 +108,9 @@ def test_all_steps_share_one_conversation_which_claims_prolong(cache: ResponseCa
     list(mentions(*INPUTS, llm))
     list(ties(*INPUTS, llm))
     list(assertions(CHUNK, INPUTS[2], llm))
-    assert chat.turns == {"first": 1, "check": 1, "more": 1}
+    assert chat.turns == {"first": 1, "more": 1}
     list(assertions(CHUNK, INPUTS[2], llm, claims=True))
-    assert chat.turns == {"first": 1, "check": 1, "more": 1, "claims": 1}
+    assert chat.turns == {"first": 1, "more": 1, "claims": 1}
     assert set(Counter(chat.prompts).values()) == {1}
 
 

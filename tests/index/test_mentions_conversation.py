@@ -20,7 +20,7 @@ from kumihimo.storage.sqlite.response_cache import ResponseCache
 from tests.fenced_texts import fenced_text
 from tests.index.scripted_llm import ScriptedChat, record_lines, truncated_reply
 
-CHUNK = Chunk(id="d.00000", title="Ferries", start=0, end=9, tokens=3, text="Ines Roy {title} lives in Oban.")
+CHUNK = Chunk(id="d.00000", title="Ferries", start=0, end=9, tokens=300, text="Ines Roy {title} lives in Oban.")
 ROY, OBAN, AYR = (
     ("entity", "Ines Roy", "person", "A."),
     ("entity", "Oban", "place", "B."),
@@ -147,13 +147,25 @@ def test_lines_that_stay_broken_cost_nothing_whole(cache: ResponseCache) -> None
     assert failure
 
 
-def test_gleaning_checks_first_and_loses_nothing(cache: ResponseCache) -> None:
+def test_gleaning_asks_once_a_round_and_ends_with_the_first_empty_one(cache: ResponseCache) -> None:
+    replies = {"first": [record_lines(ROY)], "more": [record_lines(OBAN, RELATION), "END", "never asked"]}
+    names, failure, chat = extract(cache, replies, gleanings=5)
+    assert (names, failure, chat.turns) == (["Ines Roy", "Oban", "Ines Roy"], None, {"first": 1, "more": 2})
+
+
+def test_a_small_chunk_is_read_once(cache: ResponseCache) -> None:
+    replies = {"first": [record_lines(ROY)], "more": [record_lines(OBAN)]}
+    _, _, chat = extract(cache, replies, gleanings=5, glean_from=CHUNK.tokens + 1)
+    assert chat.turns == {"first": 1}
+
+
+def test_the_check_of_the_paper_comes_first_and_loses_nothing(cache: ResponseCache) -> None:
     replies = {
         "first": [record_lines(ROY)],
         "check": ["No.", "**Yes**"],
         "more": [record_lines(OBAN, RELATION), "never asked"],
     }
-    names, failure, chat = extract(cache, replies, gleanings=5)
+    names, failure, chat = extract(cache, replies, gleanings=5, gleaning_check=True)
     assert (names, failure) == (["Ines Roy", "Oban", "Ines Roy"], None)
     assert chat.turns == {"first": 1, "check": 2, "more": 1}
     roles = [message["role"] for message in chat.requests[-1][0]]
@@ -162,34 +174,36 @@ def test_gleaning_checks_first_and_loses_nothing(cache: ResponseCache) -> None:
 
 
 def test_nothing_is_gleaned_where_nothing_is_missing_or_nothing_more_comes(cache: ResponseCache) -> None:
-    _, _, chat = extract(cache, {"first": [record_lines(ROY)], "check": ["yes"]}, gleanings=3)
+    _, _, chat = extract(cache, {"first": [record_lines(ROY)], "check": ["yes"]}, gleanings=3, gleaning_check=True)
     assert chat.turns == {"first": 1, "check": 1}
     replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(ROY)]}
-    names, _, chat = extract(cache, replies, gleanings=3, types=("other",))
+    names, _, chat = extract(cache, replies, gleanings=3, gleaning_check=True, types=("other",))
     assert (names, chat.turns) == (["Ines Roy"], {"first": 1, "check": 1, "more": 1})
 
 
 def test_the_two_tokens_are_forced_where_both_are_known(cache: ResponseCache) -> None:
     replies: Replies = {"first": [record_lines(ROY)], "check": [truncated_reply("yes")]}
-    _, failure, chat = extract(cache, replies, gleanings=1, yes=9891, no=2201)
+    _, failure, chat = extract(cache, replies, gleanings=1, gleaning_check=True, yes=9891, no=2201)
     assert failure is None
     assert [options for _, options in chat.requests] == [
         {},
         {"logit_bias": {"9891": 100, "2201": 100}, "max_tokens": 1},
     ]
-    _, _, chat = extract(cache, replies, gleanings=1, yes=9891, types=("other",))
+    _, _, chat = extract(cache, replies, gleanings=1, gleaning_check=True, yes=9891, types=("other",))
     assert [options for _, options in chat.requests] == [{}, {}]
 
 
-@pytest.mark.parametrize("replies", [{"check": ["perhaps"]}, {"check": ["no"], "more": ["There is no more."]}])
+@pytest.mark.parametrize("replies", [{"check": ["perhaps"]}, {"more": ["There is no more."]}])
 def test_gleaning_that_fails_keeps_what_there_was(cache: ResponseCache, replies: dict[str, list[str]]) -> None:
-    names, failure, _ = extract(cache, {"first": [record_lines(ROY, OBAN)], **replies}, gleanings=1)
+    names, failure, _ = extract(
+        cache, {"first": [record_lines(ROY, OBAN)], **replies}, gleanings=1, gleaning_check="check" in replies
+    )
     assert names == ["Ines Roy", "Oban"]
     assert "cannot be read" in str(failure)
 
 
 def test_a_cap_stays_a_cap(cache: ResponseCache) -> None:
-    replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(OBAN)]}
+    replies = {"first": [record_lines(ROY)], "more": [record_lines(OBAN)]}
     names, failure, _ = extract(cache, replies, budget=Budget(Caps(calls=1)), gleanings=1)
     assert names == ["Ines Roy"]
     assert isinstance(failure, BudgetExceeded)
@@ -199,14 +213,13 @@ def test_claims_come_after_gleaning(cache: ResponseCache) -> None:
     claim = ("claim", "Oban", "NONE", "Growth", "TRUE", "2011", "NONE", "It grows.", "It grows")
     replies = {
         "first": [record_lines(ROY)],
-        "check": ["no"],
         "more": [record_lines(OBAN)],
         "claims": [record_lines(claim)],
     }
     names, failure, chat = extract(cache, replies, gleanings=1, claims=True, about="growth of towns")
     assert (names, failure) == (["Ines Roy", "Oban", "Oban"], None)
     assert chat.requests[-1][0][-1]["content"].endswith("\n\nWhat to look for: growth of towns")
-    assert chat.turns == {"first": 1, "check": 1, "more": 1, "claims": 1}
+    assert chat.turns == {"first": 1, "more": 1, "claims": 1}
 
 
 def test_it_says_how_many_turns_may_follow(cache: ResponseCache) -> None:
@@ -218,7 +231,7 @@ def test_it_says_how_many_turns_may_follow(cache: ResponseCache) -> None:
             return super().__call__(request)
 
     replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(OBAN), record_lines(AYR)]}
-    extract_records(
-        CHUNK, create_llm(CountingChat(replies), cache), ExtractionSettings(types=(), gleanings=2), claims=True
-    )
-    assert followup_counts == [5, 4, 3, 2, 1, 0]
+    for check in (False, True):
+        extraction = ExtractionSettings(types=(str(check),), gleanings=2, gleaning_check=check)
+        extract_records(CHUNK, create_llm(CountingChat(replies), cache), extraction, claims=True)
+    assert followup_counts == [3, 2, 1, 0, 5, 4, 3, 2, 1, 0]

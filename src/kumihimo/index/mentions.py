@@ -30,7 +30,7 @@ _LANGUAGE_OF_TEXT = "Write descriptions and keywords in the language of the text
 class ExtractionSettings:
     """Settings of one conversation, which `mentions`, `ties` and `assertions` share.
 
-    yes, no: the model's token ids of these words.
+    glean_from: tokens of the shortest chunk that is read again. yes, no: the model's token ids of these words.
     """
 
     types: tuple[str, ...] = ("person", "organization", "place", "event", "work", "concept")
@@ -38,6 +38,8 @@ class ExtractionSettings:
     domain: str = ""
     language: str = ""
     gleanings: int = 1
+    glean_from: int = 300
+    gleaning_check: bool = False
     yes: int | None = None
     no: int | None = None
 
@@ -230,24 +232,29 @@ class _ExtractionChat:
             "set a larger max_tokens for it, or a smaller chunks.size"
         )
 
-    def glean(self, extraction: ExtractionSettings, later_turns: int) -> None:
-        """Request missing records until the model reports none.
+    def glean(self, extraction: ExtractionSettings, followups: int, later_turns: int) -> None:
+        """Request missing records until a round brings none."""
+        turns_per_round = 1 + extraction.gleaning_check
+        for remaining in range(followups, later_turns, -turns_per_round):
+            if extraction.gleaning_check and self._is_complete(extraction, remaining - 1):
+                return
+            known_records = set(self.records)
+            self.add_user_turn("mentions_more")
+            self.request_records(remaining - turns_per_round)
+            if known_records.issuperset(self.records):
+                return
+
+    def _is_complete(self, extraction: ExtractionSettings, followups: int) -> bool:
+        """Return whether the model says that no record is missing.
 
         If both token ids are set, only the tokens `yes` and `no` are allowed (appendix A.2).
         """
         yes, no = extraction.yes, extraction.no
         has_bias = yes is not None and no is not None
         bias: dict[str, Any] = {"logit_bias": {str(yes): 100, str(no): 100}, "max_tokens": 1} if has_bias else {}
-        for remaining in range(2 * extraction.gleanings + later_turns, later_turns, -2):
-            self.add_user_turn("mentions_check")
-            answer, _, _ = self.request_reply(_parse_yes_no, remaining - 1, **bias)
-            if answer == "yes":
-                return
-            known_records = set(self.records)
-            self.add_user_turn("mentions_more")
-            self.request_records(remaining - 2)
-            if known_records.issuperset(self.records):
-                return
+        self.add_user_turn("mentions_check")
+        answer, _, _ = self.request_reply(_parse_yes_no, followups, **bias)
+        return answer == "yes"
 
 
 def extract_records(
@@ -255,16 +262,19 @@ def extract_records(
 ) -> tuple[list[extraction_parser.ExtractedRecord], ItemFailed | None]:
     """Extract the records of a chunk, in order, and return any failure.
 
-    Run an extraction, then up to `gleanings` rounds of check and continuation (GraphRAG, arXiv:2404.16130, appendix
-    A.2), then the claims. But: a round without a new record is the last; a truncated reply is continued, and unreadable
-    lines are requested again; a relation also has keywords (LightRAG, arXiv:2410.05779). If a turn fails, the second
-    value is its failure, and the records are those read before it.
+    Run an extraction, then up to `gleanings` rounds of continuation, then the claims (GraphRAG, arXiv:2404.16130,
+    appendix A.2). But: only `gleaning_check` asks before each round whether something is missing; chunks below
+    `glean_from` tokens have no rounds; a round without a new record is the last; a truncated reply is continued, and
+    unreadable lines are requested again; a relation also has keywords (LightRAG, arXiv:2410.05779). If a turn fails,
+    the second value is its failure, and the records are those read before it.
     """
     chat = _ExtractionChat(llm, [*_first_messages(chunk, extraction)])
     failure = None
+    rounds = extraction.gleanings if chunk.tokens >= extraction.glean_from else 0
+    followups = rounds * (1 + extraction.gleaning_check) + claims
     try:
-        chat.request_records(followups=2 * extraction.gleanings + claims)
-        chat.glean(extraction, later_turns=int(claims))
+        chat.request_records(followups)
+        chat.glean(extraction, followups, later_turns=int(claims))
         if claims:
             chat.add_user_turn("mentions_claims", about=f"\n\nWhat to look for: {about}" if about else "")
             chat.request_records()
