@@ -19,10 +19,11 @@ from kumihimo import Kumihimo
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.records import Document
+from kumihimo.core.records import Chunk, Document
 from kumihimo.core.table import NO_ROWS, Table, codec
 from kumihimo.core.wiring import ROOT
 from kumihimo.index.chunks import chunks
+from kumihimo.index.document_description import Description
 from kumihimo.index.mentions import ExtractionSettings, mentions
 from kumihimo.index.name_resolution import ChunkNames, NameMerges
 from kumihimo.llm.concurrency import map_concurrent
@@ -35,6 +36,8 @@ ROUNDS = (0, 1, 2, 3)
 OVERLAP = 100
 NO_NAMES = Table("names", codec(ChunkNames), NO_ROWS)
 NO_MERGES = Table("merges", codec(NameMerges), NO_ROWS)
+NO_CHUNKS = Table("chunks", codec(Chunk), NO_ROWS)
+NO_DESCRIPTIONS = Table("descriptions", codec(Description), NO_ROWS)
 
 
 class StubReader:
@@ -56,7 +59,10 @@ def count_references(documents: Sequence[Document], llm: LLM, tokenizer: Tokeniz
         found, settings = 0, ExtractionSettings(gleanings=rounds, glean_from=0)
         for n, chunk in enumerate(chunks(document, tokenizer, size=size, overlap=OVERLAP)):
             named = replace(chunk, id=f"{document.id}.{n:05}")
-            found += sum(bool(m.text) for m in mentions(named, NO_NAMES, NO_MERGES, llm, extraction=settings))
+            found += sum(
+                bool(m.text)
+                for m in mentions(named, NO_CHUNKS, NO_NAMES, NO_MERGES, NO_DESCRIPTIONS, llm, extraction=settings)
+            )
         return found
 
     def count_or_skip(document: Document) -> int:

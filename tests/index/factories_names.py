@@ -7,6 +7,7 @@ from dataclasses import replace
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Group, Table
 from kumihimo.index import name_resolution
+from kumihimo.index.document_description import Description
 from kumihimo.index.name_resolution import ChunkNames, NameMerges
 from tests.factories_tables import table
 
@@ -18,7 +19,11 @@ def merges_of(*chunks: Chunk, aliases: tuple[str, ...] = ()) -> Table[NameMerges
     return table(NameMerges, [replace(row, id=names[0].document)] if row else [])
 
 
-def inputs(chunk: Chunk, *others: Chunk) -> tuple[Chunk, Table[ChunkNames], Table[NameMerges]]:
+Inputs = tuple[Chunk, Table[Chunk], Table[ChunkNames], Table[NameMerges], Table[Description]]
+
+
+def inputs(chunk: Chunk, *others: Chunk) -> Inputs:
     """Return the chunk and its tables. others: the rest of its document."""
     names = replace(name_resolution.names(chunk, None), id=chunk.id)
-    return chunk, table(ChunkNames, [names]), merges_of(chunk, *others)
+    chunks = table(Chunk, [chunk, *others])
+    return chunk, chunks, table(ChunkNames, [names]), merges_of(chunk, *others), table(Description, [])

@@ -20,6 +20,7 @@ from tests.index.scripted_llm import ScriptedChat, record_lines
 
 CHUNK = Chunk(id="d.00000", title="", start=0, end=9, tokens=300, text="Ines Roy lives in Oban.")
 INPUTS = inputs(CHUNK)
+CLAIM_INPUTS = (*INPUTS[:2], *INPUTS[3:])
 FIRST_REPLY = record_lines(
     ("entity", "Ines Roy", " Person ", "A captain."),
     ("entity", "Ines Roy", "person", "A captain."),
@@ -82,7 +83,7 @@ def test_aliases_are_the_same_entity(cache: ResponseCache) -> None:
 
 
 def test_an_assertion_for_each_claim(cache: ResponseCache) -> None:
-    rows = list(assertions(CHUNK, INPUTS[2], create_llm(ScriptedChat(REPLIES), cache), claims=True))
+    rows = list(assertions(*CLAIM_INPUTS, create_llm(ScriptedChat(REPLIES), cache), claims=True))
     first, second = rows
     assert first.claim == hash_parts(id_of_name("Ines Roy"), id_of_name("Oban"), "residence")
     assert (first.subject, first.object, first.names) == (
@@ -97,8 +98,8 @@ def test_an_assertion_for_each_claim(cache: ResponseCache) -> None:
 
 def test_without_claims_nobody_is_asked_for_them(cache: ResponseCache) -> None:
     chat = ScriptedChat(REPLIES)
-    assert list(assertions(CHUNK, INPUTS[2], create_llm(chat, cache))) == []
-    assert list(assertions(CHUNK, INPUTS[2], None, claims=True)) == []
+    assert list(assertions(*CLAIM_INPUTS, create_llm(chat, cache))) == []
+    assert list(assertions(*CLAIM_INPUTS, None, claims=True)) == []
     assert not chat.requests
 
 
@@ -107,9 +108,9 @@ def test_all_steps_share_one_conversation_which_claims_prolong(cache: ResponseCa
     llm = create_llm(chat, cache)
     list(mentions(*INPUTS, llm))
     list(ties(*INPUTS, llm))
-    list(assertions(CHUNK, INPUTS[2], llm))
+    list(assertions(*CLAIM_INPUTS, llm))
     assert chat.turns == {"first": 1, "more": 1}
-    list(assertions(CHUNK, INPUTS[2], llm, claims=True))
+    list(assertions(*CLAIM_INPUTS, llm, claims=True))
     assert chat.turns == {"first": 1, "more": 1, "claims": 1}
     assert set(Counter(chat.prompts).values()) == {1}
 
@@ -123,7 +124,7 @@ def test_what_was_read_before_a_failure_is_kept(cache: ResponseCache) -> None:
         ties(*INPUTS, llm)
     assert len(error.value.fallback) == 3
     with pytest.raises(ItemFailed) as error:
-        assertions(CHUNK, INPUTS[2], llm, claims=True)
+        assertions(*CLAIM_INPUTS, llm, claims=True)
     assert error.value.fallback == ()
 
 

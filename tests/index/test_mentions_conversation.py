@@ -10,6 +10,7 @@ import pytest
 
 from kumihimo.core.errors import BudgetExceeded, ItemFailed
 from kumihimo.core.records import Chunk
+from kumihimo.index.chunk_background import ChunkBackground
 from kumihimo.index.extraction_parser import ExtractedRecord
 from kumihimo.index.mentions import ExtractionSettings, extract_records
 from kumihimo.llm.budget import Budget, Caps
@@ -45,7 +46,9 @@ def extract(
     llm = create_llm(chat, cache, budget or Budget())
     options = {"types": ("person", "place"), "gleanings": 0, **settings}
     claims = {name: options.pop(name) for name in ("claims", "about") if name in options}
-    records, failure = extract_records(CHUNK, llm, ExtractionSettings(**options), **claims)
+    records, failure = extract_records(
+        CHUNK, ChunkBackground(title=CHUNK.title), llm, ExtractionSettings(**options), **claims
+    )
     return [_name(record) for record in records], failure, chat
 
 
@@ -58,7 +61,7 @@ def test_one_conversation_whose_last_word_is_the_text(cache: ResponseCache) -> N
     assert (names, failure, chat.turns) == (["Ines Roy", "Oban", "Ines Roy"], None, {"first": 1})
     system, user = chat.requests[0][0]
     assert user["content"] == "<title>\nFerries\n</title>\nText:\n<text>\nInes Roy {title} lives in Oban.\n</text>"
-    assert "person, place" in system["content"]
+    assert "- person: a human being" in system["content"]
     assert "森田圭" in system["content"]
     assert "language of the text" in system["content"]
 
@@ -233,5 +236,7 @@ def test_it_says_how_many_turns_may_follow(cache: ResponseCache) -> None:
     replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(OBAN), record_lines(AYR)]}
     for check in (False, True):
         extraction = ExtractionSettings(types=(str(check),), gleanings=2, gleaning_check=check)
-        extract_records(CHUNK, create_llm(CountingChat(replies), cache), extraction, claims=True)
+        extract_records(
+            CHUNK, ChunkBackground(title=CHUNK.title), create_llm(CountingChat(replies), cache), extraction, claims=True
+        )
     assert followup_counts == [3, 2, 1, 0, 5, 4, 3, 2, 1, 0]

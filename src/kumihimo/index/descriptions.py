@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
 
-from kumihimo.core.records import NOT_READ, Document, Record
-from kumihimo.text.dates import date_forms, list_dates
+from kumihimo.core.records import NOT_READ, Document
+from kumihimo.index.document_description import Description
+from kumihimo.text.dates import list_dates
 
 _MAX_NAME_CHARS = 100  # a longer value is a text, not a name
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
@@ -14,37 +13,6 @@ _CASE_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")  # in Annu
 _URL = re.compile(r"^\w+://(?:www\.)?([^/?#]+).*$", re.S)
 _ONLY_DATE = re.compile(r"[\d\s:.,/+TZ-]*")
 _ADDRESS = re.compile(r"<[^<>]*>")
-
-
-@dataclass(frozen=True, slots=True)
-class Description(Record):
-    """The names and dates that describe a document; text: the names, a line each.
-
-    The id is that of the document. dates: ISO 8601, possibly shortened.
-    """
-
-    SEARCHED_BY: ClassVar[tuple[str, ...]] = ("words",)
-
-    dates: tuple[str, ...]
-
-    @property
-    def index_text(self) -> str:
-        terms = dict.fromkeys(term for date in self.dates for term in date_terms(date))
-        return " ".join([self.text, *terms])
-
-
-def date_terms(date: str, *, is_question: bool = False) -> list[str]:
-    """Return the words of a date in the keyword index.
-
-    A date of a question shares one with a date of a document if either is a part of the other.
-
-    >>> set(date_terms("2023-09-28")) & set(date_terms("--09", is_question=True))
-    {'part09'}
-    >>> set(date_terms("2023")) & set(date_terms("2023-09", is_question=True))
-    {'whole2023'}
-    """
-    own, of_parts = ("part", "whole") if is_question else ("whole", "part")
-    return [word.replace("-", "") for word in (*(f"{of_parts}{form}" for form in date_forms(date)), f"{own}{date}")]
 
 
 def descriptions(document: Document) -> Description | None:

@@ -11,6 +11,8 @@ from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMen
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import extraction_parser
+from kumihimo.index.chunk_background import ChunkBackground, read_background
+from kumihimo.index.document_description import Description
 from kumihimo.index.name_resolution import ChunkNames, NameMerges, NameResolver
 from kumihimo.llm.prompts import Reply, render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
@@ -23,6 +25,14 @@ EntityOf = Callable[[str], str]  # a name -> the id of its entity
 ParsedTurn = tuple[str, extraction_parser.ParsedExtraction, bool]
 
 MAX_CONTINUATIONS = 3  # of one truncated reply
+TYPE_MEANINGS: Mapping[str, str] = {
+    "person": "a human being or a character with a name",
+    "organization": "a company, authority, party, court, team, school or other body",
+    "place": "a country, region, town, building, street or body of water",
+    "event": "something that happened or is planned, such as a meeting, an election, a storm or a trial",
+    "work": "a book, film, study, law, bill, ruling, contract or product with a name",
+    "concept": "a theory, method, disease, substance or technology that is a subject of the text; no passing word",
+}
 _LANGUAGE_OF_TEXT = "Write descriptions and keywords in the language of the text."
 
 
@@ -30,7 +40,8 @@ _LANGUAGE_OF_TEXT = "Write descriptions and keywords in the language of the text
 class ExtractionSettings:
     """Settings of one conversation, which `mentions`, `ties` and `assertions` share.
 
-    glean_from: tokens of the shortest chunk that is read again. yes, no: the model's token ids of these words.
+    types: names, each possibly with its meaning, `vessel: a ship or a boat`. glean_from: tokens of the shortest chunk
+    that is read again. yes, no: the model's token ids of these words.
     """
 
     types: tuple[str, ...] = ("person", "organization", "place", "event", "work", "concept")
@@ -46,8 +57,10 @@ class ExtractionSettings:
 
 def mentions(
     chunk: Chunk,
+    chunks: Table[Chunk],
     names: Table[ChunkNames],
     merges: Table[NameMerges],
+    descriptions: Table[Description],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
@@ -56,21 +69,25 @@ def mentions(
     """Extract the entity mentions of a chunk.
 
     (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2.) But: an end of a relation without an entity record is a
-    mention too, without type and text.
+    mention too, without type and text; the model also reads the title and the date of the document, the sentence before
+    the chunk, and the full names of short forms in it.
     """
     resolver = NameResolver.for_document(chunk.document, merges, aliases)
     if llm is None:
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
         return ner.find_mentions(chunk, names.get(chunk.id), resolver)
-    return _extract_rows(_build_mentions, chunk, llm, extraction, resolver)
+    background = read_background(chunk, chunks, merges, descriptions)
+    return _extract_rows(_build_mentions, chunk, background, llm, extraction, resolver)
 
 
 @declare(scope="mentions")
 def ties(
     chunk: Chunk,
+    chunks: Table[Chunk],
     names: Table[ChunkNames],
     merges: Table[NameMerges],
+    descriptions: Table[Description],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
@@ -86,13 +103,16 @@ def ties(
         from kumihimo.index.rules import ner
 
         return ner.find_relation_mentions(chunk, names.get(chunk.id), resolver)
-    return _extract_rows(_build_relation_mentions, chunk, llm, extraction, resolver)
+    background = read_background(chunk, chunks, merges, descriptions)
+    return _extract_rows(_build_relation_mentions, chunk, background, llm, extraction, resolver)
 
 
 @declare(scope="mentions")
 def assertions(
     chunk: Chunk,
+    chunks: Table[Chunk],
     merges: Table[NameMerges],
+    descriptions: Table[Description],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
@@ -108,12 +128,14 @@ def assertions(
     if llm is None or not claims:
         return []
     resolver = NameResolver.for_document(chunk.document, merges, aliases)
-    return _extract_rows(_build_assertions, chunk, llm, extraction, resolver, claims=True, about=about)
+    background = read_background(chunk, chunks, merges, descriptions)
+    return _extract_rows(_build_assertions, chunk, background, llm, extraction, resolver, claims=True, about=about)
 
 
 def _extract_rows(
     build: Callable[[Records, EntityOf], Iterable[R]],
     chunk: Chunk,
+    background: ChunkBackground,
     llm: LLM,
     extraction: ExtractionSettings,
     resolver: NameResolver,
@@ -123,7 +145,7 @@ def _extract_rows(
 
     Raise the failure, if any, with these rows, which the engine stores in place of the complete set.
     """
-    records, failure = extract_records(chunk, llm, extraction, **claim_options)
+    records, failure = extract_records(chunk, background, llm, extraction, **claim_options)
     rows = list(dict.fromkeys(build(records, _entity_ids(records, resolver))))
     if failure:
         failure.fallback = tuple(rows)
@@ -258,7 +280,13 @@ class _ExtractionChat:
 
 
 def extract_records(
-    chunk: Chunk, llm: LLM, extraction: ExtractionSettings, *, claims: bool = False, about: str = ""
+    chunk: Chunk,
+    background: ChunkBackground,
+    llm: LLM,
+    extraction: ExtractionSettings,
+    *,
+    claims: bool = False,
+    about: str = "",
 ) -> tuple[list[extraction_parser.ExtractedRecord], ItemFailed | None]:
     """Extract the records of a chunk, in order, and return any failure.
 
@@ -268,7 +296,7 @@ def extract_records(
     unreadable lines are requested again; a relation also has keywords (LightRAG, arXiv:2410.05779). If a turn fails,
     the second value is its failure, and the records are those read before it.
     """
-    chat = _ExtractionChat(llm, [*_first_messages(chunk, extraction)])
+    chat = _ExtractionChat(llm, [*_first_messages(chunk, background, extraction)])
     failure = None
     rounds = extraction.gleanings if chunk.tokens >= extraction.glean_from else 0
     followups = rounds * (1 + extraction.gleaning_check) + claims
@@ -283,19 +311,33 @@ def extract_records(
     return list(dict.fromkeys(chat.records)), failure
 
 
-def _first_messages(chunk: Chunk, extraction: ExtractionSettings) -> Messages:
+def _first_messages(chunk: Chunk, background: ChunkBackground, extraction: ExtractionSettings) -> Messages:
     """Return the messages of the first turn."""
     language, domain = extraction.language, extraction.domain
     language_rule = f"Write descriptions and keywords in {language}, names as the text writes them."
     return render_prompt(
         Path(__file__).with_name("mentions.md"),
-        types=", ".join(extraction.types),
+        types="\n".join(map(_type_line, extraction.types)),
         examples=extraction.examples or _turn_messages("mentions_examples")[0]["content"],
         domain=f"\n\nThe text is one of many about: {domain}" if domain else "",
         language=language_rule if language else _LANGUAGE_OF_TEXT,
-        title=chunk.title,
+        title=background.title,
+        date=background.date,
+        known_names=background.known_names,
+        before=background.before,
         text=chunk.text,
     )
+
+
+def _type_line(entity_type: str) -> str:
+    """Return the line that explains a type to the model.
+
+    >>> _type_line("place"), _type_line("vessel"), _type_line("enzyme: a protein that speeds up a reaction")
+    ('- place: a country, region, town, building, street or body of water', '- vessel', \
+'- enzyme: a protein that speeds up a reaction')
+    """
+    meaning = TYPE_MEANINGS.get(entity_type, "")
+    return f"- {entity_type}: {meaning}" if meaning else f"- {entity_type}"
 
 
 def _turn_messages(name: str, **values: str) -> Messages:

@@ -1,0 +1,44 @@
+"""a chunk and its document -> title, date, sentence before and full names."""
+
+from __future__ import annotations
+
+import pytest
+
+from kumihimo.core.records import Chunk
+from kumihimo.index.chunk_background import ChunkBackground, read_background
+from kumihimo.index.document_description import Description
+from kumihimo.index.name_resolution import NameMerges
+from tests.factories_tables import table
+
+TEXT = "Ines Roy came to Oban. She was late. She had a dog. Roy left again."
+FIRST = Chunk(id="d.00000", title="Ferries", start=0, end=51, tokens=9, text=TEXT[:51])
+SECOND = Chunk(id="d.00001", title="Ferries", start=37, end=len(TEXT), tokens=9, text=TEXT[37:])
+MERGES = NameMerges((("Roy", "Ines Roy", "surname"), ("HL", "Hebrides Lines", "acronym")), id="d")
+
+
+def background(chunk: Chunk, *dates: str) -> ChunkBackground:
+    described = [Description(dates, id="d", text="Ferries")] if dates else []
+    tables = table(Chunk, [FIRST, SECOND]), table(NameMerges, [MERGES]), table(Description, described)
+    return read_background(chunk, *tables)
+
+
+def test_the_sentence_before_is_the_one_before_the_overlap() -> None:
+    assert background(FIRST).before == ""
+    assert background(SECOND).before == "She was late."
+
+
+def test_a_short_form_gets_its_full_name_unless_the_chunk_has_it() -> None:
+    assert background(FIRST).known_names == ""
+    assert background(SECOND).known_names == "Ines Roy (Roy)"
+
+
+def test_the_most_precise_date_with_a_year_counts() -> None:
+    assert background(FIRST).date == ""
+    assert background(FIRST, "--05-02", "2024", "2024-05-02", "2023-01-01").date == "2024-05-02"
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"), [("0079_0506c070", ""), ("report2024", ""), ("Ferries", "Ferries"), ("第7回会議", "第7回会議")]
+)
+def test_a_file_stem_is_no_title(title: str, shown: str) -> None:
+    assert background(Chunk(id="d.00000", title=title, start=0, end=3, tokens=1, text="Roy")).title == shown
