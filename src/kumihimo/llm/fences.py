@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
 from unicodedata import normalize
@@ -51,6 +52,7 @@ def free_suffix(tags: Iterable[str], texts: Iterable[str]) -> str:
     return f"-{next(n for n in count(2) if str(n) not in prefixes)}"
 
 
+@lru_cache(maxsize=64)  # the examples of a prompt are in each of its requests
 def _skeleton(text: str) -> str:
     """Return the letters, digits and opening brackets of a text."""
     return _IGNORED.sub("", normalize("NFKD", text).casefold().translate(_LOOKALIKES))

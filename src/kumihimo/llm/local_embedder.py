@@ -212,7 +212,11 @@ class LocalTokenizer:
         starts: list[int] = []
         begin = -1  # of the space that is put before the text
         for piece in _split_pieces(text):
-            starts += [begin + start for start in _encode_piece(piece)[1]]
+            offsets = _encode_piece(piece)[1]
+            if len(offsets) == 1:  # most words are one subword
+                starts.append(begin + offsets[0])
+            else:
+                starts += [begin + start for start in offsets]
             begin += len(piece)
         starts[:1] = [0] if starts else []
         return starts
