@@ -61,10 +61,13 @@ def _records(text: str) -> Iterator[str]:
             yield f"relation<|>{one}<|>{other}<|>{said}<|>meeting<|>{len(said) % 10 + 1}"
 
 
-def _frames(text: str) -> str:
-    """Who is named in a text, and its first word in small letters."""
-    said = {"who": list(dict.fromkeys(_NAME.findall(text)))[:4], "predicate": re.findall(r"\b[a-z]+\b", text)[:1]}
-    return json.dumps({slot: found or "none" for slot, found in said.items()}, ensure_ascii=False)
+def _frames(conversation: str) -> str:
+    """Who is named in each passage, and its first word in small letters."""
+    said = {}
+    for number, text in re.findall(r"^<passage(?:-\d+)? (\d+)>\n(.*?)\n</passage", conversation, re.M | re.S):
+        found = {"who": list(dict.fromkeys(_NAME.findall(text)))[:4], "predicate": re.findall(r"\b[a-z]+\b", text)[:1]}
+        said[f"passage_{number}"] = found
+    return json.dumps(said, ensure_ascii=False)
 
 
 def _claims(text: str) -> Iterator[str]:
@@ -98,8 +101,8 @@ def _other(conversation: str) -> str:
     """A report, a rating, points, a description: whatever is asked for, of the words that are there."""
     if "\n\nSenses:\n" in conversation:
         return json.dumps(dict(_links(conversation)))
-    if '"how" and "predicate"' in conversation:
-        return _frames(_text_of(conversation))
+    if "\n- predicate: the verbs" in conversation:
+        return _frames(conversation)
     given = _GIVEN.search(conversation)
     names = _NAME.findall(conversation[given.end() if given else 0 :].partition("\n</tables>")[0])
     words = " ".join(dict.fromkeys(names))[: _SHORT if given else 200] or "nothing"

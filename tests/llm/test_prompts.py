@@ -67,7 +67,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
     },
     "drift": {"sources": PASSAGES, "question": "How does one leave the island?", "step": "When does it leave?"},
     "drift_guess": {"question": "組紐はいつ?"},
-    "frames": {"text": "Ada {sold} the ferry. 組紐は十月に届きます。", "language": "\n- Write in Japanese."},
+    "frames": {"passages": PASSAGES, "language": "\nWrite in Japanese."},
     "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
     "mentions": {
         "types": "- person\n- place: a town",
@@ -208,7 +208,6 @@ VALUES: dict[str, dict[str, FencedText]] = {
     },
     "links": {
         "confidence": "- `confidence`: how sure you are.\n",
-        "none": "- Where there is none, the sense is `no relation`.\n",
         "senses": "- reason: Arg2 is why Arg1 is so\n- no relation: the two say nothing to each other",
         "texts": "1: The ferry waited.\n2: 潮が引いていた。",
         "pairs": "pair_1: first 1, second 2",
@@ -376,7 +375,7 @@ def test_every_prompt_can_be_rendered(path: Path) -> None:
 # Numbers, settings and texts of the code: whatever else a prompt shows stands between tags.
 TRUSTED = (
     "about breadth comprehensiveness confidence count criterion depth diversity document_types domain empowerment "
-    "heading language lists most n none pairs persona precision questions recall relevancy senses specificity types "
+    "heading language lists most n pairs persona precision questions recall relevancy senses specificity types "
     "users_types words"
 )
 
