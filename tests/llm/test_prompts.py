@@ -89,13 +89,13 @@ VALUES: dict[str, dict[str, FencedText]] = {
     "metadata": {
         "document_types": "minutes",
         "users_types": "clerks",
-        "questions": "1. Does it name vessels?\n2. Does it name ports?",
-        "lists": "1. Their names. At most 3.\n2. The ports. At most 2. Only from: ['Oban', '函館'].",
+        "fields": "- vessel: Their names. At most 3. Does it name vessels? If not, the list is empty.",
         "language": "Write questions and answers in Japanese.",
         "title": "組紐",
+        "date": "2023-09-28",
         "text": "The {ferry} leaves at nine.",
     },
-    "metadata_rest": {"last": "2. What leaves at nine?"},
+    "metadata_rest": {"last": "What leaves at nine?"},
     "merge_descriptions": {"names": "Oban", "descriptions": "- A port.\n- A town on the coast.", "words": "300"},
     "summaries": {
         "label": "research_field = tides",
@@ -375,7 +375,7 @@ def test_every_prompt_can_be_rendered(path: Path) -> None:
 # Numbers, settings and texts of the code: whatever else a prompt shows stands between tags.
 TRUSTED = (
     "about breadth comprehensiveness confidence count criterion depth diversity document_types domain empowerment "
-    "heading language lists most n pairs persona precision questions recall relevancy senses specificity types "
+    "fields heading language most n pairs persona precision recall relevancy senses specificity types "
     "users_types words"
 )
 
