@@ -142,8 +142,8 @@ def test_confidence_may_be_left_out() -> None:
 
 def test_senses_are_shown_in_few_orders() -> None:
     model = Model()
-    for settings in ({}, {}, {"reach": 2}, {"reach": 3}, *({"batch": 1, "reach": n} for n in range(1, 4))):
-        make_links(model, **settings)
+    for batch, reach in ((32, 1), (32, 1), (32, 2), (32, 3), (1, 1), (1, 2), (1, 3)):
+        make_links(model, batch=batch, reach=reach)
     orders = [tuple(shown_senses(prompt)) for prompt in model.prompts]
     assert orders[0] == orders[1]
     assert 2 <= len(set(orders)) <= ORDERS < len(set(model.prompts))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kumihimo.core.errors import MalformedReply
 from kumihimo.index.metadata_fields import MetadataField, ParsedMetadata, parse_metadata_reply, reply_type
-from kumihimo.llm.prompts import Reply, reply_form
+from kumihimo.llm.prompts import Reply, ReplyForm
 from tests.counters import check_linear
 
 FIELDS = (
@@ -66,10 +66,11 @@ def test_a_text_without_questions_is_an_answer() -> None:
 
 
 def test_the_form_has_a_key_for_each_field() -> None:
-    schema = reply_form(reply_type(FIELDS)).json_schema
+    form: ReplyForm[Any] = ReplyForm(reply_type(FIELDS))
+    schema = form.json_schema
     assert schema["$defs"]["Values"]["required"] == ["research_field", "company"]
     assert schema["required"] == ["fields", "questions"]
-    assert reply_form(reply_type(FIELDS)).parse(Reply(PLAIN)).fields.company == ["Long Arm", "Net Loft"]
+    assert form.parse(Reply(PLAIN)).fields.company == ["Long Arm", "Net Loft"]
 
 
 @pytest.mark.parametrize(
