@@ -124,6 +124,8 @@ class _SchemaFiller:
         """Return a value for a part of the schema, for property `name`."""
         if "$ref" in part:
             return self.fill(self.schema["$defs"][part["$ref"].rpartition("/")[2]], name)
+        if name == "confidence" and part.get("type") == "number":
+            return 0.8
         if choices := part.get("enum"):
             return self.rng.choice(choices)
         kind = part.get("type", "string")
@@ -140,6 +142,8 @@ class _SchemaFiller:
         """
         if name in ("answer", "description"):
             return FILL
+        if name == "sense":
+            return "reason"
         source = self.before if name == "question" else self.before.split("\n\n")[-2]
         terms = sorted(set(re.findall(r"[^\W\d_]{4,}", source))) or ["words"]
         phrase = " ".join(self.rng.choices(terms, k=3 if name == "question" else 2))

@@ -7,7 +7,6 @@ Texts repeat a piece on which a careless regular expression backtracks, 400,000 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 
 from tests import factories_graphs
@@ -15,10 +14,8 @@ from tests import factories_graphs
 from benchmarks.meter import check_at_most, measured
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.app.community_tree import CommunityTree
-from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk
 from kumihimo.index.extraction_parser import parse_extraction
-from kumihimo.index.metadata_parser import MetadataField, parse_metadata_reply
 from kumihimo.index.rules import ner
 from kumihimo.index.rules.connectives import find_explicit_relation
 from kumihimo.page import layout_graph
@@ -41,18 +38,12 @@ def find_names(text: str) -> None:
     ner.find_names(Chunk(id="d.00000", title="", start=0, end=len(text), tokens=1, text=text))
 
 
-def parse_metadata(text: str) -> None:
-    with suppress(MalformedReply):
-        parse_metadata_reply(text, (MetadataField("field", "Has it a field?", "Which?", 3, ("Tides",)),))
-
-
 WORKS: dict[str, Callable[[str], object]] = {
     "sentences": split,
     "tokens": content_tokens,
     "names": find_names,
     "connectives": lambda text: find_explicit_relation(text, text),
     "an extraction reply": parse_extraction,
-    "a metadata reply": parse_metadata,
     "a web page": lambda text: list(read_html(text.encode(), "a.html")),
 }
 

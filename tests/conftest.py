@@ -43,7 +43,7 @@ SLOW = (
     "tests/index/test_documents.py::test_the_work_for_many_sources_grows_with_their_number",
     "tests/index/test_entity_resolution.py::test_ten_thousand_entities_are_not_all_compared",
     "tests/index/test_extraction_parser.py",
-    "tests/index/test_metadata_parser.py",
+    "tests/index/test_metadata_fields.py",
     "tests/laws/",
     "tests/llm/test_rerank.py",
     "tests/methods/test_braid.py::test_results_do_not_depend_on_hash_seed",

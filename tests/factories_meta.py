@@ -14,6 +14,7 @@ from kumihimo import Kumihimo
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
+from tests.fake_graph_reader import FIELD_KEYS
 from tests.fenced_texts import fenced_text
 
 DOCUMENTS = {
@@ -39,7 +40,7 @@ class Scholars(ModelRegistry):
 
 def script(told: str) -> str:
     if kind(told) == "metadata":
-        return prepared(fenced_text(told, "text"))
+        return prepared(fenced_text(told, "text"), FIELD_KEYS.findall(told))
     if kind(told) == "summaries":
         return f"## Concepts\n{fenced_text(told, 'questions')[:200]}"
     if kind(told) == "meta":
@@ -54,20 +55,13 @@ def kind(told: str) -> str:
     return next((name for mark, name in marks.items() if told.startswith(mark)), "answer")
 
 
-def prepared(text: str) -> str:
-    """A document's first line names its fields; each of its sentences answers a question."""
+def prepared(text: str, keys: list[str]) -> str:
+    """A document's first line names its first field; each of its sentences answers a question."""
     fields, _, body = text.partition("\n\n")
     said = [sentence for sentence in re.split(r"(?<=\.)\s+", body) if sentence]
-    listed = [json.dumps(fields.split("; ")), *["[]"] * 5]
-    parts = [
-        ["Yes or no:", "yes", *["no"] * 5],
-        ["Lists:", *listed],
-        ["Questions:", *(f"What is said in “{sentence[:-1]}”?" for sentence in said)],
-        ["Answers:", *said],
-    ]
-    return "\n\n".join(
-        "\n".join([head, *(f"{n}. {line}" for n, line in enumerate(lines, 1))]) for head, *lines in parts
-    )
+    values: dict[str, list[str]] = {**{key: [] for key in keys}, keys[0]: fields.split("; ")}
+    asked = [{"question": f"What is said in “{sentence[:-1]}”?", "answer": sentence} for sentence in said]
+    return json.dumps({"fields": values, "questions": asked}, ensure_ascii=False)
 
 
 class Library:

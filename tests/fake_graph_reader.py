@@ -20,6 +20,7 @@ from tests.fenced_texts import fenced_text
 _NAME = re.compile(r"\b[A-Z][a-z]+\b|[\u30a1-\u30fa][\u30a1-\u30fcー]+")
 _SENTENCE = re.compile(r"[^.。!?]+[.。!?]?")
 _GIVEN = re.compile(r"^(?:Of:\n|Entities:\n|Reports:\n)", re.M)  # where what is to be merged or reported on begins
+FIELD_KEYS = re.compile(r"^- (\w+)(?: \(.*\))?: .* If not, the list is empty\.$", re.M)
 _SHORT = 80  # characters: reports are shorter than what they replace
 
 
@@ -29,8 +30,8 @@ def answer(conversation: str) -> str:
         conversation = conversation.rsplit("\n\n", 2)[0]  # without the reply that was no good, and the complaint
     last = conversation.rpartition("\n\n")[2]
     first = _text_of(conversation)
-    if "The form, with all the questions first" in conversation:
-        return _prepared(fenced_text(conversation, "text"))
+    if "First the values of these fields" in conversation:
+        return _prepared(fenced_text(conversation, "text"), FIELD_KEYS.findall(conversation))
     if "yes or no" in last:
         return "no" if _leaves_out(first) else "yes"
     if "are still missing" in last:
@@ -61,10 +62,13 @@ def _records(text: str) -> Iterator[str]:
             yield f"relation<|>{one}<|>{other}<|>{said}<|>meeting<|>{len(said) % 10 + 1}"
 
 
-def _frames(text: str) -> str:
-    """Who is named in a text, and its first word in small letters."""
-    said = {"who": list(dict.fromkeys(_NAME.findall(text)))[:4], "predicate": re.findall(r"\b[a-z]+\b", text)[:1]}
-    return json.dumps({slot: found or "none" for slot, found in said.items()}, ensure_ascii=False)
+def _frames(conversation: str) -> str:
+    """Who is named in each passage, and its first word in small letters."""
+    said = {}
+    for number, text in re.findall(r"^<passage(?:-\d+)? (\d+)>\n(.*?)\n</passage", conversation, re.M | re.S):
+        found = {"who": list(dict.fromkeys(_NAME.findall(text)))[:4], "predicate": re.findall(r"\b[a-z]+\b", text)[:1]}
+        said[f"passage_{number}"] = found
+    return json.dumps(said, ensure_ascii=False)
 
 
 def _claims(text: str) -> Iterator[str]:
@@ -74,15 +78,12 @@ def _claims(text: str) -> Iterator[str]:
             yield f"claim<|>{name}<|>NONE<|>doing<|>TRUE<|>2024-01-01<|>NONE<|>{said}<|>{said}"
 
 
-def _prepared(text: str) -> str:
+def _prepared(text: str, keys: list[str]) -> str:
     """Of the first names of a text a list for each field; of each sentence a question, and the sentence in answer."""
     names = list(dict.fromkeys(_NAME.findall(text)))
     told = [" ".join(sentence.split()) for sentence in _SENTENCE.findall(text) if sentence.strip()][:9]
-    lists = [f"{n + 1}. {names[n : n + 2]!r}" for n in range(6)]
-    asked = [f"{n}. What was it that happened, such as {said[:60]!r}?" for n, said in enumerate(told, 1)]
-    given = [f"{n}. {said}" for n, said in enumerate(told, 1)]
-    decided = [f"{n}. yes" for n in range(1, 7)]
-    return "\n".join(["Yes or no:", *decided, "Lists:", *lists, "Questions:", *asked, "Answers:", *given])
+    asked = [{"question": f"What was it that happened, such as {said[:60]!r}?", "answer": said} for said in told]
+    return json.dumps({"fields": {key: names[n : n + 2] for n, key in enumerate(keys)}, "questions": asked})
 
 
 def _links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
@@ -98,8 +99,8 @@ def _other(conversation: str) -> str:
     """A report, a rating, points, a description: whatever is asked for, of the words that are there."""
     if "\n\nSenses:\n" in conversation:
         return json.dumps(dict(_links(conversation)))
-    if '"how" and "predicate"' in conversation:
-        return _frames(_text_of(conversation))
+    if "\n- predicate: the verbs" in conversation:
+        return _frames(conversation)
     given = _GIVEN.search(conversation)
     names = _NAME.findall(conversation[given.end() if given else 0 :].partition("\n</tables>")[0])
     words = " ".join(dict.fromkeys(names))[: _SHORT if given else 200] or "nothing"

@@ -13,7 +13,7 @@ import pytest
 from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.table import Table
-from kumihimo.index.links import links
+from kumihimo.index.links import ORDERS, links
 from kumihimo.index.pdtb_senses import leaf_sense_labels
 from kumihimo.llm.prompts import Reply, reply_form
 from tests.factories_discourse import CHUNKS, P, tables
@@ -87,7 +87,7 @@ def test_chunks_that_say_nothing_new_are_passed_over() -> None:
         assert list(links(chunk, row_tables["chunks"], row_tables["passages"], Model())) == []  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("batch", "calls"), [(1, 4), (2, 2), (3, 2), (4, 1), (8, 1)])
+@pytest.mark.parametrize(("batch", "calls"), [(1, 4), (2, 2), (3, 2), (4, 1), (32, 1)])
 def test_pairs_in_one_call(batch: int, calls: int) -> None:
     model = Model()
     assert link_values(make_links(model, 1, batch=batch)) == [(P[n], P[n + 1], "reason", 0.9) for n in range(3, 7)]
@@ -140,15 +140,26 @@ def test_confidence_may_be_left_out() -> None:
     assert "confidence" not in model.prompts[0]
 
 
-def test_senses_are_shown_in_an_order_of_the_texts() -> None:
+def test_senses_are_shown_in_few_orders() -> None:
     model = Model()
-    for settings in ({}, {}, {"batch": 1}, {"shuffled": False}):
-        make_links(model, **settings)
-    first, repeated, *_ = orders = [shown_senses(prompt) for prompt in model.prompts]
-    assert first == repeated
-    assert len({order[0] for order in orders}) > 2
+    for batch, reach in ((32, 1), (32, 1), (32, 2), (32, 3), (1, 1), (1, 2), (1, 3)):
+        make_links(model, batch=batch, reach=reach)
+    orders = [tuple(shown_senses(prompt)) for prompt in model.prompts]
+    assert orders[0] == orders[1]
+    assert 2 <= len(set(orders)) <= ORDERS < len(set(model.prompts))
+    assert len({order[0] for order in orders}) > 1
     assert all(set(order) == {*leaf_sense_labels(), "no relation"} for order in orders)
-    assert orders[-1] == [*leaf_sense_labels(), "no relation"]
+    make_links(model, shuffled=False)
+    assert shown_senses(model.prompts[-1]) == [*leaf_sense_labels(), "no relation"]
+
+
+def test_what_is_the_same_for_all_chunks_comes_first() -> None:
+    model = Model()
+    make_links(model, shuffled=False)
+    make_links(model, 1, shuffled=False)
+    first, second = (prompt.partition("\nTexts, a line each:")[0] for prompt in model.prompts)
+    assert first == second
+    assert "no relation" in first
 
 
 def test_the_paper() -> None:

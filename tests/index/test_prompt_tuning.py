@@ -30,7 +30,7 @@ CORPUS = {
     "domain": "Notes of a harbour office.",
     "language": "English",
     "persona": "You are a harbour master.",
-    "types": ["Vessel", " person ", "vessel", "pier, quay", ""],
+    "types": ["Vessel: a ship, or a boat.", " person ", "vessel: any", "pier, quay", ": none", ""],
 }
 RECORDS = """Here they are:
 entity<|>Ada<|>Person<|>Ada is a pilot.
@@ -88,12 +88,15 @@ def test_one_call_and_one_per_example(tmp_path: Path) -> None:
     assert tuned_settings.settings["reports"] == {"persona": "You are a harbour master.", "language": "English"}
     mentions = dict(tuned_settings.settings["mentions"])
     examples = str(mentions.pop("examples")).split("\n\n")
-    types = ("vessel", "person", "pier quay")
+    types = ("vessel: a ship, or a boat", "person", "pier quay")
     assert mentions == {"domain": "Notes of a harbour office.", "language": "English", "types": types}
     assert [e.partition("\n")[0] for e in examples] == ["Text:", "Text:"]
     assert all(e.endswith(VALID_RECORDS) for e in examples)
     assert examples[0] != examples[1]
     assert sum(chat.prompt_counts.values()) == 3
+    assert {tuple(fenced_texts(prompt, "types")) for prompt in chat.prompt_counts if "JSON schema" not in prompt} == {
+        ("\n".join(types),)
+    }
 
 
 def test_sample_is_deterministic_and_paid_once(tmp_path: Path) -> None:
@@ -138,7 +141,7 @@ def test_cap_keeps_the_examples_so_far(tmp_path: Path) -> None:
 def test_reply_without_types_is_retried(tmp_path: Path) -> None:
     replies = iter([json.dumps({**CORPUS, "types": ["x", " "]}), json.dumps(CORPUS)])
     tuned_settings = tune_folder(tmp_path, FakeChat(lambda prompt: next(replies)), examples=0)
-    assert tuned_settings.settings["mentions"]["types"] == ("vessel", "person", "pier quay")
+    assert tuned_settings.settings["mentions"]["types"] == ("vessel: a ship, or a boat", "person", "pier quay")
     with pytest.raises(MalformedReply, match="name 5 to 12 types"):
         reply_form(Corpus).parse(Reply(json.dumps({**CORPUS, "types": []})))
 

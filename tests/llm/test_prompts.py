@@ -67,7 +67,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
     },
     "drift": {"sources": PASSAGES, "question": "How does one leave the island?", "step": "When does it leave?"},
     "drift_guess": {"question": "組紐はいつ?"},
-    "frames": {"text": "Ada {sold} the ferry. 組紐は十月に届きます。", "language": "\n- Write in Japanese."},
+    "frames": {"passages": PASSAGES, "language": "\nWrite in Japanese."},
     "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
     "mentions": {
         "types": "- person\n- place: a town",
@@ -89,13 +89,13 @@ VALUES: dict[str, dict[str, FencedText]] = {
     "metadata": {
         "document_types": "minutes",
         "users_types": "clerks",
-        "questions": "1. Does it name vessels?\n2. Does it name ports?",
-        "lists": "1. Their names. At most 3.\n2. The ports. At most 2. Only from: ['Oban', '函館'].",
+        "fields": "- vessel: Their names. At most 3. Does it name vessels? If not, the list is empty.",
         "language": "Write questions and answers in Japanese.",
         "title": "組紐",
+        "date": "2023-09-28",
         "text": "The {ferry} leaves at nine.",
     },
-    "metadata_rest": {"last": "2. What leaves at nine?"},
+    "metadata_rest": {"last": "What leaves at nine?"},
     "merge_descriptions": {"names": "Oban", "descriptions": "- A port.\n- A town on the coast.", "words": "300"},
     "summaries": {
         "label": "research_field = tides",
@@ -208,7 +208,6 @@ VALUES: dict[str, dict[str, FencedText]] = {
     },
     "links": {
         "confidence": "- `confidence`: how sure you are.\n",
-        "none": "- Where there is none, the sense is `no relation`.\n",
         "senses": "- reason: Arg2 is why Arg1 is so\n- no relation: the two say nothing to each other",
         "texts": "1: The ferry waited.\n2: 潮が引いていた。",
         "pairs": "pair_1: first 1, second 2",
@@ -376,7 +375,7 @@ def test_every_prompt_can_be_rendered(path: Path) -> None:
 # Numbers, settings and texts of the code: whatever else a prompt shows stands between tags.
 TRUSTED = (
     "about breadth comprehensiveness confidence count criterion depth diversity document_types domain empowerment "
-    "heading language lists most n none pairs persona precision questions recall relevancy senses specificity types "
+    "fields heading language most n pairs persona precision recall relevancy senses specificity types "
     "users_types words"
 )
 

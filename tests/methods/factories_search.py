@@ -131,7 +131,7 @@ class ScriptedLLM:
         self.prompts.append(text)
         answer = self.answer(text)
         reply = Reply(answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
-        return reply_form(schema).parse(reply) if schema is not None else (parse or require_complete_text)(reply)
+        return (parse or (require_complete_text if schema is None else reply_form(schema).parse))(reply)
 
     def samples(self, prompt: Any, count: int, **parameters: Any) -> list[str]:
         return [str(self(prompt, **parameters)) for _ in range(count)]

@@ -98,7 +98,7 @@ def test_queries_are_limited_and_distinct() -> None:
     llm = ScriptedLLM(lambda _: many)
     assert len(search(llm).queries) == 5
     assert len(search(llm, n=2).queries) == 2
-    assert "At most 2," in llm.prompts[-1]
+    assert "at most 2, the most important first" in llm.prompts[-1]
     same = ScriptedLLM(lambda _: f"1. {QUESTION}\n2. When does the ferry leave?\n3. The ferry: when does it leave?")
     assert search(same).queries == ("When does the ferry leave?",)
 

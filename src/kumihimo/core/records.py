@@ -366,7 +366,7 @@ class Passage(Record):
 
 @dataclass(frozen=True, slots=True)
 class SlotFiller(Record):
-    """A filler of a 5W1H or predicate slot in a passage; text: the words of the passage."""
+    """A filler of a 5W1H or predicate slot in a passage; text: its words."""
 
     GROUP: ClassVar[str] = "value"
     SEARCHED_BY: ClassVar[tuple[str, ...]] = ()

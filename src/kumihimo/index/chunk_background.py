@@ -34,18 +34,27 @@ def read_background(
     """Return the background of a chunk, from its own document only."""
     previous = chunks.get(f"{chunk.document}.{chunk.ordinal - 1:05}") if chunk.ordinal else None
     before = previous.text[: max(chunk.start - previous.start, 0)] if previous else ""
-    row, described = merges.get(chunk.document), descriptions.get(chunk.document)
+    row = merges.get(chunk.document)
     return ChunkBackground(
-        title="" if _FILE_STEM.fullmatch(chunk.title) else chunk.title,
-        date=_document_date(described) if described else "",
+        title=useful_title(chunk.title),
+        date=document_date(descriptions.get(chunk.document)),
         before=_last_sentence(before),
         known_names="\n".join(_full_names(chunk.text, row)[:_MAX_NAMES]) if row else "",
     )
 
 
-def _document_date(description: Description) -> str:
+def useful_title(title: str) -> str:
+    """Return the title; empty for the name of a file, which says nothing.
+
+    >>> useful_title("0079_0506c070"), useful_title("The ferry")
+    ('', 'The ferry')
+    """
+    return "" if _FILE_STEM.fullmatch(title) else title
+
+
+def document_date(description: Description | None) -> str:
     """Return the most precise date of a document that has a year."""
-    dates = [date for date in description.dates if date[:1].isdigit()]
+    dates = [date for date in description.dates if date[:1].isdigit()] if description else []
     return max(dates, key=len, default="")
 
 

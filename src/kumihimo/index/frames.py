@@ -1,16 +1,20 @@
-"""passages -> frames, values: 5W1H slots and predicates, and their values across passages."""
+"""a chunk's passages -> frames, values: 5W1H slots and predicates, and their values across passages."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import make_dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import MalformedReply
-from kumihimo.core.records import Passage, SlotFiller, SlotValue
-from kumihimo.core.table import Group
+from kumihimo.core.errors import MalformedReply, SettingsError
+from kumihimo.core.records import Chunk, Passage, SlotFiller, SlotValue
+from kumihimo.core.table import Group, Table
+from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.rules import srl
+from kumihimo.llm.fences import number_sources
 from kumihimo.llm.prompts import Reply, render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
 from kumihimo.text.lemmas import SLOTS, normalise_value
@@ -25,8 +29,11 @@ _EMPTY_WORDS = frozenset(
 ) | {"not mentioned", "not specified", "not stated", "not given", "not applicable"}
 _TEXT_SEPARATOR = re.compile(r"\s*[;；\n]\s*")
 _NAME_SEPARATOR = re.compile(r"\s*(?:[,;、，；\n])\s*")  # for slots whose values contain no comma
-_SLOT_LINE = re.compile(rf"^\W*({'|'.join(SLOTS)})\W*[:：][ \t]*(.+)$", re.M | re.I)
+_NUMBER = re.compile(r"[0-9]{1,5}")
 _EDGE_CHARS = " \t\r\n\"'`.。*"
+
+
+Slots = list[tuple[str, str]]  # slot, text
 
 
 class SlotText(NamedTuple):
@@ -37,15 +44,26 @@ class SlotText(NamedTuple):
     name: str
 
 
-def frames(passage: Passage, llm: LLM | None, *, language: str = "", paper: bool = False) -> Iterable[SlotFiller]:
-    """Extract the 5W1H slots and predicate of a passage (江上・福田, section 3.1.2).
+def frames(
+    chunk: Chunk, passages: Table[Passage], llm: LLM | None, *, language: str = "", batch: int = 32, paper: bool = False
+) -> Iterable[SlotFiller]:
+    """Extract the 5W1H slots and predicates of a chunk's passages (江上・福田, section 3.1.2).
 
-    Texts with the same name share one value: width, case, articles, plurals, particles, verb endings and date formats
-    do not count. paper: only case and English lemmas do not count, as in the paper.
+    One call reads up to `batch` passages. Texts with the same name share one value: width, case, articles, plurals,
+    particles, verb endings and date formats do not count. paper: one passage in a call, and only case and English
+    lemmas do not count, as in the paper.
     But: a slot may have several values; without a model the rules fill the slots (`rules/srl.py`).
     """
-    for slot, text, name in extract_slots(passage.text, llm, language=language, paper=paper):
-        yield SlotFiller(value=hash_parts(slot, name), slot=slot, name=name, passage=passage.id, text=text)
+    if batch < 1:
+        raise SettingsError(f"frames.batch = {batch}: it has to be 1 or more")
+
+    def fill_slots(batch: Sequence[Passage]) -> Iterator[SlotFiller]:
+        slots_by_passage = find_slots([passage.text for passage in batch], llm, language)
+        for passage, slots in zip(batch, slots_by_passage, strict=True):
+            for slot, text, name in normalise_slots(slots, paper=paper):
+                yield SlotFiller(value=hash_parts(slot, name), slot=slot, name=name, passage=passage.id, text=text)
+
+    return collect_rows(fill_slots, passages.where(chunk=chunk.id), 1 if paper else batch)
 
 
 def values(frames: Group[SlotFiller]) -> SlotValue:
@@ -55,22 +73,41 @@ def values(frames: Group[SlotFiller]) -> SlotValue:
     return SlotValue(slot=frames[0].slot, forms=tuple(ranked), frames=len(frames), text=frames[0].name)
 
 
-def extract_slots(text: str, llm: LLM | None, *, language: str = "", paper: bool = False) -> list[SlotText]:
-    """Extract the slots of a text, each value once, in slot order.
+def find_slots(texts: Sequence[str], llm: LLM | None, language: str = "") -> list[Slots]:
+    """Return the slots of each text, found by a model or by rule.
 
     Raise ItemFailed if the model fails.
     """
-    slots = srl.find_slots(text) if llm is None else llm(slot_messages(text, language), parse=parse_slots_reply)
+    if llm is None:
+        return [list(srl.find_slots(text)) for text in texts]
+    parse = partial(parse_slots_reply, count=len(texts))
+    slots: list[Slots] = llm(slot_messages(texts, language), schema=_reply_type(len(texts)), parse=parse)
+    return slots
+
+
+def extract_slots(text: str, llm: LLM | None, *, language: str = "", paper: bool = False) -> list[SlotText]:
+    """Extract the slots of a text, each value once, in slot order."""
+    [slots] = find_slots([text], llm, language)
     return normalise_slots(slots, paper=paper)
 
 
-def slot_messages(text: str, language: str = "") -> Messages:
-    """Return the messages for one text.
+def slot_messages(texts: Sequence[str], language: str = "") -> Messages:
+    """Return the messages for some texts.
 
     (江上・福田, appendix A, Listing 3, reworded.)
     """
-    language_rule = f"\n- Write in {language.strip()}." if language.strip() else ""
-    return render_prompt(PROMPT, text=text, language=language_rule)
+    language_rule = f"\nWrite in {language.strip()}." if language.strip() else ""
+    return render_prompt(PROMPT, passages=number_sources(texts), language=language_rule)
+
+
+@cache
+def _reply_type(count: int) -> type[Any]:
+    """Return the reply form for a number of passages.
+
+    Each passage has a field of its own name, so the model cannot skip one.
+    """
+    slots = make_dataclass("Slots", [(slot, list[str]) for slot in SLOTS], frozen=True)
+    return make_dataclass("Passages", [(f"passage_{n}", slots) for n in range(1, count + 1)], frozen=True)
 
 
 def normalise_slots(slots: Iterable[tuple[str, str]], *, paper: bool = False) -> list[SlotText]:
@@ -82,31 +119,30 @@ def normalise_slots(slots: Iterable[tuple[str, str]], *, paper: bool = False) ->
     return sorted(by_name.values(), key=lambda filler: SLOTS.index(filler.slot))
 
 
-def parse_slots_reply(reply: Reply) -> list[tuple[str, str]]:
-    r"""Parse the values of each slot. Raise MalformedReply without a known slot.
+def parse_slots_reply(reply: Reply, count: int = 1) -> list[Slots]:
+    r"""Parse the slots of each passage. Raise MalformedReply if one is missing.
 
     >>> from kumihimo.llm.prompts import Reply
-    >>> parse_slots_reply(Reply('{"Who": ["Ada", "Bo"], "when": "none", "what": null, "predicate": "met; left"}'))
-    [('who', 'Ada'), ('who', 'Bo'), ('predicate', 'met'), ('predicate', 'left')]
-    >>> parse_slots_reply(Reply("Who: Ada\nWhen: none"))
-    [('who', 'Ada')]
+    >>> parse_slots_reply(Reply('{"passage_1": {"Who": ["Ada", "Bo"], "when": "none", "predicate": "met; left"}}'))
+    [[('who', 'Ada'), ('who', 'Bo'), ('predicate', 'met'), ('predicate', 'left')]]
+    >>> parse_slots_reply(Reply('{"1": {"who": "Ada"}, "2": {"who": null}}'), 2)
+    [[('who', 'Ada')], []]
     """
-    slots = _read_slots(reply)
-    if not slots:
-        raise MalformedReply(f"The reply has to be one JSON object with the keys {', '.join(SLOTS)}.")
-    return [(slot, value) for slot in SLOTS for value in _slot_texts(slot, slots.get(slot))]
+    value = reply_form(dict[str, object]).parse(reply)
+    numbered = {int(match[0]): slots for key, slots in value.items() if (match := _NUMBER.search(key))}
+    slots_by_passage = [_known_slots(numbered.get(n)) for n in range(1, count + 1)]
+    if count == 1 and not numbered:
+        slots_by_passage = [_known_slots(value)]
+    if missing := [f"passage_{n}" for n, slots in enumerate(slots_by_passage, 1) if not slots]:
+        raise MalformedReply(f"The reply lacks {', '.join(missing)}: each is an object with {', '.join(SLOTS)}.")
+    return [
+        [(slot, text) for slot in SLOTS for text in _slot_texts(slot, slots.get(slot))] for slots in slots_by_passage
+    ]
 
 
-def _read_slots(reply: Reply) -> Mapping[str, object]:
-    """Return the known slots of a reply: JSON or labelled lines."""
-
-    try:
-        values = reply_form(dict[str, object]).parse(reply)
-    except MalformedReply:
-        if not _SLOT_LINE.search(reply.text):
-            raise
-        values = dict(_SLOT_LINE.findall(reply.text))
-    by_key = {key.strip(" *_?").lower(): value for key, value in values.items()}
+def _known_slots(value: object) -> Mapping[str, object]:
+    """Return the known slots of a passage in a reply."""
+    by_key = {str(key).strip(" *_?").lower(): slot for key, slot in value.items()} if isinstance(value, dict) else {}
     return {slot: by_key[slot] for slot in SLOTS if slot in by_key}
 
 

@@ -1,6 +1,6 @@
 """a chunk's passages and the passages after them -> links: discourse relations between passages."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import make_dataclass
 from functools import cache, partial
 from itertools import count
@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
+from kumihimo.core.errors import MalformedReply, SettingsError
 from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.table import Table
+from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.pdtb_senses import leaf_sense_labels, match_sense_label, senses_by_label
 from kumihimo.index.rules import connectives
 from kumihimo.llm.fences import number_sources
@@ -20,6 +21,7 @@ from kumihimo.llm.protocols import LLM
 PROMPT = Path(__file__).with_suffix(".md")
 PAPER_PROMPT = Path(__file__).with_name("links_paper.md")
 NO_RELATION = "no relation"
+ORDERS = 4  # of the senses in prompts: few, so that servers can cache the beginning of a prompt
 _NO_RELATION_MEANING = "the two say nothing to each other, or one merely follows the other"
 _CONFIDENCE_RULE = "- `confidence`: how sure you are of the sense, from 0 (a guess) to 1 (certain).\n"
 
@@ -33,7 +35,7 @@ def links(
     llm: LLM | None,
     *,
     reach: int = 1,
-    batch: int = 8,
+    batch: int = 32,
     no_relation: bool = True,
     confidence: bool = True,
     shuffled: bool = True,
@@ -42,10 +44,11 @@ def links(
     """Classify the discourse relation of each passage to its next `reach` passages.
 
     (江上・福田, section 3.1.3.) The senses are the leaf senses of the PDTB; the next passages may lie in the next
-    chunks of the document. batch: pairs in one call. Without a model, connectives decide (`rules/connectives.py`), for
-    adjacent passages only.
+    chunks of the document. batch: the most pairs in one call. Without a model, connectives decide
+    (`rules/connectives.py`), for adjacent passages only.
     But: `no_relation` is a choice too and stores no row; the model names the text that is Arg1 and its confidence; the
-    prompt explains the senses, in a different order for each call (`shuffled`), so that no sense is always first.
+    prompt explains the senses, in one of a few orders that the texts determine (`shuffled`), so that no sense is always
+    first, and a server can cache each order.
     paper: without all this, one call per pair, whose first text is Arg1. (The paper does not say which pairs it
     judges.)
     """
@@ -57,9 +60,9 @@ def links(
     if llm is None:
         return connectives.link_passages(pairs)
     if paper:
-        return _judge_batches(partial(_judge_as_paper, llm=llm), ([pair] for pair in pairs))
+        return collect_rows(partial(_judge_as_paper, llm=llm), pairs, 1)
     judge = partial(_judge_pairs, llm=llm, no_relation=no_relation, confidence=confidence, shuffled=shuffled)
-    return _judge_batches(judge, (pairs[start : start + batch] for start in range(0, len(pairs), batch)))
+    return collect_rows(judge, pairs, batch)
 
 
 def _next_passages(chunk: Chunk, chunks: Table[Chunk], passages: Table[Passage], limit: int) -> list[Passage]:
@@ -83,26 +86,6 @@ def _passage_pairs(passages: Sequence[Passage], following: Sequence[Passage], re
             yield passage, other
 
 
-def _judge_batches(
-    judge: Callable[[Sequence[PassagePair]], list[DiscourseRelation]], batches: Iterable[Sequence[PassagePair]]
-) -> list[DiscourseRelation]:
-    """Judge all batches. Raise ItemFailed if one fails.
-
-    The error carries the relations of the other batches, to be stored instead.
-    """
-    relations: list[DiscourseRelation] = []
-    failure: ItemFailed | None = None
-    for batch in batches:
-        try:
-            relations += judge(batch)
-        except ItemFailed as error:
-            failure = failure or error
-    if failure:
-        failure.fallback = tuple(relations)
-        raise failure
-    return relations
-
-
 def _judge_pairs(
     pairs: Sequence[PassagePair], llm: LLM, no_relation: bool, confidence: bool, shuffled: bool
 ) -> list[DiscourseRelation]:
@@ -112,9 +95,8 @@ def _judge_pairs(
     numbers = [[text_numbers[" ".join(passage.text.split())] for passage in pair] for pair in pairs]
     messages = render_prompt(
         PROMPT,
-        none=f"- Where {_NO_RELATION_MEANING}, the sense is `{NO_RELATION}`.\n" if no_relation else "",
         confidence=_CONFIDENCE_RULE if confidence else "",
-        senses="\n".join(_sense_lines(texts, no_relation, shuffled)),
+        senses=_sense_lines(no_relation, int(hash_parts(*texts), 16) % ORDERS if shuffled else None),
         texts="\n".join(f"{n}: {text}" for text, n in text_numbers.items()),
         pairs="\n".join(f"pair_{n}: first {first}, second {second}" for n, (first, second) in enumerate(numbers, 1)),
     )
@@ -122,11 +104,12 @@ def _judge_pairs(
     return [link for n, pair in enumerate(pairs, 1) if (link := _to_relation(pair, getattr(reply, f"pair_{n}")))]
 
 
-def _sense_lines(texts: Sequence[str], no_relation: bool, shuffled: bool) -> list[str]:
-    """Return one line per sense; shuffled: in an order the texts determine."""
+@cache
+def _sense_lines(no_relation: bool, order: int | None) -> str:
+    """Return one line per sense, shuffled by the number of an order."""
     lines = [f"- {label}: {senses_by_label()[label].meaning}" for label in leaf_sense_labels()]
     lines += [f"- {NO_RELATION}: {_NO_RELATION_MEANING}"] if no_relation else []
-    return sorted(lines, key=lambda line: hash_parts(*texts, line)) if shuffled else lines
+    return "\n".join(lines if order is None else sorted(lines, key=lambda line: hash_parts(str(order), line)))
 
 
 @cache

@@ -1,25 +1,30 @@
-"""a document -> metadata, questions: values of its fields and questions it answers, from one conversation."""
+"""a document -> metadata, questions: values of its fields and questions it answers, from one call."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import replace_surrogates
-from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
+from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question, Record
 from kumihimo.core.signature import declare
-from kumihimo.index import metadata_parser
-from kumihimo.llm.prompts import Reply, render_prompt
+from kumihimo.core.table import Table
+from kumihimo.index import metadata_fields
+from kumihimo.index.chunk_background import document_date, useful_title
+from kumihimo.index.document_description import Description
+from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
 from kumihimo.text.sentences import split_blocks, split_sentences
 
 R = TypeVar("R", bound=Record)
-Fields = Sequence[metadata_parser.MetadataField]
+Fields = Sequence[metadata_fields.MetadataField]
 
+PROMPT = Path(__file__).with_suffix(".md")
+REST_PROMPT = Path(__file__).with_name("metadata_rest.md")
 MAX_OWN_VALUE_CHARS = 200  # a longer value is a text; it is no use in a filter
 MAX_PART_CONTINUATIONS = 3  # of one truncated reply
 _TOKENIZED_CHARS = 50_000  # characters in one call of the tokenizer
@@ -30,17 +35,22 @@ _LANGUAGE_OF_TEXT = "Write questions and answers in the language of the text."
 class MetadataSettings:
     """Settings of one conversation, which `metadata` and `questions` share."""
 
-    preset: metadata_parser.Preset = "paper"
+    preset: metadata_fields.Preset = "paper"
     fields: tuple[str, ...] = ()
     document_types: str = "documents"
     users_types: str = "people who know their subject well"
     text_categories: tuple[str, ...] = ()
-    window: int = 8000
+    window: int = 24_000
     language: str = ""
 
 
 def metadata(
-    document: Document, tokenizer: Tokenizer, llm: LLM | None, *, extraction: MetadataSettings = MetadataSettings()
+    document: Document,
+    descriptions: Table[Description],
+    tokenizer: Tokenizer,
+    llm: LLM | None,
+    *,
+    extraction: MetadataSettings = MetadataSettings(),
 ) -> Iterable[Metadata]:
     """Extract the metadata values of a document, field by field.
 
@@ -49,7 +59,7 @@ def metadata(
     """
     values, failure = _own_metadata(document), None
     if llm is not None:
-        extracted, _, failure = _extract_metadata(document, tokenizer, llm, extraction)
+        extracted, _, failure = _extract_metadata(document, descriptions, tokenizer, llm, extraction)
         values = {name: values.get(name) or texts for name, texts in extracted.items()}
     rows = (Metadata(document.id, name, texts, text="\n".join(texts)) for name, texts in values.items() if texts)
     return _rows_or_failure(rows, failure)
@@ -57,10 +67,15 @@ def metadata(
 
 @declare(scope="metadata")
 def questions(
-    document: Document, tokenizer: Tokenizer, llm: LLM, *, extraction: MetadataSettings = MetadataSettings()
+    document: Document,
+    descriptions: Table[Description],
+    tokenizer: Tokenizer,
+    llm: LLM,
+    *,
+    extraction: MetadataSettings = MetadataSettings(),
 ) -> Iterable[Question]:
     """Generate questions that a document answers, with answers, in the same reply."""
-    _, pairs, failure = _extract_metadata(document, tokenizer, llm, extraction)
+    _, pairs, failure = _extract_metadata(document, descriptions, tokenizer, llm, extraction)
     title = document.title or document.uri.rpartition("/")[2]
     rows = (
         Question(answer, title, len(tokenizer(f"{question}\n{answer}")), text=question) for question, answer in pairs
@@ -103,27 +118,31 @@ def _value_text(value: object) -> str:
 
 
 def _extract_metadata(
-    document: Document, tokenizer: Tokenizer, llm: LLM, extraction: MetadataSettings
-) -> tuple[Mapping[str, tuple[str, ...]], Sequence[metadata_parser.QuestionAnswer], ItemFailed | None]:
+    document: Document,
+    descriptions: Table[Description],
+    tokenizer: Tokenizer,
+    llm: LLM,
+    extraction: MetadataSettings,
+) -> tuple[Mapping[str, tuple[str, ...]], Sequence[metadata_fields.QuestionAnswer], ItemFailed | None]:
     """Return the values by field, the question-answer pairs and any failure.
 
-    One prompt makes decisions, then lists, then questions and answers (MK-RAG, arXiv:2408.09017, appendix A). But: a
-    document longer than `window` tokens is read in parts, cut at sentence ends; the fields come from the settings. If a
-    part fails, the other parts are kept.
+    One call lists the values, then questions with answers (MK-RAG, arXiv:2408.09017, appendix A). But: the reply is
+    JSON; a document longer than `window` tokens is read in parts, cut at sentence ends; the fields come from the
+    settings. If a part fails, the other parts are kept.
     """
     language = extraction.language
-    fields = metadata_parser.resolve_fields(extraction.preset, extraction.fields, extraction.text_categories)
+    fields = metadata_fields.resolve_fields(extraction.preset, extraction.fields, extraction.text_categories)
     part_messages = partial(
         render_prompt,
-        Path(__file__).with_name("metadata.md"),
+        PROMPT,
         document_types=extraction.document_types,
         users_types=extraction.users_types,
-        questions="\n".join(f"{n}. {field.question}" for n, field in enumerate(fields, 1)),
-        lists="\n".join(f"{n}. {_list_instruction(field)}" for n, field in enumerate(fields, 1)),
+        fields="\n".join(map(_field_instruction, metadata_fields.field_keys(fields), fields)),
         language=f"Write questions and answers in {language}." if language else _LANGUAGE_OF_TEXT,
-        title=replace_surrogates(document.title),
+        title=useful_title(replace_surrogates(document.title)),
+        date=document_date(descriptions.get(document.id)),
     )
-    parsed: list[metadata_parser.ParsedMetadata] = []
+    parsed: list[metadata_fields.ParsedMetadata] = []
     failure = None
     for text in split_document(document, tokenizer, extraction.window):
         try:
@@ -131,50 +150,39 @@ def _extract_metadata(
         except ItemFailed as error:  # keep the results of the other parts
             failure = failure or error
     values = {
-        field.name: metadata_parser.unique_values((value for part in parsed for value in part.values[n]), field)
+        field.name: metadata_fields.unique_values((value for part in parsed for value in part.values[n]), field)
         for n, field in enumerate(fields)
     }
-    return values, metadata_parser.unique_questions(pair for part in parsed for pair in part.pairs), failure
+    return values, metadata_fields.unique_questions(pair for part in parsed for pair in part.pairs), failure
 
 
-def _list_instruction(field: metadata_parser.MetadataField) -> str:
-    """Return the prompt line for a field's list."""
-    categories = f" Only from: {list(field.categories)!r}." if field.categories else ""
-    return f"{field.list} At most {field.maximum}.{categories}"
+def _field_instruction(key: str, field: metadata_fields.MetadataField) -> str:
+    """Return the prompt line of a field."""
+    name = f" ({field.name})" if key != field.name else ""
+    allowed = f" Allowed values: {', '.join(field.categories)}." if field.categories else ""
+    return f"- {key}{name}: {field.list} At most {field.maximum}.{allowed} {field.question} If not, the list is empty."
 
 
-def _request_reply(llm: LLM, messages: Messages, fields: Fields) -> metadata_parser.ParsedMetadata:
+def _request_reply(llm: LLM, messages: Messages, fields: Fields) -> metadata_fields.ParsedMetadata:
     """Return a parsed reply, continued while it is truncated.
 
     Raise ItemFailed after too many continuations.
     """
-    earlier_text = ""
-    for _ in range(1 + MAX_PART_CONTINUATIONS):
-        text, parsed = llm(messages, parse=partial(_parse_part, earlier_text=earlier_text, fields=fields))
-        if parsed:
-            return parsed
-        earlier_text = f"{earlier_text}{text}\n"
-        rest = render_prompt(Path(__file__).with_name("metadata_rest.md"), last=text.rpartition("\n")[2])
-        messages = [*messages, {"role": "assistant", "content": text}, *rest]
+    schema: type[Any] = metadata_fields.reply_type(fields)
+    parse = partial(metadata_fields.parse_metadata_reply, fields=fields)
+    parts: list[metadata_fields.ParsedMetadata] = []
+    while len(parts) <= MAX_PART_CONTINUATIONS:
+        parts.append(part := llm(messages, schema=schema, parse=parse))
+        pairs = tuple(pair for part in parts for pair in part.pairs)
+        if not part.cut_off:
+            return metadata_fields.ParsedMetadata(parts[0].values, pairs)
+        rest = render_prompt(REST_PROMPT, last=pairs[-1][0] if pairs else "")
+        messages = [*messages, {"role": "assistant", "content": part.cut_off}, *rest]
+        schema, parse = metadata_fields.RestOfQuestions, partial(metadata_fields.parse_metadata_reply, fields=())
     raise ItemFailed(
         f"{llm.fingerprint} was cut off {1 + MAX_PART_CONTINUATIONS} times: "
         "set a larger max_tokens for it, or a smaller metadata.window"
     )
-
-
-def _parse_part(
-    reply: Reply, *, earlier_text: str, fields: Fields
-) -> tuple[str, metadata_parser.ParsedMetadata | None]:
-    """Return the reply's text, and the parsed whole if it is complete.
-
-    For a truncated reply return its complete lines and None.
-    """
-    if not reply.truncated:
-        return reply.text, metadata_parser.parse_metadata_reply(earlier_text + reply.text, fields)
-    text = reply.text.rpartition("\n")[0].rstrip()
-    if not text:
-        raise MalformedReply("The reply broke off before its first line was whole. Write nothing before the form.")
-    return text, None
 
 
 def split_document(document: Document, tokenizer: Tokenizer, window: int) -> Iterator[str]:

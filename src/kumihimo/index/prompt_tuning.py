@@ -24,7 +24,7 @@ _SEPARATOR = "<|>"
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Description of a corpus from a sample. Raises ValueError without types."""
+    """Description of a corpus from a sample; types: each a name and its meaning. Raises ValueError without types."""
 
     domain: str
     language: str
@@ -32,12 +32,25 @@ class Corpus:
     types: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        normalized = [" ".join(type_name.replace(",", " ").lower().split()) for type_name in self.types]
-        object.__setattr__(self, "types", tuple(dict.fromkeys(filter(None, normalized)))[:_MAX_TYPES])
+        by_name: dict[str, str] = {}
+        for line in self.types:
+            if name := _type_name(line):
+                meaning = " ".join(line.partition(":")[2].split()).rstrip(".")
+                by_name.setdefault(name, f"{name}: {meaning}" if meaning else name)
+        object.__setattr__(self, "types", tuple(by_name.values())[:_MAX_TYPES])
         for name in ("domain", "language", "persona"):
             object.__setattr__(self, name, " ".join(getattr(self, name).split()))
         if len(self.types) < 3:
             raise ValueError("name 5 to 12 types")
+
+
+def _type_name(line: str) -> str:
+    """Return the name of a type, without its meaning.
+
+    >>> _type_name("Court  Case: a suit"), _type_name("pier, quay")
+    ('court case', 'pier quay')
+    """
+    return " ".join(line.partition(":")[0].replace(",", " ").lower().split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +119,12 @@ def write_example(text: str, corpus: Corpus, llm: LLM) -> str:
     """
     messages = render_prompt(
         EXAMPLE_PROMPT,
-        types=", ".join(corpus.types),
+        types="\n".join(corpus.types),
         domain=corpus.domain,
         language=corpus.language,
         text=text,
     )
-    records = llm(messages, parse=lambda reply: parse_example(reply, corpus.types))
+    records = llm(messages, parse=lambda reply: parse_example(reply, list(map(_type_name, corpus.types))))
     return "\n".join(["Text:", text, *records, "END"])
 
 

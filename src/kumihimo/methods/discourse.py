@@ -15,9 +15,8 @@ from kumihimo.core.records import DiscourseRelation, Passage, SlotFiller, SlotVa
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index import pdtb_senses
-from kumihimo.index.frames import MAX_SLOT_VALUES, normalise_slots, parse_slots_reply, slot_messages
+from kumihimo.index.frames import MAX_SLOT_VALUES, find_slots, normalise_slots
 from kumihimo.index.frames import PROMPT as SLOTS_PROMPT
-from kumihimo.index.rules import srl
 from kumihimo.llm.prompts import Reply, render_prompt
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared.ranking import hybrid_search, scale_scores
@@ -270,12 +269,12 @@ def _extract_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
 
     Rules replace the model if there is none, or if its reply is not usable.
     """
-    if llm:
-        try:
-            return llm(slot_messages(question), parse=parse_slots_reply)
-        except UnparsableReply as error:
-            log.warning("discourse finds who, when, where of the question by rule: %s", error)
-    return list(srl.find_slots(question))
+    try:
+        [slots] = find_slots([question], llm)
+    except UnparsableReply as error:
+        log.warning("discourse finds who, when, where of the question by rule: %s", error)
+        [slots] = find_slots([question], None)
+    return slots
 
 
 def _expand_slots(
@@ -306,10 +305,9 @@ def rank_by_slots(
     """
     slots = {hash_parts(slot, name): slot for slot, name in pairs}
     weights_by_slot: dict[str, dict[str, float]] = defaultdict(dict)
-    for value, ids in frames.ids_grouped("value", slots).items():
-        passages = dict.fromkeys(id.rpartition(".")[0] for id in ids)
+    for value, slot in slots.items():
+        passages = dict.fromkeys(frame.passage for frame in frames.where(value=value))
         weight = 1 / log2(1 + len(passages)) if weights == "rare" and passages else 1.0
-        slot = slots[value]
         for passage in passages:
             weights_by_slot[passage][slot] = max(weights_by_slot[passage].get(slot, 0.0), weight)
     ranked = [(passage, sum(slot_weights.values())) for passage, slot_weights in weights_by_slot.items()]

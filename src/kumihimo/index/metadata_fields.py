@@ -1,15 +1,17 @@
 """settings -> the fields of metadata; a model's reply about them -> their values, and questions with answers."""
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, make_dataclass, replace
+from functools import cache, lru_cache
 from itertools import chain
+from keyword import iskeyword
 from typing import Any, Literal, NamedTuple
+from unicodedata import normalize
 
 from kumihimo.core.errors import MalformedReply, SettingsError
-from kumihimo.index.numbered_reply import NumberedReply, fold_text_key, is_question, parse_yes_no
+from kumihimo.llm.prompts import Reply, ReplyForm, reply_form
 from kumihimo.text.sentences import collapse_spaces
 
 QuestionAnswer = tuple[str, str]
@@ -17,15 +19,10 @@ Preset = Literal["paper", "news", "policy", "manual"]
 
 CATEGORIES_PLACEHOLDER = "{text_categories}"  # stands for the categories of the setting `text_categories`
 MAX_FIELD_VALUE_CHARS = 200  # a longer value is no name
-_MAX_LIST_CHARS = 20_000  # per list
 _EMPTY_WORDS = frozenset(
     "none|null|n/a|na|nil|-|nothing|unknown|not specified|not applicable|なし|無し|該当なし|特になし|无|無|没有|"  # noqa: SIM905
     "keine|keiner|aucun|aucune|ninguno|ninguna|nessuno|nessuna".split("|")
 )
-_QUOTED_VALUE = re.compile(
-    r"""[\s,、，;；]*+(?:["'“”‘’「『`](.{0,400}?)["'“”‘’」』`]\s*(?=[,、，;；]|$)|([^,、，;；]++))""", re.S
-)
-_BULLET = re.compile(r"\s*(?:[-*•・+]|\d{1,2}[.)、])\s+(.*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,88 +115,109 @@ def _parse_field(text: str) -> MetadataField:
 
 
 class ParsedMetadata(NamedTuple):
-    """Parsed values of each field, and question-answer pairs."""
+    """Parsed values of each field, and question-answer pairs.
+
+    cut_off: the text of a reply that ended too early, so that more pairs are to come.
+    """
 
     values: tuple[tuple[str, ...], ...]
     pairs: tuple[QuestionAnswer, ...] = ()
+    cut_off: str = ""
 
 
-def parse_metadata_reply(text: str, fields: Sequence[MetadataField]) -> ParsedMetadata:
-    r"""Parse field values and pairs. Raise MalformedReply with the missing part.
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    question: str
+    answer: str
 
-    The parser accepts any style of numbers, Python or bulleted lists, headings in several languages or none, yes and no
-    in several languages, bold and fences.
+
+@dataclass(frozen=True, slots=True)
+class RestOfQuestions:
+    """The reply form for the questions that a reply cut off."""
+
+    questions: list[_Pair]
+
+
+@cache
+def reply_type(fields: Sequence[MetadataField]) -> type[Any]:
+    """Return the reply form: a list of values for each field, and questions with answers."""
+    values = make_dataclass("Values", [(key, list[str]) for key in field_keys(fields)], frozen=True)
+    return make_dataclass("Prepared", [("fields", values), ("questions", list[_Pair])], frozen=True)
+
+
+def field_keys(fields: Sequence[MetadataField]) -> list[str]:
+    """Return the keys of the fields in replies: their names, if servers accept these as keys.
+
+    >>> field_keys(PRESETS["news"][:2]), field_keys([MetadataField("港", "", "")])
+    (['topic', 'event'], ['field_1'])
+    """
+    names = [field.name for field in fields]
+    usable = all(name.isascii() and name.isidentifier() and not iskeyword(name) and name[0] != "_" for name in names)
+    return names if usable else [f"field_{n}" for n in range(1, len(names) + 1)]
+
+
+def parse_metadata_reply(reply: Reply, fields: Sequence[MetadataField]) -> ParsedMetadata:
+    """Parse field values and pairs. Raise MalformedReply with the missing part.
 
     >>> topic = MetadataField("topic", "Has it a topic?", "Which?", 2, ("Tide gates", "Ferries"))
-    >>> reply = "１．はい\n1. [“FERRIES”, 'boats']\n質問：\n(1) いつ出ますか。\n(2) どこへ?\n回答：\n(1) 九時に出ます。"
-    >>> parse_metadata_reply(reply, [topic])
-    ParsedMetadata(values=(('Ferries',),), pairs=(('いつ出ますか。', '九時に出ます。'),))
+    >>> pair = '{"question": "When?", "answer": "At nine."}'
+    >>> parse_metadata_reply(Reply('{"fields": {"topic": ["FERRIES", "boats"]}, "questions": [%s]}' % pair), [topic])
+    ParsedMetadata(values=(('Ferries',),), pairs=(('When?', 'At nine.'),), cut_off='')
     """
-    reply = NumberedReply(text, [fold_text_key(field.name.replace("_", " ")) for field in fields])
-    pairs = _match_answers(reply.items["questions"], reply.items["answers"])
-    _validate_reply(reply, pairs)
-    return ParsedMetadata(tuple(_field_values(reply, n, field) for n, field in enumerate(fields, 1)), pairs)
+    value, cut_off = _read_object(reply)
+    return ParsedMetadata(_values(value.get("fields"), fields), _pairs(value.get("questions")), cut_off)
 
 
-def _validate_reply(reply: NumberedReply, pairs: Sequence[QuestionAnswer]) -> None:
-    """Raise MalformedReply if the reply lacks a required part."""
-    if pairs:
-        return
-    if any(map(_item_text, (*reply.items["questions"].values(), *reply.items["answers"].values()))):
-        raise MalformedReply(
-            "No question of the reply has an answer: write all questions under Questions:, numbered from 1, then under "
-            "Answers: each answer with the number of its question."
-        )
-    if not reply.items["lists"] and not reply.items["decisions"]:
-        raise MalformedReply(
-            "The reply is not of the form that was asked for: write the headings Yes or no:, Lists:, Questions: and "
-            "Answers:, and numbered lines under each."
-        )
-    if "questions" not in reply.sections:
-        raise MalformedReply(
-            "The reply holds no questions: after the lists write numbered questions under Questions:, and their "
-            "answers under Answers:; or None under both if the text holds nothing to ask about."
-        )
+def _read_object(reply: Reply) -> tuple[Mapping[str, object], str]:
+    """Return the object in a reply, and the text of a reply that was cut off.
 
-
-def split_list_lines(lines: Sequence[str]) -> Iterator[str]:
-    r"""Yield the values of a list: Python, bulleted or comma-separated.
-
-    Any quotes are accepted; a bulleted list has one value per line.
-
-    >>> list(split_list_lines(["Fields: ['Bayes' theorem', “網, 綱”, \"x\",]"]))
-    ["Bayes' theorem", '網, 綱', 'x']
-    >>> list(split_list_lines(["Companies:", "- Tern & Co, Ltd.", "- *Loft*"]))
-    ['Tern & Co, Ltd.', 'Loft']
-    >>> list(split_list_lines(["ferries, gates"]))
-    ['ferries', 'gates']
+    The object of such a reply ends with its last complete pair.
     """
-    text = "\n".join(lines)[:_MAX_LIST_CHARS].replace("［", "[").replace("］", "]")
-    if "[" in text:
-        inner = text[text.index("[") + 1 :]
-        yield from _split_list(inner[: inner.rindex("]")] if "]" in inner else inner)
-        return
-    bullets = [match[1] for line in lines if (match := _BULLET.fullmatch(line))]
-    yield from map(_clean_value, bullets) if bullets else _split_list(text.rpartition(": ")[2])
+    form: ReplyForm[dict[str, object]] = reply_form(dict[str, object])
+    before, brace, _ = reply.text.rpartition("}")
+    if reply.truncated and brace:
+        with suppress(MalformedReply):
+            value = form.parse(Reply(f"{before}}}]}}", reply.finish_reason))
+            if "questions" in value:
+                return value, reply.text
+    return form.parse(reply), ""
 
 
-def _split_list(text: str) -> Iterator[str]:
-    """Yield the values of a delimited text, unquoted."""
-    for match in _QUOTED_VALUE.finditer(text.strip().rstrip(",、，")):
-        yield _clean_value(match[1] if match[1] is not None else match[2])
+def _values(listed: object, fields: Sequence[MetadataField]) -> tuple[tuple[str, ...], ...]:
+    """Return the values of each field. Raise MalformedReply if one is missing."""
+    by_key = listed if isinstance(listed, dict) else {}
+    keys = field_keys(fields)
+    if missing := [key for key in keys if key not in by_key]:
+        raise MalformedReply(f"The reply lacks fields.{missing[0]}: a list of values, which may be empty.")
+    return tuple(unique_values(_texts(by_key[key]), field) for key, field in zip(keys, fields, strict=True))
 
 
-def _clean_value(value: str) -> str:
-    """Return a value on one line, without quotes and markup."""
-    return " ".join(value.replace("\\'", "'").replace('\\"', '"').split()).strip(" *`\"'“”‘’")
+def _pairs(items: object) -> tuple[QuestionAnswer, ...]:
+    """Return the questions that have an answer. Raise MalformedReply if none has."""
+    if not isinstance(items, list):
+        raise MalformedReply("The reply lacks questions: a list of objects with question and answer.")
+    texts = ((_text(item.get("question")), _text(item.get("answer"))) for item in items if isinstance(item, dict))
+    pairs = unique_questions((question, answer) for question, answer in texts if question and answer)
+    if items and not pairs:
+        raise MalformedReply("No question of the reply has an answer: write both in each object of questions.")
+    return pairs
 
 
-def _field_values(reply: NumberedReply, number: int, field: MetadataField) -> tuple[str, ...]:
-    """Return the values of one field; none if the decision is no."""
-    if parse_yes_no(" ".join(reply.items["decisions"].get(number, ()))) is False:
-        return ()
-    values = split_list_lines(reply.items["lists"].get(number, ()))
-    return unique_values((value for value in values if value and fold_text_key(value) not in _EMPTY_WORDS), field)
+def _texts(value: object) -> list[str]:
+    """Return the texts of a list or of one value, without empty ones."""
+    return [text for item in (value if isinstance(value, list) else [value]) if (text := _text(item))]
+
+
+def _text(value: object) -> str:
+    """Return a text or number on one line; empty for anything that says nothing."""
+    is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    text = collapse_spaces(str(value).replace("**", "")).strip() if is_plain else ""
+    return "" if fold_text_key(text.strip(". 。")) in _EMPTY_WORDS else text
+
+
+def fold_text_key(text: str) -> str:
+    """Return the text in one width and case, with single spaces."""
+    return " ".join(normalize("NFKC", text).casefold().split())
 
 
 def unique_values(values: Iterable[str], field: MetadataField) -> tuple[str, ...]:
@@ -219,24 +237,9 @@ def unique_values(values: Iterable[str], field: MetadataField) -> tuple[str, ...
     return tuple(by_key.values())[: field.maximum]
 
 
-def _match_answers(questions: Mapping[int, list[str]], answers: Mapping[int, list[str]]) -> tuple[QuestionAnswer, ...]:
-    """Return the questions that have an answer, with their answers."""
-    if questions and not answers:  # each answer stands under its question, without a label
-        answers = {n: lines[1:] for n, lines in questions.items() if len(lines) > 1 and is_question(lines[0])}
-        questions = {n: lines[:1] if n in answers else lines for n, lines in questions.items()}
-    pairs = ((_item_text(questions[n]), _item_text(answers[n])) for n in sorted(questions.keys() & answers.keys()))
-    return unique_questions((question, answer) for question, answer in pairs if question and answer)
-
-
 def unique_questions(pairs: Iterable[QuestionAnswer]) -> tuple[QuestionAnswer, ...]:
     """Return the pairs, each question once; case and width do not count."""
     by_question: dict[str, QuestionAnswer] = {}
     for pair in pairs:
         by_question.setdefault(fold_text_key(pair[0]), pair)
     return tuple(by_question.values())
-
-
-def _item_text(lines: Sequence[str]) -> str:
-    """Return the text of an item; empty for an empty answer."""
-    text = collapse_spaces("\n".join(lines).replace("**", "")).strip("_ ")
-    return "" if fold_text_key(text.strip(". ")) in _EMPTY_WORDS else text
