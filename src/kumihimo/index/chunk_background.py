@@ -36,14 +36,23 @@ def read_background(
     before = previous.text[: max(chunk.start - previous.start, 0)] if previous else ""
     row, described = merges.get(chunk.document), descriptions.get(chunk.document)
     return ChunkBackground(
-        title="" if _FILE_STEM.fullmatch(chunk.title) else chunk.title,
-        date=_document_date(described) if described else "",
+        title=readable_title(chunk.title),
+        date=document_date(described) if described else "",
         before=_last_sentence(before),
         known_names="\n".join(_full_names(chunk.text, row)[:_MAX_NAMES]) if row else "",
     )
 
 
-def _document_date(description: Description) -> str:
+def readable_title(title: str) -> str:
+    """Return the title; empty for the stem of a file name.
+
+    >>> readable_title("0079_0506c070"), readable_title("The tide station")
+    ('', 'The tide station')
+    """
+    return "" if _FILE_STEM.fullmatch(title) else title
+
+
+def document_date(description: Description) -> str:
     """Return the most precise date of a document that has a year."""
     dates = [date for date in description.dates if date[:1].isdigit()]
     return max(dates, key=len, default="")
