@@ -393,8 +393,8 @@ def test_every_prompt_can_be_rendered(path: Path) -> None:
 # Numbers, settings and texts of the code: whatever else a prompt shows stands between tags.
 TRUSTED = (
     "about breadth comprehensiveness confidence count criterion depth diversity document_types domain empowerment "
-    "heading language length lists most n none pairs persona precision questions recall relevancy senses specificity types "
-    "users_types words"
+    "heading language length lists most n none pairs persona precision questions recall relevancy senses specificity "
+    "types users_types words"
 )
 
 

@@ -23,7 +23,9 @@ from kumihimo.core.table import Table, codec
 from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
-from kumihimo.generation.answer import PROMPT, Length, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import LENGTHS as LENGTHS
+from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import Length as Length
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.requests import carry_names
@@ -43,8 +45,12 @@ from kumihimo.text.word_variants import rewrite_question
 DEFAULT_METHOD = "braid"
 _FALLBACK_METHOD = "naive"  # for an index not built for the default method
 log = logging.getLogger("kumihimo")
-_LENGTH_SETTING = settings_of(answer)["length"]
 INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
+
+
+def check_length(name: str) -> Length:
+    """Return the length with this name. Raise SettingsError for others."""
+    return cast(Length, settings_of(answer)["length"].parse("answer", name))
 
 
 def steps_without_llm(catalogue: Catalogue, models: ModelRegistry, tables: Iterable[str]) -> list[str]:
@@ -325,8 +331,7 @@ class Snapshot:
 
     def _answer_settings(self, length: Length | None) -> dict[str, Any]:
         """Return the settings of the answer, with this length if given."""
-        lengths = {} if length is None else {"length": _LENGTH_SETTING.parse("answer", length)}
-        return {**self.settings["answer"], **lengths}
+        return {**self.settings["answer"], **({} if length is None else {"length": check_length(length)})}
 
     def prompt_sources(self, question: str, context: Context) -> list[PackedSource]:
         """Return the sources that the prompt of an answer holds."""

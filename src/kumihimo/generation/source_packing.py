@@ -1,5 +1,6 @@
-"""question + context -> PackedSource: the texts of a prompt, without those far off and those said before."""
+"""question + context -> PackedSource: the texts of a prompt, near the question, merged, without repeats."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ _SAFE_TOKENS = 2500  # of texts: the best ones stay, however low their score
 _SAFE_ROWS = 3  # of each other table
 _WORD_FLOOR = 0.7  # of the words of the question, relative to the best row: such a row stays
 _MAX_GAP = 3  # characters between neighbouring chunks: space
-_REPEATED_SHARE = 0.85  # of the terms of a sentence in another one, which says it already
+_REPEATED_SHARE = 0.8  # of the terms of a sentence in another one, which says it already
+_NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
 _OWN_TERMS = 2  # of a relation, beside the names at its ends
 _KINDS: Mapping[type, str] = {
     Chunk: "text",
@@ -99,7 +101,7 @@ def _above_floor(
 
 
 def _word_shares(rows: Sequence[Evidence], terms: frozenset[str]) -> list[float]:
-    """Return the share of the question's terms in each row, relative to the best.
+    """Return the share of the terms in each row, scaled to 1.
 
     Terms count by their rarity among the rows.
     """
@@ -114,7 +116,7 @@ def _word_shares(rows: Sequence[Evidence], terms: frozenset[str]) -> list[float]
 
 
 def _merge_neighbours(items: Sequence[Evidence]) -> list[PackedSource]:
-    """Return texts, best first, where neighbouring and overlapping ones are merged."""
+    """Return the texts, best first; neighbouring and overlapping ones are merged."""
     ranks = {item.reference: rank for rank, item in enumerate(items)}
     runs: list[list[Evidence]] = []
     end = 0
@@ -163,7 +165,7 @@ def _group_by_document(texts: Iterable[PackedSource]) -> Iterator[PackedSource]:
 
 
 def _pack_others(items: Iterable[Evidence], repeats: "_Repeats") -> list[PackedSource]:
-    """Return the rows as sources, each without what was said before it.
+    """Return the rows as sources, without repeated sentences.
 
     Points that rest on the same rows are one source.
     """
@@ -187,7 +189,7 @@ def _kind(item: Evidence) -> str:
 
 
 def _unrepeated_text(item: Evidence, repeats: "_Repeats") -> str:
-    """Return what a row adds to the sources before it; empty if nothing."""
+    """Return the text of a row without its repeated sentences."""
     record = item.record
     if isinstance(record, KeyPoint):
         return "" if repeats.contain(record.text, share=1.0) else record.text
@@ -204,7 +206,7 @@ def _unrepeated_text(item: Evidence, repeats: "_Repeats") -> str:
 
 
 def _with_heading(heading: str, text: str, repeats: "_Repeats") -> str:
-    """Return the sentences not said before, under the heading; empty without any."""
+    """Return the sentences without repeats under the heading, if any."""
     pieces: list[str] = []
     part_heading = ""
     for block in split_blocks(text):
@@ -229,11 +231,11 @@ def _group_by_kind(sources: Iterable[PackedSource]) -> Iterator[PackedSource]:
         yield from group
 
 
-# -- what was said before
+# -- repeated sentences
 
 
 def _split_block(kind: str, text: str) -> list[str]:
-    """Return the sentences of a block; a row of a table is one."""
+    """Return the sentences of a block."""
     return [text] if kind == "row" else [text[start:end] for start, end in split_sentences(text)]
 
 
@@ -260,21 +262,21 @@ class _Repeats:
                 self._pairs.append(first | second)
 
     def contain(self, text: str, *, share: float = _REPEATED_SHARE) -> bool:
-        """Return whether a pair of sentences holds this share of the text's terms.
+        """Return whether earlier sentences hold this share of the text's terms.
 
-        It has to hold each of its numbers.
+        Two neighbouring sentences have to hold them, and each name and number.
         """
         terms = set(subject_terms(text))
         counts = Counter(pair for term in terms for pair in self._pairs_of.get(term, ()))
-        numbers = {term for term in terms if any(map(str.isdigit, term))}
+        required = terms.intersection(subject_terms(" ".join(_NAME_OR_NUMBER.findall(text))))
         enough = (pair for pair, count in counts.items() if count >= share * len(terms))
-        return not terms or any(numbers <= self._pairs[pair] for pair in enough)
+        return not terms or any(required <= self._pairs[pair] for pair in enough)
 
 
 def label_sources(sources: Sequence[PackedSource], headings: Mapping[str, str]) -> list[str]:
-    """Return the kind of each source, and the heading of its document once.
+    """Return the kind of each source and the heading of its document.
 
-    headings: by document id.
+    Each heading stands once. headings: by document id.
     """
     labels = []
     for _, group in groupby(sources, key=lambda source: source.document or None):

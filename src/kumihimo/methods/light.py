@@ -114,9 +114,9 @@ def _extract_keywords(
         names, rest = ranking.link_entities(question, entities)
         return _distinct_keywords(entity.name for entity in names) or [question], [rest or question]
     nearest = vector_search(entities, question, k=_SHOWN_NAMES)
-    names = "\n".join(item.title[:_MAX_NAME_CHARS] for item in nearest)
+    shown = "\n".join(item.title[:_MAX_NAME_CHARS] for item in nearest)
     try:
-        keywords = llm(render_prompt(PROMPT, names=names, question=question), schema=Keys)
+        keywords = llm(render_prompt(PROMPT, names=shown, question=question), schema=Keys)
     except UnparsableReply as error:
         log.warning("light searches for the question itself: %s", error)
         return [question], [question]
