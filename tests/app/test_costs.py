@@ -347,7 +347,9 @@ def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: FakeSe
 
 def test_a_method_may_bring_its_own_prompt(tmp_path: Path, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     prompt_path = tmp_path / "own.md"
-    prompt_path.write_text("# user\n{sources}\n{searched_for}\nIn a word: {user question}\n", "utf-8")
+    prompt_path.write_text(
+        "# user\n{sources}\n{searched_for}\n{trusted length}\n{user form}\nIn a word: {user question}\n", "utf-8"
+    )
 
     @declare(answer_prompt=prompt_path)
     def briefly(question: str, chunks: Table[Chunk], keyword_search: KeywordSearch) -> Context:

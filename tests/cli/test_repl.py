@@ -57,6 +57,13 @@ def test_questions_and_commands(folder: Path) -> None:
     assert "Searching by bm25." in filtered
 
 
+def test_the_length_of_answers_is_set(folder: Path) -> None:
+    screen = typed(folder, "/length", "/length full", "/length long", "/quit")
+    assert "Length of answers: normal. Available: brief, normal, full." in screen
+    assert "Length of answers: full." in screen
+    assert "answer.length is one of brief, normal, full, not 'long'" in screen
+
+
 def test_what_goes_wrong_does_not_end_it(folder: Path) -> None:
     screen = typed(
         folder, "/sources", "/methd bm25", "/method bm26", "/filter auther = 1", "/filter (", "/new", "ferry?", "/quit"

@@ -79,7 +79,8 @@ def test_a_cached_answer_keeps_its_usage(harbour: Kumihimo, cache: ResponseCache
 
 def test_sources_are_those_in_the_prompt(harbour: Kumihimo, cache: ResponseCache) -> None:
     with with_model(harbour, cache) as (snapshot, _):
-        small_snapshot = replace(snapshot, settings={**snapshot.settings, "answer": {"budget": 20, "response": ""}})
+        small_answer = {**snapshot.settings["answer"], "budget": 20}
+        small_snapshot = replace(snapshot, settings={**snapshot.settings, "answer": small_answer})
         full, limited = (
             answer_questions(source, NAIVE, QUESTIONS[:1], Budget())[0] for source in (snapshot, small_snapshot)
         )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import kumihimo
 from kumihimo.core.errors import StepError
+from kumihimo.generation.answer import LENGTHS
 from kumihimo.llm.fences import FencedText, Source, number_sources
 from kumihimo.llm.prompts import _PLACEHOLDER, prompt_frame, render_prompt
 
@@ -45,7 +46,17 @@ number,report
 The ferry leaves at nine."
 """
 VALUES: dict[str, dict[str, FencedText]] = {
-    "answer": {"sources": SOURCES, "searched_for": "- When does the ferry leave?", "question": "When does it leave?"},
+    "answer": {
+        "sources": [
+            Source(1, "The ferry leaves at nine.", "text; Notes on the ferry, 2024-05-02"),
+            Source(2, "It is white.", "text; same document"),
+            Source(3, "組紐 (thing)\n組紐は十月に届く。", "about an entity"),
+        ],
+        "searched_for": "- When does the ferry leave?",
+        "length": LENGTHS["normal"],
+        "form": "a table",
+        "question": "When does it leave?",
+    },
     "assertions": {"texts": PASSAGES, "question": "組紐はいつ?", "most": "20"},
     "assertions_rated": {
         "texts": PASSAGES,
@@ -145,7 +156,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "second": "工房のルタ・ハヴァロック。",
     },
     "hyde": {"question": "組紐はいつ?"},
-    "light": {"question": "組紐はいつ?"},
+    "light": {"names": "Oban\nRuta Haverlock", "question": "組紐はいつ?"},
     "rq": {"question": "組紐はいつ?"},
     "rq_again": {
         "passages": PASSAGES,
@@ -214,7 +225,13 @@ VALUES: dict[str, dict[str, FencedText]] = {
     },
     "links_paper": {"texts": number_sources(["The ferry waited.", "潮が引いていた。"]), "senses": "reason, result"},
     "map_step": {"sources": PASSAGES, "question": "When does it leave?"},
-    "reduce": {"sources": SOURCES, "searched_for": "", "question": "When does it leave?"},
+    "reduce": {
+        "sources": [Source(1, "The ferry leaves at nine.", "point"), Source(2, "組紐は十月に届く。", "point")],
+        "searched_for": "",
+        "length": LENGTHS["full"],
+        "form": "",
+        "question": "When does it leave?",
+    },
     "rerank": {"passages": PASSAGES, "question": "When does it leave?"},
     "entity_resolution": {
         "first_entry": "Bob Cratchit; Cratchit (person)\nScrooge's clerk.",
@@ -375,7 +392,7 @@ def test_every_prompt_can_be_rendered(path: Path) -> None:
 # Numbers, settings and texts of the code: whatever else a prompt shows stands between tags.
 TRUSTED = (
     "about breadth comprehensiveness confidence count criterion depth diversity document_types domain empowerment "
-    "fields heading language most n pairs persona precision recall relevancy senses specificity types "
+    "fields heading language length most n pairs persona precision recall relevancy senses specificity types "
     "users_types words"
 )
 
@@ -383,7 +400,7 @@ TRUSTED = (
 def test_only_these_values_stand_outside_of_tags() -> None:
     placeholders = [found for path in PROMPTS for found in _PLACEHOLDER.findall(path.read_text(encoding="utf-8"))]
     assert {name for kind, name, _ in placeholders if kind == "trusted"} == set(TRUSTED.split())
-    assert {name for kind, name, _ in placeholders if kind == "user"} == {"question"}
+    assert {name for kind, name, _ in placeholders if kind == "user"} == {"form", "question"}
 
 
 @pytest.mark.parametrize("path", PROMPTS, ids=relative_path)

@@ -6,8 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kumihimo.app.question_limits import check_question
 from kumihimo.app.results import Estimate, Plan, Range
-from kumihimo.app.snapshot import Snapshot, check_question
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.status import index_levels
 from kumihimo.core.settings import resolve_settings
 from kumihimo.core.signature import QueryCost, Signature

@@ -31,6 +31,7 @@ from kumihimo.core.records import Reference
 from kumihimo.core.settings import SettingValues, resolve_settings
 from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress
+from kumihimo.generation.answer import Length
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.concurrency import iterate_tokens
 from kumihimo.llm.local_embedder import LocalTokenizer
@@ -280,6 +281,7 @@ class Kumihimo:
         method: str = "",
         *,
         filter: str = "",
+        length: Length | None = None,
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
         on_token: TokenCallback | None = None,
@@ -288,12 +290,12 @@ class Kumihimo:
     ) -> Answer:
         """Return the answer with its citations.
 
-        filter: as for `retrieve`. history: earlier answers; the question may refer to them if there is a chat model.
-        caps: limits on what is spent. on_token: receives the text as it arrives. progress: receives an event as the
-        search and the model begin.
+        filter: as for `retrieve`. length: `brief`, `normal` or `full`, of a chat model's answer; None: as set.
+        history: earlier answers; the question may refer to them if there is a chat model. caps: limits on what is
+        spent. on_token: receives the text as it arrives. progress: receives an event as the search and the model begin.
         """
         with self.snapshot(method) as snapshot:
-            search = {"filter": filter, "history": history, **settings}
+            search = {"filter": filter, "length": length, "history": history, **settings}
             return snapshot.ask(question, method, caps=caps, on_token=on_token, progress=progress, **search)
 
     def stream(self, question: str, method: str = "", **options: Any) -> Generator[str, None, Answer]:

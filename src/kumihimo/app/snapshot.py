@@ -8,6 +8,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, cast
 
+from kumihimo.app.question_limits import check_question
 from kumihimo.app.source_tracer import SourceTracer
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
@@ -16,16 +17,19 @@ from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unkno
 from kumihimo.core.lineage import visibility_filters
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
-from kumihimo.core.signature import Signature
+from kumihimo.core.signature import Signature, settings_of
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table, codec
 from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
+from kumihimo.generation.answer import LENGTHS as LENGTHS
 from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import Length as Length
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.requests import carry_names
+from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, is_local
@@ -39,28 +43,14 @@ from kumihimo.storage.sqlite.store import Store, as_db
 from kumihimo.text.word_variants import rewrite_question
 
 DEFAULT_METHOD = "braid"
-MAX_QUESTION_CHARS = 10_000
 _FALLBACK_METHOD = "naive"  # for an index not built for the default method
 log = logging.getLogger("kumihimo")
 INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
 
 
-def question_problem(question: str) -> str:
-    """Return why a question cannot be asked; empty if it can."""
-    if not question.strip():
-        return "the question is empty: write what you want to know"
-    if len(question) > MAX_QUESTION_CHARS:
-        return (
-            f"the question has {len(question):,} characters, and {MAX_QUESTION_CHARS:,} is the limit: "
-            "ask more briefly, and put long texts into documents"
-        )
-    return ""
-
-
-def check_question(question: str) -> None:
-    """Raise SettingsError if the question cannot be asked."""
-    if problem := question_problem(question):
-        raise SettingsError(problem)
+def check_length(name: str) -> Length:
+    """Return the length with this name. Raise SettingsError for others."""
+    return cast(Length, settings_of(answer)["length"].parse("answer", name))
 
 
 def steps_without_llm(catalogue: Catalogue, models: ModelRegistry, tables: Iterable[str]) -> list[str]:
@@ -286,6 +276,7 @@ class Snapshot:
         name: str = "",
         *,
         filter: str = "",
+        length: Length | None = None,
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
         on_token: TokenCallback | None = None,
@@ -295,7 +286,7 @@ class Snapshot:
         """Return the answer with its citations.
 
         A chat model writes it; without one, it consists of sentences of the documents, and with the default method
-        requests such as lists are answered. filter: limits the documents.
+        requests such as lists are answered. filter: limits the documents. length: of a model's answer; None: as set.
         history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last.
         caps: limits on what is spent. on_token: receives the text as it arrives. progress: receives an event as the
         search and the model begin.
@@ -304,6 +295,7 @@ class Snapshot:
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
         search = self._prepare_search(name, filter, settings, budget)
         check_question(question)
+        answer_settings = self._answer_settings(length)
         note = ""
         if history and self.models.chat("answer"):
             question = rewrite_standalone(question, history, self._llm("answer", budget))
@@ -313,13 +305,13 @@ class Snapshot:
         context = search(question)
         if chat := self.models.chat("answer"):
             progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
-            llm, answer_settings = self._llm("answer", budget), cast(dict[str, Any], self.settings["answer"])
             result = answer(
                 question,
                 name,
                 context,
                 self.tracer.spans,
-                llm,
+                self.tracer.describe_document,
+                self._llm("answer", budget),
                 self.tokenizer,
                 self.method(name).declaration.answer_prompt or PROMPT,
                 on_token,
@@ -336,6 +328,15 @@ class Snapshot:
         citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)
+
+    def _answer_settings(self, length: Length | None) -> dict[str, Any]:
+        """Return the settings of the answer, with this length if given."""
+        return {**self.settings["answer"], **({} if length is None else {"length": check_length(length)})}
+
+    def prompt_sources(self, question: str, context: Context) -> list[PackedSource]:
+        """Return the sources that the prompt of an answer holds."""
+        budget, limit, floor = (self._answer_settings(None)[name] for name in ("budget", "sources", "floor"))
+        return pack_sources(question, context, self.tokenizer, budget=budget, limit=limit, floor=floor)
 
     def describe_search(self, context: Context) -> str:
         """Return the note on replaced words, or empty."""

@@ -16,8 +16,10 @@ from kumihimo.core.records import Chunk, Passage, Reference
 from kumihimo.core.spans import Span, describe_place
 from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT
+from kumihimo.index.chunk_background import document_date, readable_title
 from kumihimo.storage import IndexTransaction
 
+_MAX_TITLE_CHARS = 70
 _MAX_SPANS = 50  # source spans of one piece of evidence
 
 
@@ -62,6 +64,15 @@ class SourceTracer:
         """Return the text, title and start of the body."""
         text, title, body = (self.db.value(ROOT, hash_parts(uri), name) for name in ("text", "title", "body"))
         return text, title, body
+
+    def describe_document(self, id: str) -> str:
+        """Return the title of a document, or its uri, and its date."""
+        title = readable_title(self.db.value(ROOT, id, "title")) or self.db.value(ROOT, id, "uri")
+        title = title if len(title) <= _MAX_TITLE_CHARS else f"{title[:_MAX_TITLE_CHARS]}…"
+        descriptions = self.find_table("descriptions")
+        description = descriptions.get(id) if descriptions else None
+        date = document_date(description) if description else ""
+        return ", ".join(filter(None, [title, date]))
 
     def _source_spans(self, item: Reference | Evidence) -> Iterator[Span]:
         visited: set[Reference] = set()

@@ -11,7 +11,7 @@ from typer import Argument, Exit, Option
 from kumihimo.app.explanations import Reason, explain_evidence
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.safe_write import check_replaceable, read_text_file, write_file
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import Length, Snapshot
 from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import ItemFailed, SettingsError
@@ -32,6 +32,9 @@ def ask(
     question: Annotated[str | None, Argument(help="Your question. Default: start a conversation.")] = None,
     method: options.Method = "",
     filter: options.FilterExpression = "",
+    length: Annotated[
+        Length | None, Option(help="Length of a model's answer; normal is as broad as the question.")
+    ] = None,
     suggest: Annotated[bool, Option("--suggest", help="Suggest follow-up questions (one more call).")] = False,
     explain: options.Explain = False,
 ) -> None:
@@ -39,12 +42,13 @@ def ask(
     if question is None:
         with session.open() as kumi:
             show = _print_answer_line if session.as_json else None
-            failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest).run()
+            failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest, length=length).run()
         raise Exit(1 if failed else 0)
     suggest_language(question)
     with session.snapshot(method) as snapshot:
+        search: Row = {"filter": filter, "length": length}
         answer, followup_error = repl.ask_question(
-            snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, filter=filter
+            snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, **search
         )
         if session.as_json:
             printing.print_json(_answer_json(snapshot, answer))

@@ -9,7 +9,7 @@ from typing import Any
 from unicodedata import normalize
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import LENGTHS, Length, Snapshot, check_length
 from kumihimo.cli import printing, terminal
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
@@ -35,6 +35,7 @@ class Repl:
     show: Callable[[Snapshot, Answer], None] | None = None
     answers: list[Answer] = field(default_factory=list)
     suggest: bool = False
+    length: Length | None = None
 
     def run(self) -> int:
         """Read lines until the input ends; return the number of failed questions.
@@ -69,7 +70,7 @@ class Repl:
         with self.kumi.snapshot(self.method) as snapshot:
             if not self.show and not _is_interactive():  # piped input is not visible otherwise
                 printing.print_text(f"> {question}")
-            search = {"filter": self.filter, "history": self.answers}
+            search = {"filter": self.filter, "length": self.length, "history": self.answers}
             answer, followup_error = ask_question(
                 snapshot, question, self.method, self.caps, quiet=bool(self.show), suggest=self.suggest, **search
             )
@@ -106,6 +107,12 @@ class Repl:
             f"Asking only documents that match, {count:,}: {argument}" if argument else "Asking all documents."
         )
 
+    def set_length(self, argument: str) -> None:
+        if argument:
+            self.length = check_length(argument)
+        length = self.length or str(self.kumi.settings["answer"]["length"])
+        printing.print_message(f"Length of answers: {length}. Available: {', '.join(LENGTHS)}.")
+
     def _last_answer(self) -> Answer:
         if not self.answers:
             raise SettingsError("nothing has been asked yet: ask something first")
@@ -138,6 +145,7 @@ class Repl:
 SLASH_COMMANDS: dict[str, tuple[str, Callable[[Repl, str], None]]] = {
     "/method": ("set the retrieval method: /method bm25; without a name: show it", Repl.set_method),
     "/filter": ("set the document filter: /filter date >= 2024; without a filter: all documents", Repl.set_filter),
+    "/length": ("set the length of answers: /length full; without a name: show it", Repl.set_length),
     "/sources": ("show the evidence of the last answer", Repl.show_evidence),
     "/suggest": ("suggest follow-up questions (one model call)", Repl.show_followups),
     "/new": ("forget the history: the next question stands alone", Repl.forget_history),

@@ -11,7 +11,8 @@ from itertools import accumulate, islice
 from statistics import fmean
 from time import perf_counter
 
-from kumihimo.app.snapshot import Snapshot, question_problem
+from kumihimo.app.question_limits import question_problem
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 from kumihimo import methods
-from kumihimo.app.snapshot import Snapshot, question_problem
+from kumihimo.app.question_limits import question_problem
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Citation, Span
@@ -117,12 +118,19 @@ def _restore_usage(row: SystemAnswer, previous: SystemAnswer) -> SystemAnswer:
 
 
 def _context_sources(snapshot: Snapshot, answer: Answer) -> Iterator[AnswerSource]:
-    """Yield the evidence in the prompt; without a model, all evidence."""
-    budget = cast(int, snapshot.settings["answer"]["budget"])
-    context = answer.context.fit(budget, snapshot.tokenizer) if answer.model else answer.context
-    for n, item in enumerate(context, 1):
-        places = tuple(map(_source_span, islice(snapshot.trace(item), _MAX_PLACES)))
-        key = (n, item.prompt_text, item.record.id, item.table, float(item.score))
+    """Yield the sources in the prompt; without a model, all evidence.
+
+    A source of several rows has the score and the reasons of the best one.
+    """
+    sources = (
+        [(source.text, source.rows) for source in snapshot.prompt_sources(answer.question, answer.context)]
+        if answer.model
+        else [(item.prompt_text, (item,)) for item in answer.context]
+    )
+    for n, (text, rows) in enumerate(sources, 1):
+        places = tuple(map(_source_span, islice(chain.from_iterable(map(snapshot.trace, rows)), _MAX_PLACES)))
+        item = max(rows, key=lambda row: row.score)
+        key = (n, text, item.record.id, item.table, float(item.score))
         yield AnswerSource(*key, places, dict(item.feature_scores), item.via)
 
 

@@ -4,15 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from math import log
 from pathlib import Path
+from typing import Literal
 
 from kumihimo.core.context import Answer, Context, Evidence, SpanFinder, Tokenizer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.generation.phrases import no_answer_text
+from kumihimo.generation.source_packing import PackedSource, label_sources, pack_sources
 from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import Reply, render_prompt, require_text
 from kumihimo.llm.protocols import LLM, TokenCallback
@@ -21,7 +22,22 @@ from kumihimo.text.tokens import subject_terms
 
 PROMPT = Path(__file__).with_suffix(".md")
 _MAX_QUOTE_CHARS = 1000  # of a document that is cited as a whole
-_MAX_PLACES = 3  # of a source, in the prompt
+Length = Literal["brief", "normal", "full"]
+LENGTHS: dict[Length, str] = {  # what the prompt says of the length
+    "brief": "Length: one to three sentences with what was asked, without headings and lists.",
+    "normal": (
+        "Length: as broad as the question. A question on one fact or one thing wants a sentence or a few. A question on"
+        " causes, a course of events or several things wants a paragraph or a few. A question on a whole subject, or on"
+        " all documents, wants a full answer: two or three sentences that sum it up, then a part with a short heading"
+        " for each aspect, with what happened, who took part, when, where the sides differ, and what stays open."
+    ),
+    "full": (
+        "Length: everything that bears on the question. Begin with the answer in two or three sentences. Then take the"
+        " aspects one after the other, each under a short heading: what happened, who took part, when and where, what"
+        " each side says and why, what stays open. Leave out no name, date or figure that matters, and add nothing to"
+        " fill space: where little is known, the answer is short."
+    ),
+}
 TRUNCATION_NOTE = "(The model's reply ends here: it reached the maximum length.)"
 
 
@@ -30,55 +46,66 @@ def answer(
     method: str,
     context: Context,
     spans: SpanFinder,
+    describe_document: Callable[[str], str],
     llm: LLM,
     tokenizer: Tokenizer,
     prompt_path: Path,
     on_token: TokenCallback | None,
     *,
+    length: Length = "normal",
     budget: int = 12000,
-    max_tokens: int = 2048,
+    sources: int = 25,
+    floor: float = 0.6,
+    max_tokens: int = 4096,
     response: str = "",
 ) -> Answer:
     """Answer from the evidence with a chat model and citations.
 
     The text is the model's, without citations of missing sources; those are counted. prompt_path: the prompt file.
-    on_token: receives the text as it comes. budget: maximum evidence tokens for the model. max_tokens: of the answer.
-    response: wanted form, such as `one paragraph` or `a table`; empty for a free form.
+    describe_document: returns the title and the date of a document by its id. on_token: receives the text as it comes.
+    length: `normal` is as broad as the question. budget: maximum evidence tokens for the model. sources: their maximum
+    number in the prompt. floor: a text scores at least this share of the best, or holds words of the question; the
+    first 2,500 tokens stay. max_tokens: of the answer. response: wanted form, such as `one paragraph` or `a table`;
+    empty for a free form.
     """
     from kumihimo.generation.citation_filter import CitationFilter  # here: unused by builds
 
     if max_tokens < 1:
-        raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 2048")
+        raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 4096")
     if not context:
         text = no_answer_text(question, context)
         if on_token:
             on_token(text)
         return Answer(question, method, text, (), context, Usage(), llm.fingerprint, status="nothing")
-    sources = context.fit(budget, tokenizer).evidence
-    if not sources:
+    packed = pack_sources(question, context, tokenizer, budget=budget, limit=sources, floor=floor)
+    if not packed:
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
-    live_filter = CitationFilter(len(sources), on_token)
+    live_filter = CitationFilter(len(packed), on_token)
     prompt = render_prompt(
         prompt_path,
-        sources=[Source(n, item.prompt_text, _format_place(item, spans)) for n, item in enumerate(sources, 1)],
+        sources=_number_sources(packed, describe_document),
         searched_for="\n".join(f"- {collapse_spaces(query)}" for query in context.queries),
-        question=f"{question}\n\nForm of the answer: {response}" if response else question,
+        length=LENGTHS[length],
+        form=response,
+        question=question,
     )
     stream = live_filter if on_token else None
     reply: Reply = llm(prompt, parse=_check_text, on_token=stream, max_tokens=max_tokens)
-    citation_filter = CitationFilter(len(sources))
+    citation_filter = CitationFilter(len(packed))
     citation_filter(reply.text)
     for text_filter in (live_filter, citation_filter):
         text_filter.end()
         text_filter.add(f"\n\n{TRUNCATION_NOTE}" if reply.truncated else "")
     text, dangling = citation_filter.text, citation_filter.dangling
-    citations = tuple(_resolve_citations(text, citation_filter.citations, sources, spans))
+    citations = tuple(_resolve_citations(text, citation_filter.citations, packed, spans))
     return Answer(question, method, text, citations, context, Usage(), llm.fingerprint, dangling=dangling)
 
 
-def _format_place(item: Evidence, spans: SpanFinder) -> str:
-    """Return the files of a source, for the prompt."""
-    return ", ".join(dict.fromkeys(span.uri for span in islice(spans(item), _MAX_PLACES)))
+def _number_sources(packed: Sequence[PackedSource], describe_document: Callable[[str], str]) -> list[Source]:
+    """Return the sources as they stand in the prompt."""
+    headings = {source.document: describe_document(source.document) for source in packed if source.document}
+    labels = label_sources(packed, headings)
+    return [Source(n, source.text, label) for n, (source, label) in enumerate(zip(packed, labels, strict=True), 1)]
 
 
 def _check_text(reply: Reply) -> Reply:
@@ -90,13 +117,13 @@ def _check_text(reply: Reply) -> Reply:
 
 
 def _resolve_citations(
-    text: str, places: Iterable[tuple[int, int, list[int]]], sources: Sequence[Evidence], spans: SpanFinder
+    text: str, places: Iterable[tuple[int, int, list[int]]], sources: Sequence[PackedSource], spans: SpanFinder
 ) -> Iterator[Citation]:
     """Return the cited sentences, by source and each once.
 
     Each citation gets the sentence of its source that best matches the statement before it.
     """
-    quotes = cache(lambda n: [_source_quoter(part, spans) for part in sources[n - 1].parts])
+    quotes = cache(lambda n: [_source_quoter(rows, spans) for rows in sources[n - 1].quoted_rows])
     citations: dict[Citation, None] = {}
     position, statement = 0, ""
     for start, end, numbers in places:
@@ -107,12 +134,12 @@ def _resolve_citations(
     return iter(sorted(citations, key=lambda citation: citation.n))
 
 
-def _source_quoter(item: Evidence, spans: SpanFinder) -> Callable[[str], Iterable[Span]]:
+def _source_quoter(rows: Sequence[Evidence], spans: SpanFinder) -> Callable[[str], Iterable[Span]]:
     """Return a function that finds the spans behind a statement.
 
     Of a whole document it returns no more than necessary.
     """
-    source_spans = list(spans(item))
+    source_spans = [span for item in rows for span in spans(item)]
     find_sentence = make_quoter(source_spans)
 
     def quote(statement: str) -> Iterable[Span]:
@@ -120,7 +147,7 @@ def _source_quoter(item: Evidence, spans: SpanFinder) -> Callable[[str], Iterabl
         if spans_found is source_spans and not all(span.chunk for span in source_spans):
             spans_found = [
                 replace(span, end=min(span.end, span.start + _MAX_QUOTE_CHARS), text=span.text[:_MAX_QUOTE_CHARS])
-                for span in find_sentence(item.prompt_text)
+                for span in find_sentence(rows[0].prompt_text)
             ]
         return spans_found
 

@@ -36,18 +36,18 @@ def read_background(
     before = previous.text[: max(chunk.start - previous.start, 0)] if previous else ""
     row = merges.get(chunk.document)
     return ChunkBackground(
-        title=useful_title(chunk.title),
+        title=readable_title(chunk.title),
         date=document_date(descriptions.get(chunk.document)),
         before=_last_sentence(before),
         known_names="\n".join(_full_names(chunk.text, row)[:_MAX_NAMES]) if row else "",
     )
 
 
-def useful_title(title: str) -> str:
-    """Return the title; empty for the name of a file, which says nothing.
+def readable_title(title: str) -> str:
+    """Return the title; empty for the stem of a file name.
 
-    >>> useful_title("0079_0506c070"), useful_title("The ferry")
-    ('', 'The ferry')
+    >>> readable_title("0079_0506c070"), readable_title("The tide station")
+    ('', 'The tide station')
     """
     return "" if _FILE_STEM.fullmatch(title) else title
 

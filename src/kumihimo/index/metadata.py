@@ -14,7 +14,7 @@ from kumihimo.core.records import NOT_READ, Document, Metadata, Question, Record
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import metadata_fields
-from kumihimo.index.chunk_background import document_date, useful_title
+from kumihimo.index.chunk_background import document_date, readable_title
 from kumihimo.index.document_description import Description
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
@@ -139,7 +139,7 @@ def _extract_metadata(
         users_types=extraction.users_types,
         fields="\n".join(map(_field_instruction, metadata_fields.field_keys(fields), fields)),
         language=f"Write questions and answers in {language}." if language else _LANGUAGE_OF_TEXT,
-        title=useful_title(replace_surrogates(document.title)),
+        title=readable_title(replace_surrogates(document.title)),
         date=document_date(descriptions.get(document.id)),
     )
     parsed: list[metadata_fields.ParsedMetadata] = []

@@ -23,6 +23,8 @@ from kumihimo.text.tokens import subject_terms
 
 PROMPT = Path(__file__).with_suffix(".md")
 _MAX_KEYWORDS = 10  # of each level
+_SHOWN_NAMES, _MAX_NAME_CHARS = 8, 60  # names in the prompt, which show how the documents write
+_NAME_TOKENS = 30  # of a name, at most
 _MAX_RULE_RELATIONS = 100  # rule-based relations ranked by their text
 _NEIGHBOUR_WEIGHT = 0.5  # score of a neighbour, relative to its hit
 log = logging.getLogger("kumihimo")
@@ -39,7 +41,8 @@ class Keys:
 def light_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:  # noqa: ARG001
     """Return one call, for the keywords."""
     prompt = sizes.prompt_tokens(PROMPT)
-    return QueryCost.for_calls((1, 1), (prompt, prompt + FORM_TOKENS), texts=(1, 2 * _MAX_KEYWORDS + 1))
+    names = min(_SHOWN_NAMES, sizes.rows("entities")) * _NAME_TOKENS
+    return QueryCost.for_calls((1, 1), (prompt, prompt + FORM_TOKENS + names), texts=(1, 2 * _MAX_KEYWORDS + 1))
 
 
 @declare(best_for="a thing, its themes and its relations", calls=light_cost)
@@ -68,18 +71,19 @@ def light(
 ) -> Context:
     """Search entities by low-level and relations by high-level keywords (LightRAG, arXiv:2410.05779).
 
-    One call extracts keywords of both levels; each keyword is searched alone. mode: `low` searches entities and takes
-    their relations (-High in the paper); `high` searches relations and takes their ends (-Low); `hybrid` does both;
-    `mix` adds the chunks of plain search. source: include chunks (without: -Origin). neighbours: number of expansion
-    steps; with 0, low keywords bring no relations and high ones no ends. k: maximum entities and relations for each
-    search and step; only the budget limits chunks.
+    One call extracts keywords of both levels; each keyword is searched alone. The call sees the names of the entities
+    nearest to the question, so that the keywords are in the language of the documents. mode: `low` searches entities
+    and takes their relations (-High in the paper); `high` searches relations and takes their ends (-Low); `hybrid` does
+    both; `mix` adds the chunks of plain search. source: include chunks (without: -Origin). neighbours: number of
+    expansion steps; with 0, low keywords bring no relations and high ones no ends. k: maximum entities and relations
+    for each search and step; only the budget limits chunks.
     Without a model: entity names in the question are low-level keywords, its other words high-level ones.
     But: keywords are searched one by one, not as one text; entities by name and words too; relations rank by similarity
     to the keywords, not by degree; chunks rank by the question and by the rows that they support.
     """
     if neighbours < 0:
         raise SettingsError(f"light.neighbours is {neighbours}: it has to be 0 or more")
-    low, high = _extract_keywords(question, entities, llm)
+    low, high = _extract_keywords(question, entities, vector_search, llm)
     low, high = low if mode != "high" else [], high if mode != "low" else []
     graph = _Graph(entities, relations, keyword_search, vector_search, k)
     found_entities, found_relations = graph.find_entities(low), graph.find_relations(high)
@@ -102,13 +106,17 @@ def light(
     return ranking.order_by_score([*chunk_hits, *entity_part, *relation_part])
 
 
-def _extract_keywords(question: str, entities: Table[Entity], llm: LLM | None) -> tuple[list[str], list[str]]:
+def _extract_keywords(
+    question: str, entities: Table[Entity], vector_search: VectorSearch, llm: LLM | None
+) -> tuple[list[str], list[str]]:
     """Return low and high keywords; the question where there are none."""
     if llm is None:
         names, rest = ranking.link_entities(question, entities)
         return _distinct_keywords(entity.name for entity in names) or [question], [rest or question]
+    nearest = vector_search(entities, question, k=_SHOWN_NAMES)
+    shown = "\n".join(item.title[:_MAX_NAME_CHARS] for item in nearest)
     try:
-        keywords = llm(render_prompt(PROMPT, question=question), schema=Keys)
+        keywords = llm(render_prompt(PROMPT, names=shown, question=question), schema=Keys)
     except UnparsableReply as error:
         log.warning("light searches for the question itself: %s", error)
         return [question], [question]

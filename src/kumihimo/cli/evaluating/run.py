@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import MAX_QUESTION_CHARS, Snapshot
+from kumihimo.app.question_limits import MAX_QUESTION_CHARS
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
 from kumihimo.core.digests import hash_parts

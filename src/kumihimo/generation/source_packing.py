@@ -1,0 +1,286 @@
+"""question + context -> PackedSource: the texts of a prompt, near the question, merged, without repeats."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import log
+
+from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
+from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Relation, Report
+from kumihimo.text.sentences import split_blocks, split_sentences
+from kumihimo.text.tokens import subject_terms
+
+_SAFE_TOKENS = 2500  # of texts: the best ones stay, however low their score
+_SAFE_ROWS = 3  # of each other table
+_WORD_FLOOR = 0.7  # of the words of the question, relative to the best row: such a row stays
+_MAX_GAP = 3  # characters between neighbouring chunks: space
+_REPEATED_SHARE = 0.8  # of the terms of a sentence in another one, which says it already
+_NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
+_OWN_TERMS = 2  # of a relation, beside the names at its ends
+_KINDS: Mapping[type, str] = {
+    Chunk: "text",
+    Passage: "text",
+    Document: "text",
+    Entity: "about an entity",
+    Relation: "relation",
+    Claim: "claim",
+    Report: "report",
+    KeyPoint: "point",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSource:
+    """A source of a prompt: one text from one or more rows.
+
+    rows: those behind the text, in its order. kind: what the text is, empty if unknown. document: the id of the only
+    document it is from, if it stands there word for word.
+    """
+
+    text: str
+    rows: tuple[Evidence, ...]
+    kind: str = ""
+    document: str = ""
+
+    @property
+    def quoted_rows(self) -> tuple[tuple[Evidence, ...], ...]:
+        """Return the rows in groups; a citation quotes each group once.
+
+        Neighbouring chunks are one group; rows with the same content in other places are each their own.
+        """
+        first_parts = tuple(item.parts[0] for item in self.rows)
+        groups = (first_parts,) if self.document else tuple((part,) for part in first_parts[:1])
+        return (*groups, *((part,) for item in self.rows for part in item.parts[1:]))
+
+
+def pack_sources(
+    question: str, context: Context, tokenizer: Tokenizer, *, budget: int, limit: int, floor: float
+) -> list[PackedSource]:
+    """Return the sources of a prompt, texts of documents first.
+
+    Of the evidence that fits into `budget` tokens, rows that score below `floor` times the best of their table and hold
+    few words of the question are left out, except the first. Neighbouring chunks are one source; the sources of a
+    document stand together, in its order. Rows about things lose the sentences that an earlier source holds.
+    """
+    items = context.fit(budget, tokenizer).evidence
+    terms = frozenset(subject_terms(" ".join((question, *context.queries))))
+    relevant = set(_above_floor(items, terms, tokenizer, floor))
+    ranked = [item for item in items if item.reference in relevant]
+    texts = _merge_neighbours([item for item in ranked if isinstance(item.record, Chunk | Passage)])[:limit]
+    repeats = _Repeats()
+    for source in texts:
+        repeats.add(source.text)
+    others = _pack_others([item for item in ranked if not isinstance(item.record, Chunk | Passage)], repeats)
+    packed = [*_group_by_document(texts), *_group_by_kind(others[: limit - len(texts)])]
+    return packed or [PackedSource(item.prompt_text, (item,), _kind(item)) for item in items[:1]]
+
+
+def _above_floor(
+    items: Sequence[Evidence], terms: frozenset[str], tokenizer: Tokenizer, floor: float
+) -> Iterator[tuple[str, str]]:
+    """Yield the references of the rows that bear on the question.
+
+    Scores compare within a table only. Points are yielded all: their method has chosen them.
+    """
+    by_table: dict[str, list[Evidence]] = defaultdict(list)
+    for item in items:
+        by_table[item.table].append(item)
+    for rows in by_table.values():
+        best_score = max(item.score for item in rows)
+        shares = _word_shares(rows, terms)
+        tokens = 0
+        for rank, (item, share) in enumerate(zip(rows, shares, strict=True)):
+            is_text = isinstance(item.record, Chunk | Passage)
+            is_safe = tokens < _SAFE_TOKENS if is_text else rank < _SAFE_ROWS
+            chosen = isinstance(item.record, KeyPoint) or best_score <= 0
+            if is_safe or chosen or item.score >= floor * best_score or share >= _WORD_FLOOR:
+                yield item.reference
+            tokens += item.tokens(tokenizer)
+
+
+def _word_shares(rows: Sequence[Evidence], terms: frozenset[str]) -> list[float]:
+    """Return the share of the terms in each row, scaled to 1.
+
+    Terms count by their rarity among the rows.
+    """
+    found = [terms.intersection(subject_terms(item.prompt_text)) for item in rows]
+    counts = Counter(term for words in found for term in words)
+    sums = [sum(log(1 + len(rows) / (1 + counts[term])) for term in sorted(words)) for words in found]
+    best = max(sums)
+    return [total / best if best else 0.0 for total in sums]
+
+
+# -- texts of documents
+
+
+def _merge_neighbours(items: Sequence[Evidence]) -> list[PackedSource]:
+    """Return the texts, best first; neighbouring and overlapping ones are merged."""
+    ranks = {item.reference: rank for rank, item in enumerate(items)}
+    runs: list[list[Evidence]] = []
+    end = 0
+    for item in sorted(items, key=_position):
+        document, start, item_end = _position(item)
+        if runs and _position(runs[-1][0])[0] == document and start <= end + _MAX_GAP:
+            runs[-1].append(item)
+            end = max(end, item_end)
+        else:
+            runs.append([item])
+            end = item_end
+    runs.sort(key=lambda run: min(ranks[item.reference] for item in run))
+    return [PackedSource(_join_texts(run), tuple(run), "text", _position(run[0])[0]) for run in runs]
+
+
+def _position(item: Evidence) -> tuple[str, int, int]:
+    """Return the document of a text, and its place there."""
+    record = item.record
+    assert isinstance(record, Chunk | Passage)
+    return record.id.partition(".")[0], record.start, record.end
+
+
+def _join_texts(run: Sequence[Evidence]) -> str:
+    """Return the text of neighbours in order, without their overlaps."""
+    text, end = "", 0
+    for item in run:
+        _, start, item_end = _position(item)
+        if not text:
+            text, end = item.text, item_end
+        elif item_end > end:
+            text += item.text[end - start :] if start <= end else f"\n{item.text}"
+            end = item_end
+    return text
+
+
+def _group_by_document(texts: Iterable[PackedSource]) -> Iterator[PackedSource]:
+    """Yield the texts by document, the document of the best text first."""
+    by_document: dict[str, list[PackedSource]] = defaultdict(list)
+    for source in texts:
+        by_document[source.document].append(source)
+    for sources in by_document.values():
+        yield from sorted(sources, key=lambda source: _position(source.rows[0]))
+
+
+# -- rows about things, and points
+
+
+def _pack_others(items: Iterable[Evidence], repeats: "_Repeats") -> list[PackedSource]:
+    """Return the rows as sources, without repeated sentences.
+
+    Points that rest on the same rows are one source.
+    """
+    sources: dict[object, PackedSource] = {}
+    for item in items:
+        if not (text := _unrepeated_text(item, repeats)):
+            continue
+        repeats.add(text)
+        key = ("points", *item.record.sources) if isinstance(item.record, KeyPoint) else item.reference
+        if earlier := sources.get(key):
+            text, rows = f"{earlier.text}\n{text}", (*earlier.rows, item)
+        else:
+            rows = (item,)
+        document = item.record.id if isinstance(item.record, Document) else ""
+        sources[key] = PackedSource(text, rows, _kind(item), document)
+    return list(sources.values())
+
+
+def _kind(item: Evidence) -> str:
+    return _KINDS.get(type(item.record), "")
+
+
+def _unrepeated_text(item: Evidence, repeats: "_Repeats") -> str:
+    """Return the text of a row without its repeated sentences."""
+    record = item.record
+    if isinstance(record, KeyPoint):
+        return "" if repeats.contain(record.text, share=1.0) else record.text
+    if isinstance(record, Entity):
+        return _with_heading(f"{record.name} ({record.type})" if record.type else record.name, record.text, repeats)
+    if isinstance(record, Report):
+        return _with_heading(f"# {record.title}", record.text, repeats)
+    if isinstance(record, Relation | Claim):
+        names = " – ".join(filter(None, record.names))
+        text = _with_heading(names, record.text, repeats)
+        own_terms = set(subject_terms(text)) - set(subject_terms(names))
+        return text if len(own_terms) >= _OWN_TERMS else ""
+    return item.prompt_text
+
+
+def _with_heading(heading: str, text: str, repeats: "_Repeats") -> str:
+    """Return the sentences without repeats under the heading, if any."""
+    pieces: list[str] = []
+    part_heading = ""
+    for block in split_blocks(text):
+        block_text = text[block.start : block.end]
+        if block.kind == "heading":
+            part_heading = "" if block_text == heading else block_text
+            continue
+        sentences = _split_block(block.kind, block_text)
+        kept = [sentence for sentence in sentences if not repeats.contain(sentence)]
+        if kept:
+            pieces += filter(None, [part_heading, block_text if len(kept) == len(sentences) else " ".join(kept)])
+            part_heading = ""
+    return "\n".join([heading, *pieces]) if pieces else ""
+
+
+def _group_by_kind(sources: Iterable[PackedSource]) -> Iterator[PackedSource]:
+    """Yield the sources by kind, the kind of the best one first."""
+    by_kind: dict[str, list[PackedSource]] = defaultdict(list)
+    for source in sources:
+        by_kind[source.kind].append(source)
+    for group in by_kind.values():
+        yield from group
+
+
+# -- repeated sentences
+
+
+def _split_block(kind: str, text: str) -> list[str]:
+    """Return the sentences of a block."""
+    return [text] if kind == "row" else [text[start:end] for start, end in split_sentences(text)]
+
+
+class _Repeats:
+    """The sentences of earlier sources, by pairs of neighbours.
+
+    >>> repeats = _Repeats()
+    >>> repeats.add("Roake built the breakwater. It was finished in 1911, and cost 9,000 crowns.")
+    >>> repeats.contain("Roake built the breakwater in 1911."), repeats.contain("Roake built the breakwater in 1912.")
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        self._pairs: list[set[str]] = []
+        self._pairs_of: dict[str, set[int]] = defaultdict(set)  # by term
+
+    def add(self, text: str) -> None:
+        for block in split_blocks(text):
+            sentences = _split_block(block.kind, text[block.start : block.end])
+            terms = [set(subject_terms(sentence)) for sentence in sentences]
+            for first, second in zip(terms, [*terms[1:], set()], strict=True):
+                for term in first | second:
+                    self._pairs_of[term].add(len(self._pairs))
+                self._pairs.append(first | second)
+
+    def contain(self, text: str, *, share: float = _REPEATED_SHARE) -> bool:
+        """Return whether earlier sentences hold this share of the text's terms.
+
+        Two neighbouring sentences have to hold them, and each name and number.
+        """
+        terms = set(subject_terms(text))
+        counts = Counter(pair for term in terms for pair in self._pairs_of.get(term, ()))
+        required = terms.intersection(subject_terms(" ".join(_NAME_OR_NUMBER.findall(text))))
+        enough = (pair for pair, count in counts.items() if count >= share * len(terms))
+        return not terms or any(required <= self._pairs[pair] for pair in enough)
+
+
+def label_sources(sources: Sequence[PackedSource], headings: Mapping[str, str]) -> list[str]:
+    """Return the kind of each source and the heading of its document.
+
+    Each heading stands once. headings: by document id.
+    """
+    labels = []
+    for _, group in groupby(sources, key=lambda source: source.document or None):
+        for n, source in enumerate(group):
+            place = "same document" if n else headings.get(source.document, "")
+            labels.append("; ".join(filter(None, [source.kind, place if source.document else ""])))
+    return labels
