@@ -1,0 +1,56 @@
+"""the rows of a small community -> its report, by rule: the description of each entity, and its relations."""
+
+from collections.abc import Iterator
+
+from kumihimo.core.records import Claim, Community, Entity, Reference, Relation, Report
+from kumihimo.index import report_context
+from kumihimo.index.report_context import ReportContext
+
+MAX_FINDINGS = 10
+MAX_TITLE_NAMES = 3
+
+Finding = tuple[str, str, tuple[Reference, ...]]  # heading, text, rows
+
+
+def build_row_report(community: Community, context: ReportContext) -> Report:
+    """Build a report of the rows of a community, without a model.
+
+    The summary describes the entity with most mentions. Each finding is on one entity: its description, its relations
+    to entities of earlier findings, and its claims. Parts that are too long for `context` are findings too.
+    """
+    entities = sorted(context.entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
+    parts: list[Finding] = [(report.title, report.summary, (("reports", report.id),)) for report in context.reports]
+    described = [*_describe_entities(entities, context), *(part for part in parts if part[1])]
+    names = [entity.name for entity in entities] + [report.title for report in context.reports]
+    first, *rest = described or [("", "", ())]
+    findings = rest[:MAX_FINDINGS]
+    rating, reason = report_context.rate_mentions(sum(entity.mentions for entity in entities))
+    return Report(
+        title=", ".join(names[:MAX_TITLE_NAMES]),
+        summary=first[1],
+        rating=rating,
+        reason=reason,
+        findings=tuple((heading, text) for heading, text, _ in findings),
+        sources=(first[2], *(rows for _, _, rows in findings)),
+        dropped=0,
+        level=community.level,
+        elements=context.elements,
+        tokens=0,
+        extractive=False,
+    )
+
+
+def _describe_entities(entities: list[Entity], context: ReportContext) -> Iterator[Finding]:
+    """Yield what the rows say about each entity, each row once."""
+    seen: set[str] = set()
+    for entity in entities:
+        seen.add(entity.id)
+        relations = [r for r in context.relations if entity.id in (r.source, r.target) and {r.source, r.target} <= seen]
+        claims = [claim for claim in context.claims if claim.subject == entity.id]
+        lines = dict.fromkeys(filter(None, [entity.text, *(row.text for row in (*relations, *claims))]))
+        if lines:
+            yield entity.name, "\n".join(lines), (("entities", entity.id), *map(_reference, (*relations, *claims)))
+
+
+def _reference(row: Relation | Claim) -> Reference:
+    return ("relations" if isinstance(row, Relation) else "claims"), row.id
