@@ -4,8 +4,8 @@ Data: DATA/replies/christmas_carol: 187 replies to another system's prompts for 
 reports; 84 of them hold records. A strict reading of the form in those prompts is the reference. The finished index of
 the same book is a second one: it was built from other replies, which are not recorded, and has other names and pairs.
 Columns: records read, wanted and in both, precision, recall. The replies with reports, and the reports of the finished
-index, have to be readable, without references in their texts. DATA/replies/openie_*: entities and triples, malformed ones
-included.
+index, have to be readable, without references in their texts. DATA/replies/openie_*: entities and triples, malformed
+ones included.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from tests.index.factories_rows import (
     relation,
     report,
     split,
+    table,
 )
 
 PAIR: list[Record] = [
@@ -63,8 +64,22 @@ class Model:
         return reply_form(schema).parse(Reply(self.answer))
 
 
+class FailingModel:
+    """A model that never replies."""
+
+    fingerprint = "model"
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise ItemFailed("no reply")
+
+
 def make_report(
-    community: Community, records: list[Record], llm: Any, mention_table: Any = TWO_CHUNKS, **settings: Any
+    community: Community,
+    records: list[Record],
+    llm: Any,
+    mention_table: Any = TWO_CHUNKS,
+    previous: Report | None = None,
+    **settings: Any,
 ) -> Report | None:
     tables = graph(*records)
     return reports(
@@ -77,6 +92,7 @@ def make_report(
         tables.ties,
         tables.assertions,
         tables.reports,
+        table("reports", Report, [previous] if previous else []),
         WordTokenizer(),
         llm,
         **settings,
@@ -158,11 +174,8 @@ def test_few_findings_and_no_reason_will_do() -> None:
 
 
 def test_a_failure_of_the_model_is_passed_on() -> None:
-    def llm(*_: Any, **__: Any) -> Any:
-        raise ItemFailed("no reply")
-
     with pytest.raises(ItemFailed, match=r"^no reply$") as failure:
-        make_report(COMMUNITY, PAIR, llm)
+        make_report(COMMUNITY, PAIR, FailingModel())
     assert failure.value.fallback == ()
 
 

@@ -10,6 +10,7 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Chunk, Entity, Reference, Report
 from kumihimo.core.spans import Span
 from kumihimo.core.table import NO_ROWS, Table, codec
+from kumihimo.index.data_refs import sources_of
 
 
 def table_or_empty(snapshot: Snapshot, name: str) -> Table[Any]:
@@ -95,6 +96,11 @@ def load_tree(snapshot: Snapshot) -> CommunityTree:
         level[community.id], parent[community.id] = community.level, community.parent
         children[community.id], members[community.id] = community.children, community.members
     return CommunityTree(level, parent, children, members)
+
+
+def part_sources(report: Report, part: int) -> tuple[Reference, ...]:
+    """Return the rows behind the summary, 0, or a finding, from 1, each once."""
+    return tuple(dict.fromkeys(sources_of(report, part)))
 
 
 def maker_of(report: Report) -> str:

@@ -12,7 +12,6 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.records import Report, Summary
-from kumihimo.index.data_refs import sources_of
 from kumihimo.index.summaries import resolve_label_id
 
 _TREE_LEVELS = 2
@@ -163,11 +162,9 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
         rating = "" if row["rating"] is None else f"{row['rating']:g}"
         changes = _count_changes(row["changes"]) if row["changes"] else ""
         table.append((title, f"{row['entities']:,}", rating, row["id"][:prefix], changes))
-    if any(row["changes"] for row in listed):
-        head: tuple[str, ...] = ("report", "entities", "rating", "id", "changes")
-    else:
-        head, table = ("report", "entities", "rating", "id"), [row[:4] for row in table]
-    printing.show_rows(table, head=head, numeric=(1, 2), dim=(3,))
+    head = ("report", "entities", "rating", "id", "changes")
+    shown = len(head) if any(row["changes"] for row in listed) else len(head) - 1
+    printing.show_rows([row[:shown] for row in table], head=head[:shown], numeric=(1, 2), dim=(3,))
     option = "" if level is None else f" --level {level}"
     if len(listed) < len(rows):
         printing.print_message(
@@ -197,7 +194,7 @@ def _report_details(snapshot: Snapshot, tree: community_tree.CommunityTree, repo
     name_by_ref = community_tree.reference_names(snapshot, report)
 
     def source_rows(part: int) -> list[Row]:
-        references = dict.fromkeys(sources_of(report, part))
+        references = community_tree.part_sources(report, part)
         return [{"table": table, "id": id, "name": name_by_ref[table, id]} for table, id in references]
 
     return {

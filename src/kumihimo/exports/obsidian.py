@@ -12,7 +12,6 @@ from kumihimo.app import community_tree
 from kumihimo.app.safe_write import write_folder
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity, Reference, Relation, Report
-from kumihimo.index.data_refs import sources_of
 
 _MAX_EXCERPTS = 10  # quoted in a note
 _EXCERPT_CHARS = 300  # characters of each
@@ -164,7 +163,7 @@ def _community_links(vault: _Vault, report: Report) -> Iterator[str]:
 
 def _with_links(vault: _Vault, text: str, report: Report, part: int) -> str:
     """Return a part of a report, then links to its source rows."""
-    links = ", ".join(dict.fromkeys(map(vault.link, sources_of(report, part))))
+    links = ", ".join(map(vault.link, community_tree.part_sources(report, part)))
     return f"{_escape_markdown(text)}{f' ({links})' if links else ''}"
 
 

@@ -71,29 +71,33 @@ def is_slight(community: Community, tables: ReportTables, evidence: Evidence) ->
     return True
 
 
-def keep_report(previous: Report, community: Community, evidence: Evidence, refresh: float) -> Report | None:
+def keep_report(
+    earlier: Report, community: Community, evidence: Evidence, written_with: str, refresh: float
+) -> Report | None:
     """Return the earlier report with its new evidence, or None to write anew.
 
-    It stays while everything it was written from is still there, unchanged, and at most the share `refresh` of the
-    evidence is new.
+    It stays while the model and the prompt are the same, everything it was written from is still there, unchanged, and
+    at most the share `refresh` of the evidence is new.
     """
-    added = still_valid(previous, community, evidence)
-    if added is None:
+    updated = update_report(earlier, community, evidence)
+    if not updated or updated.written_with != written_with:
         return None
-    new_rows, all_rows = sum(evidence[document][0] for document in added), sum(rows for rows, _ in evidence.values())
-    return update_report(previous, community, evidence, added) if new_rows <= refresh * all_rows else None
+    new_rows, all_rows = sum(evidence[document][0] for document in updated.added), sum(n for n, _ in evidence.values())
+    return updated if new_rows <= refresh * all_rows else None
 
 
-def still_valid(previous: Report, community: Community, evidence: Evidence) -> tuple[str, ...] | None:
-    """Return the documents that came after a report; None if others changed."""
-    written_from = {row[0]: row[1:] for row in previous.evidence if row[0] not in previous.added}
+def update_report(earlier: Report, community: Community, evidence: Evidence) -> Report | None:
+    """Return the text of an earlier report with the evidence of today.
+
+    None if no model wrote it, if a document that it was written from is gone or says something else, or if a part whose
+    report it cites is gone.
+    """
+    if not earlier.written_with:
+        return None
+    written_from = {row[0]: row[1:] for row in earlier.evidence if row[0] not in earlier.added}
     if any(document not in evidence or _stored(evidence[document]) != rows for document, rows in written_from.items()):
         return None
-    if any(table == "reports" and id not in community.children for table, id in previous.citations()):
+    if any(table == "reports" and id not in community.children for table, id in earlier.citations()):
         return None
-    return tuple(sorted(evidence.keys() - written_from.keys()))
-
-
-def update_report(previous: Report, community: Community, evidence: Evidence, added: tuple[str, ...]) -> Report:
-    """Return the text of an earlier report with the evidence of today."""
-    return replace(with_evidence(previous, evidence), level=community.level, added=added)
+    added = tuple(sorted(evidence.keys() - written_from.keys()))
+    return replace(with_evidence(earlier, evidence), level=community.level, added=added)

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from math import isnan
 from pathlib import Path
 from typing import Any, Literal
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import (
     Assertion,
     Claim,
@@ -24,6 +25,7 @@ from kumihimo.core.records import (
 from kumihimo.core.table import Table
 from kumihimo.index import report_context, report_evidence
 from kumihimo.index.data_refs import strip_references
+from kumihimo.index.report_context import ReportContext, ReportTables
 from kumihimo.index.rules import extractive_reports, row_reports
 from kumihimo.llm.prompts import render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
@@ -90,6 +92,7 @@ def reports(
     ties: Table[RelationMention],
     assertions: Table[Assertion],
     reports: Table[Report],
+    previous: Table[Report],
     tokenizer: Tokenizer,
     llm: LLM | None,
     *,
@@ -97,39 +100,51 @@ def reports(
     order: Literal["content", "paper"] = "content",
     persona: str = "",
     language: str = "",
+    refresh: float = 0.1,
 ) -> Report | None:
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
     But: findings name their sources as numbers within the prompt, which are mapped back to rows; the paper puts them
     into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows
     (`rules/row_reports.py`). Without a model, all reports consist of sentences of the documents
-    (`rules/extractive_reports.py`).
+    (`rules/extractive_reports.py`). A report of the last build stays while nothing that it rests on is removed or
+    changed, and at most the share `refresh` of its evidence is new (`report_evidence.py`).
     """
     if len(community.members) == 1 and not community.parent:
         return None
-    tables = report_context.ReportTables(communities, entities, relations, claims, reports, mentions, ties, assertions)
+    tables = ReportTables(communities, entities, relations, claims, reports, mentions, ties, assertions)
     if llm is None:
         report = extractive_reports.build_extractive_report(community, tables, tokenizer)
         return report if report.title else None
+    evidence = report_evidence.collect_evidence(community, tables)
+    written_with = _hash_style(llm.fingerprint, str(window), order, persona, language)
+    earlier = previous.get(community.id) if refresh else None
+    if earlier and (kept := report_evidence.keep_report(earlier, community, evidence, written_with, refresh)):
+        return kept
     context = report_context.select_report_context(community, tables, window=window, order=order)
     if not context.entities and not context.reports:
         return None
-    evidence = report_evidence.collect_evidence(community, tables)
+    complete = partial(_complete, evidence=evidence, tokenizer=tokenizer)
     if report_evidence.is_slight(community, tables, evidence):
-        report = row_reports.build_row_report(community, context)
-    else:
-        size = report_context.describe_size(community, tables, len(evidence))
+        return complete(row_reports.build_row_report(community, context))
+    size = report_context.describe_size(community, tables, len(evidence))
+    try:
         reply = llm(report_messages(context, size, persona, language), schema=Written)
-        report = replace(
-            _to_report(reply, context, community.level),
-            written_with=_hash_style(llm.fingerprint, str(window), order, persona, language),
-        )
+    except ItemFailed as failure:
+        if earlier is None:
+            raise
+        fallback = report_evidence.update_report(earlier, community, evidence)
+        fallback = fallback or complete(row_reports.build_row_report(community, context))
+        raise ItemFailed(str(failure), fallback=[fallback]) from failure
+    return complete(replace(_to_report(reply, context, community.level), written_with=written_with))
+
+
+def _complete(report: Report, evidence: report_evidence.Evidence, tokenizer: Tokenizer) -> Report:
+    """Return the report with its evidence, text and tokens."""
     return report_context.add_report_text(report_evidence.with_evidence(report, evidence), tokenizer)
 
 
-def report_messages(
-    context: report_context.ReportContext, size: str, persona: str = "", language: str = ""
-) -> Messages:
+def report_messages(context: ReportContext, size: str, persona: str = "", language: str = "") -> Messages:
     """Return the messages for one report."""
     return render_prompt(
         PROMPT,
@@ -144,12 +159,12 @@ def report_messages(
 @cache
 def _hash_style(fingerprint: str, window: str, order: str, persona: str, language: str) -> str:
     """Return the hash of all that shapes a report, besides its evidence."""
-    empty = report_context.ReportContext((), (), (), (), 0)
+    empty = ReportContext((), (), (), (), 0)
     prompt = [message["content"] for message in report_messages(empty, "", persona, language)]
     return hash_parts(fingerprint, window, order, *prompt, CLAIMS_RULE, reply_form(Written).instructions)
 
 
-def _to_report(reply: Written, context: report_context.ReportContext, level: int) -> Report:
+def _to_report(reply: Written, context: ReportContext, level: int) -> Report:
     """Convert a reply to a report; map its numbers back to rows."""
     rows = context.references
     findings = [finding for finding in reply.findings if finding.summary.strip() or finding.explanation.strip()]

@@ -15,7 +15,6 @@ from kumihimo.app.community_tree import CommunityTree, display_name, table_or_em
 from kumihimo.app.safe_write import FILE_MARK, write_file
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Reference, Report
-from kumihimo.index import data_refs
 from kumihimo.text.translation import message_language, translate
 
 _MARGIN = 1.2  # between two members, in the same unit as radii
@@ -303,7 +302,7 @@ def _report(snapshot: Snapshot, report: Report, order: Positions) -> list[Any]:
     """Return a report, with the findings that fit."""
 
     def parts(text: str, part: int) -> list[str | list[str]]:
-        targets = _reference_targets(snapshot, data_refs.sources_of(report, part), order)
+        targets = _reference_targets(snapshot, community_tree.part_sources(report, part), order)
         return [f"{text} ", targets] if targets else [text]
 
     findings, room = [], _chars_per_text("reports", len(order["reports"])) - len(report.summary)

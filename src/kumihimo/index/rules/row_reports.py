@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kumihimo.core.records import Claim, Community, Entity, Reference, Relation, Report
+from kumihimo.core.records import Community, Entity, Reference, Report
 from kumihimo.index import report_context
 from kumihimo.index.report_context import ReportContext
 
@@ -47,10 +47,9 @@ def _describe_entities(entities: list[Entity], context: ReportContext) -> Iterat
         seen.add(entity.id)
         relations = [r for r in context.relations if entity.id in (r.source, r.target) and {r.source, r.target} <= seen]
         claims = [claim for claim in context.claims if claim.subject == entity.id]
-        lines = dict.fromkeys(filter(None, [entity.text, *(row.text for row in (*relations, *claims))]))
-        if lines:
-            yield entity.name, "\n".join(lines), (("entities", entity.id), *map(_reference, (*relations, *claims)))
-
-
-def _reference(row: Relation | Claim) -> Reference:
-    return ("relations" if isinstance(row, Relation) else "claims"), row.id
+        texts = [entity.text, *(relation.text for relation in relations), *(claim.text for claim in claims)]
+        sources = [("entities", entity.id)]
+        sources += [("relations", relation.id) for relation in relations]
+        sources += [("claims", claim.id) for claim in claims]
+        if lines := list(dict.fromkeys(filter(None, texts))):
+            yield entity.name, "\n".join(lines), tuple(sources)
