@@ -159,7 +159,7 @@ def _add_communities(tables: Tables, entities: int, rng: random.Random) -> None:
             rating=5.0,
             reason="",
             findings=(),
-            data=(),
+            sources=(),
             dropped=0,
             level=level,
             elements=1000,

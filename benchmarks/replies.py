@@ -3,7 +3,8 @@
 Data: DATA/replies/christmas_carol: 187 replies to another system's prompts for extraction, gleaning, summaries and
 reports; 84 of them hold records. A strict reading of the form in those prompts is the reference. The finished index of
 the same book is a second one: it was built from other replies, which are not recorded, and has other names and pairs.
-Columns: records read, wanted and in both, precision, recall. DATA/replies/openie_*: entities and triples, malformed
+Columns: records read, wanted and in both, precision, recall. The replies with reports, and the reports of the finished
+index, have to be readable, without references in their texts. DATA/replies/openie_*: entities and triples, malformed
 ones included.
 """
 
@@ -18,7 +19,11 @@ from pathlib import Path
 
 from benchmarks.meter import check_at_least
 from benchmarks.options import bench_parser, read_options, run_benchmark
+from kumihimo.core.errors import MalformedReply
+from kumihimo.index.data_refs import strip_references
 from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRelation, ParsedExtraction, parse_extraction
+from kumihimo.index.reports import Written
+from kumihimo.llm.prompts import Reply, reply_form
 from kumihimo.text import name_keys
 
 Pair = tuple[str, str]
@@ -134,6 +139,26 @@ def _make_figures(name: str, read: Set[object], wanted: Set[object]) -> Figures:
     return Figures(name, len(read), len(wanted), len(read & wanted))
 
 
+def read_reports(data: Path) -> tuple[int, int]:
+    """Return the number of recorded reports, and of those that are read."""
+    with (data / "christmas_carol" / "community_reports.jsonl").open(encoding="utf-8") as lines:
+        texts = [json.loads(line)["full_content_json"] for line in lines]
+    texts += [reply for reply in replies(data) if '"findings"' in reply]
+    return len(texts), sum(map(_is_readable_report, texts))
+
+
+def _is_readable_report(text: str) -> bool:
+    """Return whether a report is read with all its findings."""
+    try:
+        report = reply_form(Written).parse(Reply(text))
+    except MalformedReply:
+        return False
+    prose = [report.summary, *(finding.explanation for finding in report.findings)]
+    return len(report.findings) == len(json.loads(text)["findings"]) and "[Data:" not in "".join(
+        map(strip_references, prose)
+    )
+
+
 def openie(data: Path) -> dict[str, str]:
     """Return the triples of each passage as an extraction reply.
 
@@ -184,6 +209,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{counts_line}   precision {row.precision:.3f}   recall {row.recall:.3f}")
     for row in figures[:3]:
         check_at_least(f"recall of {row.name}", row.recall, 1)
+    recorded, readable = read_reports(data)
+    print(f"  {readable} of {recorded} recorded reports are read")
+    check_at_least("share of recorded reports that are read", readable / recorded, 1)
     triples = [parse_extraction(reply) for reply in openie(data).values()]
     whole = sum(isinstance(r, ExtractedRelation) for one in triples for r in one.records)
     broken_triples = sum(len(one.broken_lines) for one in triples)

@@ -199,34 +199,35 @@ def _texts(
 def _reports(
     communities: list[Community], name: Mapping[str, str], relations: list[Relation], claims: list[Claim]
 ) -> list[Report]:
-    """One for each community; what it refers to is in `data`, and one reference points nowhere."""
+    """Return a report for each community; its parts name their source rows."""
     of, under = defaultdict[str, list[Relation]](list), _under(communities)
     for relation in relations:
         of[relation.source].append(relation)
     found = []
     for n, community in enumerate(communities):
         who = under[community.id][:3]
-        data: list[tuple[str, int, str]] = [("entities", i, id) for i, id in enumerate(who, 1)]
-        data += [("relations", 4, of[who[0]][0].id)] if of[who[0]] else []
-        data += [("reports", 9, community.children[0])] if community.children else [("claims", 2, claims[0].id)]
+        rows: list[tuple[str, str]] = [("entities", id) for id in who]
+        rows += [("relations", of[who[0]][0].id)] if of[who[0]] else []
+        rows += [("reports", community.children[0])] if community.children else [("claims", claims[0].id)]
         names = ", ".join(name[id] for id in who)
         findings = tuple(
             (
                 f"Who mended the {what}",
                 f"The {what} was mended by {names} in the spring, before the boats went out.\n\n"
-                f"- It was paid for with seed [Data: Entities (1, 2, +more); Relationships (4)].\n"
-                f"- Nobody else was asked [Data: {'Reports (9)' if community.children else 'Claims (2)'}].",
+                f"- It was paid for with seed.\n- Nobody else was asked.",
             )
             for what in ("long net", "breakwater", "lamp", "gate", "ferry")[: 2 + n % 4]
         )
         title = f"{names} and the nets"
-        summary = f"**{name[who[0]]}** mends nets for all [Data: Entities (1); Entities (77)]."
+        summary = f"**{name[who[0]]}** mends nets for all."
         text = "\n\n".join([f"# {title}", summary, *(f"## {head}\n\n{body}" for head, body in findings)])
         found.append(
             Report(
                 id=community.id, text=text, title=title, summary=summary, rating=float(n % 11),
-                reason="It feeds the town.", findings=findings, data=tuple(data), dropped=1, level=community.level,
+                reason="It feeds the town.", findings=findings,
+                sources=((rows[0],), *(tuple(rows) for _ in findings)), dropped=1, level=community.level,
                 elements=200, tokens=120, extractive=n % 4 == 0,
+                written_with="" if n % 4 < 2 else "a model",
             )
         )  # fmt: skip
     return found

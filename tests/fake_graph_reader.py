@@ -102,7 +102,7 @@ def _other(conversation: str) -> str:
     if "\n- predicate: the verbs" in conversation:
         return _frames(conversation)
     given = _GIVEN.search(conversation)
-    names = _NAME.findall(conversation[given.end() if given else 0 :].partition("\n</tables>")[0])
+    names = _NAME.findall(conversation[given.end() if given else 0 :].partition("\n</notes>")[0])
     words = " ".join(dict.fromkeys(names))[: _SHORT if given else 200] or "nothing"
     if "JSON schema" not in conversation:
         return f"It is said of {words}."

@@ -77,13 +77,15 @@ def test_the_tree_has_two_levels_at_first(graph: Run) -> None:
         assert before[-1] == parent, "parts follow what they are part of"
     code, out, _ = graph("report")
     assert code == 0
-    head, *lines, levels, extractive = out.splitlines()
+    head, *lines, levels, extractive, by_rule = out.splitlines()
     assert head.split() == ["report", "entities", "rating", "id"]
     assert [line.split()[-1] for line in lines] == [row["id"][:6] for row in listing]
     inner = next(line for line in lines if line.endswith(listing[1]["id"][:6]))
     assert inner.startswith("  ")
     assert levels.startswith("There are 3 levels: ")
     assert "without a model" in extractive
+    count = sum(row["maker"] == "rows" for row in listing)
+    assert by_rule.startswith(f"{count} of them ")
 
 
 def test_only_the_largest_are_listed_at_first(graph: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +115,7 @@ def test_a_report_is_shown_whole(graph: Run) -> None:
     row = next(row for row in rows(graph) if row["level"] == 1)
     report: Any = rows(graph, row["id"])
     assert (report["id"], report["title"], report["above"][0]["id"]) == (row["id"], row["title"], row["parent"])
-    assert {item["table"] for item in report["data"]} >= {"entities", "reports"}
+    assert {item["table"] for item in report["findings"][0]["sources"]} >= {"entities", "reports"}
     assert sum(report["sources"].values()) > 0
     code, out, _ = graph("report", row["id"][:6])
     assert code == 0
@@ -121,11 +123,11 @@ def test_a_report_is_shown_whole(graph: Run) -> None:
     assert f"level 1, rating {row['rating']:g} of 10, {row['entities']:,} entities, {row['id']}" in out
     for finding in report["findings"]:
         assert finding["summary"] in out
-        assert "[Data:" not in finding["explanation"]
+        names = list(dict.fromkeys(item["name"] for item in finding["sources"]))
+        assert f"[{'; '.join(names)}]" in " ".join(out.split())
     assert "\nPart of\n" in out
     assert "\nParts\n" in out
     assert "\nDocuments\n  notes/day-" in out
-    assert report["data"][0]["name"] in out
 
 
 def test_a_leaf_names_its_members(graph: Run) -> None:

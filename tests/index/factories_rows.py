@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kumihimo.core.records import Claim, Community, Entity, Mention, Record, Relation, Report
+from kumihimo.core.records import (
+    Assertion,
+    Claim,
+    Community,
+    Entity,
+    Mention,
+    Record,
+    Relation,
+    RelationMention,
+    Report,
+)
 from kumihimo.core.table import R, Table, codec
 from kumihimo.index.report_context import ReportTables
 from kumihimo.text.name_keys import entity_id, relation_id
@@ -78,6 +88,9 @@ def graph(*records: Record, lookups: Lookups | None = None) -> ReportTables:
         rows_of("relations", Relation),
         rows_of("claims", Claim),
         rows_of("reports", Report),
+        rows_of("mentions", Mention),
+        rows_of("ties", RelationMention),
+        rows_of("assertions", Assertion),
     )
 
 

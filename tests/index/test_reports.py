@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kumihimo.core.errors import ItemFailed, MalformedReply
-from kumihimo.core.records import Community, Mention, Record, Report
+from kumihimo.core.records import Community, Record, Report
 from kumihimo.index.reports import reports
 from kumihimo.llm.prompts import Reply, reply_form
 from kumihimo.text.name_keys import entity_id
@@ -29,23 +30,24 @@ from tests.index.factories_rows import (
 PAIR: list[Record] = [
     entity("Ann", text="Ann mends boats.", mentions=3),
     entity("Bob", text="Bob pays for them."),
+    entity("Cy"),
+    entity("Dee"),
     relation("Ann", "Bob", text="Bob has paid Ann since May."),
     claim("Bob", "Bob paid twice."),
 ]
-COMMUNITY = leaf("c", "Ann", "Bob", level=2)
+COMMUNITY = leaf("c", "Ann", "Bob", "Cy", "Dee", level=2)
+# in the prompt: 1 Ann, 2 Bob, 3 Cy, 4 Dee, 5 Ann – Bob, 6 the claim
 REPLY = {
-    "title": "Ann and Bob",
+    "title": "Ann and Bob [Data: Entities (1)]",
     "summary": "Bob pays Ann [Data: Relationships (1)].",
+    "findings": [
+        {"summary": "Ann mends", "explanation": "Ann mends boats.", "sources": [1, 9]},
+        {"summary": "Bob pays", "explanation": "He paid twice. [Data: Entities (1)].", "sources": [6, 2, 6, 0]},
+    ],
     "rating": 6.5,
     "rating_explanation": "The boats need it.",
-    "findings": [
-        {"summary": "Ann mends", "explanation": "Ann mends boats [Data: Entities (1, 9)]."},
-        {
-            "summary": "Bob pays",
-            "explanation": "He paid twice (data: claims 1; Entities 2). So far [Data: Claims (4)].",
-        },
-    ],
 }
+TWO_CHUNKS = mentions({"Ann mends boats.": ["Ann"], "Bob pays Ann.": ["Bob", "Ann"]})
 
 
 class Model:
@@ -62,8 +64,22 @@ class Model:
         return reply_form(schema).parse(Reply(self.answer))
 
 
+class FailingModel:
+    """A model that never replies."""
+
+    fingerprint = "model"
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise ItemFailed("no reply")
+
+
 def make_report(
-    community: Community, records: list[Record], llm: Any, mention_table: Any = None, **settings: Any
+    community: Community,
+    records: list[Record],
+    llm: Any,
+    mention_table: Any = TWO_CHUNKS,
+    previous: Report | None = None,
+    **settings: Any,
 ) -> Report | None:
     tables = graph(*records)
     return reports(
@@ -72,8 +88,11 @@ def make_report(
         tables.entities,
         tables.relations,
         tables.claims,
-        table("mentions", Mention, []) if mention_table is None else mention_table,
+        mention_table,
+        tables.ties,
+        tables.assertions,
         tables.reports,
+        table("reports", Report, [previous] if previous else []),
         WordTokenizer(),
         llm,
         **settings,
@@ -87,39 +106,48 @@ def prompt_text(records: list[Record], community: Community = COMMUNITY, **setti
     return "\n".join(message["content"] for message in messages)
 
 
-def test_references_become_rows_and_those_to_nowhere_go() -> None:
+def test_numbers_become_rows_and_those_of_no_row_go() -> None:
     result = make_report(COMMUNITY, PAIR, Model(REPLY))
     assert result
-    assert result.title == "Ann and Bob"
-    assert result.summary == "Bob pays Ann [Data: Relationships (1)]."
-    assert result.findings == (
-        ("Ann mends", "Ann mends boats [Data: Entities (1)]."),
-        ("Bob pays", "He paid twice [Data: Entities (2); Claims (1)]. So far."),
+    assert result.sources == (
+        (),
+        (("entities", entity_id("Ann")),),
+        (("claims", PAIR[-1].id), ("entities", entity_id("Bob"))),
     )
-    ids = {record.id for record in PAIR}
-    assert [(table, n) for table, n, _ in result.data] == [
-        ("claims", 1),
-        ("entities", 1),
-        ("entities", 2),
-        ("relations", 1),
-    ]
-    assert {id for _, _, id in result.data} == ids
-    assert ("entities", 1, entity_id("Ann")) in result.data
-    assert set(result.citations()) == {(table, id) for table, _, id in result.data}
+    assert set(result.citations()) == {source for part in result.sources for source in part}
     assert (result.dropped, result.level, result.extractive) == (2, 2, False)
     assert (result.rating, result.reason) == (6.5, "The boats need it.")
+    assert result.written_with
 
 
-def test_the_text_is_all_of_it_in_markdown() -> None:
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [
+        ([1, 2], ["Ann", "Bob"]),
+        (["2", 1.0], ["Bob", "Ann"]),
+        ("1, 2", ["Ann", "Bob"]),
+        (["Entities (2, 1)"], ["Bob", "Ann"]),
+        (3, ["Cy"]),
+        (None, []),
+        ([], []),
+        ("none", []),
+    ],
+)
+def test_sources_are_read_however_they_are_written(written: Any, names: list[str]) -> None:
+    findings = [{"summary": "So", "explanation": "So it is.", "sources": written}, {"summary": "a", "explanation": "b"}]
+    result = make_report(COMMUNITY, PAIR, Model(REPLY | {"findings": findings}))
+    assert result
+    assert result.sources == ((), tuple(("entities", entity_id(name)) for name in names), ())
+
+
+def test_the_text_is_all_of_it_in_markdown_without_references() -> None:
     result = make_report(COMMUNITY, PAIR, Model(REPLY))
     assert result
     assert result.text == (
-        "# Ann and Bob\n\nBob pays Ann [Data: Relationships (1)].\n\n"
-        "## Ann mends\n\nAnn mends boats [Data: Entities (1)].\n\n"
-        "## Bob pays\n\nHe paid twice [Data: Entities (2); Claims (1)]. So far."
+        "# Ann and Bob\n\nBob pays Ann.\n\n## Ann mends\n\nAnn mends boats.\n\n## Bob pays\n\nHe paid twice."
     )
     assert result.tokens == len(result.text.split())
-    assert result.elements == 3 * 10 + 10 + 10 + 10 + 14 + 30  # four texts of 10 tokens and their line overheads
+    assert result.elements == 5 * 10 + 10 + 4 * 10 + 14 + 30  # six texts of 10 tokens and their line overheads
 
 
 @pytest.mark.parametrize(("reply", "expected"), [(11, 10.0), (-1, 0.0), ("7", 7.0), (0, 0.0)])
@@ -146,23 +174,9 @@ def test_few_findings_and_no_reason_will_do() -> None:
 
 
 def test_a_failure_of_the_model_is_passed_on() -> None:
-    def llm(*_: Any, **__: Any) -> Any:
-        raise ItemFailed("no reply")
-
     with pytest.raises(ItemFailed, match=r"^no reply$") as failure:
-        make_report(COMMUNITY, PAIR, llm)
+        make_report(COMMUNITY, PAIR, FailingModel())
     assert failure.value.fallback == ()
-
-
-def test_one_entity_is_reported_as_it_is_described() -> None:
-    model = Model(REPLY)
-    result = make_report(leaf("c", "Ann", level=1, parent="b"), PAIR, model)
-    assert result
-    assert not model.prompts
-    assert make_report(leaf("c", "Ann"), PAIR, model) is None  # an isolated entity has no report
-    assert (result.title, result.summary, result.findings, result.data) == ("Ann", "Ann mends boats.", (), ())
-    assert (result.text, result.tokens, result.level) == ("# Ann\n\nAnn mends boats.", 5, 1)
-    assert (result.rating, result.reason, result.extractive) == (2.0, "Named 3 times.", False)
 
 
 def test_nobody_is_no_report() -> None:
@@ -171,14 +185,86 @@ def test_nobody_is_no_report() -> None:
     assert make_report(leaf("c", "Zoe"), PAIR, None) is None
 
 
+# -- by rule
+
+
+def test_one_entity_is_reported_as_it_is_described() -> None:
+    model = Model(REPLY)
+    result = make_report(leaf("c", "Ann", level=1, parent="b"), PAIR, model)
+    assert result
+    assert not model.prompts
+    assert make_report(leaf("c", "Ann"), PAIR, model) is None  # an isolated entity has no report
+    assert (result.title, result.summary, result.findings) == ("Ann", "Ann mends boats.", ())
+    assert result.sources == ((("entities", entity_id("Ann")),),)
+    assert (result.text, result.tokens, result.level) == ("# Ann\n\nAnn mends boats.", 5, 1)
+    assert (result.rating, result.reason, result.extractive) == (2.0, "Named 3 times.", False)
+    assert not result.written_with
+
+
+@pytest.mark.parametrize(
+    ("community", "sentences"),
+    [
+        (leaf("c", "Ann", "Bob", "Cy"), {"Ann mends boats.": ["Ann"], "Bob pays Ann.": ["Bob", "Ann"]}),
+        (COMMUNITY, {"Ann and Bob mend boats.": ["Ann", "Bob", "Cy", "Dee"]}),
+    ],
+)
+def test_few_entities_or_one_chunk_take_no_model(community: Community, sentences: dict[str, list[str]]) -> None:
+    model = Model(REPLY)
+    result = make_report(community, PAIR, model, mentions(sentences))
+    assert result
+    assert not model.prompts
+    assert (result.title, result.summary) == ("Ann, Bob, Cy", "Ann mends boats.")
+    assert result.findings[:2] == (
+        ("Bob", "Bob pays for them.\nBob has paid Ann since May.\nBob paid twice."),
+        ("Cy", "Cy is here."),
+    )
+    assert result.sources[1] == (("entities", entity_id("Bob")), ("relations", PAIR[4].id), ("claims", PAIR[5].id))
+    assert len(result.sources) == len(result.findings) + 1
+    assert (result.extractive, result.written_with) == (False, "")
+
+
+def test_a_parent_of_one_chunk_takes_no_model() -> None:
+    records = [*PAIR, leaf("ab", "Ann", "Bob", level=1, parent="all"), leaf("cd", "Cy", "Dee", level=1, parent="all")]
+    model = Model(REPLY)
+    one_chunk = mentions({"They all met.": ["Ann", "Bob", "Cy", "Dee"]})
+    result = make_report(split("all", "ab", "cd"), records, model, one_chunk)
+    assert result
+    assert not model.prompts
+    assert result.title == "Ann, Bob, Cy"
+    assert make_report(split("all", "ab", "cd"), records, model, TWO_CHUNKS)
+    assert model.prompts
+
+
 # -- the prompt
 
 
+def test_the_prompt_is_numbered_lines() -> None:
+    assert prompt_text(PAIR).partition("<notes>\n")[2].partition("\n</notes>")[0] == (
+        "Entities:\n1. Ann: Ann mends boats.\n2. Bob: Bob pays for them.\n3. Cy: Cy is here.\n4. Dee: Dee is here.\n\n"
+        "Relations:\n5. Bob – Ann: Bob has paid Ann since May.\n\nClaims:\n6. Bob (deed, TRUE): Bob paid twice."
+    )
+
+
+def test_claims_are_announced_where_there_are_some() -> None:
+    assert "Claims are what somebody says" in prompt_text(PAIR)
+    assert "laim" not in prompt_text(PAIR[:-1])
+
+
 def test_the_prompt_holds_no_ids_and_no_counts() -> None:
-    records = [entity("Ann", mentions=4711), entity("Bob"), relation("Ann", "Bob", weight=4712, tokens=4713)]
+    others: list[Record] = [entity("Bob"), entity("Cy"), entity("Dee")]
+    records = [entity("Ann", mentions=4711), *others, relation("Ann", "Bob", weight=4712, tokens=4713)]
     prompt = prompt_text(records)
     assert not any(n in prompt for n in ("4711", "4712", "4713"))
     assert not any(record.id in prompt for record in records)
+
+
+def test_the_size_is_in_bands() -> None:
+    assert (
+        "Size of the group: 4 to 9 entities; documents that name them: 1; one of the broadest groups."
+        in prompt_text(PAIR)
+    )
+    part = replace(COMMUNITY, parent="b")
+    assert "documents that name them: 1; part of a broader group." in prompt_text(PAIR, part)
 
 
 @pytest.mark.parametrize(
@@ -189,12 +275,9 @@ def test_the_prompt_holds_no_ids_and_no_counts() -> None:
     ],
 )
 def test_an_edge_elsewhere_does_not_change_the_prompt(change: Callable[[], list[Record]]) -> None:
-    records = [*PAIR, entity("Cy"), relation("Ann", "Cy"), relation("Bob", "Cy")]
-    community = leaf("c", "Ann", "Bob", "Cy")
-    assert prompt_text(records, community) == prompt_text([*records, *change()], community)
-    assert prompt_text(records, community, order="paper") != prompt_text(
-        [*records, *change()], community, order="paper"
-    )
+    records = [*PAIR, relation("Ann", "Cy"), relation("Bob", "Cy")]
+    assert prompt_text(records) == prompt_text([*records, *change()])
+    assert prompt_text(records, order="paper") != prompt_text([*records, *change()], order="paper")
 
 
 def test_persona_and_language_are_told() -> None:
@@ -203,23 +286,23 @@ def test_persona_and_language_are_told() -> None:
     assert prompt.startswith("You know boats.\n\n")
     assert "- Write in Japanese." in prompt
     assert plain.startswith("You write")
-    assert "- Write in the language of the descriptions" in plain
+    assert "- Write in the language of the notes" in plain
 
 
 def test_parts_that_are_too_long_are_told_by_their_reports() -> None:
     records = [
-        *PAIR, entity("Cy"), leaf("ab", "Ann", "Bob", level=1), leaf("cy", "Cy", level=1),
-        report("ab", 10, 104, text="# Ann and Bob\n\nThey met [Data: Entities (1, 2)]."),
-        report("cy", 30, 20),
+        *PAIR, leaf("ab", "Ann", "Bob", level=1), leaf("cd", "Cy", "Dee", level=1),
+        report("ab", 10, 104, text="# Ann and Bob\n\nThey met."), report("cd", 50, 40),
     ]  # fmt: skip
-    model = Model(REPLY | {"summary": "They met [Data: Reports (1); Entities (1)]."})
-    result = make_report(split("all", "ab", "cy"), records, model, window=60)
+    findings = [{"summary": "They met", "explanation": "They met.", "sources": [1, 3]}]
+    model = Model(REPLY | {"findings": findings})
+    result = make_report(split("all", "ab", "cd"), records, model, window=80)
     prompt = model.prompts[0][-1]["content"]
-    assert 'number,report\n1,"# Ann and Bob\n\nThey met."' in prompt
+    assert "Reports:\n3. # Ann and Bob\n\nThey met." in prompt
     assert "Ann mends boats" not in prompt
     assert result
-    assert [reference for reference in result.data if reference[0] == "reports"] == [("reports", 1, "ab")]
-    assert result.elements == 104 + 20
+    assert result.sources[1] == (("entities", entity_id("Cy")), ("reports", "ab"))
+    assert result.elements == 104 + 40
 
 
 def test_without_a_model_it_is_made_of_sentences() -> None:
@@ -229,4 +312,4 @@ def test_without_a_model_it_is_made_of_sentences() -> None:
     result = make_report(COMMUNITY, PAIR, None, mention_table)
     assert result
     assert result.extractive
-    assert (result.title, result.level) == ("Ann, Bob", 2)
+    assert (result.title, result.level) == ("Ann, Bob, Cy", 2)

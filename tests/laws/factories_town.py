@@ -34,8 +34,8 @@ SURNAMES = {"Ada": "Ada Orrell", "Tom": "Tom Roake"}  # some days name them in f
 VERBS = ("met", "saw", "paid", "wrote to", "worked with")
 SETTINGS: dict[str, dict[str, Any]] = {  # small limits, so that a small index takes the same paths as a large one
     "mentions": {"claims": True, "glean_from": 0},
-    "communities": {"max_size": 3},
-    "reports": {"window": 260},
+    "communities": {"max_size": 4},
+    "reports": {"window": 260, "refresh": 0},
     **{step: {"description_tokens": 24} for step in ("entities", "relations", "claims")},
 }
 

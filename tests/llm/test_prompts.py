@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import kumihimo
 from kumihimo.core.errors import StepError
 from kumihimo.generation.answer import LENGTHS
+from kumihimo.index.reports import CLAIMS_RULE
 from kumihimo.llm.fences import FencedText, Source, number_sources
 from kumihimo.llm.prompts import _PLACEHOLDER, prompt_frame, render_prompt
 
@@ -30,21 +31,20 @@ SOURCES = [
     Source(2, "組紐は十月に届きます。", "工房/組紐.md, notes/b.md"),
 ]
 PASSAGES = number_sources(["The ferry leaves at nine.", "組紐は十月に届きます。"])
-TABLES = """Entities:
-number,name,type,description
-1,Ruta Haverlock,person,"She wound the cord ""Kumo"" in the workshop."
-2,工房,place,組紐は十月に届きます。
+NOTES = """Entities:
+1. Ruta Haverlock (person): She wound the cord "Kumo" in the workshop.
+2. 工房 (place): 組紐は十月に届きます。
 
-Relationships:
-number,source,target,description
-1,Ruta Haverlock,工房,She has worked there since 1998.
+Relations:
+3. Ruta Haverlock – 工房: She has worked there since 1998.
+
+Claims:
+4. Ruta Haverlock (delay, SUSPECTED): She was late.
 
 Reports:
-number,report
-1,"# The harbour
+5. # The harbour
 
-The ferry leaves at nine."
-"""
+The ferry leaves at nine."""
 VALUES: dict[str, dict[str, FencedText]] = {
     "answer": {
         "sources": [
@@ -188,7 +188,13 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "question": "When does it leave?",
         "answer": "At nine. [1]",
     },
-    "reports": {"persona": "You know textiles.\n\n", "language": "Write in Japanese.", "tables": TABLES.strip()},
+    "reports": {
+        "persona": "You know textiles.\n\n",
+        "language": "Write in Japanese.",
+        "size": "4 to 9 entities; documents that name them: 2 to 3; part of a broader group",
+        "notes": NOTES,
+        "claims": CLAIMS_RULE,
+    },
     "discourse_senses": {"senses": "- cause: one is why\n  - reason: Arg2 is why", "question": "組紐はなぜ遅れた?"},
     "judge_debiased": {
         "question": "When does it leave?",
@@ -394,6 +400,9 @@ TRUSTED = (
     "about breadth comprehensiveness confidence count criterion depth diversity document_types domain empowerment "
     "fields heading language length most n pairs persona precision recall relevancy senses specificity types "
     "users_types words"
+    "about breadth claims comprehensiveness confidence count criterion depth diversity document_types domain "
+    "empowerment heading language lists most n none pairs persona precision questions recall relevancy senses size "
+    "specificity types users_types words"
 )
 
 

@@ -114,11 +114,14 @@ def test_dynamic_reads_selected_reports() -> None:
 
 
 def extractive(*sentences: str, chunk: str, **others: Any) -> Report:
-    marked = [f"{sentence} [Data: Sources ({n})]" for n, sentence in enumerate(sentences, 1)]
-    findings = tuple(("finding", text) for text in marked[2:])
-    data = tuple(("chunks", n, f"{chunk}.{n:05}") for n in range(1, len(sentences) + 1))
+    chunks = [("chunks", f"{chunk}.{n:05}") for n in range(1, len(sentences) + 1)]
     return report(
-        " ".join(sentences), summary=" ".join(marked[:2]), findings=findings, data=data, extractive=True, **others
+        " ".join(sentences),
+        summary="\n".join(sentences[:2]),
+        findings=tuple(("finding", text) for text in sentences[2:]),
+        sources=(tuple(chunks[:2]), *((each,) for each in chunks[2:])),
+        extractive=True,
+        **others,
     )
 
 

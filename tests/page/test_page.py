@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kumihimo import Kumihimo, page
-from kumihimo.app.community_tree import CommunityTree, load_tree
+from kumihimo.app.community_tree import CommunityTree, load_tree, maker_of
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
@@ -252,13 +252,15 @@ def test_reports_link_to_what_they_refer_to(snapshot: Snapshot, data: dict[str, 
     linked = ""
     for community, row in zip(data["communities"], data["reports"], strict=True):
         report = snapshot.table("reports")[community[-1]]
-        title, rating, _, summary, findings, extractive, left_out = row
-        assert (title, rating, bool(extractive), left_out) == (report.title, report.rating, report.extractive, 0)
+        title, rating, _, summary, findings, maker, left_out, changes = row
+        assert (title, rating, left_out, changes) == (report.title, report.rating, 0, 0)
+        assert maker == maker_of(report)
         assert len(findings) == len(report.findings)
         parts = [part for prose in [summary, *(prose for finding in findings for prose in finding)] for part in prose]
         targets = [target for part in parts if isinstance(part, list) for target in part]
         assert all(int(target[1:]) < len(rows[target[0]]) for target in targets)
-        assert not any("[Data:" in part for part in parts if isinstance(part, str))
+        for n, (_, explanation) in enumerate(findings, 1):
+            assert len(explanation[1]) == len(report.sources[n])
         linked += "".join(target[0] for target in targets)
     assert set(linked) == set("erck")
 

@@ -48,8 +48,7 @@ class Build:
     """A build of one index, with the models of `llm_for` and `embedder_for`.
 
     sources: all sources of the index; source_names: the sources to read again. methods: the methods to build for.
-    llm_steps: the steps that call an LLM; the others work by rule. from_scratch: whole-table steps that ignore their
-    previous rows.
+    llm_steps: the steps that call an LLM; the others work by rule. from_scratch: steps that ignore their previous rows.
     """
 
     db: IndexTransaction

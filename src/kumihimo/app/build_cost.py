@@ -139,7 +139,9 @@ def used_cache_keys(build: Build, cache: ResponseCache) -> set[bytes]:
     cache.used_keys = used_keys
     try:
         dry_build = replace(
-            _with_dry_models(build, cost.DryRunModels(build.models, build.tokenizer)), source_names=set()
+            _with_dry_models(build, cost.DryRunModels(build.models, build.tokenizer)),
+            source_names=set(),
+            from_scratch=frozenset(step.name for step in build.steps if step.keyed and step.remembers),
         )
         dry_build.dry_run(code=lambda _: "prune", fingerprint="prune")
     finally:

@@ -10,9 +10,7 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Chunk, Entity, Reference, Report
 from kumihimo.core.spans import Span
 from kumihimo.core.table import NO_ROWS, Table, codec
-from kumihimo.index.data_refs import split_at_references
-
-TextParts = list[str | list[Reference]]  # texts, and references between them
+from kumihimo.index.data_refs import sources_of
 
 
 def table_or_empty(snapshot: Snapshot, name: str) -> Table[Any]:
@@ -100,33 +98,14 @@ def load_tree(snapshot: Snapshot) -> CommunityTree:
     return CommunityTree(level, parent, children, members)
 
 
-def split_references(text: str, report: Report) -> TextParts:
-    """Split a report text into plain parts and resolved references.
-
-    References are `[Data: ...]`; unknown ones are dropped.
-
-    >>> from kumihimo.core.records import Report
-    >>> data = (("entities", 5, "e5"), ("relations", 23, "r23"))
-    >>> report = Report("", "", 0.0, "", (), data, 0, 0, 0, 0, False)
-    >>> split_references("It leaks [Data: Entities (5, 8); Relationships (23, +more)].", report)
-    ['It leaks ', [('entities', 'e5'), ('relations', 'r23')], '.']
-    >>> split_references("Nobody knows [Data: Entities (9)].", report)
-    ['Nobody knows', '.']
-    """
-    ids = {(table, number): id for table, number, id in report.data}
-    parts: TextParts = []
-    for prose, space, numbers_by_table in split_at_references(text):
-        references = dict.fromkeys(
-            (t, ids[t, n]) for t, numbers in numbers_by_table.items() for n in numbers if (t, n) in ids
-        )
-        parts += [f"{prose}{space}", list(references)] if references else [prose]
-    return [part for part in parts if part]
+def part_sources(report: Report, part: int) -> tuple[Reference, ...]:
+    """Return the rows behind the summary, 0, or a finding, from 1, each once."""
+    return tuple(dict.fromkeys(sources_of(report, part)))
 
 
-def name_references(text: str, report: Report, names: Mapping[Reference, str]) -> str:
-    """Replace reference numbers in a report text by names."""
-    parts = split_references(text, report)
-    return "".join(p if isinstance(p, str) else f"[{'; '.join(names.get(ref, ref[1]) for ref in p)}]" for p in parts)
+def maker_of(report: Report) -> str:
+    """Return what made a report: model, sentences or rows."""
+    return "sentences" if report.extractive else "model" if report.written_with else "rows"
 
 
 def reference_names(snapshot: Snapshot, report: Report) -> dict[Reference, str]:

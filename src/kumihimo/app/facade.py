@@ -133,6 +133,7 @@ class Kumihimo:
         wait: bool = False,
         reread: bool = False,
         recluster: bool = False,
+        refresh: bool = False,
         rebuild: bool = False,
         caps: Caps | None = None,
         consent: bool | Consent = False,
@@ -142,17 +143,18 @@ class Kumihimo:
 
         methods: the methods to build for; the index remembers them (at first: braid, bm25, naive and global). wait:
         wait for a running build; without it IndexBusy is raised. reread: read files again even if size and time are
-        the same. recluster: compute the communities from scratch. rebuild: build every table again, also if an older
-        version built the index; cached replies are kept. caps: limits on what is spent. consent: allow paying again
-        after a change of model, prompt or setting; a function is called with the plan and decides. Without consent
-        ConsentRequired is raised, and nothing changes.
+        the same. recluster: compute the communities from scratch. refresh: write the reports again that have changes
+        since. rebuild: build every table again, also if an older version built the index; cached replies are kept.
+        caps: limits on what is spent. consent: allow paying again after a change of model, prompt or setting; a
+        function is called with the plan and decides. Without consent ConsentRequired is raised, and nothing changes.
         """
         absolute, budget = absolute_paths(self, paths, methods), self.models.budget(caps)
         if rebuild:
             adopt_old_cache(self._cache_path)
         with self.store.write_transaction(wait=wait, rebuild=rebuild) as db:
             build = prepare_build(self, db, absolute, methods, budget, progress, reread=reread)
-            build = replace(build, from_scratch=frozenset({"communities"} if recluster else ()), rebuild=rebuild)
+            from_scratch = frozenset(["communities"] * recluster + ["reports"] * refresh)
+            build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
             for source in build.sources.values() if rebuild else ():
                 source.files()  # raises SourceError before anything is lost
             require_consent(build, consent, rebuild=rebuild)

@@ -128,6 +128,7 @@ class Status:
     spent: tuple[UsageEntry, ...] = ()  # spent, and saved by the cache: by step, method and role
     modularity: tuple[float, float] | None = None  # of the current communities, and of recomputed ones
     levels: tuple[CommunityLevel, ...] = ()  # on request
+    changed_reports: int = 0  # reports with changes since they were written
     missing: Mapping[str, str] = field(default_factory=dict)  # methods and steps that are gone, and who offered them
 
 

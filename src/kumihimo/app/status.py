@@ -45,7 +45,13 @@ def read_status(kumi: Kumihimo, *, levels: bool) -> Status:
             spent=tuple(kumi.spent()),
             modularity=index_modularity(db),
             levels=index_levels(db) if levels else (),
+            changed_reports=_count_changed_reports(db),
         )
+
+
+def _count_changed_reports(db: IndexTransaction) -> int:
+    """Return the number of reports with changes since they were written."""
+    return sum(added != "[]" for (added,) in _open_table(db, "reports").columns("added")) if db.has("reports") else 0
 
 
 def _partial_documents(db: IndexTransaction) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ def index(
     wait: options.Wait = False,
     reread: Annotated[bool, Option("--reread", help="Read every file again, even if it looks unchanged.")] = False,
     recluster: Annotated[bool, Option("--recluster", help="Detect the communities of the graph from scratch.")] = False,
+    refresh: Annotated[bool, Option("--refresh", help="Write the reports again that have changes since.")] = False,
     rebuild: Annotated[bool, Option("--rebuild", help="Build every table again; cached replies are kept.")] = False,
     yes: Annotated[
         bool, Option("--yes", "-y", help="Agree to pay for model calls again if a change needs them.")
@@ -57,6 +58,7 @@ def index(
             wait=wait,
             reread=reread,
             recluster=recluster,
+            refresh=refresh,
             rebuild=rebuild,
             caps=session.caps,
             consent=consent,

@@ -1,7 +1,6 @@
 """the reports and summaries of an index -> text, JSON, an HTML page, or export files."""
 
 from collections import Counter
-from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +17,10 @@ from kumihimo.index.summaries import resolve_label_id
 _TREE_LEVELS = 2
 _MAX_LISTED = 20
 _MAX_PLACES = 20
+_MAKER_NOTES = {
+    "sentences": "(Extractive: sentences of the documents, selected without a model.)",
+    "rows": "(By rule: descriptions of its entities and relations, without a model.)",
+}
 
 Row = dict[str, Any]
 
@@ -138,6 +141,8 @@ def _report_row(tree: community_tree.CommunityTree, id: str, report: Report | No
         "parent": tree.parent[id],
         "entities": tree.size[id],
         **{name: getattr(report, name, None) for name in ("title", "rating", "extractive")},
+        "maker": community_tree.maker_of(report) if report else None,
+        "changes": len(report.added) if report else 0,
     }
 
 
@@ -155,8 +160,11 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
     for row in listed:
         title = "  " * (row["level"] if level is None else 0) + (row["title"] or "(no report yet)")
         rating = "" if row["rating"] is None else f"{row['rating']:g}"
-        table.append((title, f"{row['entities']:,}", rating, row["id"][:prefix]))
-    printing.show_rows(table, head=("report", "entities", "rating", "id"), numeric=(1, 2), dim=(3,))
+        changes = _count_changes(row["changes"]) if row["changes"] else ""
+        table.append((title, f"{row['entities']:,}", rating, row["id"][:prefix], changes))
+    head = ("report", "entities", "rating", "id", "changes")
+    shown = len(head) if any(row["changes"] for row in listed) else len(head) - 1
+    printing.show_rows([row[:shown] for row in table], head=head[:shown], numeric=(1, 2), dim=(3,))
     option = "" if level is None else f" --level {level}"
     if len(listed) < len(rows):
         printing.print_message(
@@ -170,6 +178,10 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
     if any(extractive):
         subject = "They" if all(extractive) else "Some of these"
         printing.print_message(f"{subject} are extractive: sentences of the documents, selected without a model.")
+    if by_rule := sum(row["maker"] == "rows" for row in rows):
+        printing.print_message(
+            f"{by_rule:,} of them {'is' if by_rule == 1 else 'are'} made by rule: few entities, or one chunk."
+        )
 
 
 def _id_prefix_length(tree: community_tree.CommunityTree) -> int:
@@ -180,15 +192,21 @@ def _id_prefix_length(tree: community_tree.CommunityTree) -> int:
 def _report_details(snapshot: Snapshot, tree: community_tree.CommunityTree, report: Report) -> Row:
     """Return a whole report, with the names of its references."""
     name_by_ref = community_tree.reference_names(snapshot, report)
-    with_names = partial(community_tree.name_references, report=report, names=name_by_ref)
-    findings = [(with_names(summary), with_names(explanation)) for summary, explanation in report.findings]
+
+    def source_rows(part: int) -> list[Row]:
+        references = community_tree.part_sources(report, part)
+        return [{"table": table, "id": id, "name": name_by_ref[table, id]} for table, id in references]
+
     return {
         **_report_row(tree, report.id, report),
         "above": [_title_row(snapshot, id) for id in tree.ancestors(report.id)[:-1]],
-        "summary": with_names(report.summary),
-        "reason": with_names(report.reason),
-        "findings": [{"summary": summary, "explanation": explanation} for summary, explanation in findings],
-        "data": [{"table": t, "number": n, "id": id, "name": name_by_ref[t, id]} for t, n, id in report.data],
+        "summary": report.summary,
+        "summary_sources": source_rows(0),
+        "reason": report.reason,
+        "findings": [
+            {"summary": summary, "explanation": explanation, "sources": source_rows(n)}
+            for n, (summary, explanation) in enumerate(report.findings, 1)
+        ],
         "parts": [_title_row(snapshot, id) for id in tree.sorted_children(report.id)],
         "members": [
             {"id": id, "name": community_tree.display_name(snapshot, ("entities", id))}
@@ -214,12 +232,18 @@ def _show_report(report: Row) -> None:
     size = f"rating {report['rating']:g} of 10, {report['entities']:,} entities"
     printing.print_styled(report["title"], "bold")
     printing.print_message(f"level {report['level']}, {size}, {report['id']}", "dim")
-    if report["extractive"]:
-        printing.print_message("(Extractive: sentences of the documents, selected without a model.)", "dim")
+    if report["maker"] in _MAKER_NOTES:
+        printing.print_message(_MAKER_NOTES[report["maker"]], "dim")
+    if report["changes"]:
+        printing.print_message(
+            f"({_count_changes(report['changes'])} it was written: `kumi index --refresh` writes it again.)", "dim"
+        )
     _print_text(report["summary"])
+    _print_sources(report["summary_sources"])
     for finding in report["findings"]:
         printing.print_styled(f"\n{_one_line(finding['summary'])}", "bold cyan")
         _print_text(finding["explanation"])
+        _print_sources(finding["sources"])
     if report["reason"]:
         printing.print_message(f"\nWhy this rating: {report['reason'].replace('**', '')}")
     if report["dropped"]:
@@ -229,6 +253,16 @@ def _show_report(report: Row) -> None:
     _print_list("Members", [member["name"] for member in report["members"]])
     sources = report["sources"].items()
     _print_list("Documents", [f"{uri}: {n:,} {'passage' if n == 1 else 'passages'}" for uri, n in sources])
+
+
+def _count_changes(changes: int) -> str:
+    return f"{changes:,} {'change' if changes == 1 else 'changes'} since"
+
+
+def _print_sources(rows: list[Row]) -> None:
+    """Print the names of the rows that a part of a report rests on."""
+    if names := list(dict.fromkeys(_one_line(row["name"]) for row in rows)):
+        printing.print_styled(f"[{'; '.join(names)}]", "dim")
 
 
 def _print_text(text: str) -> None:

@@ -243,6 +243,9 @@ def show_status(status: Status) -> None:
         current, fresh = (f"{value:.3f}" for value in status.modularity)
         anew = translate(f"{fresh} if detected anew")
         rows.append((translate("communities"), translate(f"modularity {current}"), anew))
+    if status.changed_reports:
+        changed = translate(f"{status.changed_reports:,} with changes since")
+        rows.append((translate("reports"), changed, "kumi index --refresh"))
     printing.show_rows(rows)
     if status.levels:
         printing.print_text()

@@ -27,7 +27,6 @@ from kumihimo.core.task import (
     Task,
     ignore_progress,
     inline,
-    input_tables,
     select_ports,
 )
 from kumihimo.core.wiring import ROOT, Step
@@ -97,17 +96,16 @@ def build_tables(
     """Update every table after changes to `documents`.
 
     steps: in an order in which each comes after its inputs. ledger: holds the changes; call `watch_tables` on it first.
-    ports: the ports of each step. pool: runs the steps that call an LLM. from_scratch: whole steps that ignore their
-    previous rows.
+    ports: the ports of each step. pool: runs the steps that call an LLM. from_scratch: steps that ignore their previous
+    rows.
     """
     ledger.retire([step.name for step in steps])
     step_fingerprints = fingerprints(steps, settings=settings, ports=ports, code=code)
     for step in steps:
-        task = Task(step, settings.get(step.name, {}), ports(step.name), ledger.rows, ledger.failures(step.name))
+        arguments, failing = settings.get(step.name, {}), ledger.failures(step.name)
+        task = Task(step, arguments, ports(step.name), ledger.rows, failing, step.name in from_scratch)
         ledger.ensure_table(step.name, step.output_codec, step.source, step.key)
-        _StepRun(task, ledger, pool, progress or ignore_progress, step.name in from_scratch).update(
-            step_fingerprints[step.name]
-        )
+        _StepRun(task, ledger, pool, progress or ignore_progress).update(step_fingerprints[step.name])
 
 
 def fingerprints(
@@ -134,16 +132,16 @@ def fingerprints(
 class _StepRun:
     """A step within a build."""
 
-    def __init__(self, task: Task, ledger: Ledger, pool: Pool, progress: Progress, from_scratch: bool) -> None:
+    def __init__(self, task: Task, ledger: Ledger, pool: Pool, progress: Progress) -> None:
         self.task, self.step, self.failing = task, task.step, task.failing
-        self.ledger, self.progress, self.from_scratch = ledger, progress, from_scratch
+        self.ledger, self.progress = ledger, progress
         self.pool = pool if task.calls_llm else inline
 
     def update(self, fingerprint: str) -> None:
-        remake = self.ledger.fingerprint(self.step.name) != fingerprint
+        remake = self.task.from_scratch or self.ledger.fingerprint(self.step.name) != fingerprint
         if self.step.keyed:
             self._run_keyed(remake)
-        elif remake or self.from_scratch or self.failing or any(map(self.ledger.changed, self.step.inputs)):
+        elif remake or self.failing or any(map(self.ledger.changed, self.step.inputs)):
             self._run_whole()
         self.ledger.settle(self.step.name)
         self.ledger.set_fingerprint(self.step.name, fingerprint)
@@ -227,12 +225,7 @@ class _StepRun:
         step, ledger = self.step, self.ledger
         self.progress(ProgressEvent(step.name, 0, 1))
         try:
-            inputs = input_tables(step, ledger.rows)
-            if self.from_scratch:
-                inputs |= {
-                    name: table.filtered(lambda _: False) for name, table in inputs.items() if table.name == step.name
-                }
-            rows_by_id = self._rows_by_id(self.task.function(**inputs, **self.task.arguments))
+            rows_by_id = self._rows_by_id(self.task.function(**self.task.tables(), **self.task.arguments))
         except ItemFailed as failure:  # the table stays unchanged
             ledger.record_failures(step.name, [("", str(failure) or type(failure).__name__)])
             return

@@ -196,11 +196,8 @@ class Relation(Record):
 
     @property
     def index_text(self) -> str:
-        """Return keywords, names and text (LightRAG, arXiv:2410.05779).
-
-        Empty for a relation that no model judged: search finds its sentences in the chunks.
-        """
-        if self.strength is None and not self.keywords:
+        """Return keywords, names and text (LightRAG, arXiv:2410.05779)."""
+        if self.strength is None and not self.keywords:  # no model judged it: search finds its sentences in the chunks
             return ""
         return "\n".join(filter(None, [", ".join(self.keywords), " – ".join(self.names), self.text]))
 
@@ -253,11 +250,10 @@ class Member(Record):
 
 @dataclass(frozen=True, slots=True)
 class Report(Record):
-    """A report on a community.
+    """A report on a community; text: the whole of it, in Markdown.
 
-    text: the whole report, in Markdown. rating: importance, 0 to 10. findings: (summary, explanation) each. data: the
-    references of the text, `[Data: Entities (5, 7)]`: (table, number in the text, id). dropped: number of dangling
-    references. elements: tokens of all element summaries. extractive: made of sentences, not by a model.
+    rating: 0 to 10. findings: (summary, explanation) each. dropped: references to no row. elements: tokens of all
+    element summaries. extractive: sentences of documents, with one source for each line of the summary.
     """
 
     BIG: ClassVar[bool] = True
@@ -273,12 +269,15 @@ class Report(Record):
     rating: float
     reason: str
     findings: tuple[tuple[str, str], ...]
-    data: tuple[tuple[str, int, str], ...]
+    sources: tuple[tuple[Reference, ...], ...]  # of the summary, then of each finding
     dropped: int
     level: int
     elements: int
     tokens: int
     extractive: bool
+    written_with: str = ""  # hash of the model and the prompt; empty: by rule
+    evidence: tuple[tuple[str, int, str], ...] = ()  # document, number of its rows, their digest
+    added: tuple[str, ...] = ()  # documents of the evidence that came after the text
 
     @property
     def derived_text(self) -> str:
@@ -287,7 +286,7 @@ class Report(Record):
         return "\n\n".join([f"# {self.title}", *filter(None, parts)])
 
     def citations(self) -> tuple[Reference, ...]:
-        return tuple(dict.fromkeys((table, id) for table, _, id in self.data))
+        return tuple(dict.fromkeys(source for sources in self.sources for source in sources))
 
 
 # -- meta knowledge: questions that documents answer (MK-RAG, arXiv:2408.09017)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed, describe_unknown
-from kumihimo.core.table import Group, LookupRecorder, Row, Rows, Table, codec, lookup_hash
-from kumihimo.core.wiring import Step
+from kumihimo.core.table import NO_ROWS, Group, LookupRecorder, Row, Rows, Table, codec, lookup_hash
+from kumihimo.core.wiring import PREVIOUS, Step
 
 MAX_ROWS = 99_999  # rows of one call: ordinals have five digits; with more rows the item fails
 
@@ -82,7 +82,10 @@ def select_ports(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None
 
 
 class Task:
-    """A step with its settings, ports and tables."""
+    """A step with its settings, ports and tables.
+
+    from_scratch: whether it does not see its rows of the last build.
+    """
 
     def __init__(
         self,
@@ -91,10 +94,11 @@ class Task:
         ports: Mapping[str, Port],
         rows: Callable[[str], Rows],
         failing: dict[str, str],
+        from_scratch: bool = False,
     ) -> None:
         signature = step.signature
         assert signature.input_type
-        self.step, self.rows, self.failing = step, rows, failing
+        self.step, self.rows, self.failing, self.from_scratch = step, rows, failing, from_scratch
         self.ports = select_ports(step, ports)
         self.arguments: dict[str, Any] = {**signature.keyword_arguments(settings), **self.ports}
         self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
@@ -135,9 +139,7 @@ class Task:
     def _call(self, rows: list[Row], dependencies: set[int]) -> list[Any]:
         subject = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
         if self.step.tables:
-            result = self.function(
-                subject, **self.arguments, **input_tables(self.step, self.rows, self.lookup_recorder(dependencies))
-            )
+            result = self.function(subject, **self.arguments, **self.tables(self.lookup_recorder(dependencies)))
         else:
             result = self.function(subject, **self.arguments)
         if self.many:
@@ -157,12 +159,18 @@ class Task:
 
         return record
 
+    def tables(self, record_lookup: LookupRecorder | None = None) -> dict[str, Table[Any]]:
+        """Return the tables of the step by parameter name.
 
-def input_tables(
-    step: Step, rows: Callable[[str], Rows], record_lookup: LookupRecorder | None = None
-) -> dict[str, Table[Any]]:
-    """Return the tables of a step by parameter name."""
-    record_types = step.signature.tables
-    return {
-        name: Table(table, codec(record_types[name]), rows(table), record_lookup) for name, table in step.tables.items()
-    }
+        Look-ups of rows of the last build are not recorded: what a step remembers is no reason to run it again.
+        """
+        record_types, tables = self.step.signature.tables, dict[str, Table[Any]]()
+        for name, table in self.step.tables.items():
+            rows = NO_ROWS if name == PREVIOUS and self.from_scratch else self.rows(table)
+            recorder = _ignore_lookup if name == PREVIOUS and record_lookup else record_lookup
+            tables[name] = Table(table, codec(record_types[name]), rows, recorder)
+        return tables
+
+
+def _ignore_lookup(table: str, columns: tuple[str, ...], values: tuple[object, ...], exists: bool) -> None:
+    """Record nothing."""

@@ -10,6 +10,7 @@ from kumihimo.core.signature import Signature
 from kumihimo.core.table import Codec, codec
 
 ROOT = "documents"  # the table from the readers; the source of all others
+PREVIOUS = "previous"  # the parameter that gives a step its own rows of the last build
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,17 @@ class Step:
         return tuple(table for table in names if table != self.name)
 
     @property
+    def remembers(self) -> bool:
+        """Return whether it reads its own rows of the last build."""
+        return PREVIOUS in self.tables
+
+    @property
     def wave_column(self) -> str:
         """Return the column that orders its keys.
 
-        Empty unless the step reads its own table.
+        Empty unless the step reads what it makes in this build.
         """
-        reads_itself = self.keyed and self.name in self.tables.values()
+        reads_itself = self.keyed and any(t == self.name and p != PREVIOUS for p, t in self.tables.items())
         return self.signature.input_type.WAVE if reads_itself and self.signature.input_type else ""
 
 
@@ -84,7 +90,7 @@ def check_table(function: str, table: str, record_type: type[Record], record_typ
 
 
 def _wire(s: Signature, record_types: Mapping[str, type[Record]]) -> Step:
-    tables = {p: s.name if p == "previous" else p for p in s.tables}
+    tables = {p: s.name if p == PREVIOUS else p for p in s.tables}
     for parameter, table in tables.items():
         check_table(s.name, table, s.tables[parameter], record_types)
     if s.shape == "table":
@@ -97,7 +103,7 @@ def _wire(s: Signature, record_types: Mapping[str, type[Record]]) -> Step:
     if not key:
         raise StepError(f"{s.name}: {s.input_type.__name__} needs a GROUP: the column whose value names the group")
     step = Step(s, sources[0], key, tables)
-    if s.name in tables.values() and not step.wave_column:
+    if s.name in tables and not step.wave_column:
         raise StepError(
             f"{s.name} reads what it makes: {s.input_type.__name__} needs a WAVE, the column that orders its rows"
         )

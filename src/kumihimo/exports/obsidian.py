@@ -136,11 +136,13 @@ def _report_note(vault: _Vault, report: Report) -> Iterator[str]:
     yield f"# {_escape_markdown(report.title)}\n"
     if report.extractive:
         yield "*Made of sentences from the documents, without a model.*\n"
-    yield _with_links(vault, report.summary, report)
+    if community_tree.maker_of(report) == "rows":
+        yield "*Made by rule of descriptions of its entities and relations, without a model.*\n"
+    yield _with_links(vault, report.summary, report, 0)
     if report.reason:
-        yield f"\n**Rating {report.rating:g}:** {_with_links(vault, report.reason, report)}"
-    for summary, explanation in report.findings:
-        yield f"\n## {_with_links(vault, summary, report)}\n\n{_with_links(vault, explanation, report)}"
+        yield f"\n**Rating {report.rating:g}:** {_escape_markdown(report.reason)}"
+    for n, (summary, explanation) in enumerate(report.findings, 1):
+        yield f"\n## {_escape_markdown(summary)}\n\n{_with_links(vault, explanation, report, n)}"
     yield from _community_links(vault, report)
 
 
@@ -159,9 +161,10 @@ def _community_links(vault: _Vault, report: Report) -> Iterator[str]:
             yield from (f"- {vault.link(reference)}" for reference in linked)
 
 
-def _with_links(vault: _Vault, text: str, report: Report) -> str:
-    parts = community_tree.split_references(text, report)
-    return "".join(_escape_markdown(p) if isinstance(p, str) else f"({', '.join(map(vault.link, p))})" for p in parts)
+def _with_links(vault: _Vault, text: str, report: Report, part: int) -> str:
+    """Return a part of a report, then links to its source rows."""
+    links = ", ".join(map(vault.link, community_tree.part_sources(report, part)))
+    return f"{_escape_markdown(text)}{f' ({links})' if links else ''}"
 
 
 def _front_matter(**properties: object) -> Iterator[str]:

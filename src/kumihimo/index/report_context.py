@@ -1,22 +1,32 @@
 """a community -> the context of its report: the elements and child reports that fit; its parts -> its text."""
 
-import csv
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from io import StringIO
-from itertools import chain
+from itertools import chain, count, islice
 from math import log
 from typing import Literal, TypeVar
 
 from kumihimo.core.context import Tokenizer
-from kumihimo.core.records import Claim, Community, Entity, Relation, Report
+from kumihimo.core.records import (
+    Assertion,
+    Claim,
+    Community,
+    Entity,
+    Mention,
+    Reference,
+    Relation,
+    RelationMention,
+    Report,
+)
 from kumihimo.core.table import Table
-from kumihimo.index.data_refs import TABLE_NAMES, strip_references
 
 ElementOrder = Literal["content", "paper"]
 Element = Entity | Relation | Claim | Report
 E = TypeVar("E", Entity, Relation, Claim, Report)
 
+KINDS = ("entities", "relations", "claims", "reports")
+SIZE_BANDS = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)  # the smallest size of each band
 TOP_RATING_MENTIONS = 1000  # mentions for a rating of 10
 # Typical tokens of a prompt line besides its text: number, commas, names; for a claim also type, status and dates.
 # With constants no text is tokenized twice, and the size of a community is a sum.
@@ -32,6 +42,9 @@ class ReportTables:
     relations: Table[Relation]
     claims: Table[Claim]
     reports: Table[Report]
+    mentions: Table[Mention]
+    ties: Table[RelationMention]
+    assertions: Table[Assertion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +70,9 @@ class ReportContext:
     elements: int
 
     @property
-    def ids_by_table(self) -> dict[str, tuple[str, ...]]:
-        """Return the ids of each table; the first id is number 1."""
-        return {table: tuple(row.id for row in getattr(self, table)) for table in TABLE_NAMES if table != "chunks"}
+    def references(self) -> tuple[Reference, ...]:
+        """Return all rows; the first is number 1."""
+        return tuple((kind, row.id) for kind in KINDS for row in getattr(self, kind))
 
 
 def select_report_context(
@@ -215,51 +228,64 @@ def _content_key(element: Element) -> tuple[str, ...]:
 
 
 def render_report_context(context: ReportContext) -> str:
-    """Render a report's context: one numbered table per kind of element.
-
-    References inside child reports are removed: their numbers mean something else here.
-    """
+    """Render a report's context: numbered lines under a heading for each kind."""
     names = {listed.id: listed.name for listed in context.entities}
-    entities = [(e.name, e.type, e.text) for e in context.entities]
-    relations = [(*_end_names(names, (r.source, r.target), r.names), r.text) for r in context.relations]
-    claims = [
-        (*_end_names(names, (c.subject, c.object), c.names), c.type, ", ".join(c.statuses), c.start, c.end, c.text)
-        for c in context.claims
-    ]
-    sections = [
-        _table_section("entities", ["name", "type", "description"], entities),
-        _table_section("relations", ["source", "target", "description"], relations),
-        _table_section("claims", ["subject", "object", "type", "status", "from", "to", "description"], claims),
-        _table_section("reports", ["report"], [(strip_references(r.text),) for r in context.reports]),
-    ]
-    return "\n\n".join(filter(None, sections))
+    numbers = count(1)
+    sections = {
+        "Entities": [_note(e.name, [e.type], e.text) for e in context.entities],
+        "Relations": [_note(_end_names(names, (r.source, r.target), r.names), [], r.text) for r in context.relations],
+        "Claims": [
+            _note(_end_names(names, (c.subject, c.object), c.names), [c.type, *c.statuses, _period(c)], c.text)
+            for c in context.claims
+        ],
+        "Reports": [report.text for report in context.reports],
+    }
+    numbered = {heading: [f"{next(numbers)}. {line}" for line in lines] for heading, lines in sections.items()}
+    return "\n\n".join("\n".join([f"{heading}:", *lines]) for heading, lines in numbered.items() if lines)
 
 
-def _end_names(names: dict[str, str], ids: tuple[str, str], own_names: Sequence[str]) -> tuple[str, str]:
+def _note(names: str, details: Iterable[str], text: str) -> str:
+    """Return one line on a row: names, details, text.
+
+    >>> _note("Ann", ["person"], "Ann is\\nthe first.")
+    'Ann (person): Ann is the first.'
+    """
+    in_brackets = ", ".join(filter(None, details))
+    return f"{names}{f' ({in_brackets})' if in_brackets else ''}: {' '.join(text.split())}"
+
+
+def _period(claim: Claim) -> str:
+    return " to ".join(dict.fromkeys(filter(None, (claim.start, claim.end))))
+
+
+def _end_names(names: dict[str, str], ids: tuple[str, str], own_names: Sequence[str]) -> str:
     """Return the two names: as listed, else as the row has them."""
     first, second = (*own_names, "", "")[:2]
-    return names.get(ids[0], first), names.get(ids[1], second)
+    return " – ".join(filter(None, (names.get(ids[0], first), names.get(ids[1], second))))
 
 
-def _table_section(table: str, columns: list[str], rows: Sequence[tuple[str, ...]]) -> str:
-    """Render one numbered CSV table without its empty columns.
+def describe_size(community: Community, tables: ReportTables, documents: int) -> str:
+    """Describe the size of a community in bands, and its place.
 
-    >>> rows = [("Ann", "", "A, the first."), ("Bo", "", "B.")]
-    >>> print(_table_section("entities", ["name", "type", "description"], rows))
-    Entities:
-    number,name,description
-    1,Ann,"A, the first."
-    2,Bo,B.
+    A prompt may not change when something elsewhere changes, and a step that looks up the size of the whole runs again
+    after every change. So it says neither that size nor exact numbers, but whether the group is one of the broadest.
+
+    documents: the number of documents that name its entities.
     """
-    if not rows:
-        return ""
-    used_columns = [i for i in range(len(columns)) if any(row[i] for row in rows)]
-    out = StringIO()
-    write_row = csv.writer(out, lineterminator="\n").writerow
-    write_row(["number", *(columns[i] for i in used_columns)])
-    for number, row in enumerate(rows, 1):
-        write_row([number, *(row[i] for i in used_columns)])
-    return f"{TABLE_NAMES[table]}:\n{out.getvalue().rstrip()}"
+    entities = sum(1 for _ in islice(community_entities(tables, community), SIZE_BANDS[-1]))
+    place = "part of a broader group" if community.parent else "one of the broadest groups"
+    return f"{_band(entities)} entities; documents that name them: {_band(documents)}; {place}"
+
+
+def _band(size: int) -> str:
+    """Return the band of a size.
+
+    >>> [_band(size) for size in (1, 2, 5, 250, 9000)]
+    ['1', '2 to 3', '4 to 9', '100 to 299', '3000 or more']
+    """
+    position = bisect_right(SIZE_BANDS, size)
+    first, last = SIZE_BANDS[position - 1], SIZE_BANDS[position] - 1 if position < len(SIZE_BANDS) else 0
+    return f"{first} or more" if not last else f"{first}" if first == last else f"{first} to {last}"
 
 
 def rate_mentions(mentions: int) -> tuple[float, str]:

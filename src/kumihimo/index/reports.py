@@ -1,30 +1,68 @@
 """a community with its elements and child reports -> its report."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from math import isnan
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from kumihimo.core.context import Tokenizer
-from kumihimo.core.records import Claim, Community, Entity, Mention, Relation, Report
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import ItemFailed
+from kumihimo.core.records import (
+    Assertion,
+    Claim,
+    Community,
+    Entity,
+    Mention,
+    Reference,
+    Relation,
+    RelationMention,
+    Report,
+)
 from kumihimo.core.table import Table
-from kumihimo.index import data_refs, report_context
-from kumihimo.index.rules import extractive_reports
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.index import report_context, report_evidence
+from kumihimo.index.data_refs import strip_references
+from kumihimo.index.report_context import ReportContext, ReportTables
+from kumihimo.index.rules import extractive_reports, row_reports
+from kumihimo.llm.prompts import render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
 
 PROMPT = Path(__file__).with_suffix(".md")
-LANGUAGE_OF_TABLES = (
-    "Write in the language of the descriptions in the tables; where they are in several, in that of most of them."
-)
+LANGUAGE_OF_NOTES = "Write in the language of the notes; where they are in several, in that of most of them."
+CLAIMS_RULE = "Claims are what somebody says: keep who says it, and whether it is true, false or suspected.\n\n"
+
+_NUMBER = re.compile(r"\d{1,9}")
+
+
+class RowNumbers(list[int]):
+    """The type of numbers in a reply: any text or list that holds some.
+
+    Weak models write `"3, 4"`, `["Entities (3)"]` or null for `[3, 4]`.
+    """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(_read_numbers, handler(list[int]))
+
+
+def _read_numbers(value: object) -> list[int]:
+    """Return the numbers in a value of a reply."""
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    return [int(number) for item in values for number in _NUMBER.findall(str(item))]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding of a report, as the model replies."""
+    """A finding of a report, as the model replies. sources: numbers of notes."""
 
     summary: str
     explanation: str
+    sources: RowNumbers = field(default_factory=RowNumbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +71,9 @@ class Written:
 
     title: str
     summary: str
+    findings: list[Finding]
     rating: float
     rating_explanation: str = ""
-    findings: list[Finding]
 
     def __post_init__(self) -> None:
         if not self.title.strip():
@@ -51,7 +89,10 @@ def reports(
     relations: Table[Relation],
     claims: Table[Claim],
     mentions: Table[Mention],
+    ties: Table[RelationMention],
+    assertions: Table[Assertion],
     reports: Table[Report],
+    previous: Table[Report],
     tokenizer: Tokenizer,
     llm: LLM | None,
     *,
@@ -59,60 +100,91 @@ def reports(
     order: Literal["content", "paper"] = "content",
     persona: str = "",
     language: str = "",
+    refresh: float = 0.1,
 ) -> Report | None:
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
-    But: reference numbers count within the prompt and are mapped back; invalid numbers are removed and counted. A
-    community of one isolated entity has no report, since its description says everything; a child community of one
-    entity gets a report without a model call. Without a model, the report consists of sentences from the documents
-    (`rules/extractive_reports.py`).
+    But: findings name their sources as numbers within the prompt, which are mapped back to rows; the paper puts them
+    into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows
+    (`rules/row_reports.py`). Without a model, all reports consist of sentences of the documents
+    (`rules/extractive_reports.py`). A report of the last build stays while nothing that it rests on is removed or
+    changed, and at most the share `refresh` of its evidence is new (`report_evidence.py`).
     """
     if len(community.members) == 1 and not community.parent:
         return None
-    tables = report_context.ReportTables(communities, entities, relations, claims, reports)
+    tables = ReportTables(communities, entities, relations, claims, reports, mentions, ties, assertions)
     if llm is None:
-        report = extractive_reports.build_extractive_report(community, tables, mentions, tokenizer)
+        report = extractive_reports.build_extractive_report(community, tables, tokenizer)
         return report if report.title else None
+    evidence = report_evidence.collect_evidence(community, tables)
+    written_with = _hash_style(llm.fingerprint, str(window), order, persona, language)
+    earlier = previous.get(community.id) if refresh else None
+    if earlier and (kept := report_evidence.keep_report(earlier, community, evidence, written_with, refresh)):
+        return kept
     context = report_context.select_report_context(community, tables, window=window, order=order)
     if not context.entities and not context.reports:
         return None
-    if len(community.members) == 1:
-        report = _single_entity_report(context, community.level)
-    else:
-        reply = llm(report_messages(context, persona, language), schema=Written)
-        report = _to_report(reply, context, community.level)
-    return report_context.add_report_text(report, tokenizer)
+    complete = partial(_complete, evidence=evidence, tokenizer=tokenizer)
+    if report_evidence.is_slight(community, tables, evidence):
+        return complete(row_reports.build_row_report(community, context))
+    size = report_context.describe_size(community, tables, len(evidence))
+    try:
+        reply = llm(report_messages(context, size, persona, language), schema=Written)
+    except ItemFailed as failure:
+        if earlier is None:
+            raise
+        fallback = report_evidence.update_report(earlier, community, evidence)
+        fallback = fallback or complete(row_reports.build_row_report(community, context))
+        raise ItemFailed(str(failure), fallback=[fallback]) from failure
+    return complete(replace(_to_report(reply, context, community.level), written_with=written_with))
 
 
-def report_messages(context: report_context.ReportContext, persona: str = "", language: str = "") -> Messages:
+def _complete(report: Report, evidence: report_evidence.Evidence, tokenizer: Tokenizer) -> Report:
+    """Return the report with its evidence, text and tokens."""
+    return report_context.add_report_text(report_evidence.with_evidence(report, evidence), tokenizer)
+
+
+def report_messages(context: ReportContext, size: str, persona: str = "", language: str = "") -> Messages:
     """Return the messages for one report."""
     return render_prompt(
         PROMPT,
         persona=f"{persona.strip()}\n\n" if persona.strip() else "",
-        language=f"Write in {language.strip()}." if language.strip() else LANGUAGE_OF_TABLES,
-        tables=report_context.render_report_context(context),
+        language=f"Write in {language.strip()}." if language.strip() else LANGUAGE_OF_NOTES,
+        size=size,
+        notes=report_context.render_report_context(context),
+        claims=CLAIMS_RULE if context.claims else "",
     )
 
 
-def _single_entity_report(context: report_context.ReportContext, level: int) -> Report:
-    """Build the report of a single entity: its name and its description.
-
-    The number of mentions gives the rating.
-    """
-    entity = context.entities[0]
-    rating, reason = report_context.rate_mentions(entity.mentions)
-    text, elements = entity.text, context.elements
-    return Report(entity.name, text, rating, reason, (), (), 0, level, elements, tokens=0, extractive=False)
+@cache
+def _hash_style(fingerprint: str, window: str, order: str, persona: str, language: str) -> str:
+    """Return the hash of all that shapes a report, besides its evidence."""
+    empty = ReportContext((), (), (), (), 0)
+    prompt = [message["content"] for message in report_messages(empty, "", persona, language)]
+    return hash_parts(fingerprint, window, order, *prompt, CLAIMS_RULE, reply_form(Written).instructions)
 
 
-def _to_report(reply: Written, context: report_context.ReportContext, level: int) -> Report:
-    """Convert a reply to a report; map its references back to rows."""
-    texts = [reply.summary, *(text for finding in reply.findings for text in (finding.summary, finding.explanation))]
-    resolved = [data_refs.resolve_references(text.strip(), context.ids_by_table) for text in texts]
-    summary, *rest = [text.text for text in resolved]
-    title = " ".join(data_refs.strip_references(reply.title).split())
-    rating, reason = min(max(reply.rating, 0.0), 10.0), reply.rating_explanation.strip()
-    findings = tuple(zip(rest[::2], rest[1::2], strict=True))
-    data = tuple(sorted({reference for text in resolved for reference in text.data}))
-    dropped, elements = sum(text.dropped for text in resolved), context.elements
-    return Report(title, summary, rating, reason, findings, data, dropped, level, elements, tokens=0, extractive=False)
+def _to_report(reply: Written, context: ReportContext, level: int) -> Report:
+    """Convert a reply to a report; map its numbers back to rows."""
+    rows = context.references
+    findings = [finding for finding in reply.findings if finding.summary.strip() or finding.explanation.strip()]
+    return Report(
+        title=" ".join(strip_references(reply.title).split()),
+        summary=strip_references(reply.summary).strip(),
+        rating=min(max(reply.rating, 0.0), 10.0),
+        reason=strip_references(reply.rating_explanation).strip(),
+        findings=tuple(
+            (strip_references(each.summary).strip(), strip_references(each.explanation).strip()) for each in findings
+        ),
+        sources=((), *(_cited_rows(each.sources, rows) for each in findings)),
+        dropped=sum(not 1 <= number <= len(rows) for each in findings for number in each.sources),
+        level=level,
+        elements=context.elements,
+        tokens=0,
+        extractive=False,
+    )
+
+
+def _cited_rows(numbers: Sequence[int], rows: Sequence[Reference]) -> tuple[Reference, ...]:
+    """Return the rows with these numbers, each once."""
+    return tuple(dict.fromkeys(rows[number - 1] for number in numbers if 1 <= number <= len(rows)))

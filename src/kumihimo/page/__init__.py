@@ -301,29 +301,27 @@ def _community(communities: CommunityTree, id: str, circle: Circle, order: Posit
 def _report(snapshot: Snapshot, report: Report, order: Positions) -> list[Any]:
     """Return a report, with the findings that fit."""
 
-    def parts(text: str) -> list[str | list[str]]:
-        return [
-            part if isinstance(part, str) else _reference_targets(snapshot, part, order)
-            for part in community_tree.split_references(text, report)
-        ]
+    def parts(text: str, part: int) -> list[str | list[str]]:
+        targets = _reference_targets(snapshot, community_tree.part_sources(report, part), order)
+        return [f"{text} ", targets] if targets else [text]
 
     findings, room = [], _chars_per_text("reports", len(order["reports"])) - len(report.summary)
-    for summary, explanation in report.findings:
+    for n, (summary, explanation) in enumerate(report.findings, 1):
         if room > 0:
             shortened = explanation if len(explanation) <= room else f"{explanation[:room].rpartition(' ')[0]} …"
-            findings.append([parts(summary), parts(shortened)])
+            findings.append([[summary], parts(shortened, n)])
         room -= len(summary) + len(explanation)
-    omitted = len(report.findings) - len(findings)
-    reason, summary_parts = parts(report.reason), parts(report.summary)
-    return [report.title, report.rating, reason, summary_parts, findings, int(report.extractive), omitted]
+    omitted, reason = len(report.findings) - len(findings), [report.reason] if report.reason else []
+    texts = [report.title, report.rating, reason, parts(report.summary, 0), findings]
+    return [*texts, community_tree.maker_of(report), omitted, len(report.added)]
 
 
-def _reference_targets(snapshot: Snapshot, references: list[Reference], order: Positions) -> str | list[str]:
+def _reference_targets(snapshot: Snapshot, references: Sequence[Reference], order: Positions) -> str | list[str]:
     """Return page addresses of rows, or the places of chunks as text.
 
     The fifth entity is e4.
     """
-    places = [display_name(snapshot, reference) for reference in references if reference[0] == "chunks"]
+    places = dict.fromkeys(display_name(snapshot, reference) for reference in references if reference[0] == "chunks")
     if places:
         return f"({'; '.join(places)})"
     return [f"{_TABLE_LETTERS[table]}{order[table][id]}" for table, id in references if id in order.get(table, {})]

@@ -10,7 +10,6 @@ import pytest
 
 from kumihimo.core.records import Community, Mention, Record, Report
 from kumihimo.core.table import Table
-from kumihimo.index.data_refs import resolve_references, strip_references
 from kumihimo.index.report_context import ReportTables, rate_mentions
 from kumihimo.index.rules.extractive_reports import (
     MAX_MENTIONS,
@@ -42,18 +41,18 @@ ALL = leaf("c", "Ann", "Bob", "Cy", level=1)
 def build_report(
     community: Community, graph: ReportTables, mentioned: Table[Mention] | Mapping[str, Sequence[str]] = SENTENCES
 ) -> Report:
-    return build_extractive_report(
-        community, graph, mentioned if isinstance(mentioned, Table) else mentions(mentioned), WordTokenizer()
-    )
+    table = mentioned if isinstance(mentioned, Table) else mentions(mentioned)
+    return build_extractive_report(community, replace(graph, mentions=table), WordTokenizer())
+
+
+def sentences_of(report: Report) -> list[str]:
+    return [*report.summary.splitlines(), *(sentence for _, sentence in report.findings)]
 
 
 def test_each_theme_has_one_sentence() -> None:
     result = build_report(ALL, graph(*PEOPLE))
-    plain = [
-        strip_references(sentence) for sentence in (result.summary, *(sentence for _, sentence in result.findings))
-    ]
-    assert sum(sentence.count("mends the boats") for sentence in plain) == 1
-    full_text = " ".join(plain)
+    full_text = " ".join(sentences_of(result))
+    assert full_text.count("mends the boats") == 1
     assert all(name in full_text for name in ("pays Ann", "lighthouse", "northern spring"))
     assert "Short" not in full_text
     assert len(result.findings) == 2
@@ -61,14 +60,11 @@ def test_each_theme_has_one_sentence() -> None:
 
 def test_each_sentence_has_its_source() -> None:
     result = build_report(ALL, graph(*PEOPLE))
-    chunks = {f"doc.{n:05}": sentence for n, sentence in enumerate(SENTENCES)}
-    chunk_ids = {"chunks": [id for _, _, id in result.data]}
-    for sentence in (*result.summary.split("] ")[:1], *(finding for _, finding in result.findings)):
-        (reference,) = resolve_references(sentence if sentence.endswith("]") else f"{sentence}]", chunk_ids).data
-        assert chunks[reference[2]] == strip_references(sentence if sentence.endswith("]") else f"{sentence}]")
-    assert [n for _, n, _ in result.data] == [1, 2, 3, 4]
-    assert resolve_references(result.text, chunk_ids).dropped == 0
-    assert resolve_references(result.text, chunk_ids).data == result.data
+    chunks = {("chunks", f"doc.{n:05}"): sentence for n, sentence in enumerate(SENTENCES)}
+    sources = [*result.sources[0], *(source for (source,) in result.sources[1:])]
+    assert [chunks[source] for source in sources] == sentences_of(result)
+    assert "[" not in result.text
+    assert set(result.citations()) == set(sources)
 
 
 def test_a_title_leaves_out_names_that_are_everywhere() -> None:
@@ -127,8 +123,8 @@ def test_no_more_than_ten() -> None:
 
 def test_without_sentences_the_descriptions_speak() -> None:
     result = build_report(leaf("c", "Ann", "Bob"), graph(*PEOPLE), {})
-    assert result.summary == "Ann is here. Bob is here."
-    assert result.data == ()
+    assert result.summary == "Ann is here.\nBob is here."
+    assert result.citations() == ()
     assert build_report(leaf("c", "Zoe"), graph(), {}).text == "# "
 
 
@@ -137,7 +133,7 @@ def test_japanese() -> None:
     mentioned = {sentence: ["工房"] for sentence in (*expected, "短い。")}
     result = build_report(leaf("c", "工房"), graph(entity("工房", mentions=3)), mentioned)
     assert result.title == "工房"
-    assert sorted(strip_references(result.summary).split(" ")) == expected
+    assert sorted(result.summary.splitlines()) == expected
 
 
 def test_of_very_many_mentions_those_in_shared_chunks_are_read() -> None:
@@ -172,10 +168,9 @@ def test_a_parent_selects_from_its_parts() -> None:
     assert result.elements == sum(part.elements for part in part_reports)
     assert (result.level, result.extractive) == (0, True)
     assert "northern spring" in result.text
-    assert {id for _, _, id in result.data} <= {id for part in part_reports for _, _, id in part.data}
+    assert {*result.citations()} <= {source for part in part_reports for source in part.citations()}
+    assert len(result.citations()) == len(sentences_of(result))
     assert (result.rating, result.reason) == (3.0, "Its parts are named about 7 times.")
-    chunk_ids = {"chunks": [id for _, _, id in result.data]}
-    assert resolve_references(result.text, chunk_ids).data == result.data
     assert build_report(split("all", "cy", "ab"), whole) == result
 
 

@@ -6,17 +6,15 @@ import pytest
 
 from kumihimo.core.context import Context, Evidence, KeyPoint
 from kumihimo.core.errors import MalformedReply
-from kumihimo.llm.fences import Source
 from kumihimo.methods.shared.map_step import (
     batch_evidence,
     cited_references,
     extract_points,
     make_point,
     rank_points,
-    rows_to_sources,
     shuffle_ids,
 )
-from tests.methods.factories_search import ScriptedLLM, chunk, report, tokenizer
+from tests.methods.factories_search import ScriptedLLM, chunk, tokenizer
 
 
 def chunk_rows(*texts: str) -> list[Evidence]:
@@ -90,11 +88,6 @@ def test_malformed_reply_raises() -> None:
 
 def test_no_points_from_empty_replies() -> None:
     assert len(extract_points("?", chunk_rows("one", "two"), ScriptedLLM(lambda _: []), tokenizer, window=9)) == 0
-
-
-def test_report_references_are_not_in_the_prompt() -> None:
-    report_row = report("It burnt [Data: Entities (5, 7); Sources (2)]. So they say.")
-    assert rows_to_sources([Evidence("reports", report_row, 0.0)]) == [Source(1, "It burnt. So they say.")]
 
 
 def test_equal_points_are_sorted_by_text() -> None:

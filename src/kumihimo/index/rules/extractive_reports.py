@@ -40,9 +40,7 @@ class MemberSentence:
     weight: float = 1.0
 
 
-def build_extractive_report(
-    community: Community, graph: report_context.ReportTables, mentions: Table[Mention], tokenizer: Tokenizer
-) -> Report:
+def build_extractive_report(community: Community, graph: report_context.ReportTables, tokenizer: Tokenizer) -> Report:
     """Build a report from the most central sentences of a community.
 
     Each sentence cites its source. SVD decomposes the matrix of sentences by terms, weighted by tf-idf. The report
@@ -50,9 +48,9 @@ def build_extractive_report(
     with parts selects from the sentences that its parts selected.
     """
     if community.children:
-        report = _report_from_parts(community, graph, mentions, tokenizer)
+        report = _report_from_parts(community, graph, tokenizer)
     else:
-        report = _report_from_members(community, graph, mentions)
+        report = _report_from_members(community, graph)
     return report_context.add_report_text(report, tokenizer)
 
 
@@ -105,11 +103,11 @@ def _subject_terms(text: str) -> tuple[str, ...]:
     return tuple(subject_terms(text))
 
 
-def _report_from_members(community: Community, graph: report_context.ReportTables, mentions: Table[Mention]) -> Report:
+def _report_from_members(community: Community, graph: report_context.ReportTables) -> Report:
     """Build the report of a leaf community."""
     subgraph = report_context.community_subgraph(graph, community.members)
     entities = subgraph.entities
-    sentences = list(_member_sentences(subgraph, mentions)) or [
+    sentences = list(_member_sentences(subgraph, graph.mentions)) or [
         MemberSentence(e.text, "", e.name) for e in sorted(entities.values(), key=lambda e: (e.name, e.id)) if e.text
     ]
     rating, reason = report_context.rate_mentions(sum(entity.mentions for entity in entities.values()))
@@ -197,14 +195,11 @@ def _leading_names(subgraph: report_context.CommunitySubgraph) -> list[str]:
     return [entity.name for entity in ranked[:MAX_TITLE_NAMES]]
 
 
-def _report_from_parts(
-    community: Community, graph: report_context.ReportTables, mentions: Table[Mention], tokenizer: Tokenizer
-) -> Report:
+def _report_from_parts(community: Community, graph: report_context.ReportTables, tokenizer: Tokenizer) -> Report:
     """Build the report of a community from the reports of its parts."""
     children = [child for id in community.children if (child := graph.communities.get(id))]
     parts = [
-        (child, graph.reports.get(child.id) or build_extractive_report(child, graph, mentions, tokenizer))
-        for child in children
+        (child, graph.reports.get(child.id) or build_extractive_report(child, graph, tokenizer)) for child in children
     ]
     parts.sort(key=lambda part: (-part[1].rating, part[1].title, part[1].text))
     leaders = [_leading_name(child, graph) for child, _ in parts[:MAX_TITLE_NAMES]]
@@ -230,13 +225,11 @@ def _leading_name(community: Community, graph: report_context.ReportTables) -> s
 
 def _report_sentences(part: Report) -> list[MemberSentence]:
     """Return the sentences in the report of a part."""
-    chunks = {number: id for table, number, id in part.data if table == "chunks"}
-    sections = [(part.title, part.summary), *part.findings]
-    return [
-        MemberSentence(text, chunks.get(citations.get("chunks", [0])[0], ""), heading)
-        for heading, explanation in sections
-        for text, citations in data_refs.split_cited_statements(explanation)
-    ]
+    summary = zip_longest(part.summary.splitlines(), data_refs.sources_of(part, 0))
+    sentences = [(part.title, line or "", source) for line, source in summary]
+    for n, (heading, text) in enumerate(part.findings, 1):
+        sentences.append((heading, text, next(iter(data_refs.sources_of(part, n)), None)))
+    return [MemberSentence(text, source[1] if source else "", heading) for heading, text, source in sentences if text]
 
 
 def _pool_sentences(parts: Sequence[Sequence[MemberSentence]]) -> list[MemberSentence]:
@@ -258,10 +251,17 @@ def _make_report(
 ) -> Report:
     """Build a report; two sentences are the summary, the rest findings."""
     selected = select_sentences(sentences)
-    numbers = {chunk: n for n, chunk in enumerate(dict.fromkeys(s.chunk for s in selected if s.chunk), 1)}
-    references = {chunk: f" {data_refs.format_reference({'chunks': [n]})}" for chunk, n in numbers.items()}
-    cited = [s.text + references.get(s.chunk, "") for s in selected]
-    findings = tuple(zip((s.heading for s in selected[2:]), cited[2:], strict=True))
-    data = tuple(("chunks", n, chunk) for chunk, n in numbers.items())
-    level = community.level
-    return Report(title, " ".join(cited[:2]), rating, reason, findings, data, 0, level, elements, 0, extractive=True)
+    sources = [(("chunks", s.chunk),) if s.chunk else () for s in selected]
+    return Report(
+        title=title,
+        summary="\n".join(sentence.text for sentence in selected[:2]),
+        rating=rating,
+        reason=reason,
+        findings=tuple((sentence.heading, sentence.text) for sentence in selected[2:]),
+        sources=(tuple(chain.from_iterable(sources[:2])), *sources[2:]),
+        dropped=0,
+        level=community.level,
+        elements=elements,
+        tokens=0,
+        extractive=True,
+    )

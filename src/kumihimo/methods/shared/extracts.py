@@ -10,7 +10,7 @@ from math import log, sqrt
 from kumihimo.core.context import Context, KeyPoint, Tokenizer
 from kumihimo.core.records import Community, Reference, Report
 from kumihimo.core.table import Table
-from kumihimo.index.data_refs import split_cited_statements
+from kumihimo.index.data_refs import sources_of
 from kumihimo.methods.shared.map_step import make_point, rank_points
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question_types import question_terms
@@ -192,11 +192,13 @@ def _theme_density(text: str, themes: Mapping[str, float]) -> float:
 
 def _extractive_sentences(report: Report) -> Iterator[SourcedText]:
     """Yield the sentences of an extractive report with their chunks."""
-    ids = {number: id for table, number, id in report.data if table == "chunks"}
-    for paragraph in (report.summary, *(sentence for _, sentence in report.findings)) if report.extractive else ():
-        for sentence, references in split_cited_statements(paragraph):
-            if chunks := tuple(("chunks", ids[number]) for number in references.get("chunks", ()) if number in ids):
-                yield sentence, chunks, True
+    if not report.extractive:
+        return
+    for sentence, source in zip(report.summary.splitlines(), sources_of(report, 0), strict=False):
+        yield sentence, (source,), True
+    for n, (_, sentence) in enumerate(report.findings, 1):
+        if sources := sources_of(report, n):
+            yield sentence, sources, True
 
 
 # -- the quality of a sentence

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import Reference, Report
+from kumihimo.core.records import Reference
 from kumihimo.core.signature import IndexSizes, QueryCost
-from kumihimo.index.data_refs import strip_references
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import render_prompt
@@ -74,11 +73,8 @@ def rows_to_sources(rows: Sequence[Evidence]) -> list[Source]:
 
 
 def source_text(row: Evidence) -> str:
-    """Return the text of a row for a prompt.
-
-    References in a report are removed: their numbers have a meaning inside the report only.
-    """
-    return strip_references(row.text) if isinstance(row.record, Report) else row.prompt_text
+    """Return the text of a row for a prompt."""
+    return row.prompt_text
 
 
 def cited_references(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:

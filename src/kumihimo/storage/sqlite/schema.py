@@ -9,7 +9,7 @@ from kumihimo.core.errors import IndexUnavailable
 if TYPE_CHECKING:
     from kumihimo.storage.sqlite.store import Db
 
-FORMAT = 3  # of index.db; version 0.1 wrote 1
+FORMAT = 4  # of index.db; version 0.1 wrote 1
 _KEPT_BY_REBUILD = ("communities", "meta", "steps")  # communities remember; meta holds the sources and methods
 _KEPT_META = ("sources", "methods", "models", "origins", "build", "file")  # the last two number other files
 
