@@ -24,6 +24,7 @@ BENCHMARKS = (
     ("files", ""),
     ("hostile", ""),
     ("replies", ""),
+    ("example_facts", ""),
     ("growth", ""),
     ("shapes", ""),
     ("shapes", "--chunks 10000 --model"),

@@ -73,7 +73,7 @@ class Kumihimo:
             layers = without_missing_scopes(self.store, self.catalogue, layers)
         values = resolve_settings(self.settings_registry.all, *layers)
         self.settings = self.settings_registry.own_values(values)
-        self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache)
+        self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache, self.base)
         self.tokenizer = LocalTokenizer()
         self._cache_path = Path(cache) if cache else self.folder / "cache.db"
         self._files: MappedFiles = {}

@@ -1,4 +1,4 @@
-"""a kumi.toml -> the servers and keys that it names, which the user trusts once.
+"""a kumi.toml -> the servers, keys and far folders that it names, which the user trusts once.
 
 Somebody else may have written it: documents and keys would go where that person wants.
 """
@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from shlex import quote
 from tempfile import mkstemp
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from kumihimo.app.config import read_settings_file
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import SettingValues
 from kumihimo.llm.http_client import is_local
+from kumihimo.llm.recorded import RECORDED_PREFIX
 from kumihimo.llm.registry import CHAT, MODEL_SETTINGS
 
 _USUAL_OWNERS = (
@@ -27,12 +28,17 @@ _ADDRESS = re.compile(r"(https?://)(?:[^/?#\\\s]*@)?([\w.-]+|\[[\da-f:.]+\])(:\d
 
 
 class Grant(NamedTuple):
-    """A server on another machine, or empty, and the variable of the key that it gets."""
+    """A server on another machine, or empty, and the variable of the key that it gets.
+
+    In place of a server: a recorded model outside the folder of the kumi.toml.
+    """
 
     server: str
     variable: str
 
     def __str__(self) -> str:
+        if self.server.startswith(RECORDED_PREFIX):
+            return f"reads replies from {self.server.removeprefix(RECORDED_PREFIX)}, outside its folder"
         if not self.server:
             return f"reads a key from the environment variable {self.variable}"
         key = f" and the key in {self.variable}" if self.variable else ""
@@ -53,7 +59,7 @@ class TrustRequired(SettingsError):
 def check_trust(path: Path, settings: SettingValues, environment: Mapping[str, str]) -> None:
     """Raise TrustRequired if the settings of a kumi.toml need trust.
 
-    A server on this machine and the usual variables of keys need none.
+    A server on this machine, the usual variables of keys, and recorded replies below the file need none.
     """
     if environment.get("KUMI_TRUST", "0") in ("", "0"):
         grants = requested_grants(settings)
@@ -85,6 +91,7 @@ variable='OPENAI_API_KEY')]
     []
     """
     grants = {Grant(_remote_server(url), variable) for url, variable in _connections(settings)}
+    grants |= {Grant(model, "") for model in _models(settings) if _is_recorded_elsewhere(model)}
     return sorted(grant for grant in grants if grant.server or (grant.variable and grant.variable not in USUAL_KEYS))
 
 
@@ -101,6 +108,21 @@ def _connections(settings: SettingValues) -> Iterator[tuple[str, str]]:
         elif "base_url" not in values:  # the scope takes the server of [chat], else it gets no key
             default_url, default_key = chat.get("base_url", ""), chat.get("key", MODEL_SETTINGS[CHAT]["key"].default)
         yield str(values.get("base_url", default_url)), str(values.get("key", default_key))
+
+
+def _models(settings: SettingValues) -> set[str]:
+    return {str(values.get("model", "")) for values in settings.values()}
+
+
+def _is_recorded_elsewhere(model: str) -> bool:
+    """Return whether a model is recorded outside the folder of its kumi.toml.
+
+    >>> [_is_recorded_elsewhere(f"recorded:{path}") for path in ("replies", "../replies", "/replies", "C:replies")]
+    [False, True, True, True]
+    """
+    prefix, is_recorded, name = model.partition(RECORDED_PREFIX)
+    path = PureWindowsPath(name)  # of either kind: it takes both slashes
+    return bool(is_recorded and not prefix) and (".." in path.parts or bool(path.anchor))
 
 
 def _remote_server(url: str) -> str:

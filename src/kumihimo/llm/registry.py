@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from kumihimo.core.errors import SettingsError
@@ -15,6 +16,7 @@ from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, Struct
 from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import Chat, ChatRequest, Embedder, Prices, RerankerName, TextsReply, TextsRequest
+from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
 from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 
@@ -80,12 +82,14 @@ def _send_to(embedder: Embedder) -> Callable[[TextsRequest], TextsReply]:
 class ModelRegistry:
     """The models of the settings, connected at their first request.
 
-    settings: of the scopes `chat`, `embedding` and `reranking`, and of each scope that overrides them.
+    settings: of the scopes `chat`, `embedding` and `reranking`, and of each scope that overrides them. base: the
+    folder that the paths of recorded models are relative to.
     """
 
     settings: SettingValues
     cache: Callable[[], ResponseCache]
-    _chats: dict[str, openai.OpenAIChat] = field(default_factory=dict)
+    base: Path = Path()
+    _chats: dict[str, Chat] = field(default_factory=dict)
     _servers: dict[str, ModelServer] = field(default_factory=dict)  # equal connections share one rate limiter
 
     def budget(self, caps: Caps | None = None, parent: Budget | None = None) -> Budget:
@@ -119,10 +123,17 @@ class ModelRegistry:
             return None
         model_key = repr(sorted(merged.items()))
         if model_key not in self._chats:
-            chat = openai.OpenAIChat(**merged)
-            chat.server = self._servers.setdefault(repr([merged[name] for name in _SERVER_SETTINGS]), chat.server)
-            self._chats[model_key] = chat
+            self._chats[model_key] = self._connect(merged)
         return self._chats[model_key]
+
+    def _connect(self, values: Mapping[str, Any]) -> Chat:
+        """Return the model with these settings."""
+        prefix, is_recorded, path = values["model"].partition(RECORDED_PREFIX)
+        if is_recorded and not prefix:
+            return RecordedChat(self.base / path, values["workers"])
+        chat = openai.OpenAIChat(**values)
+        chat.server = self._servers.setdefault(repr([values[name] for name in _SERVER_SETTINGS]), chat.server)
+        return chat
 
     def uses_rules(self, scope: str) -> bool:
         """Return whether the scope is set to `model = "rules"`."""
