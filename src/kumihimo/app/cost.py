@@ -24,7 +24,7 @@ from kumihimo.storage.sqlite.response_cache import UsageEntry
 _UNCALIBRATED: Range = (0.5, 1.1)  # server tokens per token of the built-in tokenizer, without data
 UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies
 # How far coming calls may differ from earlier ones: a part in any case, and a part that shrinks with their number.
-_CALIBRATION, _TURNS, _REPLIES, _PROMPTS = (0.05, 0.3), (0.1, 0.6), (0.3, 1.0), (0.6, 1.0)
+_CALIBRATION, _TURNS, _REPLIES, _PROMPTS = (0.05, 0.3), (0.2, 0.6), (0.3, 1.0), (0.6, 1.0)
 _TIMED_TEXTS = 5  # embedded to measure the speed of a model inside this process
 _FEW_CALLS = 3  # more than expected, where few are expected
 NOT_ASKED = "not asked"  # the failure of a dry run
@@ -264,7 +264,7 @@ class PlanEstimator:
         Past calls of this step narrow the range of its rate, or replace it where they contradict it.
         """
         unit = upstream if rate.unit == "calls" else self.sizes.unit(rate.unit)
-        low, high = floor(rate.calls[0] * unit[0]), ceil(rate.calls[1] * unit[1])
+        low, high = floor(rate.calls[0] * unit[0]), ceil(rate.calls[1] * unit[1]) + (_FEW_CALLS if unit[1] else 0)
         earlier = [self.past[name].usage.calls for name in self.dependencies[scope] if name in self.past]
         if past and earlier and rate.spread:
             shares = _scale(rate.spread, past.usage.calls / max(earlier))
