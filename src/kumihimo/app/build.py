@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kumihimo.app.progress import add_shares
 from kumihimo.app.results import Built
@@ -249,11 +249,19 @@ class Build:
         by_default = list(self.methods) == default_methods(self.catalogue, self.models)
         return _GRAPH_METHODS if llm_available and by_default else ()
 
-    def dry_run(self, *, code: CodeFingerprint | None = None, fingerprint: str = "", with_views: bool = True) -> None:
-        """Run the build and roll it back."""
+    def dry_run(
+        self,
+        *,
+        code: CodeFingerprint | None = None,
+        fingerprint: str = "",
+        with_views: bool = True,
+        measure: Callable[[], Any] = lambda: None,
+    ) -> Any:
+        """Run the build, and roll it back. Return what `measure` finds before that."""
         try:
             with self.db.rolled_back():
                 self.run(code=code, fingerprint=fingerprint, with_views=with_views)
+                return measure()
         finally:
             self._remove_unused_files()
 

@@ -1,19 +1,25 @@
 """a prepared build -> what it would ask of models, whether it needs consent, and the cached replies it uses."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
-from kumihimo.app import cost
+from kumihimo.app import cost, step_rates
 from kumihimo.app.build import Build, models_by_scope
-from kumihimo.app.results import Consent, Plan
+from kumihimo.app.results import Consent, Plan, Total
+from kumihimo.app.snapshot import row_counts
+from kumihimo.app.step_rates import ReadingSizes
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import ConsentRequired
+from kumihimo.core.table import Table, codec
 from kumihimo.core.task import inline
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.cached_llm import EMBEDDING
 from kumihimo.llm.local_embedder import LOCAL_MODEL, is_local
 from kumihimo.llm.registry import RULES
 from kumihimo.storage.sqlite.response_cache import ResponseCache
+
+_INSTRUCTION_TOKENS = 1500  # of a prompt, beside the window of its material
 
 
 def paid_changes(build: Build) -> list[str]:
@@ -59,8 +65,8 @@ def _would_pay_again(build: Build) -> bool:
     replace(_with_dry_models(build, dry_models), source_names=set(), pool=cost.skip_failed).dry_run(
         with_views=with_views
     )
-    texts = dry_models.tallies[EMBEDDING].texts if EMBEDDING in dry_models.tallies else 0
-    return texts > failing or any(tally.calls for step, tally in dry_models.tallies.items() if step != EMBEDDING)
+    texts = sum(tally.texts for tally in dry_models.embedded.values())
+    return texts > failing or any(tally.calls for tally in dry_models.tallies.values())
 
 
 def plan_build(build: Build, sample: int = 0) -> Plan:
@@ -71,12 +77,52 @@ def plan_build(build: Build, sample: int = 0) -> Plan:
     """
     past = _run_sample(build, sample) if sample else {}
     dry_models = cost.DryRunModels(build.models, build.tokenizer, models_by_scope(build.db, build.catalogue))
-    _with_dry_models(build, dry_models).dry_run()
-    spent = build.models.cache().usage() if dry_models.tallies else []
-    plan = cost.estimate_plan(
-        dry_models.tallies, _llm_dependencies(build), cost.usage_history(spent, dry_models.tallies) | past, spent
-    )
-    return replace(plan, local_work=cost.estimate_local_work(build.models.local_embedder, dry_models.local_texts))
+    dry_build = _with_dry_models(build, dry_models)
+    stored = row_counts(build.db, build.catalogue)
+    sizes: ReadingSizes = dry_build.dry_run(measure=lambda: _measure_reading(dry_build, stored))
+    spent = build.models.cache().usage() if dry_models.tallies or dry_models.embedded else []
+    scopes, tables = _model_dependencies(build)
+    estimator = cost.PlanEstimator(
+        dry_models.tallies, scopes, cost.usage_history(spent, dry_models.tallies) | past, spent,
+        dry_models.embedded, tables, sizes, _windows(build),
+    )  # fmt: skip
+    totals = [Total.of(name, estimator.estimates(*_model_dependencies(_alone(build, name)))) for name in build.methods]
+    local_work = cost.estimate_local_work(build.models.local_embedder, dry_models.local_texts)
+    return Plan(tuple(estimator.estimates()), tuple(each for each in totals if each.calls[1]), local_work=local_work)
+
+
+def _alone(build: Build, method: str) -> Build:
+    """Return the build for one of its methods."""
+    return replace(build, methods=[method])
+
+
+def _windows(build: Build) -> dict[str, int]:
+    """Return the limits on the tokens of a prompt, by scope; its instructions come on top."""
+    values = {scope: settings.get("window") for scope, settings in build.settings.items()}
+    return {scope: value + _INSTRUCTION_TOKENS for scope, value in values.items() if isinstance(value, int)}
+
+
+def _measure_reading(build: Build, stored: Mapping[str, int]) -> ReadingSizes:
+    """Return what a dry run has left to read. stored: the rows of tables before it."""
+    scope, items = build.catalogue.scope, dict[str, set[str]]()
+    for step, item, error in build.db.failures():
+        if error == cost.NOT_ASKED:
+            items.setdefault(scope(step), set()).add(item)
+    asked = items.get("mentions", set())
+    names, repeated = step_rates.assumed_names(len(asked)), 0
+    if asked and build.db.has("names"):
+        limit = int(str(build.settings.get("entities", {}).get("description_tokens", 0)))
+        table = Table("names", codec(build.catalogue.record_types["names"]), build.db.rows("names"))
+        chunk_names = ((row.id, _names_of(row)) for row in table)
+        names, repeated = step_rates.count_names(chunk_names, asked, limit)
+    claims = bool(build.settings.get("mentions", {}).get("claims"))
+    rows = {name: min(n, build.db.count(name)) for name, n in stored.items() if build.db.has(name)}
+    return ReadingSizes({name: len(keys) for name, keys in items.items()}, rows, names, repeated, claims)
+
+
+def _names_of(row: Any) -> Iterator[str]:
+    """Yield the names in a chunk, one for each occurrence."""
+    return (name for *_, names in row.sentences for name, _ in names)
 
 
 def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:
@@ -92,19 +138,20 @@ def _run_sample(build: Build, size: int) -> dict[str, cost.PastUsage]:
     return cost.usage_from_sample(sample, build.budget)
 
 
-def _llm_dependencies(build: Build) -> dict[str, list[str]]:
-    """Return the LLM steps that each step depends on, directly or not."""
-    scope, dependencies = build.catalogue.scope, dict[str, list[str]]()
+def _model_dependencies(build: Build) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the model steps that each step depends on, directly or not, by scope.
+
+    The second value: the same for each table that a paid model embeds.
+    """
+    scope, by_scope, by_table = build.catalogue.scope, dict[str, list[str]](), dict[str, list[str]]()
     for step in build.steps:
         direct = [scope(name) for name in step.inputs if name in build.llm_steps]
-        indirect = [upstream for name in step.inputs for upstream in dependencies.get(scope(name), [])]
-        dependencies[step.scope] = list(dict.fromkeys([*direct, *indirect]))
-    llm_scopes = [step.scope for step in build.steps if step.name in build.llm_steps]
-    embedded = [scope(table) for table in _paid_tables(build)]
-    dependencies[EMBEDDING] = [
-        name for name in llm_scopes if any(name in (table, *dependencies.get(table, ())) for table in embedded)
-    ]
-    return dependencies
+        indirect = [upstream for name in step.inputs for upstream in by_table.get(name, [])]
+        own = [step.scope] if step.name in build.llm_steps else []
+        upstream = dict.fromkeys([*by_scope.get(step.scope, []), *direct, *indirect])
+        by_scope[step.scope] = [name for name in upstream if name != step.scope]
+        by_table[step.name] = list(dict.fromkeys([*upstream, *own]))
+    return by_scope, {table: by_table.get(table, []) for table in _paid_tables(build)}
 
 
 def require_consent(build: Build, consent: bool | Consent, *, rebuild: bool = False) -> None:

@@ -1,36 +1,41 @@
 """requests + past usage -> Plan: calls, tokens, cost and time of each step."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil, floor, inf
 from time import thread_time
 from typing import NoReturn
 
-from kumihimo.app.results import Estimate, LocalWork, Plan, Range
+from kumihimo.app import step_rates
+from kumihimo.app.results import Estimate, LocalWork, Range, sum_ranges
+from kumihimo.app.step_rates import ReadingSizes
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Job, Pool, RunJob, StepResult, Task
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, StructuredLLM, create_llm, request_key
+from kumihimo.llm.cached_llm import EMBEDDING, CachedEmbedder, StructuredLLM, create_llm, request_key
 from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, TextsRequest
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage.sqlite.response_cache import UsageEntry
 
 _UNCALIBRATED: Range = (0.5, 1.1)  # server tokens per token of the built-in tokenizer, without data
-_CALIBRATED: Range = (0.95, 1.05)  # the same, with earlier counts of the server
-_UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies
-_REPLY_SPREAD: Range = (0.7, 1.3)  # tokens of a reply, relative to earlier replies of the step
+UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies
+# How far coming calls may differ from earlier ones: a part in any case, and a part that shrinks with their number.
+_CALIBRATION, _TURNS, _REPLIES, _PROMPTS = (0.05, 0.3), (0.2, 0.6), (0.3, 1.0), (0.6, 1.0)
 _TIMED_TEXTS = 5  # embedded to measure the speed of a model inside this process
-_DOWNSTREAM_SPREAD: Range = (0.5, 1.25)  # calls of a step with unknown input, relative to proportional growth
+_FEW_CALLS = 3  # more than expected, where few are expected
+NOT_ASKED = "not asked"  # the failure of a dry run
 
 
 @dataclass(slots=True)
 class RequestTally:
-    """The requests of one step, or of the embedder.
+    """The requests of one step, or of the embedder for one table.
 
     tokens: by the built-in tokenizer. followups: the calls that may follow; each repeats the whole conversation.
+    batch: texts in one request of an embedder.
     """
 
     model: str
@@ -41,6 +46,7 @@ class RequestTally:
     bytes: int = 0
     tokens: int = 0
     followups: int = 0
+    batch: int = 1
 
     def add_request(self, texts: Sequence[str], tokenizer: Tokenizer, followups: int = 0) -> None:
         """Add one request."""
@@ -58,7 +64,8 @@ class DryRunModels:
     models: ModelRegistry
     tokenizer: Tokenizer
     previous_models: Mapping[str, str] = field(default_factory=dict)  # by scope: the model behind its table
-    tallies: dict[str, RequestTally] = field(default_factory=dict)  # by step
+    tallies: dict[str, RequestTally] = field(default_factory=dict)  # by scope of a step
+    embedded: dict[str, RequestTally] = field(default_factory=dict)  # by table, for a paid embedding model
     counted_keys: set[bytes] = field(default_factory=set)  # equal requests count once, over all steps
     local_texts: list[str] = field(default_factory=list)  # for the embedding model inside this process
 
@@ -71,7 +78,7 @@ class DryRunModels:
                 self.counted_keys.add(key)
                 contents = [message["content"] for message in request.messages]
                 tally.add_request(contents, self.tokenizer, request.followups)
-            raise ItemFailed("not asked")
+            raise ItemFailed(NOT_ASKED)
 
         return create_llm(chat, self.models.cache(), scope=scope, innermost=count_request)
 
@@ -81,14 +88,15 @@ class DryRunModels:
             return embedder
         tally = None
         if model := self.models.paid_embedder:
-            tally = self.tallies.setdefault(EMBEDDING, RequestTally(model.fingerprint, model.prices, model.workers))
+            new_tally = RequestTally(model.fingerprint, model.prices, model.workers, batch=embedder.batch)
+            tally = self.embedded.setdefault(table, new_tally)
 
         def count_texts(request: TextsRequest) -> NoReturn:
             if tally:
                 tally.add_request(request.texts, self.tokenizer)
             else:
                 self.local_texts.extend(request.texts)
-            raise ItemFailed("not asked")
+            raise ItemFailed(NOT_ASKED)
 
         return replace(embedder, send=count_texts, dry_run=True)
 
@@ -188,36 +196,148 @@ def _usage_share(usage: Usage, parts: int) -> Usage:
     return Usage(max(round(usage.calls / parts), 1), prompt, 0, completion, usage.cost / parts, usage.seconds / parts)
 
 
-def estimate_plan(
-    tallies: Mapping[str, RequestTally],
-    dependencies: Mapping[str, Sequence[str]],
-    past: Mapping[str, PastUsage],
-    spent: Sequence[UsageEntry],
-) -> Plan:
-    """Return the plan of a dry run.
+@dataclass(frozen=True, slots=True)
+class PlanEstimator:
+    """The requests of a dry run, and everything that tells how many follow.
 
-    dependencies: for each step, the LLM steps that it depends on.
+    tallies, dependencies, past: by scope of a step; dependencies are the scopes of all model steps before it. embedded,
+    table_dependencies: by table. spent: the usage so far. windows: settings that limit the tokens of a prompt.
     """
-    estimates: list[Estimate] = []
-    unknown: list[str] = []
-    times: dict[str, float] = {}  # coming calls of each step, relative to its past calls
-    for step, tally in tallies.items():
-        past_usage = past.get(step)
-        past_calls = past_usage.usage.calls if past_usage else 0
-        upstream = [name for name in dependencies.get(step, ()) if name in times or name in unknown]
-        if not tally.calls and not upstream:
-            continue
-        if upstream and past_usage is None:
-            unknown.append(step)
-            continue
-        own_times = sum(_call_range(tally, past_usage)) / 2 / past_calls if past_calls else 0.0
-        times[step] = max([times[name] for name in upstream if name in times] or [own_times])
-        estimates.append(
-            _estimate_step(
-                step, tally, past_usage, times[step] if upstream else None, [s for s in spent if s.kind == "spent"]
-            )
-        )
-    return Plan(tuple(estimates), tuple(unknown))
+
+    tallies: Mapping[str, RequestTally]
+    dependencies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    past: Mapping[str, PastUsage] = field(default_factory=dict)
+    spent: Sequence[UsageEntry] = ()
+    embedded: Mapping[str, RequestTally] = field(default_factory=dict)
+    table_dependencies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sizes: ReadingSizes = field(default_factory=ReadingSizes)
+    windows: Mapping[str, int] = field(default_factory=dict)
+
+    def estimates(self, scopes: Collection[str] | None = None, tables: Collection[str] | None = None) -> list[Estimate]:
+        """Return the estimate of each step, and of the embedder.
+
+        scopes, tables: only these; None: all.
+        """
+        calls: dict[str, Range] = {}  # by scope
+        found: list[Estimate] = []
+        for scope, tally in self.tallies.items():
+            upstream = [calls[name] for name in self.dependencies.get(scope, ()) if name in calls]
+            if (scopes is not None and scope not in scopes) or not (tally.calls or upstream):
+                continue
+            estimate = self._step(scope, tally, sum_ranges(upstream))
+            if estimate.calls[1]:
+                calls[scope] = estimate.calls
+                found.append(estimate)
+        embedded = [self._embedding(table, calls) for table in self.embedded if tables is None or table in tables]
+        return [*found, *merge_embedding(each for each in embedded if each.calls[1])]
+
+    def _step(self, scope: str, tally: RequestTally, upstream: Range) -> Estimate:
+        """Return the estimate of a step after so many calls of the steps before it."""
+        past = self.past.get(scope)
+        similar = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
+        similar = [s for s in similar if s.scope == scope] or similar
+        usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
+        reply = self._reply(scope, past, usage, tally.calls)
+        calls, prompt = (0.0, 0.0), (0.0, 0.0)
+        if tally.calls:
+            calls = _call_range(tally, past)
+            prompt_tokens = tally.bytes * usage.prompt_tokens / size if size else tally.tokens
+            spread = _spread(_CALIBRATION, usage.calls, tally.calls) if size else _UNCALIBRATED
+            counted = _scale(spread, prompt_tokens)
+            repeated = reply[1] if tally.followups else 0  # the next call repeats the reply
+            prompt = (counted[0], (counted[1] / tally.calls + repeated) * calls[1])
+        if upstream[1]:
+            rate = step_rates.LATER_STEPS.get(scope, step_rates.PLUGIN_STEP)
+            later = self._later_calls(scope, rate, past, upstream)
+            tokens = rate.prompt[0], min(rate.prompt[1], self.windows.get(scope, inf))
+            if past:
+                spread = _spread(_PROMPTS, past.usage.calls, later[1])
+                tokens = _scale(spread, past.usage.prompt_tokens / past.usage.calls)
+            calls, prompt = sum_ranges([calls, later]), sum_ranges([prompt, _multiply(later, tokens)])
+        seconds = _seconds(calls, reply, usage, tally.workers)
+        exact = not upstream[1] and calls[0] == calls[1]
+        return _price(scope, tally, calls, prompt, _multiply(calls, reply), seconds, exact=exact)
+
+    def _later_calls(self, scope: str, rate: step_rates.Rate, past: PastUsage | None, upstream: Range) -> Range:
+        """Return the calls about rows that other calls will make.
+
+        Past calls of this step narrow the range of its rate, or replace it where they contradict it.
+        """
+        unit = upstream if rate.unit == "calls" else self.sizes.unit(rate.unit)
+        low, high = floor(rate.calls[0] * unit[0]), ceil(rate.calls[1] * unit[1]) + (_FEW_CALLS if unit[1] else 0)
+        earlier = [self.past[name].usage.calls for name in self.dependencies[scope] if name in self.past]
+        if past and earlier and rate.spread:
+            shares = _scale(rate.spread, past.usage.calls / max(earlier))
+            least, most = floor(shares[0] * upstream[0]), ceil(shares[1] * upstream[1] + _FEW_CALLS)
+            low, high = (max(low, least), min(high, most)) if least <= high and low <= most else (least, most)
+        return (low, high)
+
+    def _reply(self, scope: str, past: PastUsage | None, usage: Usage, coming: int) -> Range:
+        """Return the token range of one reply."""
+        source = past.usage if past else usage
+        if source.calls:
+            return _scale(_spread(_REPLIES, source.calls, coming), source.completion_tokens / source.calls)
+        if scope in step_rates.LATER_STEPS:
+            return step_rates.LATER_STEPS[scope].reply
+        return step_rates.FIRST_REPLIES.get(scope, UNKNOWN_REPLY)
+
+    def _embedding(self, table: str, calls: Mapping[str, Range]) -> Estimate:
+        """Return the estimate of embedding one table, whose texts may not be written yet."""
+        tally = self.embedded[table]
+        spent = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
+        usage, size = sum((s.usage for s in spent), Usage()), sum(s.bytes for s in spent)
+        prompt_tokens = tally.bytes * usage.prompt_tokens / size if size else tally.tokens
+        spread = _spread(_CALIBRATION, usage.calls, tally.calls) if size else _UNCALIBRATED
+        requests: Range = (tally.calls, tally.calls)
+        tokens = _scale(spread, prompt_tokens)
+        upstream = [calls[name] for name in self.table_dependencies.get(table, ()) if name in calls]
+        if upstream:
+            rate = step_rates.TABLES.get(table, step_rates.PLUGIN_TABLE)
+            unit = sum_ranges(upstream) if rate.unit == "calls" else self.sizes.unit(rate.unit)
+            rows = _multiply(rate.rows, unit)
+            more = (
+                ceil(rows[0] / tally.batch),
+                ceil(rows[1] / tally.batch) + 1,
+            )  # the last batch of a step may be small
+            requests, tokens = sum_ranges([requests, more]), sum_ranges([tokens, _multiply(rows, rate.tokens)])
+        seconds = _seconds(requests, (0, 0), usage, tally.workers)
+        return _price(EMBEDDING, tally, requests, tokens, (0, 0), seconds, exact=requests[0] == requests[1])
+
+
+def merge_embedding(estimates: Iterable[Estimate]) -> list[Estimate]:
+    """Return one estimate for all embedded tables, none without any."""
+    rows = list(estimates)
+    if not rows:
+        return []
+    calls, prompt, seconds = (
+        sum_ranges(getattr(r, name) for r in rows) for name in ("calls", "prompt_tokens", "seconds")
+    )
+    cost = sum_ranges(row.cost or (0, 0) for row in rows) if rows[0].cost else None
+    exact = all(row.exact for row in rows)
+    return [replace(rows[0], calls=calls, prompt_tokens=prompt, cost=cost, seconds=seconds, exact=exact)]
+
+
+def _price(
+    step: str, tally: RequestTally, calls: Range, prompt: Range, completion: Range, seconds: Range, *, exact: bool
+) -> Estimate:
+    """Return the estimate of a step, with its cost where prices are set."""
+    low, high = (tally.prices.cost(round(prompt[i]), 0, round(completion[i]), round(calls[i])) for i in (0, 1))
+    cost = (low, high) if tally.prices.is_set else None
+    return Estimate(step, tally.model, exact, calls, _round(prompt), _round(completion), cost, seconds)
+
+
+def _seconds(calls: Range, reply: Range, usage: Usage, workers: int) -> Range:
+    """Return the seconds of the calls: as before, else by the published speeds."""
+    if usage.calls:
+        return _scale((calls[0] / workers, calls[1] / workers), usage.seconds / usage.calls)
+    return call_seconds(calls, reply, workers)
+
+
+def call_seconds(calls: Range, reply: Range, workers: int = 1) -> Range:
+    """Return the seconds of calls with such replies, by the published speeds."""
+    slow, fast = step_rates.TOKENS_PER_SECOND
+    each = (step_rates.SECONDS_OF_CALL[0] + reply[0] / fast, step_rates.SECONDS_OF_CALL[1] + reply[1] / slow)
+    return (calls[0] * each[0] / workers, calls[1] * each[1] / workers)
 
 
 def estimate_local_work(embedder: Embedder | None, texts: Sequence[str]) -> LocalWork | None:
@@ -235,33 +355,6 @@ def estimate_local_work(embedder: Embedder | None, texts: Sequence[str]) -> Loca
     return LocalWork(embedder.fingerprint, len(texts), rate * sum(len(text.encode()) + 1 for text in texts))
 
 
-def _estimate_step(
-    step: str, tally: RequestTally, past_usage: PastUsage | None, times: float | None, spent: Sequence[UsageEntry]
-) -> Estimate:
-    similar = [s for s in spent if s.model == tally.model]
-    similar = [s for s in similar if s.scope == step] or similar
-    usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
-    reply = _reply_range(step, past_usage, usage)
-    if times is None or past_usage is None:
-        calls = _call_range(tally, past_usage)
-        prompt_tokens = tally.bytes * usage.prompt_tokens / size if size else tally.tokens
-        counted = _scale(_CALIBRATED if size else _UNCALIBRATED, prompt_tokens)
-        repeated = reply[1] if tally.followups else 0  # the next call repeats the reply
-        prompt = (counted[0], (counted[1] / max(tally.calls, 1) + repeated) * calls[1])
-    else:
-        low, high = _round(_scale(_DOWNSTREAM_SPREAD, past_usage.usage.calls * times))
-        calls = (max(low, tally.calls), max(high, tally.calls + 1))  # at least one new input will arrive
-        prompt_per_call = past_usage.usage.prompt_tokens / past_usage.usage.calls
-        prompt = (calls[0] * prompt_per_call, calls[1] * prompt_per_call)
-    completion = (calls[0] * reply[0], calls[1] * reply[1])
-    low, high = (tally.prices.cost(round(prompt[i]), 0, round(completion[i]), round(calls[i])) for i in (0, 1))
-    cost = (low, high) if tally.prices.is_set else None
-    call_seconds = usage.seconds / usage.calls / tally.workers if usage.calls else None
-    seconds = None if call_seconds is None else (calls[0] * call_seconds, calls[1] * call_seconds)
-    exact = times is None and calls[0] == calls[1]
-    return Estimate(step, tally.model, exact, calls, _round(prompt), _round(completion), cost, seconds)
-
-
 def _call_range(tally: RequestTally, past_usage: PastUsage | None) -> Range:
     """Return the range of calls, with followups.
 
@@ -269,21 +362,28 @@ def _call_range(tally: RequestTally, past_usage: PastUsage | None) -> Range:
     """
     turns = past_usage.usage.calls / past_usage.keys if past_usage else 1.0
     if tally.followups and turns > 1:
-        low, high = _round(_scale(_REPLY_SPREAD, tally.calls * turns))
+        spread = _spread(_TURNS, past_usage.usage.calls if past_usage else 0, tally.calls)
+        low, high = _round(_scale(spread, tally.calls * turns))
         return (max(low, tally.calls), high)
     return (tally.calls, max(tally.calls + tally.followups, round(tally.calls * turns)))
 
 
-def _reply_range(step: str, past_usage: PastUsage | None, usage: Usage) -> Range:
-    """Return the token range of one reply."""
-    if step in (EMBEDDING, RERANKING):
-        return (0, 0)
-    source = past_usage.usage if past_usage else usage
-    return _scale(_REPLY_SPREAD, source.completion_tokens / source.calls) if source.calls else _UNKNOWN_REPLY
+def _spread(spread: tuple[float, float], earlier: float, coming: float) -> Range:
+    """Return the range of the mean of coming calls, relative to that of earlier calls.
+
+    >>> [round(end, 2) for end in _spread((0.3, 1.0), 100, 100)]
+    [0.67, 1.5]
+    """
+    part = spread[0] + spread[1] * (max(earlier, 1) ** -0.5 + max(coming, 1) ** -0.5)
+    return (1 / (1 + part), 1 + part)
 
 
 def _scale(factors: Range, amount: float) -> Range:
     return (factors[0] * amount, factors[1] * amount)
+
+
+def _multiply(one: Range, other: Range) -> Range:
+    return (one[0] * other[0], one[1] * other[1])
 
 
 def _round(amounts: Range) -> Range:

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kumihimo.app.cost import UNKNOWN_REPLY, call_seconds
 from kumihimo.app.question_limits import check_question
 from kumihimo.app.results import Estimate, Plan, Range
 from kumihimo.app.snapshot import Snapshot
@@ -22,7 +23,7 @@ _TYPICAL_QUESTION_TOKENS = 30
 _PASSAGE_TOKENS = 600  # of a candidate for a reranker, at most
 _HEAD_TOKENS = 60  # tags, number and place of a source in a prompt
 _POINT_TOKENS = 40  # of a point that a method makes, with its tags
-_UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies
+_UNDECLARED = QueryCost.for_calls((0, 10), (20, 8000))  # the built-in methods make 1 to 9 small calls, or declare more
 _TOKENIZER_SPREAD: Range = (0.5, 1.2)  # tokens of a server, relative to those of the built-in tokenizer
 _REPLY_SPREAD: Range = (0.7, 1.3)  # tokens of a reply, relative to earlier replies of the scope
 
@@ -31,8 +32,8 @@ def estimate_query_cost(snapshot: Snapshot, question: str, name: str, *, filter:
     """Estimate the minimum and maximum cost of `snapshot.ask`.
 
     The bounds follow from the settings of the method and the sizes of the index. Cached replies are not considered:
-    they cost nothing. No model is called. Without a question, a typical length is assumed. `unknown` names a method
-    that calls a model and declares no bound.
+    they cost nothing. No model is called. Without a question, a typical length is assumed. A method that declares no
+    bound is estimated at up to ten calls.
     """
     if question.strip():
         check_question(question)
@@ -53,15 +54,15 @@ class _QueryEstimator:
     def plan(self) -> Plan:
         bound, method = self.signature.declaration.calls, self.signature
         calls_llm = "llm" in method.ports and self.snapshot.models.chat(method.name) is not None
-        unknown = (method.name,) if calls_llm and bound is None else ()
-        cost = bound(self.values, self) if bound and (calls_llm or "llm" not in method.ports) else QueryCost()
+        may_call = calls_llm or "llm" not in method.ports
+        cost = bound(self.values, self) if bound and may_call else _UNDECLARED if calls_llm else QueryCost()
         estimates = [
             self._chat_estimate(method.name, self._with_reranking(cost)),
             self._service_estimate(EMBEDDING, self.snapshot.models.paid_embedder, self._embedded_texts(cost)),
             self._reranking_estimate(),
             self._chat_estimate("answer", self._answer_cost()),
         ]
-        return Plan(tuple(e for e in estimates if e and e.calls[1]), unknown)
+        return Plan(tuple(e for e in estimates if e and e.calls[1]))
 
     # -- sizes of the index
 
@@ -149,7 +150,7 @@ class _QueryEstimator:
         entries = [e for e in self.snapshot.models.cache().usage() if e.kind == "spent" and e.scope == scope]
         usage = sum((entry.usage for entry in entries), Usage())
         if not usage.calls:
-            return _UNKNOWN_REPLY
+            return UNKNOWN_REPLY
         mean = usage.completion_tokens / usage.calls
         return (_REPLY_SPREAD[0] * mean, _REPLY_SPREAD[1] * mean)
 
@@ -166,4 +167,4 @@ def _estimate(scope: str, model: str, calls: Range, prompt: Range, reply: Range,
     completion = (round(calls[0] * reply[0]), round(calls[1] * reply[1]))
     low, high = (prices.cost(round(prompt[i]), 0, completion[i], round(calls[i])) for i in (0, 1))
     cost = (low, high) if prices.is_set else None
-    return Estimate(scope, model, calls[0] == calls[1], calls, prompt, completion, cost, None)
+    return Estimate(scope, model, calls[0] == calls[1], calls, prompt, completion, cost, call_seconds(calls, reply))

@@ -44,8 +44,7 @@ class Built:
 class Estimate:
     """The estimated requests of one step.
 
-    exact: the number of calls is known; otherwise all numbers are ranges. cost: None without prices. seconds: None
-    until a call was timed.
+    exact: the number of calls is known; otherwise all numbers are ranges. cost: None without prices.
     """
 
     step: str
@@ -55,7 +54,7 @@ class Estimate:
     prompt_tokens: Range
     completion_tokens: Range
     cost: Range | None
-    seconds: Range | None
+    seconds: Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,30 +70,55 @@ class LocalWork:
 
 
 @dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of estimates: of a build, or of a method that is built alone.
+
+    tokens: of prompts and replies. cost: None unless each model has prices. seconds: of one step after the other.
+    """
+
+    name: str
+    calls: Range
+    tokens: Range
+    cost: Range | None
+    seconds: Range
+
+    @classmethod
+    def of(cls, name: str, estimates: Sequence[Estimate]) -> "Total":
+        """Return the sum of these estimates."""
+        costs = [estimate.cost for estimate in estimates if estimate.cost]
+        return cls(
+            name,
+            sum_ranges(e.calls for e in estimates),
+            sum_ranges(tokens for e in estimates for tokens in (e.prompt_tokens, e.completion_tokens)),
+            sum_ranges(costs) if len(costs) == len(estimates) else None,
+            sum_ranges(e.seconds for e in estimates),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The estimated cost of a build or of a question.
 
-    unknown: steps that need a sample first. rule_based: methods to name for the cost of a graph made by the chat model.
+    total: of all estimates. methods: of each method if it were built alone; they share steps, so that their sum is more
+    than the total. rule_based: methods to name for the cost of a graph made by the chat model.
     """
 
     estimates: tuple[Estimate, ...]
-    unknown: tuple[str, ...] = ()
+    methods: tuple[Total, ...] = ()
     rule_based: tuple[str, ...] = ()
     local_work: LocalWork | None = None
+    total: Total = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", Total.of("total", self.estimates))
 
     @property
     def calls(self) -> Range:
-        return _sum_ranges(e.calls for e in self.estimates)
+        return self.total.calls
 
     @property
-    def tokens(self) -> Range:
-        """Return the range of tokens, of prompts and replies."""
-        return _sum_ranges(r for e in self.estimates for r in (e.prompt_tokens, e.completion_tokens))
-
-    @property
-    def cost(self) -> Range:
-        """Return the range of cost, for steps with prices."""
-        return _sum_ranges(e.cost for e in self.estimates if e.cost)
+    def cost(self) -> Range | None:
+        return self.total.cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +184,8 @@ class Solutions:
     cut: str = ""
 
 
-def _sum_ranges(ranges: Iterable[Range]) -> Range:
+def sum_ranges(ranges: Iterable[Range]) -> Range:
+    """Return the sum of all minima, and of all maxima."""
     pairs = list(ranges)
     return (sum(low for low, _ in pairs), sum(high for _, high in pairs))
 

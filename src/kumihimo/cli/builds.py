@@ -4,9 +4,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
+from math import floor, log10
 from pathlib import PurePosixPath
 
-from kumihimo.app.results import Built, Plan, Range
+from kumihimo.app.results import Built, Estimate, Plan, Range, Total, sum_ranges
 from kumihimo.cli import printing
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
@@ -163,7 +164,7 @@ def announce_plan(plan: Plan) -> None:
 
 
 def show_plan(plan: Plan) -> None:
-    if not plan.estimates and not plan.unknown:
+    if not plan.estimates:
         printing.print_message("No model calls are needed: everything is cached or free.")
     else:
         _show_estimates(plan)
@@ -179,26 +180,79 @@ def show_plan(plan: Plan) -> None:
 
 
 def _show_estimates(plan: Plan) -> None:
-    rows = []
+    """Print a row for each step, the total, and a row for each method."""
+    head = ("step", "calls", "prompt tokens", "reply tokens", "cost", "time")
+    rows = [
+        (e.step, format_range(e.calls), format_range(e.prompt_tokens), format_range(e.completion_tokens), *_price(e))
+        for e in plan.estimates
+    ]
+    prompt, reply = (
+        sum_ranges(getattr(e, name) for e in plan.estimates) for name in ("prompt_tokens", "completion_tokens")
+    )
+    rows.append(
+        (translate("total"), format_range(plan.calls), format_range(prompt), format_range(reply), *_price(plan.total))
+    )
+    printing.show_rows(rows, head, numeric=range(1, 6))
+    if len(plan.methods) > 1:
+        printing.print_message("\nEach method alone; methods share steps, so the total is less than their sum:")
+        alone = [
+            (each.name, format_range(each.calls), format_range(each.tokens), *_price(each)) for each in plan.methods
+        ]
+        printing.show_rows(alone, ("method", "calls", "tokens", "cost", "time"), numeric=range(1, 5))
+    models: dict[str, list[str]] = {}
     for e in plan.estimates:
-        tokens = (format_range(e.prompt_tokens), format_range(e.completion_tokens))
-        time = format_range(e.seconds, "{:,.0f}", " s") if e.seconds else "?"
-        cost = format_range(e.cost, "{:,.4f}") if e.cost else "?"
-        rows.append((e.step, e.model, format_range(e.calls), *tokens, cost, time))
-    rows += [(step, "", "?", "?", "?", "?", "?") for step in plan.unknown]
-    head = ("step", "model", "calls", "prompt tokens", "reply tokens", "cost", "time")
-    printing.show_rows(rows, head, numeric=range(2, 7))
-    if plan.unknown:
-        printing.print_message(
-            "? means unknown without a sample: `kumi plan --sample 20` calls the model for 20 chunks."
-        )
-    if not all(e.cost for e in plan.estimates):
+        models.setdefault(e.model, []).append(e.step)
+    for model, steps in models.items():
+        printing.print_message(f"{model}: {', '.join(steps)}." if len(models) > 1 else f"Model: {model}.")
+    if not plan.cost:
         printing.print_message(
             "Cost needs prices: prompt_price, completion_price under [chat], price under [embedding], [reranking]."
         )
 
 
-def format_range(bounds: Range, form: str = "{:,.0f}", unit: str = "") -> str:
-    """Return `low–high`, or one number if both are equal."""
-    low, high = (form.format(end) for end in bounds)
-    return f"{low}{unit}" if low == high else f"{low}–{high}{unit}"
+def _price(amount: Estimate | Total) -> tuple[str, str]:
+    """Return the cost and the time as texts."""
+    cost = "–" if amount.cost is None else format_range(amount.cost, money=True)
+    return cost, _format_times(amount.seconds)
+
+
+def format_range(bounds: Range, *, money: bool = False) -> str:
+    """Return `low–high`, or one number; large ones have three digits.
+
+    >>> format_range((12, 12)), format_range((950, 4321)), format_range((0.01, 1_250_000))
+    ('12', '950–4,321', '0–1.25M')
+    >>> format_range((0.00123, 12.5), money=True)
+    '0.0012–12.50'
+    """
+    low, high = (_format_money(end) if money else _format_count_briefly(end) for end in bounds)
+    return low if low == high else f"{low}–{high}"
+
+
+def _format_count_briefly(count: float) -> str:
+    for size, suffix in ((1e6, "M"), (1e4, "k")):
+        if count >= size:
+            scaled = count / (1e6 if suffix == "M" else 1e3)
+            return f"{scaled:,.{max(0, 3 - len(str(int(scaled))))}f}{suffix}"
+    return f"{count:,.0f}"
+
+
+def _format_money(amount: float) -> str:
+    if amount >= 0.1 or not amount:
+        return f"{amount:,.0f}" if amount >= 1000 else f"{amount:,.2f}"
+    return f"{amount:.{1 - floor(log10(amount))}f}"  # two digits
+
+
+def _format_times(seconds: Range) -> str:
+    """Return a range of times, each in the unit that suits it.
+
+    >>> _format_times((0.2, 90)), _format_times((100, 100)), _format_times((400, 20_000))
+    ('1–90 s', '100 s', '7 min–6 h')
+    """
+    texts = []
+    for end in seconds:
+        size, unit = (3600, "h") if end >= 7200 else (60, "min") if end >= 120 else (1, "s")
+        texts.append((f"{max(round(end / size), 1):,}", unit))
+    (low, low_unit), (high, unit) = texts
+    if (low, low_unit) == (high, unit):
+        return f"{low} {unit}"
+    return f"{low}–{high} {unit}" if low_unit == unit else f"{low} {low_unit}–{high} {unit}"

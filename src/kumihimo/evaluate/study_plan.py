@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kumihimo.app.cost import RequestTally, estimate_plan, usage_history
+from kumihimo.app.cost import PlanEstimator, RequestTally, usage_history
 from kumihimo.app.estimate_query_cost import estimate_query_cost
 from kumihimo.app.results import Estimate, Plan, Range, UsageEntry
 from kumihimo.app.snapshot import Snapshot
@@ -128,7 +128,7 @@ class EstimationContext:
 
     def _estimate_tally(self, role: str, tally: RequestTally) -> Sequence[Estimate]:
         past = usage_history(self.past_usage, {role: tally})
-        return estimate_plan({role: tally}, {}, past, self.past_usage).estimates
+        return PlanEstimator({role: tally}, past=past, spent=self.past_usage).estimates()
 
 
 def merge_estimates(name: str, rows: Sequence[Estimate], merge: Callable[[Sequence[Range]], Range]) -> Estimate:
@@ -162,16 +162,12 @@ def estimate_stages(
         "score": estimator.estimate_scores,
     }
     estimates = [row for name in STAGES if name in request.stages for row in stages[name]()]
-    plan = Plan(tuple(estimates), tuple(estimator.unknown_methods))
-    return StudyEstimate(plan, len(questions), not existing, names)
+    return StudyEstimate(Plan(tuple(estimates)), len(questions), not existing, names)
 
 
 @dataclass(frozen=True)
 class _StudyEstimator:
-    """The inputs of all stages.
-
-    unknown_methods: methods that do not say how often they call a model.
-    """
+    """The inputs of all stages."""
 
     study: Study
     context: EstimationContext
@@ -179,7 +175,6 @@ class _StudyEstimator:
     request: StudyRequest
     questions: Sequence[EvalQuestion]
     names: Sequence[str]
-    unknown_methods: list[str] = field(default_factory=list)
 
     def stored_answers(self, name: str, generation: int) -> dict[str, SystemAnswer]:
         """Return the answers of a system by question."""
@@ -222,7 +217,6 @@ class _StudyEstimator:
                 unanswered = [q.text for answers in stored for q in self.questions if q.id not in answers]
                 if unanswered:
                     plan = estimate_query_cost(self.context.snapshot, unanswered[0], system.method, **system.settings)
-                    self.unknown_methods.extend(plan.unknown)
                     rows = plan.estimates * len(unanswered)
                     estimates += [merge_estimates(f"run {system.name}", rows, _sum_ranges)] if rows else []
         return estimates

@@ -57,7 +57,7 @@ def plan(
         estimate = _estimate_study(kumi, study, methods, request)
     total = estimate.plan
     summary = {"questions": estimate.questions, "assumed": estimate.questions_assumed, "systems": estimate.systems}
-    sums = {"calls": total.calls, "tokens": total.tokens, "cost": total.cost}
+    sums = {"calls": total.calls, "tokens": total.total.tokens, "cost": total.cost}
     session.show({**summary, **asdict(total), **sums}, lambda _: _show_estimate(estimate))
 
 
@@ -99,10 +99,6 @@ def _show_estimate(estimate: StudyEstimate) -> None:
         f"{estimate.questions:,} questions, {len(estimate.systems):,} systems: {', '.join(estimate.systems)}.\n"
     )
     builds.show_plan(total)
-    if total.estimates:
-        calls, tokens = (builds.format_range(bounds) for bounds in (total.calls, total.tokens))
-        cost = f", cost {builds.format_range(total.cost, '{:,.2f}')}" if all(e.cost for e in total.estimates) else ""
-        printing.print_message(f"In all: {calls} calls, {tokens} tokens{cost}.")
 
 
 # -- published studies
