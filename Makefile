@@ -4,7 +4,7 @@ DATA   = ../shared/data
 SITE   = $(PYTHON) -m sphinx -W --keep-going -n -E -q docs build/site
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test quick checks tests site bench clean
+.PHONY: demo test quick checks tests test-model site bench clean
 
 demo: $(VENV)/kumi  ## install, index examples/, ask in English and Japanese, write the reports as a page
 	$(VENV)/bin/kumi index examples
@@ -36,6 +36,9 @@ quick: $(VENV)/dev  ## the fast tests, between edits
 tests: $(VENV)/dev
 	$(PYTHON) -m pytest -n auto --dist worksteal
 
+test-model: $(VENV)/model-tests  ## ask a real, very small model on this machine; not in CI
+	$(PYTHON) -m pytest tests/real_server -m model
+
 site: $(VENV)/dev  ## build the documentation in build/site
 	$(SITE)
 
@@ -52,6 +55,10 @@ $(VENV)/kumi: $(VENV)/bin/python pyproject.toml
 $(VENV)/dev: $(VENV)/bin/python pyproject.toml
 	$(PYTHON) -m pip install -q -e '.[dev,site]'
 	touch $@ $(VENV)/kumi
+
+$(VENV)/model-tests: $(VENV)/dev
+	$(PYTHON) -m pip install -q -e '.[dev,model-tests]'
+	touch $@
 
 clean:
 	rm -rf $(VENV) .kumi build/site .mypy_cache .ruff_cache .pytest_cache .hypothesis

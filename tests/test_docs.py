@@ -114,6 +114,27 @@ def test_every_public_name_is_described() -> None:
     assert sorted(described) == kumihimo.__all__
 
 
+SERVER_SECTIONS = [
+    "What you need",
+    "kumi.toml",
+    "Context window",
+    "Requests at the same time",
+    "What it costs",
+    "What to expect",
+    "When something goes wrong",
+]
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "models").glob("*.md")), ids=named)
+def test_every_server_is_described_in_the_same_order(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", text, re.M)[: len(SERVER_SECTIONS)] == SERVER_SECTIONS
+    assert f"](models/{path.name})" in page("models.md")
+    _, _, connection = text.partition("\n## kumi.toml\n")
+    settings = tomllib.loads(re.findall(r"^```toml\n(.*?)^```", connection, re.S | re.M)[0])
+    assert {"chat", "embedding"} <= settings.keys()
+
+
 # -- what is described is so
 
 

@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, RequestRefused, SettingsError
-from kumihimo.core.redaction import redact
 from kumihimo.core.usage import Usage
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest, TokenCallback, Vectors
 from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, read_json_body, split_lines
-from kumihimo.llm.transport import connect_server
+from kumihimo.llm.transport import connect_server, reported_error
 
 StructuredOutput = Literal["auto", "schema", "json", "text"]
 _MAX_TOKEN_CHARS = 32  # far more than a token has in any text
@@ -141,9 +140,11 @@ def _chat_usage(
 def _parse_completion(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
     """Return the text, the finish reason and the usage counts.
 
-    Raises FailedTry if the body is no completion.
+    Raises FailedTry if the body is no completion, or reports an error in place of one.
     """
     usage_counts = body.get("usage") or {}
+    if body.get("error"):
+        raise reported_error(body["error"])
     try:
         choice = body["choices"][0]
         message = choice["message"]
@@ -234,8 +235,8 @@ def _parse_event(line: str) -> Mapping[str, Any]:
         raise garbled_error() from error
     if not isinstance(body, dict):
         raise garbled_error()
-    if "error" in body:
-        raise FailedTry(f"the answer broke off: {redact(str(body['error']))[:300]}", paid=True)
+    if body.get("error"):
+        raise reported_error(body["error"])
     return body
 
 

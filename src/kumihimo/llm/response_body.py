@@ -1,7 +1,7 @@
 """pieces of a response body -> JSON, or lines: within limits of size and time."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic
 from typing import Any
 
@@ -58,6 +58,17 @@ def _limit_bytes(pieces: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
         if total > max_bytes:
             raise _too_long_error(max_bytes)
         yield piece
+
+
+def error_reason(body: Any) -> str:
+    """Return the reason in the body of an error, in one line; empty: none.
+
+    >>> [error_reason(body) for body in ({"message": "No."}, {"error": "No."}, "No.", {"code": 5}, None)]
+    ['No.', 'No.', 'No.', '', '']
+    """
+    while isinstance(body, Mapping):
+        body = body.get("message") or body.get("detail") or body.get("error")
+    return " ".join(str(body or "").split())
 
 
 def garbled_error() -> FailedTry:

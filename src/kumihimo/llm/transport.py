@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, Setting
 from kumihimo.core.redaction import redact, register_secret, register_url_secrets
 from kumihimo.llm.http_client import OPENAI_URL, check_offline, parse_host, shared_client
 from kumihimo.llm.protocols import FailedTry, Q, R
-from kumihimo.llm.response_body import LateReply
+from kumihimo.llm.response_body import LateReply, error_reason
 from kumihimo.llm.wait_notes import WaitNotes
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def rate_limited(send: Callable[[Q], R], limiter: RateLimiter) -> Callable[[Q], 
 # to us, and we stop reading a body that arrives too slowly.
 _STREAM_HEADERS = {"X-Stainless-Raw-Response": "stream"}
 _SHORTER_PROMPT_HINT = "lower budget under [answer] or the method, size under [chunks], or use a model that takes more"
+_TOO_LONG = re.compile(r"context[ _](?:length|size|window)|\bn_ctx\b|too large to process", re.I)
 log = logging.getLogger("kumihimo")
 
 
@@ -227,7 +229,7 @@ class ModelServer:
                 self.failures = self.failure_limit
             return ItemFailed(message)
         message = f"{message} ({code})"
-        if code in (408, 409, 429) or code >= 500:
+        if code in (408, 409, 429) or (code >= 500 and not _TOO_LONG.search(message)):
             return FailedTry(message, wait=_retry_after(error), rate_limited=code in (429, 503))
         if code == 401 or (code == 403 and not self.has_answered):
             key_remedy = f"is the key in {self.key} the right one for it?"
@@ -247,9 +249,19 @@ class ModelServer:
             self.refused_parameters.add(name)
             log.warning("%s does not take %s: it is left out from now on", self.display_url, name)
             return ParameterRefused(message)
-        if error.code == "context_length_exceeded" or "context" in message:
-            return RequestRefused(f"{message}: {_SHORTER_PROMPT_HINT}")
-        return RequestRefused(message)
+        return refuse(message, error.code)
+
+
+def refuse(message: str, code: str | None = None) -> RequestRefused:
+    """Return the error for a refused request, with the remedy for a long one."""
+    is_too_long = _TOO_LONG.search(f"{code} {message}")
+    return RequestRefused(f"{message}: {_SHORTER_PROMPT_HINT}" if is_too_long else message)
+
+
+def reported_error(error: Any) -> FailedTry:
+    """Return the error that a server reports after it has begun to answer."""
+    message = f"the answer broke off: {redact(error_reason(error))[:300]}"
+    return FailedTry(message, paid=True, final=refuse(message) if _TOO_LONG.search(message) else None)
 
 
 def connect_server(settings: Mapping[str, Any]) -> ModelServer:
@@ -314,20 +326,18 @@ _UNKNOWN_PHRASES = (
 def _refused_parameter(error: "APIStatusError") -> str:
     """Return the optional parameter that the server complains about."""
     request, message = json.loads(error.request.content), _error_message(error)
-    if error.code not in _UNKNOWN_CODES and not any(word in message.lower() for word in _UNKNOWN_PHRASES):
-        return ""
     names = [error.param, *(name for name in OPTIONAL_PARAMETERS if name in message)]
     response_format = request.get("response_format") or {}
-    is_about_format = "response_format" in names or any(word in message for word in ("schema", "grammar", "guided"))
-    if response_format and is_about_format:
+    is_unknown = error.code in _UNKNOWN_CODES or any(phrase in message.lower() for phrase in _UNKNOWN_PHRASES)
+    is_about_format = is_unknown and any(word in message for word in ("schema", "grammar", "guided"))
+    if response_format and ("response_format" in names or is_about_format):
         return "json_schema" if response_format["type"] == "json_schema" else "response_format"
-    return next((name for name in names if name in OPTIONAL_PARAMETERS and name in request), "")
+    return next((name for name in names if is_unknown and name in OPTIONAL_PARAMETERS and name in request), "")
 
 
 def _error_message(error: "APIStatusError") -> str:
-    body = error.body if isinstance(error.body, Mapping) else {}
-    detail = body.get("message") or body.get("detail") or body.get("error")
-    reason = " ".join(str(detail or error.response.reason_phrase or "no reason given").split())
+    is_json = error.body != error.response.text.strip()  # other text is a page
+    reason = (error_reason(error.body) if is_json else "") or error.response.reason_phrase or "no reason given"
     return redact(reason)[:300].rstrip(".")  # in this order: half a key is not recognized
 
 

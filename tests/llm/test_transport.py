@@ -1,0 +1,123 @@
+"""error responses of known servers -> the reason that they name, a remedy, or the request in another form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kumihimo.core.errors import ItemFailed, RequestRefused
+from kumihimo.llm.budget import Account, Budget
+from kumihimo.llm.cached_llm import connect
+from kumihimo.llm.openai import OpenAIChat, OpenAIEmbedder
+from kumihimo.llm.protocols import ChatRequest, TextsRequest
+from tests.fake_clock import FakeClock
+from tests.fake_clock import clock as clock
+from tests.fake_replies import http_response
+from tests.raw_server import RawServer, completion, run_raw_server
+
+CLOSE = "Content-Type: application/json\r\nConnection: close"
+SHORTER = "lower budget under \\[answer\\] or the method, size under \\[chunks\\]"
+TOO_LONG = [  # OpenAI, llama.cpp, LM Studio, Ollama, OpenRouter, vLLM
+    (400, {"error": {"message": "Too many tokens.", "code": "context_length_exceeded"}}),
+    (400, {"error": {"message": "request (6024 tokens) exceeds the available context size (2048 tokens)"}}),
+    (400, {"error": "Trying to keep the first 9 tokens when context the overflows. The context length is only 4"}),
+    (400, {"error": "Cannot truncate prompt with n_keep (9) >= n_ctx (4)"}),
+    (400, {"error": {"message": "the input length exceeds the context length"}}),
+    (400, {"error": {"message": "This endpoint's maximum context length is 4 tokens. Use the middle-out transform"}}),
+    (400, {"error": {"message": "This model's maximum context length is 4 tokens and max_tokens is 2"}}),
+]
+
+
+@pytest.fixture
+def raw() -> Iterator[RawServer]:
+    with run_raw_server(b"") as server:
+        yield server
+
+
+def ask(server: RawServer, schema: dict[str, Any] | None = None, *, stream: bool = False, **settings: Any) -> str:
+    """Ask the chat model of a server, with retries."""
+    chat = OpenAIChat(model="m", base_url=server.url, retries=2, **settings)
+    send = connect(chat, chat.server, Budget(), Account("", "m", chat.prices))
+    message = {"role": "user", "content": "When?"}
+    return send(ChatRequest([message], schema, {"max_tokens": 5}, print if stream else None)).text
+
+
+@pytest.mark.parametrize(("status", "body"), TOO_LONG)
+def test_a_prompt_that_is_too_long_names_the_remedy(raw: RawServer, status: int, body: dict[str, Any]) -> None:
+    raw.response = [http_response(body, status, CLOSE)]
+    with pytest.raises(RequestRefused, match=SHORTER):
+        ask(raw)
+    assert len(raw.requests) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("body", [body for _, body in TOO_LONG[1:]])
+def test_a_prompt_that_is_too_long_for_an_answer_that_has_begun(
+    raw: RawServer, body: dict[str, Any], stream: bool
+) -> None:
+    raw.response = [http_response(f"data: {json.dumps(body)}\n\n".encode() if stream else body, 200, CLOSE)]
+    with pytest.raises(RequestRefused, match=SHORTER):
+        ask(raw, stream=stream)
+    assert len(raw.requests) == 1
+
+
+@pytest.mark.parametrize("body", [{"error": "the port is closed"}, {"error": {"message": "the port\nis closed"}}])
+def test_the_reason_may_stand_anywhere(raw: RawServer, body: dict[str, Any]) -> None:
+    raw.response = [http_response(body, 422, CLOSE)]
+    with pytest.raises(RequestRefused, match=r"says: the port is closed \(422\)$"):
+        ask(raw)
+
+
+def test_a_page_is_no_reason(raw: RawServer) -> None:
+    raw.response = [http_response(b"<html>no</html>", 422, CLOSE)]
+    with pytest.raises(RequestRefused, match=r"says: Unprocessable \w+ \(422\)$"):
+        ask(raw)
+
+
+def test_an_error_in_place_of_an_answer_is_shown_and_tried_again(raw: RawServer, clock: FakeClock) -> None:
+    raw.response = [http_response({"error": {"code": 502, "message": "the provider is down"}}, 200, CLOSE)]
+    with pytest.raises(ItemFailed, match="the answer broke off: the provider is down, 3 times"):
+        ask(raw)
+    assert len(raw.requests) == 3
+
+
+def test_a_text_that_is_too_long_for_a_batch_is_refused_at_once(raw: RawServer) -> None:
+    """Then the batch is split, until only this text fails."""
+    message = "input (702 tokens) is too large to process. increase the physical batch size (current batch size: 512)"
+    raw.response = [http_response({"error": {"code": 500, "message": message}}, 500, CLOSE)]
+    embedder = OpenAIEmbedder(model="m", base_url=raw.url)
+    send = connect(embedder, embedder.server, Budget(), Account("", "m", embedder.prices))
+    with pytest.raises(RequestRefused, match=SHORTER):
+        send(TextsRequest(["a long text", "a short one"]))
+    assert len(raw.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "'response_format.type' must be 'json_schema' or 'text'",
+        "Invalid schema for response_format 'reply': In context=(), 'x' is required",
+    ],
+)
+def test_a_refused_form_of_the_reply_is_not_asked_for_again(raw: RawServer, message: str) -> None:
+    bodies: list[dict[str, Any]] = []
+
+    class Responses(list[bytes]):
+        def __iter__(self) -> Iterator[bytes]:
+            bodies.append(json.loads(raw.requests[-1].partition(b"\r\n\r\n")[2]))
+            refused = "response_format" in bodies[-1]
+            yield http_response({"error": message}, 400, CLOSE) if refused else completion("{}")
+
+    raw.response = Responses([b""])
+    assert ask(raw, {"type": "object"}) == "{}"
+    assert [body.get("response_format", {}).get("type") for body in bodies] == ["json_schema", "json_object", None]
+
+
+def test_a_wrong_value_of_a_parameter_does_not_remove_it(raw: RawServer) -> None:
+    raw.response = [http_response({"error": {"message": "max_tokens must be at least 16"}}, 400, CLOSE)]
+    with pytest.raises(RequestRefused, match=r"max_tokens must be at least 16 \(400\)$"):
+        ask(raw)
+    assert len(raw.requests) == 1
