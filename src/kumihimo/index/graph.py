@@ -1,7 +1,7 @@
 """mentions, ties, assertions -> entities, relations, claims: one row per thing, pair and claim.
 
-Descriptions are joined; a model merges them once they are long. If the merge fails, they stay joined and the failure is
-listed.
+Descriptions are joined, the oldest document first, without those that another one contains; a model merges them once
+they are long. If the merge fails, they stay joined and the failure is listed.
 """
 
 from collections import Counter
@@ -14,11 +14,13 @@ from typing import TypeVar
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Claim, Entity, Mention, Record, Relation, RelationMention
-from kumihimo.core.table import Group
+from kumihimo.core.table import Group, Table
+from kumihimo.index.document_description import Description
 from kumihimo.llm.prompts import render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.packs import pack_texts
+from kumihimo.text.repetition import drop_contained
 
 T = TypeVar("T", Entity, Relation, Claim)
 
@@ -28,7 +30,12 @@ _PACK_TOKENS = 4000  # maximum of a pack
 
 
 def entities(
-    mentions: Group[Mention], tokenizer: Tokenizer, llm: LLM | None, *, description_tokens: int = 600
+    mentions: Group[Mention],
+    descriptions: Table[Description],
+    tokenizer: Tokenizer,
+    llm: LLM | None,
+    *,
+    description_tokens: int = 600,
 ) -> Entity:
     """Merge the mentions of one entity, whatever their types, into one description.
 
@@ -39,11 +46,16 @@ def entities(
     types = _sort_by_frequency(mention.type for mention in mentions if mention.type)
     name = _most_readable(forms, mentions[0].entity)
     bare = Entity(name, next(iter(types), ""), forms, types, mentions=len(mentions), tokens=0)
-    return _with_description(bare, [name], mentions, tokenizer, llm, description_tokens)
+    return _with_description(bare, [name], _ordered_texts(mentions, descriptions), tokenizer, llm, description_tokens)
 
 
 def relations(
-    ties: Group[RelationMention], tokenizer: Tokenizer, llm: LLM | None, *, description_tokens: int = 600
+    ties: Group[RelationMention],
+    descriptions: Table[Description],
+    tokenizer: Tokenizer,
+    llm: LLM | None,
+    *,
+    description_tokens: int = 600,
 ) -> Relation:
     """Merge the mentions of one pair; their number is the weight.
 
@@ -55,11 +67,16 @@ def relations(
     strengths = [tie.strength for tie in ties if tie.strength is not None]
     strength = fsum(strengths) / len(strengths) if strengths else None
     bare = Relation(first.source, first.target, names, keywords, weight=len(ties), strength=strength, tokens=0)
-    return _with_description(bare, names, ties, tokenizer, llm, description_tokens)
+    return _with_description(bare, names, _ordered_texts(ties, descriptions), tokenizer, llm, description_tokens)
 
 
 def claims(
-    assertions: Group[Assertion], tokenizer: Tokenizer, llm: LLM | None, *, description_tokens: int = 600
+    assertions: Group[Assertion],
+    descriptions: Table[Description],
+    tokenizer: Tokenizer,
+    llm: LLM | None,
+    *,
+    description_tokens: int = 600,
 ) -> Claim:
     """Merge the assertions with one subject, object and type.
 
@@ -73,7 +90,7 @@ def claims(
     end = max((assertion.end for assertion in assertions if assertion.end), default="")
     quotes = _sort_by_frequency(assertion.quote for assertion in assertions if assertion.quote)
     bare = Claim(first.subject, first.object, names, claim_type, statuses, start, end, quotes, tokens=0)
-    return _with_description(bare, names, assertions, tokenizer, llm, description_tokens)
+    return _with_description(bare, names, _ordered_texts(assertions, descriptions), tokenizer, llm, description_tokens)
 
 
 def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
@@ -94,14 +111,37 @@ def _most_readable(forms: Sequence[str], entity: str) -> str:
     return min(forms, key=lambda form: (entity_id(name_key(form)) != entity, form.isupper() and " " in form))
 
 
-def _with_description(
-    bare: T, names: Iterable[str], rows: Iterable[Record], tokenizer: Tokenizer, llm: LLM | None, limit: int
-) -> T:
-    """Return the record with its merged description.
+def _ordered_texts(rows: Iterable[Record], descriptions: Table[Description]) -> list[str]:
+    """Return the distinct texts, by the date of the oldest document with them.
 
-    Texts are sorted by content, so the order of documents makes no difference.
+    Texts without a date come last. Those of one date are sorted by content, so the order of documents makes no
+    difference.
     """
-    texts = sorted({row.text.strip() for row in rows} - {""})
+    documents_by_text: dict[str, set[str]] = {}
+    for row in rows:
+        if text := row.text.strip():
+            documents_by_text.setdefault(text, set()).add(row.id.partition(".")[0])
+    documents = sorted(set().union(*documents_by_text.values())) if len(documents_by_text) > 1 else []
+    described = descriptions.get_many(documents).items() if len(documents) > 1 else ()
+    dates = {id: date for id, description in described if (date := _first_date(description))}
+
+    def sort_key(text: str) -> tuple[str, str]:
+        return min((dates[id] for id in documents_by_text[text] if id in dates), default="undated"), text
+
+    return sorted(documents_by_text, key=sort_key)
+
+
+def _first_date(description: Description) -> str:
+    """Return the first date of a document that has a year, or none."""
+    return next((date for date in description.dates if date[0].isdigit()), "")
+
+
+def _with_description(
+    bare: T, names: Iterable[str], texts: Sequence[str], tokenizer: Tokenizer, llm: LLM | None, limit: int
+) -> T:
+    """Return the record with its merged description."""
+    if llm:
+        texts = drop_contained(texts)
     try:
         text = _merge_descriptions(names, texts, tokenizer, llm, limit)
     except ItemFailed as failure:
@@ -115,17 +155,18 @@ def _merge_descriptions(
 ) -> str:
     """Return one description of at most about `limit` tokens.
 
-    texts: sorted and unique. Without a model, keep the first texts that fit. With a model, merge packs of texts, then
+    texts: unique, in order. Without a model, keep the first texts that fit. With a model, merge packs of texts, then
     the results, until they fit. Raise ItemFailed.
     """
     if len(texts) < 2:
         return "".join(texts)
     if llm is None:
-        return "\n".join(_first_texts(texts, tokenizer, limit))
+        return "\n".join(drop_contained(list(_first_texts(texts, tokenizer, limit))))
     lengths = {text: len(tokenizer(text)) for text in texts}
     while len(texts) > 1 and sum(lengths[text] for text in texts) > limit:
         text_packs = list(pack_texts(texts, lengths, _PACK_TOKENS, _PACK_END_ODDS))
-        texts = sorted({_merge_pack(names, pack, llm, limit) if len(pack) > 1 else pack[0] for pack in text_packs})
+        merged = (_merge_pack(names, pack, llm, limit) if len(pack) > 1 else pack[0] for pack in text_packs)
+        texts = list(dict.fromkeys(merged))
         lengths = {text: len(tokenizer(text)) for text in texts}
     return "\n".join(texts)
 
