@@ -39,6 +39,7 @@ BENCHMARKS = (
     ("questions", ""),
     ("described", "--sets"),
     ("recall", ""),
+    ("packing", ""),
     ("retrieving", ""),
     ("themes", ""),
     ("weights", "--extracted"),

@@ -12,6 +12,8 @@ from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Relat
 from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
+MAX_SOURCES = 25
+FLOOR = 0.6  # of the best score; benchmarks/packing.py tests it
 _SAFE_TOKENS = 2500  # of texts: the best ones stay, however low their score
 _SAFE_ROWS = 3  # of each other table
 _WORD_FLOOR = 0.7  # of the words of the question, relative to the best row: such a row stays
@@ -56,7 +58,13 @@ class PackedSource:
 
 
 def pack_sources(
-    question: str, context: Context, tokenizer: Tokenizer, *, budget: int, limit: int, floor: float
+    question: str,
+    context: Context,
+    tokenizer: Tokenizer,
+    *,
+    budget: int,
+    limit: int = MAX_SOURCES,
+    floor: float = FLOOR,
 ) -> list[PackedSource]:
     """Return the sources of a prompt, texts of documents first.
 
