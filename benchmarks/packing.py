@@ -1,10 +1,10 @@
 """questions with gold passages -> the gold that packing keeps in a prompt, and the tokens that it saves.
 
-The floor of `answer` was chosen on `finance`, `pubmed` and `musique`; the other sets test it. Data: DATA/ordinary,
+`answer.score_share` was chosen on `finance`, `pubmed` and `musique`; the other sets test it. Data: DATA/ordinary,
 DATA/multihop, DATA/japanese, DATA/chinese. No chat model; the graph is built by rule. Prints a Markdown table for each
 set, a row for each method: gold passages in the evidence that fits into `answer.budget`, the share of them in the
 packed prompt, tokens of the sources as a list of the evidence and packed, their number before and after, CPU ms of
-packing. The last table has the means of the sets that tested the floor.
+packing. The last table has the means of the sets that test it.
 """
 
 from __future__ import annotations
