@@ -40,6 +40,7 @@ BENCHMARKS = (
     ("questions", ""),
     ("described", "--sets"),
     ("recall", ""),
+    ("packing", ""),
     ("retrieving", ""),
     ("themes", ""),
     ("weights", "--extracted"),

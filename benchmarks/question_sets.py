@@ -8,7 +8,7 @@ passage that a model gave for each (DATA/replies/christmas_carol).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -62,8 +62,9 @@ def open_set(
     name: str,
     cache: Path | None = None,
     records_by_text: Mapping[str, list[str]] | None = None,
+    methods: Sequence[str] = ("bm25", "naive", "braid"),
 ) -> tuple[Snapshot, list[EvalQuestion]]:
-    """Index a set for `bm25`, `naive` and `braid`; return it with its questions.
+    """Index a set for some methods; return it with its questions.
 
     The index stays open with the stack. cache: the folder of indexes for later runs. records_by_text: extraction
     records, as of a model; None: by rule.
@@ -74,7 +75,7 @@ def open_set(
     if records_by_text is not None:
         kumi.models = InstantRegistry(kumi.models.settings, kumi.models.cache, records_by_text=records_by_text)
     with measured() as cost:
-        kumi.index(_documents_path(data, name, folder), methods=["bm25", "naive", "braid"])
+        kumi.index(_documents_path(data, name, folder), methods=methods)
     print(f"{name}: indexed in {cost.cpu:.1f} CPU s", flush=True)
     snapshot = stack.enter_context(kumi.snapshot())
     questions = draw_questions(snapshot) if name == "podcasts" else read_questions(data, name)

@@ -46,9 +46,9 @@ class QuestionCost:
     seconds: float  # of CPU, without the model
 
 
-def method_settings() -> Iterator[tuple[str, Settings]]:
+def method_settings(methods: Sequence[str]) -> Iterator[tuple[str, Settings]]:
     """Yield each method with each of its settings."""
-    for method in METHODS:
+    for method in methods:
         for settings in VARIANTS.get(method, [{}]):
             yield method, settings
 
@@ -72,11 +72,11 @@ def measure_question(home: Path, cache: Path, question: str, method: str, settin
     )
 
 
-def print_table(home: Path, questions: Sequence[str] = QUESTIONS) -> None:
+def print_table(home: Path, methods: Sequence[str], questions: Sequence[str] = QUESTIONS) -> None:
     """Print the table, a row for each method and settings."""
     print("| method | calls | prompt tokens | completion tokens | rows of evidence | CPU s without the model |")
     print("|---|---|---|---|---|---|")
-    for method, settings in method_settings():
+    for method, settings in method_settings(methods):
         with TemporaryDirectory() as caches:
             costs = [
                 measure_question(home, Path(caches, f"{n}.db"), q, method, settings) for n, q in enumerate(questions)
@@ -93,7 +93,9 @@ def print_table(home: Path, questions: Sequence[str] = QUESTIONS) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="share of the podcasts")
+    parser.add_argument("--methods", default=",".join(METHODS))
     options = read_options(parser, argv)
+    methods = options.methods.split(",")
     lines = (
         (options.data / "podcasts" / "kevin_scott_podcasts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     )
@@ -102,10 +104,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         source.write_text("".join(lines[: int(options.share * len(lines))]), encoding="utf-8")
         with Kumihimo.open(home) as kumi:
             use_instant_model(kumi, source)
-            built = kumi.index(source, methods=list(METHODS))
-        counts = ", ".join(f"{built.rows[name]:,} {name}" for name in ("chunks", "entities", "relations", "reports"))
+            built = kumi.index(source, methods=["naive", *methods])
+        counts = ", ".join(
+            f"{built.rows.get(name, 0):,} {name}" for name in ("chunks", "entities", "relations", "reports")
+        )
         print(f"{counts}; means of {len(QUESTIONS)} questions\n")
-        print_table(home)
+        print_table(home, methods)
 
 
 if __name__ == "__main__":

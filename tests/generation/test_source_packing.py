@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -53,52 +53,53 @@ def point(text: str, *chunks: str) -> KeyPoint:
 TABLES = {"Chunk": "chunks", "Entity": "entities", "Relation": "relations", "Report": "reports", "KeyPoint": "points"}
 
 
-def evidence(*records: Record, scores: list[float] | None = None) -> Context:
+def evidence(*records: Record, scores: Sequence[float] | None = None) -> Context:
     """Return the records as evidence, each with its score or 1."""
     rows = zip(records, scores or [1.0] * len(records), strict=True)
     return Context(tuple(Evidence(TABLES[type(record).__name__], record, score) for record, score in rows))
 
 
 def pack(
-    context: Context, question: str = "When?", *, budget: int = 90_000, limit: int = 25, floor: float = 0.6
+    context: Context, question: str = "When?", *, budget: int = 90_000, limit: int = 25, score_share: float = 0.9
 ) -> list[PackedSource]:
-    return pack_sources(question, context, tokenizer, budget=budget, limit=limit, floor=floor)
+    return pack_sources(question, context, tokenizer, budget=budget, limit=limit, score_share=score_share)
 
 
-def texts(context: Context, question: str = "When?", *, limit: int = 25, floor: float = 0.6) -> list[str]:
-    return [source.text for source in pack(context, question, limit=limit, floor=floor)]
+def texts(context: Context, question: str = "When?", *, limit: int = 25, score_share: float = 0.9) -> list[str]:
+    return [source.text for source in pack(context, question, limit=limit, score_share=score_share)]
 
 
-# -- the floor
+# -- relevance
 
 
 def test_a_low_score_without_words_of_the_question_is_left_out() -> None:
-    chunks = [long_chunk(n, f"Text {n} on oats.") for n in range(5)]
-    found = texts(evidence(*chunks, scores=[1.0, 0.9, 0.8, 0.61, 0.1]), "The ferry?")
-    assert found == ["Text 0 on oats.", "Text 1 on oats.", "Text 2 on oats.", "Text 3 on oats."]
-    assert len(texts(evidence(*chunks, scores=[1.0, 0.9, 0.8, 0.61, 0.1]), "The ferry?", floor=0)) == 5
+    context = evidence(*(long_chunk(n, f"Text {n} on oats.") for n in range(6)), scores=[5, 4, 0.5, 0.3, 0.1, 0.1])
+    assert len(texts(context, "The ferry?")) == 3  # 3,000 tokens
+    assert len(texts(context, "The ferry?", score_share=0.96)) == 4
+    assert len(texts(context, "The ferry?", score_share=1)) == 6
 
 
 def test_words_of_the_question_keep_a_text() -> None:
     chunks = [long_chunk(n, f"Text {n} on oats.") for n in range(5)] + [long_chunk(5, "The ferry is white.")]
-    assert "The ferry is white." in texts(evidence(*chunks, scores=[1.0, *[0.1] * 5]), "The ferry?")
+    found = texts(evidence(*chunks, scores=[9, *[0.1] * 5]), "The ferry?")
+    assert (len(found), "The ferry is white." in found) == (4, True)
 
 
 def test_the_first_tokens_stay_however_low_their_score() -> None:
     chunks = [long_chunk(n, f"Text {n}.", tokens=500) for n in range(8)]
-    assert len(texts(evidence(*chunks, scores=[1.0, *[0.01] * 7]), "The ferry?")) == 5  # 2,500 tokens
+    assert len(texts(evidence(*chunks, scores=[9, *[0.01] * 7]), "The ferry?")) == 5  # 2,500 tokens
 
 
-def test_scores_without_a_scale_leave_nothing_out() -> None:
+def test_scores_that_say_nothing_leave_nothing_out() -> None:
     chunks = [long_chunk(n, f"Text {n}.") for n in range(6)]
-    assert len(texts(evidence(*chunks, scores=[-1.0, *[-9.0] * 5]), "The ferry?")) == 6
+    assert len(texts(evidence(*chunks, scores=[-1, *[-9] * 5]), "The ferry?")) == 6
 
 
-def test_the_floor_is_that_of_each_table() -> None:
+def test_scores_compare_within_a_table_only() -> None:
     chunks = [long_chunk(n, f"Text {n}.") for n in range(3)]
     entities = [entity(f"Name {n}", text=f"It grows oats {'abcde'[n] * 4}.") for n in range(5)]
-    found = pack(evidence(*chunks, *entities, scores=[100.0, 90.0, 80.0, 0.5, 0.4, 0.31, 0.3, 0.1]), "The ferry?")
-    assert [source.kind for source in found] == ["text"] * 3 + ["about an entity"] * 4
+    found = pack(evidence(*chunks, *entities, scores=[100, 90, 80, 0.5, 0.4, 0.3, 0.1, 0.1]), "The ferry?")
+    assert [source.kind for source in found] == ["text"] * 3 + ["about an entity"] * 3
 
 
 def test_sources_are_limited_and_texts_come_first() -> None:
@@ -233,7 +234,7 @@ def test_a_citation_of_a_merged_source_quotes_one_sentence_of_it() -> None:
 @given(st.lists(st.tuples(st.integers(0, len(LOG) - 2), st.integers(1, 90)), min_size=1, max_size=8), st.integers(1, 9))
 def test_any_chunks_keep_their_text_and_their_places(places: list[tuple[int, int]], limit: int) -> None:
     chunks = {start: chunk("log", start, min(start + length, len(LOG))) for start, length in places}
-    sources = pack(evidence(*chunks.values()), limit=limit, floor=0)
+    sources = pack(evidence(*chunks.values()), limit=limit, score_share=1)
     assert len(sources) <= limit
     for source in sources:
         assert {row.record.id for row in source.rows} <= {one.id for one in chunks.values()}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kumihimo.core.context import Context, KeyPoint
-from kumihimo.core.records import Community, Report
+from kumihimo.core.records import Chunk, Community, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.global_ import _level_ids, global_, select_communities
 from tests.methods.factories_search import (
     ScriptedLLM,
+    chunk,
     community,
     keyword_search,
     report,
@@ -31,14 +34,24 @@ COMMUNITIES = {
 REPORTS = {id: report(f"of {id} all", level=c.level) for id, c in COMMUNITIES.items()}
 
 
+LONG_CHUNKS = {"doc.00000": chunk("A long text. " * 500)}
+
+
 def tables(reports: dict[str, Report] = REPORTS) -> tuple[Table[Any], Table[Any]]:
     return table("communities", Community, COMMUNITIES), table("reports", Report, reports)
 
 
 def search(
-    llm: ScriptedLLM | None, reports: dict[str, Report] = REPORTS, question: str = "What?", **settings: Any
+    llm: ScriptedLLM | None,
+    reports: dict[str, Report] = REPORTS,
+    question: str = "What?",
+    chunks: dict[str, Chunk] = LONG_CHUNKS,
+    **settings: Any,
 ) -> Context:
-    return global_(question, *tables(reports), keyword_search, vector_search, tokenizer, llm, rerank, **settings)
+    chunk_table = table("chunks", Chunk, chunks)
+    return global_(
+        question, chunk_table, *tables(reports), keyword_search, vector_search, tokenizer, llm, rerank, **settings
+    )
 
 
 def points(context: Context) -> list[KeyPoint]:
@@ -66,6 +79,52 @@ def test_missing_report_is_skipped() -> None:
     assert "of c all" in llm.prompts[0]
     assert len(search(llm, {})) == 0
     assert len(llm.prompts) == 1
+
+
+SUBJECTS = {"a": "ferry", "b": "ferry timetable", "c": "oats", "d": "wages", "e": "schools", "z": "gate"}
+ON_SUBJECTS = {id: report(f"of {id} all. The {subject}.") for id, subject in SUBJECTS.items()}
+FERRY = "When does the ferry timetable change?"
+
+
+def read_ids(reports: dict[str, Report], question: str, **settings: Any) -> list[str]:
+    """Return the reports in the prompts."""
+    llm = ScriptedLLM(lambda text: [])
+    search(llm, reports, question, **settings)
+    return [id for id in sorted(reports) for prompt in llm.prompts if f"of {id} all" in prompt]
+
+
+def test_a_question_reads_reports_near_it() -> None:
+    assert read_ids(ON_SUBJECTS, FERRY, window=8) == ["b"]
+    assert read_ids(ON_SUBJECTS, "What do they say of the gate and of oats?", window=8) == ["c", "z"]
+    assert len(read_ids(ON_SUBJECTS, FERRY)) == 3  # they fit into one window
+
+
+def test_a_corpus_level_question_reads_all_reports() -> None:
+    assert read_ids(ON_SUBJECTS, "What are the main themes?", window=8) == ["b", "c", "z"]
+
+
+def test_in_the_form_of_the_paper_all_reports_are_read() -> None:
+    assert read_ids(ON_SUBJECTS, FERRY, window=8, paper=True) == ["b", "c", "z"]
+    short = {"doc.00000": chunk("Short.")}
+    assert read_ids(ON_SUBJECTS, FERRY, window=8, paper=True, chunks=short) == ["b", "c", "z"]
+
+
+@pytest.mark.parametrize("level", range(4))
+@pytest.mark.parametrize("question", [FERRY, "What are the main themes?"])
+def test_no_report_is_read_with_one_on_its_part(level: int, question: str) -> None:
+    ids = read_ids(ON_SUBJECTS, question, level=level)
+    assert ids
+    assert not any(COMMUNITIES[id].parent in ids for id in ids)
+
+
+def test_chunks_shorter_than_the_reports_are_read_instead() -> None:
+    chunks = {"doc.00000": chunk("The ferry leaves."), "doc.00001": chunk("Oats grow.")}
+    for question, expected in (("What are the main themes?", 2), (FERRY, 2)):
+        llm = ScriptedLLM(lambda text: [{"description": "So.", "score": 7, "sources": [1]}])
+        (point,) = points(search(llm, ON_SUBJECTS, question, chunks))
+        assert point.sources[0][0] == "chunks"
+        assert "of z all" not in llm.prompts[0]
+        assert llm.prompts[0].count("<source ") == expected
 
 
 def rating(**ratings: int) -> ScriptedLLM:

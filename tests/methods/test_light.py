@@ -79,6 +79,38 @@ def test_one_call_extracts_keywords() -> None:
     assert text.endswith(f"<question>\n{QUESTION}\n</question>")
 
 
+def test_the_model_sees_names_as_the_documents_write_them() -> None:
+    llm = ScriptedLLM(lambda _: KEYS)
+    tables = {name: each for name, each in strait_graph().tables().items() if name in TABLES}
+    light(
+        "縄を作ったのは誰ですか",
+        **tables,
+        keyword_search=keyword_search,
+        vector_search=FakeVectorSearch(),
+        tokenizer=tokenizer,
+        rerank=rerank,
+        llm=llm,
+    )
+    [prompt] = llm.prompts
+    names = prompt.partition("<names>\n")[2].partition("\n</names>")[0].split("\n")
+    assert {"Ruta Haverlock", "Bo Lind", "the inn"} <= set(names)
+    assert len(names) <= 8
+    many = GraphBuilder()
+    many.add_chunk("Many.", *(f"Name {n}{'x' * 80}" for n in range(20)))
+    tables = {name: each for name, each in many.tables().items() if name in TABLES}
+    light(
+        "Who?",
+        **tables,
+        keyword_search=keyword_search,
+        vector_search=FakeVectorSearch(),
+        tokenizer=tokenizer,
+        rerank=rerank,
+        llm=llm,
+    )
+    names = llm.prompts[1].partition("<names>\n")[2].partition("\n</names>")[0].split("\n")
+    assert [len(name) for name in names] == [60] * 8
+
+
 def test_low_keywords_find_entities_and_their_relations() -> None:
     context = search({"high": ["fire"], "low": ["Ruta Haverlock"]}, mode="low", k=1)
     assert texts(context, "entities")[0] == "Ruta Haverlock."

@@ -14,7 +14,7 @@ from kumihimo.app.status import index_levels
 from kumihimo.core.settings import resolve_settings
 from kumihimo.core.signature import QueryCost, Signature
 from kumihimo.core.usage import Usage
-from kumihimo.generation.answer import PROMPT
+from kumihimo.generation.answer import LENGTHS, PROMPT
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING
 from kumihimo.llm.prompts import prompt_frame
 from kumihimo.llm.protocols import Prices
@@ -22,7 +22,6 @@ from kumihimo.llm.protocols import Prices
 _TYPICAL_QUESTION_TOKENS = 30
 _PASSAGE_TOKENS = 600  # of a candidate for a reranker, at most
 _HEAD_TOKENS = 60  # tags, number and place of a source in a prompt
-_POINT_TOKENS = 40  # of a point that a method makes, with its tags
 _UNDECLARED = QueryCost.for_calls((0, 10), (20, 8000))  # the built-in methods make 1 to 9 small calls, or declare more
 _TOKENIZER_SPREAD: Range = (0.5, 1.2)  # tokens of a server, relative to those of the built-in tokenizer
 _REPLY_SPREAD: Range = (0.7, 1.3)  # tokens of a reply, relative to earlier replies of the scope
@@ -124,9 +123,11 @@ class _QueryEstimator:
         prompt = self.prompt_tokens(self.signature.declaration.answer_prompt or PROMPT)
         sources = [self.values.get(name) for name in ("budget", "window")] + [settings.get("budget")]
         budget = max((size for size in sources if isinstance(size, int)), default=0)
-        rows = int(str(self.values.get("k", budget // _POINT_TOKENS))) * _HEAD_TOKENS
+        heads = int(str(settings["sources"])) * _HEAD_TOKENS
+        texts = (max(LENGTHS.values(), key=len), str(settings["response"]))
+        wishes = sum(len(self.snapshot.tokenizer(text)) for text in texts) + self._question_tokens  # it stands twice
         least = 0 if "llm" in self.signature.ports else 1  # a method that calls a model may find nothing
-        return QueryCost.for_calls((least, 1), (prompt, prompt + budget + rows))
+        return QueryCost.for_calls((least, 1), (prompt, prompt + budget + heads + wishes))
 
     def _chat_estimate(self, scope: str, cost: QueryCost) -> Estimate | None:
         chat = self.snapshot.models.chat(scope)

@@ -335,8 +335,9 @@ class Snapshot:
 
     def prompt_sources(self, question: str, context: Context) -> list[PackedSource]:
         """Return the sources that the prompt of an answer holds."""
-        budget, limit, floor = (self._answer_settings(None)[name] for name in ("budget", "sources", "floor"))
-        return pack_sources(question, context, self.tokenizer, budget=budget, limit=limit, floor=floor)
+        values = self._answer_settings(None)
+        limits = {"budget": values["budget"], "limit": values["sources"], "score_share": values["score_share"]}
+        return pack_sources(question, context, self.tokenizer, **limits)
 
     def describe_search(self, context: Context) -> str:
         """Return the note on replaced words, or empty."""

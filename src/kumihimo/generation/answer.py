@@ -13,7 +13,7 @@ from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.generation.phrases import no_answer_text
-from kumihimo.generation.source_packing import PackedSource, label_sources, pack_sources
+from kumihimo.generation.source_packing import MAX_SOURCES, SCORE_SHARE, PackedSource, label_sources, pack_sources
 from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import Reply, render_prompt, require_text
 from kumihimo.llm.protocols import LLM, TokenCallback
@@ -54,8 +54,8 @@ def answer(
     *,
     length: Length = "normal",
     budget: int = 12000,
-    sources: int = 25,
-    floor: float = 0.6,
+    sources: int = MAX_SOURCES,
+    score_share: float = SCORE_SHARE,
     max_tokens: int = 4096,
     response: str = "",
 ) -> Answer:
@@ -64,9 +64,8 @@ def answer(
     The text is the model's, without citations of missing sources; those are counted. prompt_path: the prompt file.
     describe_document: returns the title and the date of a document by its id. on_token: receives the text as it comes.
     length: `normal` is as broad as the question. budget: maximum evidence tokens for the model. sources: their maximum
-    number in the prompt. floor: a text scores at least this share of the best, or holds words of the question; the
-    first 2,500 tokens stay. max_tokens: of the answer. response: wanted form, such as `one paragraph` or `a table`;
-    empty for a free form.
+    number in the prompt. score_share: the best texts with this share of all scores are given; 1: all. max_tokens: of
+    the answer. response: wanted form, such as `one paragraph` or `a table`; empty for a free form.
     """
     from kumihimo.generation.citation_filter import CitationFilter  # here: unused by builds
 
@@ -77,13 +76,13 @@ def answer(
         if on_token:
             on_token(text)
         return Answer(question, method, text, (), context, Usage(), llm.fingerprint, status="nothing")
-    packed = pack_sources(question, context, tokenizer, budget=budget, limit=sources, floor=floor)
+    packed = pack_sources(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
     if not packed:
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
     live_filter = CitationFilter(len(packed), on_token)
     prompt = render_prompt(
         prompt_path,
-        sources=_number_sources(packed, describe_document),
+        sources=number_packed_sources(packed, describe_document),
         searched_for="\n".join(f"- {collapse_spaces(query)}" for query in context.queries),
         length=LENGTHS[length],
         form=response,
@@ -101,7 +100,7 @@ def answer(
     return Answer(question, method, text, citations, context, Usage(), llm.fingerprint, dangling=dangling)
 
 
-def _number_sources(packed: Sequence[PackedSource], describe_document: Callable[[str], str]) -> list[Source]:
+def number_packed_sources(packed: Sequence[PackedSource], describe_document: Callable[[str], str]) -> list[Source]:
     """Return the sources as they stand in the prompt."""
     headings = {source.document: describe_document(source.document) for source in packed if source.document}
     labels = label_sources(packed, headings)
@@ -192,7 +191,8 @@ def suggest_questions(answer: Answer, llm: LLM, tokenizer: Tokenizer) -> tuple[s
 
     Returns nothing if the answer has no evidence.
     """
-    sources = number_sources(item.text for item in answer.context.fit(_EVIDENCE_BUDGET, tokenizer))
+    packed = pack_sources(answer.question, answer.context, tokenizer, budget=_EVIDENCE_BUDGET)
+    sources = number_sources(source.text for source in packed)
     if not sources:
         return ()
     texts = {"question": answer.question, "answer": answer.text[:_MAX_ANSWER_CHARS]}

@@ -12,9 +12,12 @@ from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Relat
 from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
+MAX_SOURCES = 25
+SCORE_SHARE = 0.9  # of all scores, in the best texts: they stay; benchmarks/packing.py tests it
+_CARD_SHARE = 0.5  # the same of rows that are no texts
 _SAFE_TOKENS = 2500  # of texts: the best ones stay, however low their score
 _SAFE_ROWS = 3  # of each other table
-_WORD_FLOOR = 0.7  # of the words of the question, relative to the best row: such a row stays
+_WORD_FLOOR = 0.85  # of the words of the question, relative to the best row: such a row stays
 _MAX_GAP = 3  # characters between neighbouring chunks: space
 _REPEATED_SHARE = 0.8  # of the terms of a sentence in another one, which says it already
 _NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
@@ -56,17 +59,23 @@ class PackedSource:
 
 
 def pack_sources(
-    question: str, context: Context, tokenizer: Tokenizer, *, budget: int, limit: int, floor: float
+    question: str,
+    context: Context,
+    tokenizer: Tokenizer,
+    *,
+    budget: int,
+    limit: int = MAX_SOURCES,
+    score_share: float = SCORE_SHARE,
 ) -> list[PackedSource]:
     """Return the sources of a prompt, texts of documents first.
 
-    Of the evidence that fits into `budget` tokens, rows that score below `floor` times the best of their table and hold
-    few words of the question are left out, except the first. Neighbouring chunks are one source; the sources of a
-    document stand together, in its order. Rows about things lose the sentences that an earlier source holds.
+    Of the evidence that fits into `budget` tokens, the best texts with this share of all scores stay, the first 2,500
+    tokens, and those with most words of the question. Neighbouring chunks are one source; the sources of a document
+    stand together, in its order. Rows about things lose the sentences that an earlier source holds.
     """
     items = context.fit(budget, tokenizer).evidence
     terms = frozenset(subject_terms(" ".join((question, *context.queries))))
-    relevant = set(_above_floor(items, terms, tokenizer, floor))
+    relevant = set(_select_relevant(items, terms, tokenizer, score_share))
     ranked = [item for item in items if item.reference in relevant]
     texts = _merge_neighbours([item for item in ranked if isinstance(item.record, Chunk | Passage)])[:limit]
     repeats = _Repeats()
@@ -77,8 +86,8 @@ def pack_sources(
     return packed or [PackedSource(item.prompt_text, (item,), _kind(item)) for item in items[:1]]
 
 
-def _above_floor(
-    items: Sequence[Evidence], terms: frozenset[str], tokenizer: Tokenizer, floor: float
+def _select_relevant(
+    items: Sequence[Evidence], terms: frozenset[str], tokenizer: Tokenizer, score_share: float
 ) -> Iterator[tuple[str, str]]:
     """Yield the references of the rows that bear on the question.
 
@@ -88,15 +97,17 @@ def _above_floor(
     for item in items:
         by_table[item.table].append(item)
     for rows in by_table.values():
-        best_score = max(item.score for item in rows)
-        shares = _word_shares(rows, terms)
+        if score_share >= 1 or isinstance(rows[0].record, KeyPoint):
+            yield from (item.reference for item in rows)
+            continue
+        is_text = isinstance(rows[0].record, Chunk | Passage)
+        missing_score = sum(max(item.score, 0.0) for item in rows) * (score_share if is_text else _CARD_SHARE)
         tokens = 0
-        for rank, (item, share) in enumerate(zip(rows, shares, strict=True)):
-            is_text = isinstance(item.record, Chunk | Passage)
-            is_safe = tokens < _SAFE_TOKENS if is_text else rank < _SAFE_ROWS
-            chosen = isinstance(item.record, KeyPoint) or best_score <= 0
-            if is_safe or chosen or item.score >= floor * best_score or share >= _WORD_FLOOR:
+        for rank, (item, word_share) in enumerate(zip(rows, _word_shares(rows, terms), strict=True)):
+            is_first = tokens < _SAFE_TOKENS if is_text else rank < _SAFE_ROWS
+            if is_first or missing_score >= 0 or word_share >= _WORD_FLOOR:
                 yield item.reference
+            missing_score -= max(item.score, 0.0)
             tokens += item.tokens(tokenizer)
 
 

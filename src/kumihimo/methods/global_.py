@@ -1,12 +1,13 @@
 """question -> points from the community reports of one level: for corpus-level questions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Community, Report
+from kumihimo.core.records import Chunk, Community, Report
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index.communities import communities_at_level
@@ -16,6 +17,7 @@ from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared.extracts import extract_report_points
 from kumihimo.methods.shared.map_step import (
     FORM_TOKENS,
+    MAP_PROMPT,
     REDUCE_PROMPT,
     extract_points,
     map_cost,
@@ -23,7 +25,11 @@ from kumihimo.methods.shared.map_step import (
     source_text,
 )
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text.question_types import detect_topic
 
+_FLOOR = 0.2  # of the best row's score: a row below is far from the question (measured)
+_POOL = 1000  # rows of each search
+_MEANING = 0.5  # weight of vectors, relative to words
 RATING_PROMPT = Path(__file__).with_name("global_rating.md")
 
 
@@ -35,9 +41,19 @@ class Rated:
 
 
 def global_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
-    """Return a call for each batch of reports, and for each rating."""
+    """Return a call for each batch, and for each rating.
+
+    At least one batch is near the question; at most all are.
+    """
     if not settings["dynamic"]:
-        return map_cost(*sizes.level(settings["level"]), settings["window"], sizes)
+        reports, tokens = sizes.level(settings["level"])
+        if settings["paper"]:
+            return map_cost(reports, tokens, settings["window"], sizes)
+        if sizes.tokens("chunks") <= tokens:
+            reports, tokens = sizes.rows("chunks"), sizes.tokens("chunks")
+        cost = map_cost(reports, tokens, settings["window"], sizes)
+        least = min(1, cost.calls[0])
+        return QueryCost((least, cost.calls[1]), (least * sizes.prompt_tokens(MAP_PROMPT), cost.prompt_tokens[1]))
     reports, tokens = sizes.rows("reports"), sizes.tokens("reports")
     batches = map_cost(reports, tokens, settings["window"], sizes)
     ratings = sizes.prompt_tokens(RATING_PROMPT) + FORM_TOKENS
@@ -48,6 +64,7 @@ def global_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
 @declare(best_for="the whole corpus: main themes, recurring points", answer_prompt=REDUCE_PROMPT, calls=global_cost)
 def global_(
     question: str,
+    chunks: Table[Chunk],
     communities: Table[Community],
     reports: Table[Report],
     keyword_search: KeywordSearch,
@@ -56,6 +73,7 @@ def global_(
     llm: LLM | None,
     rerank: Reranker,
     *,
+    paper: bool = False,
     level: int = 1,
     dynamic: bool = False,
     depth: int = 2,
@@ -63,10 +81,12 @@ def global_(
     seed: int = 0,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Extract points from all reports of a level (GraphRAG, arXiv:2404.16130, section 3.1.6).
+    """Extract points from the reports of a level (GraphRAG, arXiv:2404.16130, section 3.1.6).
 
-    The most helpful points come first. level: 0 has the largest communities; leaf communities repeat on deeper levels.
-    dynamic: rate reports from level 0 down to level `depth`, and read only useful ones; `level` is then ignored.
+    The most helpful points come first. A corpus-level question reads all reports; any other those near it by words and
+    vectors, at least one window. Chunks are read instead if they are shorter than the reports. paper: always read all
+    reports. level: 0 has the largest communities; leaf communities repeat on deeper levels. dynamic: rate reports from
+    level 0 down to level `depth`, and read only useful ones; `level` is then ignored.
     Without a model: sentences of the reports, from as many communities as possible.
     But: a batch gives several points with sources; in the paper it gives one answer.
     """
@@ -76,11 +96,17 @@ def global_(
         level_reports = reports.get_many(_level_ids(communities, level)).values()
         points = extract_report_points(question, level_reports, reports, keyword_search, vector_search, tokenizer)
     else:
+        table: Table[Chunk] | Table[Report] = reports
         if dynamic:
             ids = select_communities(question, communities, reports, llm, depth)
-        else:
+        elif paper:
             ids = _level_ids(communities, level)
-        rows = (Evidence("reports", report, 0.0) for report in reports.get_many(shuffle_ids(ids, seed)).values())
+        else:
+            table, tokens = _shorter_table(chunks, reports, _level_ids(communities, level))
+            ids = list(tokens)
+            if detect_topic(question) != "":
+                ids = _near_ids(question, table, tokens, keyword_search, vector_search, window)
+        rows = (Evidence(table.name, row, 0.0) for row in table.get_many(shuffle_ids(ids, seed)).values())
         points = extract_points(question, rows, llm, tokenizer, window=window)
     return rerank(question, points, reranker).fit(window, tokenizer)
 
@@ -89,6 +115,46 @@ def _level_ids(communities: Table[Community], level: int) -> list[str]:
     """Return the communities of a level: they cover every entity."""
     listed = (community for depth in range(level + 1) for community in communities.where(level=depth))
     return [community.id for community in communities_at_level(listed, level)]
+
+
+def _shorter_table(
+    chunks: Table[Chunk], reports: Table[Report], ids: Sequence[str]
+) -> tuple[Table[Chunk] | Table[Report], dict[str, int]]:
+    """Return the reports, or shorter chunks, with tokens of each row.
+
+    ids: of the reports.
+    """
+    all_reports = {str(id): int(tokens) for id, tokens in reports.columns("id", "tokens")}
+    level_reports = {id: all_reports[id] for id in ids if id in all_reports}
+    by_chunk = {str(id): int(tokens) for id, tokens in chunks.columns("id", "tokens")} if level_reports else {}
+    if by_chunk and sum(by_chunk.values()) <= sum(level_reports.values()):
+        return chunks, by_chunk
+    return reports, level_reports
+
+
+def _near_ids(
+    question: str,
+    table: Table[Any],
+    tokens: Mapping[str, int],
+    keyword_search: KeywordSearch,
+    vector_search: VectorSearch,
+    window: int,
+) -> list[str]:
+    """Return the rows near the question by words and vectors.
+
+    The best fill a window, which costs one call in any case. tokens: of each row.
+    """
+    by_words = Context(tuple(item for item in keyword_search(table, question, k=_POOL) if item.record.id in tokens))
+    by_vectors = vector_search(table, question, k=_POOL, candidate_ids=sorted(tokens))
+    ranked = Context.fuse([by_words, by_vectors], weights=[1.0, _MEANING])
+    best_score = max((item.score for item in ranked), default=0.0)
+    near: list[str] = []
+    used = 0
+    for item in ranked:
+        used += tokens[item.record.id]
+        if used <= window or not near or item.score >= _FLOOR * best_score:
+            near.append(item.record.id)
+    return near or list(tokens)
 
 
 def select_communities(

@@ -14,7 +14,7 @@ from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM
 
-PROMPT = Path(__file__).with_suffix(".md")
+MAP_PROMPT = Path(__file__).with_suffix(".md")
 FORM_TOKENS = 200  # at most, of the schema of a reply in a prompt
 SOURCE_TOKENS = 40  # at most, of the number and the title of a source
 REDUCE_PROMPT = Path(__file__).with_name("reduce.md")  # the answer prompt for points
@@ -40,7 +40,7 @@ def extract_points(question: str, rows: Iterable[Evidence], llm: LLM, tokenizer:
     """
 
     def extract(batch: Sequence[Evidence]) -> list[Statement]:
-        reply = llm(render_prompt(PROMPT, sources=rows_to_sources(batch), question=question), schema=list[Said])
+        reply = llm(render_prompt(MAP_PROMPT, sources=rows_to_sources(batch), question=question), schema=list[Said])
         return [(item.description, item.score, item.sources, batch) for item in reply]
 
     results = map_concurrent(extract, batch_evidence(rows, window, tokenizer), llm.workers)
@@ -114,6 +114,6 @@ def map_cost(rows: int, tokens: int, window: int, sizes: IndexSizes) -> QueryCos
     Batches are at least half full on average, unless a row is longer than the window.
     """
     least, most = -(-tokens // max(window, 1)), min(rows, -(-2 * tokens // max(window, 1)))
-    prompt = sizes.prompt_tokens(PROMPT)
+    prompt = sizes.prompt_tokens(MAP_PROMPT)
     maximum = most * (prompt + FORM_TOKENS) + tokens + rows * SOURCE_TOKENS
     return QueryCost((min(least, most), most), (min(least, most) * prompt, maximum))
