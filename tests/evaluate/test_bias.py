@@ -135,6 +135,21 @@ def test_an_empty_answer_has_no_length() -> None:
     assert (report.tokens, report.adjusted[0].matched.n) == ({"x": 0.0, "y": 0.0}, 1)
 
 
+def test_lengths_are_those_of_the_text_without_references() -> None:
+    texts = {
+        "x": "It left at nine [1].\n\n### References\n\n- [1] a/very/long/name/of/a/file.md",
+        "y": "It left at nine.",
+    }
+    answers = {name: {"q": SystemAnswer(name, "q", text)} for name, text in texts.items()}
+    report = measure_bias(
+        [row("q", "a", "tie"), row("q", "b", "tie")], [EvalQuestion("q", "When?")], answers, TOKENIZER
+    )
+    assert report.tokens["x"] == report.tokens["y"] > 3
+    (rate,) = report.adjusted
+    assert (rate.tokens_a, rate.tokens_b, rate.matched.n) == (report.tokens["x"], report.tokens["y"], 1)
+    assert report.refusals == (Refusals("x", 0, 0, 0, 1), Refusals("y", 0, 0, 0, 1))
+
+
 def test_intervals_of_a_system_against_itself_are_by_task() -> None:
     scores = {CriterionPair("p", "c", "x", "x"): {f"q{i}": 100.0 if i % 25 < 16 else 0.0 for i in range(125)}}
     (by_task,) = compare_with_self(scores, CLUSTERS | {f"q{i}": f"t{i % 25}" for i in range(125)})
