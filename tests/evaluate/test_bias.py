@@ -21,6 +21,7 @@ from kumihimo.evaluate.bias import (
     measure_order_bias,
 )
 from kumihimo.evaluate.comparison import compare_by_criteria
+from kumihimo.evaluate.judging.refusals import Refusals
 from kumihimo.evaluate.points import CriterionPair, JudgedPoints, points_by_pair
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict, Winner
 from kumihimo.evaluate.statistics import UndefinedEstimate, share_without_gap

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -330,8 +331,7 @@ def _bias_rows(bias: BiasReport) -> Iterator[CsvRow]:
             yield [panel, *key, *_rate(rate), pair.alarm if panel == "matched" else ""]
     for second in bias.agreement:
         yield ["kappa", second.protocol, second.criterion, "", second.kappa, None, None, second.alike.of, ""]
-    for row in bias.refusals:
-        yield from _refusal_rows(row)
+    yield from chain.from_iterable(map(_refusal_rows, bias.refusals))
 
 
 def _refusal_rows(row: Refusals) -> Iterator[CsvRow]:
