@@ -21,6 +21,7 @@ from kumihimo.evaluate.bias import (
     measure_order_bias,
 )
 from kumihimo.evaluate.comparison import compare_by_criteria
+from kumihimo.evaluate.judging.refusals import Refusals
 from kumihimo.evaluate.points import CriterionPair, JudgedPoints, points_by_pair
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict, Winner
 from kumihimo.evaluate.statistics import UndefinedEstimate, share_without_gap
@@ -133,6 +134,21 @@ def test_an_empty_answer_has_no_length() -> None:
     answers = {"x": {"q": SystemAnswer("x", "q", "")}, "y": {"q": SystemAnswer("y", "q", "")}}
     report = measure_bias([row("q", "a", "tie"), row("q", "b", "tie")], question_rows, answers, TOKENIZER)
     assert (report.tokens, report.adjusted[0].matched.n) == ({"x": 0.0, "y": 0.0}, 1)
+
+
+def test_lengths_are_those_of_the_text_without_references() -> None:
+    texts = {
+        "x": "It left at nine [1].\n\n### References\n\n- [1] a/very/long/name/of/a/file.md",
+        "y": "It left at nine.",
+    }
+    answers = {name: {"q": SystemAnswer(name, "q", text)} for name, text in texts.items()}
+    report = measure_bias(
+        [row("q", "a", "tie"), row("q", "b", "tie")], [EvalQuestion("q", "When?")], answers, TOKENIZER
+    )
+    assert report.tokens["x"] == report.tokens["y"] > 3
+    (rate,) = report.adjusted
+    assert (rate.tokens_a, rate.tokens_b, rate.matched.n) == (report.tokens["x"], report.tokens["y"], 1)
+    assert report.refusals == (Refusals("x", 0, 0, 0, 1), Refusals("y", 0, 0, 0, 1))
 
 
 def test_intervals_of_a_system_against_itself_are_by_task() -> None:

@@ -132,3 +132,18 @@ def test_failed_answers_are_reported(study: Study) -> None:
     assert ran.returncode == 0
     assert "not judged: naive (1)" in ran.stderr
     assert len(list(study.rows("verdicts", Verdict))) == 2 * 6
+
+
+def test_questions_without_an_answer_are_not_judged(study: Study) -> None:
+    questions = [replace(q, more={"answerable": False}) if q.id == "q1" else q for q in study.questions()]
+    study.write("questions", questions)
+    for system, text in (("naive", "The documents do not say."), ("global:C0", "Ada paid.")):
+        rows = [replace(row, text=text) if row.question == "q1" else row for row in study.answers(system)]
+        study.write_answers(system, 0, rows)
+    ran = judge(study, "--criteria", "directness", *ONLY_FIRST_JUDGE)
+    assert ran.returncode == 0, ran.stderr
+    assert "Questions without an answer in the documents, not judged: 1." in ran.stderr
+    assert {row.question for row in study.rows("verdicts", Verdict)} == {"q0", "q2"}
+    assert "naive refuses 1 of 1 questions without an answer, and 0 of 2 others." in ran.stdout
+    assert "global:C0 refuses 0 of 1 questions without an answer, and 0 of 2 others." in ran.stdout
+    assert "a tokens" in ran.stdout

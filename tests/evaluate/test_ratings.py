@@ -86,7 +86,7 @@ def test_failed_answers_are_left_out_and_missing_evidence_is_marked() -> None:
     failed = SystemAnswer("u", "q0", "", failed="down")
     (call,) = plan_rating_calls(QUESTIONS[:1], {"v": {"q0": empty}, "u": {"q0": failed}})
     assert [answer.system for answer in call.answers] == ["v"]
-    text = str(render_systems(call.answers, LocalTokenizer(), 10))
+    text = str(render_systems(call, LocalTokenizer(), 10))
     assert "(nothing was found)" in text
     assert "(no answer was given)" in text
     assert plan_rating_calls(QUESTIONS[:1], {"u": {"q0": failed}}) == []

@@ -225,6 +225,22 @@ def test_missing_parts_name_their_command(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_refusals_are_in_no_win_rate(tmp_path: Path) -> None:
+    study = Study(tmp_path)
+    study.write("questions", [EvalQuestion(f"q{i}", "What?", reference="Insufficient information."[: 99 * (i == 0)])
+                              for i in range(4)])  # fmt: skip
+    texts = {"old": ["Ada.", "I do not know.", "Ada.", "Ada."], "new": ["Bo.", "The sources do not say.", "Bo.", "Bo."]}
+    for system, answers in texts.items():
+        study.write_answers(system, 0, [SystemAnswer(system, f"q{i}", text) for i, text in enumerate(answers)])
+    study.write("verdicts", [Verdict("debiased", "diversity", f"q{i}", "old", "new", "a", 0, "a") for i in range(4)])
+    results = load_study_results(study, "small")
+    assert [pair.n for pair in results.criteria[0].comparisons] == [2]
+    cells = re.findall(
+        r"<td[^>]*>([^<]*)</td>", section(render_page(results), "bias").partition("Refused elsewhere")[2]
+    )
+    assert cells[1:3] == ["0 of 1", "1 of 3"]
+
+
 def test_undefined_values_are_counted_with_their_reasons(page: str) -> None:
     assert "faithfulness: no statements (4 answers)" in page
     assert "<small> 7/8</small>" in page

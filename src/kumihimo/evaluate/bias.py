@@ -4,13 +4,15 @@ An alarm is a sentence for the reader of the win rates. A value that cannot be c
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from statistics import fmean
 
 from kumihimo.core.context import Tokenizer
+from kumihimo.evaluate.judging.blinding import blind_answer
+from kumihimo.evaluate.judging.refusals import Refusals, count_refusals
 from kumihimo.evaluate.points import CriterionPair, JudgedPoints, WinRate, points_by_pair, with_swapped_pairs
 from kumihimo.evaluate.records import ByQuestion, Clusters, EvalQuestion, SystemAnswer, Verdict
 from kumihimo.evaluate.statistics import UndefinedEstimate, share_without_gap
@@ -96,11 +98,14 @@ class LengthBias(_CriterionRow):
 class LengthAdjustedRate(_CriterionRow):
     """The win rate of a over b, with and without length effects.
 
-    raw: all questions. matched: questions with answers of similar length. adjusted: a logistic model's rate at gap 0.
+    tokens_a, tokens_b: mean lengths of the answers. raw: all questions. matched: questions with answers of similar
+    length. adjusted: a logistic model's rate at gap 0.
     """
 
     a: str
     b: str
+    tokens_a: float
+    tokens_b: float
     raw: WinRate
     matched: WinRate
     adjusted: WinRate
@@ -139,7 +144,7 @@ class SelfJudging:
 class BiasReport:
     """The bias panels.
 
-    tokens: the mean answer length of each system.
+    tokens: the mean answer length of each system, as `blind_answer` leaves it. refusals: of each system.
     """
 
     orders: tuple[OrderBias, ...]
@@ -150,6 +155,7 @@ class BiasReport:
     controls: tuple[FailedControl, ...]
     agreement: tuple[JudgeAgreement, ...]
     own: tuple[SelfJudging, ...]
+    refusals: tuple[Refusals, ...] = ()
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -168,16 +174,18 @@ class BiasReport:
 
 def measure_bias(
     verdicts: Sequence[Verdict],
-    questions: Iterable[EvalQuestion],
+    questions: Sequence[EvalQuestion],
     answers: Mapping[str, Mapping[str, SystemAnswer]],
     tokenizer: Tokenizer,
 ) -> BiasReport:
     """Compute all bias panels.
 
-    answers: by system and question, of the first generation.
+    answers: by system and question, of the first generation. Lengths are without lists of references, marks and
+    phrases, which a judge need not see.
     """
+    texts = {question.id: question.text for question in questions}
     sizes = {
-        s: {q: len(tokenizer(a.text)) for q, a in by_question.items() if not a.failed}
+        s: {q: len(tokenizer(blind_answer(a.text, texts.get(q, "")))) for q, a in by_question.items() if not a.failed}
         for s, by_question in answers.items()
     }
     clusters = {question.id: question.cluster for question in questions}
@@ -191,6 +199,7 @@ def measure_bias(
         controls=find_failed_controls(judged),
         agreement=measure_judge_agreement(verdicts),
         own=tuple(row for judge in sorted({v.judge for v in verdicts}) for row in self_judging_of(judge, answers)),
+        refusals=count_refusals(questions, answers),
     )
 
 
@@ -271,7 +280,13 @@ def _adjust_pair(judged: JudgedPoints, pair: CriterionPair, scores: ByQuestion) 
         f"{_format_rate(matched)} for answers of similar length"
     )
     is_alarming = matched.n >= MIN_MATCHED and _is_contradicted(raw, matched)
-    return LengthAdjustedRate(*pair, raw, matched, _rate_without_gap(judged, pair), alarm if is_alarming else "")
+    tokens_a, tokens_b = (_mean_tokens(judged.token_counts[side], scores) for side in (pair.a, pair.b))
+    adjusted = _rate_without_gap(judged, pair)
+    return LengthAdjustedRate(*pair, tokens_a, tokens_b, raw, matched, adjusted, alarm if is_alarming else "")
+
+
+def _mean_tokens(token_counts: Mapping[str, int], questions: Collection[str]) -> float:
+    return fmean(token_counts.get(question, 0) for question in questions) if questions else 0.0
 
 
 def _is_contradicted(raw: WinRate, matched: WinRate) -> bool:

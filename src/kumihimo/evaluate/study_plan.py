@@ -256,7 +256,7 @@ class _StudyEstimator:
         replicates = self.request.replicates or protocol.replicates
         for call in verdicts.plan_rating_calls(self.questions, self.answers(self.names), replicates=replicates):
             if any((call.question.id, answer.system, call.replicate) not in rated for answer in call.answers):
-                systems = verdicts.render_systems(call.answers, self.context.tokenizer, verdicts.CONTEXT_TOKENS)
+                systems = verdicts.render_systems(call, self.context.tokenizer, verdicts.CONTEXT_TOKENS)
                 texts = (call.question.text, fence_text("system", "", systems), *protocol.criteria.values())
                 self.context.add_requests(tally, protocol.prompt, *texts)
         return self.context.estimate(f"judge {protocol.name}", "judge", tally)

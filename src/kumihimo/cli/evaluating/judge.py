@@ -12,9 +12,11 @@ from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress, ProgressEvent
-from kumihimo.evaluate.bias import BiasReport, measure_bias, self_judging_of
+from kumihimo.evaluate.bias import BiasReport, LengthAdjustedRate, measure_bias, self_judging_of
 from kumihimo.evaluate.comparison import Comparison, compare_by_criteria
 from kumihimo.evaluate.judging import protocols, verdicts
+from kumihimo.evaluate.judging.blinding import StripMode
+from kumihimo.evaluate.judging.refusals import is_unanswerable
 from kumihimo.evaluate.points import WinRate, points_by_pair
 from kumihimo.evaluate.records import Rating, Verdict
 from kumihimo.llm.cached_llm import StructuredLLM
@@ -40,8 +42,8 @@ def judge(
         str, Option(help="Compare these systems with their own second generation: all, none, names.", metavar="NAMES")
     ] = "all",
     strip: Annotated[
-        protocols.StripMode | None,
-        Option(help="Marks to remove from answers before judging; debiased: all, others: none."),
+        StripMode | None,
+        Option(help="What to remove from answers before judging; debiased: all, others: none."),
     ] = None,
     second: Annotated[float, Option(help="Percent of calls repeated with the second judge.", min=0, max=100)] = 10,
     max_invalid: Annotated[float, Option(help="Maximum percent of invalid replies.", min=0, max=100)] = 2,
@@ -101,7 +103,7 @@ class JudgingRun:
     kumi: Kumihimo
     yes: bool
     progress: Progress | None
-    strip: protocols.StripMode | None
+    strip: StripMode | None
 
     def compare(self, choices: Mapping[str, Any], second: float, max_invalid: float) -> dict[str, Any]:
         """Judge pairs of answers.
@@ -177,6 +179,8 @@ class JudgingRun:
         if missing := verdicts.count_unanswered(inputs.questions, inputs.answers):
             names = ", ".join(f"{system} ({n:,})" for system, n in missing.items())
             remarks.append(f"Questions without an answer, not judged: {names}.")
+        if empty := sum(map(is_unanswerable, inputs.questions)):
+            remarks.append(f"Questions without an answer in the documents, not judged: {empty:,}.")
         if inputs.single_generation and self.protocol.name == "debiased":
             command = f"kumi eval run --methods {','.join(inputs.single_generation)} --generations 2"
             remarks.append(f"Not compared with themselves, because they answered only once: `{command}`.")
@@ -244,11 +248,7 @@ def _show_bias(bias: BiasReport) -> None:
             rates, head=("against itself", "criterion", "wins %", "95 %", "questions"), numeric=range(2, 5)
         )
         printing.print_text()
-    if bias.lengths:
-        tokens = ", ".join(f"{system} {size:,.0f}" for system, size in bias.tokens.items())
-        printing.print_message(f"Tokens of an answer: {tokens}.")
-        longer = ", ".join(f"{row.criterion} {' '.join(_format_rate(row.longer)[:2])}" for row in bias.lengths)
-        printing.print_message(f"The longer answer wins, in percent: {longer}.")
+    _show_lengths(bias)
     for row in bias.agreement:
         kappa = row.why if row.kappa is None else f"kappa {row.kappa:.2f}"
         share = printing.format_number(row.alike.percent, 1)
@@ -257,12 +257,36 @@ def _show_bias(bias: BiasReport) -> None:
         printing.print_message(f"Alarm: {alarm}.")
 
 
+def _show_lengths(bias: BiasReport) -> None:
+    """Print the lengths of both sides, the rates at similar length, and refusals."""
+    if bias.adjusted:
+        lengths = ("a tokens", "b tokens", "a wins %", "at similar length", "questions", "adjusted")
+        rows = map(_format_lengths, bias.adjusted)
+        printing.show_rows(rows, head=("criterion", "a", "b", *lengths), numeric=range(3, 9))
+        printing.print_text()
+    if bias.lengths:
+        longer = ", ".join(f"{row.criterion} {' '.join(_format_rate(row.longer)[:2])}" for row in bias.lengths)
+        printing.print_message(f"The longer answer wins, in percent: {longer}.")
+    for row in bias.refusals:
+        if row.of_unanswerable or row.answerable:
+            printing.print_message(
+                f"{row.system} refuses {row.unanswerable:,} of {row.of_unanswerable:,} questions without an answer, "
+                f"and {row.answerable:,} of {row.of_answerable:,} others."
+            )
+
+
 def _show_means(rows: Sequence[Mapping[str, Any]]) -> None:
     head = ("system", "criterion", "mean", "questions")
     means = ["" if row["mean"] is None else f"{row['mean']:.1f}" for row in rows]
     if rows:
         cells = [(r["system"], r["criterion"], mean, str(r["questions"])) for r, mean in zip(rows, means, strict=True)]
         printing.show_rows(cells, head=head, numeric=(2, 3))
+
+
+def _format_lengths(row: LengthAdjustedRate) -> tuple[str, ...]:
+    raw, matched, adjusted = (printing.format_number(rate.value, 1) for rate in (row.raw, row.matched, row.adjusted))
+    tokens = (f"{row.tokens_a:,.0f}", f"{row.tokens_b:,.0f}")
+    return row.criterion, row.a, row.b, *tokens, raw, matched, f"{row.matched.n:,}", adjusted
 
 
 def _format_rate(rate: WinRate) -> tuple[str, str, str]:

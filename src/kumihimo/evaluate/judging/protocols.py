@@ -3,14 +3,14 @@
 The criteria are those of the papers, in our words.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.evaluate.judging.blinding import StripMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,45 +66,6 @@ def build_rating_form(criteria: tuple[str, ...], systems: int) -> type[Any]:
     return make_dataclass("Rated", [(f"system_{i}", form) for i in range(1, systems + 1)], frozen=True)
 
 
-StripMode = Literal["none", "markdown", "citations", "all"]
-
-_CITATION = re.compile(r"[ \t]*(?:\[(?:\d+(?:\s*[,;–-]\s*\d+)*)\]|【\d+(?:[,、]\s*\d+)*】|\[Data: [^\]]*\])")
-_MARKUP_RULES = (
-    (re.compile(r"^[ \t]*(?:```|~~~).*$\n?", re.M), ""),
-    (re.compile(r"^[ \t]*(?:[-*_][ \t]*){3,}$\n?", re.M), ""),  # horizontal rules
-    # the rule below a table's header
-    (re.compile(r"^[ \t]*\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*(?::?-{2,}:?)?[ \t]*$\n?", re.M), ""),
-    (re.compile(r"^[ \t]*\|(.*)\|[ \t]*$", re.M), r"\1"),
-    (re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M), r"\1"),
-    (re.compile(r"^[ \t]*(?:>[ \t]?)+", re.M), ""),
-    (re.compile(r"^[ \t]*[-*+•][ \t]+", re.M), ""),
-    (re.compile(r"^[ \t]*\d{1,2}[.)][ \t]+", re.M), ""),
-    (re.compile(r"!?\[([^\]\n]+)\]\([^)\s]*\)"), r"\1"),
-    (re.compile(r"(\*\*\*|\*\*|__)(?=\S)(.+?)(?<=\S)\1", re.S), r"\2"),
-    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
-    (re.compile(r"(?<!\w)_(?=\S)([^_\n]+?)(?<=\S)_(?!\w)"), r"\1"),
-    (re.compile(r"`([^`\n]+)`"), r"\1"),
-    (re.compile(r"\n{3,}"), "\n\n"),
-)
-
-
-@lru_cache(maxsize=8192)
-def strip_markup(text: str, strip: StripMode = "all") -> str:
-    r"""Remove the chosen markup; words and line breaks stay.
-
-    >>> strip_markup("## Who\n\n- **Ada** mended `it` [1, 3].\n- See [the log](x.md) [2]")
-    'Who\n\nAda mended it.\nSee the log'
-    >>> strip_markup("## Who\n**Ada** [1]", "citations")
-    '## Who\n**Ada**'
-    """
-    if strip in ("citations", "all"):
-        text = _CITATION.sub("", text)
-    if strip in ("markdown", "all"):
-        for pattern, replacement in _MARKUP_RULES:
-            text = pattern.sub(replacement, text)
-    return text.strip()
-
-
 PresentationOrder = Literal["fixed", "alternate", "both", "square"]  # square: Latin square
 Judgements = Sequence[tuple[int, str]]  # per criterion: winner by position, 1 or 2, 0 for a tie; reason
 
@@ -157,8 +118,8 @@ class JudgeProtocol:
 
     criteria: name -> its text in the prompt. one_call: ask for all criteria in one call, else one call each. order:
     which answer comes first: `fixed` always a; `alternate` by replicate; `both` orders for each replicate; `square`
-    by a Latin square over several answers. strip: the
-    markup to remove from answers. parse: a reply -> one judgement per criterion of its call.
+    by a Latin square over several answers. strip: what to remove from answers. parse: a reply -> one judgement per
+    criterion of its call.
     """
 
     name: str

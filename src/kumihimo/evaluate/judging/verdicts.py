@@ -16,6 +16,8 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
 from kumihimo.evaluate.judging import protocols
+from kumihimo.evaluate.judging.blinding import StripMode, blind_answer
+from kumihimo.evaluate.judging.refusals import AnswersBySystem, is_comparable
 from kumihimo.evaluate.records import EvalQuestion, Rating, ReplyStatus, SystemAnswer, Verdict, Winner
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.workers import classify_failure
@@ -24,7 +26,6 @@ from kumihimo.llm.fences import Source, number_sources
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
 
-AnswersBySystem = Mapping[str, Mapping[str, SystemAnswer]]  # by system, by question id
 NO_ANSWERS: AnswersBySystem = {}
 
 
@@ -61,9 +62,10 @@ def plan_judge_calls(
 ) -> list[JudgeCall]:
     """Plan the judge calls for each question and pair of answers.
 
-    Calls with the same prompt prefix are adjacent. other_answers: another generation of the same systems; each is
-    compared with the first. criteria, replicates, order: the protocol's own if empty. against: only pairs with that
-    system. Raises SettingsError for an unknown criterion or an unsuitable option.
+    Calls with the same prompt prefix are adjacent. Questions without an answer, and pairs that both refuse, are left
+    out. other_answers: another generation of the same systems; each is compared with the first. criteria, replicates,
+    order: the protocol's own if empty. against: only pairs with that system. Raises SettingsError for an unknown
+    criterion or an unsuitable option.
     """
     names = protocol.resolve_criteria(criteria)
     criteria_sets = [tuple(names)] if protocol.one_call else [(name,) for name in names]
@@ -75,6 +77,7 @@ def plan_judge_calls(
         for question in questions
         for side_a, side_b in sides
         if (a := _valid_answer(side_a, question)) and (b := _valid_answer(side_b, question))
+        if is_comparable(question, a, b)
         for first, n in presentations
         for criteria_set in criteria_sets
     ]
@@ -203,12 +206,12 @@ def judge_pairs(
     llm: LLM,
     *,
     role: JudgeRole = "judge",
-    strip: protocols.StripMode | None = None,
+    strip: StripMode | None = None,
     max_invalid: float = 100.0,
 ) -> Iterator[Verdict]:
     """Yield a row for each call and criterion, in order.
 
-    strip: the markup to remove from answers; None for the protocol's own. max_invalid: the percentage of replies that
+    strip: what to remove from answers; None for the protocol's own. max_invalid: the percentage of replies that
     may be unreadable. Raises ItemFailed as soon as the rate is significantly higher.
     """
     judge = partial(_verdict_rows, protocol, llm, role, protocol.strip if strip is None else strip)
@@ -240,7 +243,7 @@ def exceeds_invalid_limit(invalid: int, replies: int, percent: float) -> bool:
 
 
 def _verdict_rows(
-    protocol: protocols.JudgeProtocol, llm: LLM, role: JudgeRole, strip: protocols.StripMode, call: JudgeCall
+    protocol: protocols.JudgeProtocol, llm: LLM, role: JudgeRole, strip: StripMode, call: JudgeCall
 ) -> list[Verdict]:
     """Return the rows of one call.
 
@@ -267,10 +270,10 @@ def _request_reply(llm: LLM, prompt: Messages, schema: Any, sample: int) -> tupl
         return None, classify_failure(failure), str(failure)
 
 
-def build_verdict_prompt(protocol: protocols.JudgeProtocol, call: JudgeCall, strip: protocols.StripMode) -> Messages:
+def build_verdict_prompt(protocol: protocols.JudgeProtocol, call: JudgeCall, strip: StripMode) -> Messages:
     """Build the prompt of a call, with the answers in its order."""
     answers = (call.a, call.b) if call.first == "a" else (call.b, call.a)
-    first, second = (protocols.strip_markup(answer.text, strip) or NO_ANSWER_TEXT for answer in answers)
+    first, second = (blind_answer(answer.text, call.question.text, strip) or NO_ANSWER_TEXT for answer in answers)
     if protocol.one_call:
         criteria = {name: text for name, text in protocol.criteria.items() if name != "overall"}
     else:
@@ -319,17 +322,17 @@ def rate_answers(
     *,
     tokenizer: Tokenizer,
     context: int = CONTEXT_TOKENS,
-    strip: protocols.StripMode | None = None,
+    strip: StripMode | None = None,
 ) -> Iterator[Rating]:
     """Yield a row for each call, system and criterion.
 
-    context: tokens of evidence to show per system. strip: the markup to remove; None for the protocol's own.
+    context: tokens of evidence to show per system. strip: what to remove; None for the protocol's own.
     """
     strip_mode = protocol.strip if strip is None else strip
 
     def rate(call: RatingCall) -> list[Rating]:
         """Return the rows of one call."""
-        return _rating_rows(protocol, call, llm, render_systems(call.answers, tokenizer, context, strip_mode))
+        return _rating_rows(protocol, call, llm, render_systems(call, tokenizer, context, strip_mode))
 
     for rows in map_concurrent(rate, calls, llm.workers):
         yield from rows
@@ -352,17 +355,15 @@ def _rating_rows(
     return rows
 
 
-def render_systems(
-    answers: Sequence[SystemAnswer], tokenizer: Tokenizer, context: int, strip: protocols.StripMode = "none"
-) -> list[Source]:
+def render_systems(call: RatingCall, tokenizer: Tokenizer, context: int, strip: StripMode = "none") -> list[Source]:
     """Return the evidence and answer of each system, without its name.
 
     context: tokens of evidence to show per system.
     """
     parts: list[Source] = []
-    for place, answer in enumerate(answers, 1):
+    for place, answer in enumerate(call.answers, 1):
         evidence = truncate_tokens("\n\n".join(source.text for source in answer.contexts), tokenizer, context)
-        text = protocols.strip_markup(answer.text, strip) or NO_ANSWER_TEXT
+        text = blind_answer(answer.text, call.question.text, strip) or NO_ANSWER_TEXT
         parts += [Source(place, evidence or NO_EVIDENCE_TEXT, "found"), Source(place, text, "answered")]
     return parts
 

@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from kumihimo.app.safe_write import write_file, write_folder
 from kumihimo.evaluate.bias import BiasReport, Proportion
 from kumihimo.evaluate.comparison import PROTOCOLS_DROPPING_ZEROS, Comparison, find_cheaper, find_leader
+from kumihimo.evaluate.judging.refusals import Refusals
 from kumihimo.evaluate.points import WinRate
 from kumihimo.evaluate.report import answer_details, charts
 from kumihimo.evaluate.report.summary_data import CriterionResults, ReportMeasure, StudyResults, load_study_results
@@ -329,6 +331,16 @@ def _bias_rows(bias: BiasReport) -> Iterator[CsvRow]:
             yield [panel, *key, *_rate(rate), pair.alarm if panel == "matched" else ""]
     for second in bias.agreement:
         yield ["kappa", second.protocol, second.criterion, "", second.kappa, None, None, second.alike.of, ""]
+    yield from chain.from_iterable(map(_refusal_rows, bias.refusals))
+
+
+def _refusal_rows(row: Refusals) -> Iterator[CsvRow]:
+    """Yield the shares of refused questions, without an answer and others."""
+    for panel, count, total in (
+        ("refused", row.unanswerable, row.of_unanswerable),
+        ("refused wrongly", row.answerable, row.of_answerable),
+    ):
+        yield [panel, "", "", row.system, Proportion(count, total).percent, None, None, total, ""]
 
 
 def _rate(rate: WinRate) -> CsvRow:

@@ -11,7 +11,8 @@ from kumihimo.evaluate import comparison, fabrication
 from kumihimo.evaluate.bias import BiasReport, measure_bias
 from kumihimo.evaluate.claims.study_claims import measure_claims
 from kumihimo.evaluate.comparison import Comparison, PairPoints, RankedSystem, SystemPair
-from kumihimo.evaluate.judging.verdicts import AnswersBySystem, mean_ratings
+from kumihimo.evaluate.judging.refusals import AnswersBySystem, comparable_verdicts
+from kumihimo.evaluate.judging.verdicts import mean_ratings
 from kumihimo.evaluate.points import CountAgreement, compare_with_counts, points_by_pair, with_swapped_pairs
 from kumihimo.evaluate.records import AnswerClaim, Clusters, EvalQuestion, Rating, Score, SystemAnswer, Verdict
 from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES
@@ -213,8 +214,9 @@ def load_study_results(
     questions = study.questions()
     rows = {file: study.rows_or_empty(file) for file in _MEASURED_FILES}
     order = _system_order(study, rows, systems)
-    verdicts = [verdict for verdict in rows["verdicts"] if verdict.a in order and verdict.b in order]
     answers = {s: {row.question: row for row in study.answers(s)} for s in order if s in study.systems()}
+    verdicts = [verdict for verdict in rows["verdicts"] if verdict.a in order and verdict.b in order]
+    verdicts = comparable_verdicts(verdicts, questions, answers)
     clusters = {question.id: question.cluster for question in questions}
     measures = [
         *_build_measures("ratings", _rating_rows(rows["ratings"]), order, clusters, neighbours),

@@ -1,0 +1,116 @@
+"""questions and answers -> those that no judge should compare: without an answer in the documents, or both refuse."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kumihimo.evaluate.judging.blinding import blind_answer
+from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict
+from kumihimo.text.sentences import split_sentences
+
+AnswersBySystem = Mapping[str, Mapping[str, SystemAnswer]]  # by system, by question id
+_MAX_SENTENCES = 2  # of a refusal; a longer answer says something else too
+_SOURCES = (
+    r"(?:documents?|sources?|context|text|material|passages?|excerpts?|data|information|reports?|articles?|records|"
+    r"knowledge (?:base|graph)|search results)"
+)
+_TELL = (
+    r"(?:say|mention|state|specify|describe|answer|address|indicate|discuss|explain|cover|contain|include|provide|give)"
+)
+_TOLD = r"(?:mentioned|stated|specified|described|answered|addressed|indicated|discussed|explained|covered|known)"
+_REFUSAL = re.compile(
+    rf"\b{_SOURCES}\b[^.!?]{{0,60}}\b(?:(?:do|does|did)(?: not|n['’]t) (?:{_TELL}|have)|lacks?)\b"
+    rf"|\b(?:is|are|was|were)(?: not|n['’]t) {_TOLD}(?: (?:in|by) (?:the|any|these) [\w ]*{_SOURCES})?[^\w]*\Z"
+    rf"|\b(?:no|not enough|insufficient)(?: \w+){{0,2}} (?:information|passages?|mention|answer)\b"
+    r"|^insufficient (?:information|data)"
+    r"|\b(?:i|we|i am|i['’]m|it is|we are)\b[^.!?]{0,30}\b(?:unable|not able|not possible|impossible|cannot|can['’]t)"
+    r"(?: to)? (?:answer|provide|determine|find|say|tell)\b"
+    r"|\bcannot be (?:answered|determined)\b|\bi (?:do not|don['’]t) (?:know|have)\b|\[no-context\]"
+    r"|(?:記述|記載|言及|情報|答え|回答|説明)(?:は|が|も)[^。]{0,12}(?:ません|ない)|(?:資料|文書|文脈|コンテキスト|情報源|ソース)[^。]{0,40}"
+    r"(?:述べ|記|書か|示さ|触れ|含ま|記載さ|言及さ)(?:ら)?れて(?:い(?:ません|ない)|おりません)|(?:わか|分か)りません|不明です|"
+    r"(?:答え|回答)(?:られ|でき)(?:ません|ない)"
+    r"|(?:资料|資料|上下文|文档|文檔|文件|信息|資訊|文本|段落|答案)[^。]{0,30}(?:没有|沒有|未|并未|並未)(?:被)?(?:提及|提到|找到|说明|說明|提供|包含|给出|給出)"
+    r"|(?:未|没有|沒有)(?:找到|提及|提到|提供)[^。]{0,20}(?:信息|資訊|段落|答案|内容|內容)|(?:无法|無法|不能)(?:回答|确定|確定|得知)"
+    r"|我不知道|(?:信息|資訊)不足",
+    re.I,
+)
+_GOLD_KEYS = {"answerable": False, "unanswerable": True, "is_impossible": True}  # SQuAD 2.0 has the last one
+
+
+@lru_cache(maxsize=8192)
+def is_refusal(text: str) -> bool:
+    """Return whether an answer only says that it cannot answer; an empty one does.
+
+    >>> is_refusal("The documents do not say who paid. [1]"), is_refusal("資料には記載がありません。"), is_refusal("")
+    (True, True, True)
+    >>> is_refusal("Ada paid. The documents do not say how much.")
+    False
+    """
+    plain = blind_answer(text)
+    sentences = [plain[start:end] for start, end in split_sentences(plain)]
+    return len(sentences) <= _MAX_SENTENCES and (not sentences or bool(_REFUSAL.search(sentences[0])))
+
+
+def is_unanswerable(question: EvalQuestion) -> bool:
+    """Return whether the gold says that the documents do not answer a question.
+
+    >>> is_unanswerable(EvalQuestion("q", "Who?", more={"answerable": False}))
+    True
+    >>> is_unanswerable(EvalQuestion("q", "Who?", reference="Insufficient information."))
+    True
+    """
+    if any(question.more.get(key) is value for key, value in _GOLD_KEYS.items()):
+        return True
+    return bool(question.reference) and is_refusal(question.reference)
+
+
+def is_comparable(question: EvalQuestion, a: SystemAnswer, b: SystemAnswer) -> bool:
+    """Return whether a judge should compare two answers: the question has an answer, and one of them tries."""
+    return not is_unanswerable(question) and not (is_refusal(a.text) and is_refusal(b.text))
+
+
+def comparable_verdicts(
+    verdicts: Iterable[Verdict], questions: Iterable[EvalQuestion], answers: AnswersBySystem
+) -> list[Verdict]:
+    """Return the verdicts on answers that should be compared."""
+    by_id = {question.id: question for question in questions}
+
+    def is_kept(verdict: Verdict) -> bool:
+        question = by_id.get(verdict.question)
+        a, b = (answers.get(system, {}).get(verdict.question) for system in (verdict.a, verdict.b))
+        return not (question and a and b) or is_comparable(question, a, b)
+
+    return [verdict for verdict in verdicts if is_kept(verdict)]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """The refusals of a system. unanswerable, answerable: refused questions, out of those `of` each kind."""
+
+    system: str
+    unanswerable: int
+    of_unanswerable: int
+    answerable: int
+    of_answerable: int
+
+
+def count_refusals(questions: Iterable[EvalQuestion], answers: AnswersBySystem) -> tuple[Refusals, ...]:
+    """Count how often each system refuses: rightly where there is no answer, wrongly elsewhere."""
+    is_empty = {question.id: is_unanswerable(question) for question in questions}
+    rows: list[Refusals] = []
+    for system, by_question in answers.items():
+        refused = [
+            (is_empty[id], is_refusal(answer.text))
+            for id, answer in by_question.items()
+            if id in is_empty and not answer.failed
+        ]
+        counts = [
+            (
+                sum(is_refused for empty, is_refused in refused if empty is kind),
+                sum(empty is kind for empty, _ in refused),
+            )
+            for kind in (True, False)
+        ]
+        rows.append(Refusals(system, *counts[0], *counts[1]))
+    return tuple(rows)

@@ -1,0 +1,113 @@
+"""questions and answers -> which answers refuse, and which are left out of win rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kumihimo.evaluate.judging.protocols import DEBIASED
+from kumihimo.evaluate.judging.refusals import (
+    Refusals,
+    comparable_verdicts,
+    count_refusals,
+    is_refusal,
+    is_unanswerable,
+)
+from kumihimo.evaluate.judging.verdicts import plan_judge_calls
+from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict
+from kumihimo.generation.phrases import _NO_ANSWER
+from tests.evaluate.fake_judges import make_answers
+
+REFUSALS = (
+    *_NO_ANSWER.values(),
+    "",
+    "The documents do not say when it left.",
+    "Based on the provided context, the sources do not mention a captain. The ferry is named [1].",
+    "I am sorry but I am unable to answer this question given the provided data.",
+    "Sorry, I'm not able to provide an answer to that question.[no-context]",
+    "I do not have enough information to answer this.\n\n### References\n\n- [1] ferry.md",
+    "There is no information about the captain in the knowledge base.",
+    "Insufficient information.",
+    "The name of the captain is not mentioned in the provided documents.",
+    "It cannot be determined from the sources who paid.",
+    "資料には船長についての記述がありません。",
+    "提供された情報からは、誰が払ったのかわかりません。",
+    "文書には船長の名前は記載されていません。",
+    "上下文中没有提及船长的名字。",
+    "根据现有资料，无法确定是谁付的钱。",
+    "未找到相关信息。",
+)
+ANSWERS = (
+    "The ferry did not provide life jackets.",
+    "The captain was unable to find the harbour.",
+    "There is no ferry on Sundays.",
+    "The dog was not found.",
+    "It is not known to fail.",
+    "Ada paid. The documents do not say how much.",
+    "The documents do not say who paid. Ada ordered the rope in May. It came from Oban. It was red.",
+    "船は見つかりませんでした。",
+    "渡轮没有提供救生衣。",
+    "He lacks a licence.",
+)
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_an_answer_that_only_refuses(text: str) -> None:
+    assert is_refusal(text)
+
+
+@pytest.mark.parametrize("text", ANSWERS)
+def test_an_answer_that_says_something(text: str) -> None:
+    assert not is_refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, False),
+        ({"reference": "Ada."}, False),
+        ({"reference": "The ferry did not provide it."}, False),
+        ({"reference": "The documents do not say."}, True),
+        ({"more": {"answerable": False}}, True),
+        ({"more": {"answerable": True}}, False),
+        ({"more": {"is_impossible": True}}, True),
+        ({"more": {"unanswerable": True}, "reference": "Ada."}, True),
+    ],
+)
+def test_gold_says_that_there_is_no_answer(fields: dict[str, Any], expected: bool) -> None:
+    assert is_unanswerable(EvalQuestion("q", "Who paid?", **fields)) is expected
+
+
+QUESTIONS = [
+    EvalQuestion("q0", "Who paid?"),
+    EvalQuestion("q1", "Who else?", more={"answerable": False}),
+    EvalQuestion("q2", "When?"),
+    EvalQuestion("q3", "Where?"),
+]
+TEXTS = {
+    "x": ["Ada.", "I don't know.", "I don't know.", "I don't know."],
+    "y": ["Bo.", "Cal.", "The sources do not say.", "In Oban."],
+}
+
+
+def answers() -> dict[str, dict[str, SystemAnswer]]:
+    return {system: dict(make_answers(system, texts)) for system, texts in TEXTS.items()}
+
+
+def test_no_judge_is_asked_about_them() -> None:
+    calls = plan_judge_calls(DEBIASED, QUESTIONS, answers(), criteria=["directness"], replicates=1)
+    assert [call.question.id for call in calls] == ["q0", "q0", "q3", "q3"]
+
+
+def test_verdicts_on_them_do_not_count() -> None:
+    rows = [Verdict("p", "c", f"q{n}", "x", "y", "a", 0, "a") for n in range(5)]
+    kept = comparable_verdicts(rows, QUESTIONS, answers())
+    assert [row.question for row in kept] == ["q0", "q3", "q4"]
+    assert comparable_verdicts(rows, QUESTIONS, {}) == rows
+
+
+def test_refusals_are_counted_apart() -> None:
+    rows = answers()
+    rows["y"]["q3"] = SystemAnswer("y", "q3", "", failed="it broke off")
+    assert count_refusals(QUESTIONS, rows) == (Refusals("x", 1, 1, 2, 3), Refusals("y", 0, 1, 1, 2))
