@@ -4,7 +4,7 @@ DATA   = ../shared/data
 SITE   = $(PYTHON) -m sphinx -W --keep-going -n -E -q docs build/site
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test quick checks tests test-model site bench clean
+.PHONY: demo recorded test quick checks tests test-model site bench clean
 
 demo: $(VENV)/kumi  ## install, index examples/, ask in English and Japanese, write the reports as a page
 	$(VENV)/bin/kumi index examples
@@ -16,6 +16,17 @@ demo: $(VENV)/kumi  ## install, index examples/, ask in English and Japanese, wr
 	@echo '  $(VENV)/bin/kumi ask                               # a conversation about examples/'
 	@echo '  $(VENV)/bin/kumi index FOLDER --index notes.kumi   # your own documents'
 	@echo '  $(VENV)/bin/kumi ask "..." --index notes.kumi'
+
+recorded: export KUMI_INDEX = examples-recorded/.kumi
+recorded: $(VENV)/kumi  ## the same as a model makes it, by recorded replies: no key, no cost
+	$(VENV)/bin/kumi index examples --methods braid,global,local --yes
+	@echo
+	$(VENV)/bin/kumi ask --method braid "How did the gap in the Long Arm come to cost the tide station electricity?"
+	@echo
+	$(VENV)/bin/kumi ask --method global "What are the main themes of these documents?"
+	@printf '\nNext: examples-recorded/replies/commands.txt lists what else is recorded, such as\n'
+	@echo '  $(VENV)/bin/kumi report --index $(KUMI_INDEX)'
+	@echo '  $(VENV)/bin/kumi entities --index $(KUMI_INDEX)'
 
 test: $(VENV)/dev  ## everything that CI runs; the checks run beside the tests, which wait for the disk
 	$(MAKE) -j 2 checks tests

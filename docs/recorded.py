@@ -32,6 +32,7 @@ from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.recorded import Recording, read_recordings
 
 WORK = Path(__file__).parents[1] / "build" / "recorded"
+_MAX_REFUSED = 20  # replies to name
 Recorded = dict[str, dict[str, Recording]]  # step -> key -> recording
 
 
@@ -74,9 +75,11 @@ def show_counts(run: Run, recorded: Recorded) -> None:
     print(f"{'':<14}" + "".join(f"{name:>10}" for name in ("used", "stale", "unreached", "missing")))
     for step, *counts in [*rows, ("all", *totals)]:
         print(f"{step:<14}" + "".join(f"{count:>10,}" for count in counts))
-    for each in run.requests.missing.values():
-        if each.refusal:
-            print(f"refused: {each.key} ({each.step}: {each.head[:60]}): {each.refusal}")
+    refused = [each for each in run.requests.missing.values() if each.refusal]
+    for each in refused[:_MAX_REFUSED]:
+        print(f"refused: {each.key} ({each.step}: {each.head[:60]}): {each.refusal}")
+    if len(refused) > _MAX_REFUSED:
+        print(f"refused: {len(refused) - _MAX_REFUSED} more; missing.jsonl says why")
     waiting = sum(outcome.ran is None for outcome in run.outcomes)
     print(f"{len(run.outcomes)} commands, {waiting} of them wait for replies of an earlier stage")
     for outcome in run.outcomes:
@@ -85,19 +88,16 @@ def show_counts(run: Run, recorded: Recorded) -> None:
 
 
 def add_replies(written: Mapping[str, str], folder: Path = REPLIES) -> Run:
-    """Keep the written replies that are asked for and readable; return the run.
+    """Keep the written replies that are readable; return the run.
 
-    Those that are not are named on standard error.
+    Those that no command asks for are named on standard error.
     """
     run, recorded = run_commands(replies=folder, added=written), read_replies(folder)
     for key, reply in written.items():
-        refused = run.requests.missing.get(key)
         if asked := run.requests.used.get(key):
             recorded.setdefault(asked.step, {})[key] = Recording(key, asked.head, reply)
-        elif refused is None:
+        elif key not in run.requests.missing:
             print(f"rejected: {key}: no command asks for it", file=sys.stderr)
-        else:
-            print(f"rejected: {key} ({refused.step}: {refused.head[:60]}): {refused.refusal}", file=sys.stderr)
     write_replies(recorded, folder)
     return run
 

@@ -21,6 +21,7 @@ from tests.cli_runner import Ran, kumi
 from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.core.errors import ItemFailed
+from kumihimo.core.usage import Usage
 from kumihimo.index import mentions
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import Chat, ChatRequest, Prices
@@ -63,7 +64,7 @@ class Requests:
     """The requests of a run by key: those with a reply, and those without a readable one.
 
     task: takes the place of the step, for commands that ask in its name. index: the folder of the present one. missed:
-    missing ones that the present command asked for.
+    missing ones that the present command asked for. usage: of each reply.
     """
 
     used: dict[str, Asked] = field(default_factory=dict)
@@ -71,6 +72,15 @@ class Requests:
     task: str = ""
     index: str = ""
     missed: set[str] = field(default_factory=set)
+    usage: dict[str, Usage] = field(default_factory=dict)
+
+    def build_usage(self) -> dict[str, Usage]:
+        """Return the usage of each step that builds the main index."""
+        steps = {BUILT_IN.scope(name): Usage() for name in BUILT_IN.steps}
+        for key, asked in self.used.items():
+            if asked.step in steps and not asked.index:
+                steps[asked.step] += self.usage[key]
+        return {step: usage for step, usage in steps.items() if usage.calls}
 
     def add(self, step: str, request: ChatRequest, *, is_recorded: bool) -> None:
         """Add a request. One that asks for a reply again says why that was refused."""
@@ -121,6 +131,7 @@ class ObservedChat:
             self.requests.add(step, request, is_recorded=False)
             raise
         self.requests.add(step, request, is_recorded=True)
+        self.requests.usage[request_digest(request)] = reply.usage
         return reply
 
 

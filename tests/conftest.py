@@ -67,6 +67,7 @@ SLOW = (
     "tests/test_house.py::test_functions_are_short",
     "tests/test_missing.py",
     "tests/test_plugins.py",
+    "tests/test_recorded.py",
     "tests/testing/",
     "tests/text/test_sentences.py::test_work_grows_with_the_text",
 )

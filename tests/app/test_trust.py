@@ -48,6 +48,9 @@ def toml(folder: Path, text: str) -> Path:
         ({"chat": {"base_url": LOCAL}}, []),
         ({"chat": {"base_url": "http://127.0.0.2:80", "key": "GROQ_API_KEY"}}, []),
         ({"chat": {"base_url": "http://[::1]:8000/v1"}, "judge": {"base_url": "http://me:pw@localhost/v1"}}, []),
+        ({"chat": {"model": "recorded:replies/mine"}, "judge": {"model": "m/../n"}}, []),
+        ({"judge": {"model": "recorded:../replies"}}, [("recorded:../replies", "")]),
+        ({"chat": {"model": "recorded://host/share"}}, [("recorded://host/share", "")]),
         ({"chat": {"base_url": EVIL}}, [(SERVER, "OPENAI_API_KEY")]),
         ({"chat": {"base_url": EVIL, "key": ""}}, [(SERVER, "")]),
         ({"chat": {"key": "AWS_SECRET_ACCESS_KEY"}}, [("", "AWS_SECRET_ACCESS_KEY")]),
@@ -166,3 +169,11 @@ def test_the_file_of_init_names_nothing(tmp_path: Path) -> None:
     path = toml(tmp_path, render_default_config(registry.own, registry.summaries))
     assert requested_grants(read_settings_file(path)) == []
     assert json.dumps(read_settings_file(path)["chat"]) == "{}"
+
+
+def test_recorded_replies_outside_the_folder_need_trust(tmp_path: Path, home: Path) -> None:
+    toml(tmp_path / "inside", '[chat]\nmodel = "recorded:replies"')
+    Kumihimo.open(tmp_path / "inside" / ".kumi").close()
+    toml(tmp_path / "outside", '[chat]\nmodel = "recorded:../replies"')
+    with pytest.raises(TrustRequired, match=r"reads replies from \.\./replies, outside its folder: to allow this"):
+        Kumihimo.open(tmp_path / "outside" / ".kumi")

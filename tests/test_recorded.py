@@ -1,0 +1,152 @@
+"""recorded commands -> requests used, stale, missing and malformed; and every recorded command offline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from docs import recorded
+from docs.recorded_run import REPLIES, Asked, Requests, Run, run_commands
+from docs.recorded_work import read_written, write_work_files
+
+from kumihimo.llm.recorded import COMMANDS_FILE
+
+LETTER = "index examples/mason-letter.txt --methods local,naive"
+ASK = "ask --method {naive,local} 'Who built the Long Arm?'"
+RECORDS = "entity<|>Hild Garrow<|>person<|>A mason.\nentity<|>Long Arm<|>place<|>A wall.\nEND"
+ANSWER = "Tobit Garrow built it [1]."
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of replies that holds nothing but commands, and a reply that nothing asks for."""
+    folder = tmp_path / "replies"
+    folder.mkdir()
+    (folder / COMMANDS_FILE).write_text(f"{LETTER}\n# a note\n\n{ASK}\n", encoding="utf-8")
+    (folder / "answer.jsonl").write_text('{"key": "old", "head": "old", "reply": "Old."}\n', encoding="utf-8")
+    return folder
+
+
+def write_reply(asked: Asked) -> str:
+    return {"mentions": RECORDS, "answer": ANSWER}[asked.step]
+
+
+def add(folder: Path, run: Run, write: Callable[[Asked], str] = write_reply) -> Run:
+    return recorded.add_replies({each.key: write(each) for each in run.requests.missing.values()}, folder)
+
+
+def complete(folder: Path) -> Run:
+    """Add replies until none is missing."""
+    run = run_commands(replies=folder)
+    while run.requests.missing:
+        run = add(folder, run)
+    return run
+
+
+def steps_missing(run: Run) -> list[str]:
+    return sorted(each.step for each in run.requests.missing.values())
+
+
+def test_one_run_collects_what_is_missing_at_a_stage(folder: Path) -> None:
+    run = run_commands(replies=folder)
+    assert {*steps_missing(run)} == {"mentions", "answer"}  # `naive` needs no graph
+    assert [outcome.ran is None for outcome in run.outcomes] == [False, False, True]  # `local` waits
+    first = {each.head for each in run.requests.missing.values() if each.step == "mentions"}
+    run = add(folder, run)
+    assert steps_missing(run) == ["mentions"] * len(first)  # the second turns
+    assert all(each.head.startswith("(turn 2) ") for each in run.requests.missing.values())
+    assert complete(folder).is_complete
+
+
+def test_the_answer_names_the_recorded_model_and_costs_nothing(folder: Path) -> None:
+    ran = complete(folder).outcomes[-1].ran
+    assert ran
+    answer = json.loads(ran.stdout)
+    assert (answer["text"], answer["model"], answer["usage"]["cost"]) == (ANSWER, "recorded:replies", 0)
+
+
+def test_replies_are_filed_by_step_with_their_heads(folder: Path) -> None:
+    complete(folder)
+    rows = recorded.read_replies(folder)
+    assert {*rows} == {"mentions", "answer"}
+    assert {row.reply for row in rows["answer"].values()} == {"Old.", ANSWER}
+    assert any("To the Wardens of the Foreshore Court" in row.head for row in rows["mentions"].values())
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [("A mason.", "The reply holds no record"), (f"entity<|>Wall\n{RECORDS}", "entity<|>Wall")],
+    ids=["nothing", "a broken line"],
+)
+def test_a_malformed_reply_is_refused_by_name_and_not_kept(
+    reply: str, why: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_commands(replies=folder)
+    bad = next(key for key, each in run.requests.missing.items() if each.step == "mentions")
+    run = add(folder, run, lambda each: reply if each.key == bad else write_reply(each))
+    assert why in run.requests.missing[bad].refusal
+    kept = recorded.read_replies(folder)
+    assert bad not in kept["mentions"]
+    recorded.show_counts(run, kept)
+    assert f"refused: {bad} (mentions: " in capsys.readouterr().out
+
+
+def test_a_reply_to_a_question_that_nobody_asks_is_rejected(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded.add_replies({"unknown": "Yes."}, folder)
+    assert "rejected: unknown: no command asks for it" in capsys.readouterr().err
+    assert "unknown" not in (folder / "answer.jsonl").read_text(encoding="utf-8")
+
+
+def test_stale_replies_are_known_when_nothing_is_missing(folder: Path) -> None:
+    run = run_commands(replies=folder)
+    counts = {step: counts for step, *counts in recorded.count_rows(run, recorded.read_replies(folder))}
+    assert counts["answer"][:3] == [0, 0, 1]  # unreached: nobody knows yet
+    assert recorded.prune(run, folder) == 0
+    run = complete(folder)
+    counts = {step: counts for step, *counts in recorded.count_rows(run, recorded.read_replies(folder))}
+    assert counts["answer"] == [2, 1, 0, 0]
+    assert recorded.prune(run, folder) == 1
+    assert "Old." not in (folder / "answer.jsonl").read_text(encoding="utf-8")
+    (folder / COMMANDS_FILE).write_text(LETTER, encoding="utf-8")
+    assert recorded.prune(run_commands(replies=folder), folder) == 2
+    assert not (folder / "answer.jsonl").exists()
+
+
+def test_work_files_have_prompts_forms_and_drafts(folder: Path, tmp_path: Path) -> None:
+    missing = list(run_commands(replies=folder).requests.missing.values())
+    drafts = {(missing[0].step, missing[0].head): "An earlier reply."}
+    paths = write_work_files(tmp_path / "work", missing, drafts, 2)
+    assert [path.name for path in paths] == [
+        "missing.jsonl", "prompts-01.txt", "replies-01.jsonl", "prompts-02.txt", "replies-02.jsonl"
+    ]  # fmt: skip
+    rows = [json.loads(line) for line in paths[0].read_text(encoding="utf-8").splitlines()]
+    assert {row["key"] for row in rows} == {each.key for each in missing}
+    assert [row["draft"] for row in rows if "draft" in row] == ["An earlier reply."]
+    prompts = paths[1].read_text(encoding="utf-8") + paths[3].read_text(encoding="utf-8")
+    assert prompts.count("An earlier reply.") == 1
+    assert all(f"key {each.key}\n" in prompts for each in missing)
+    beginning = missing[0].request.messages[0]["content"]
+    assert prompts.count(beginning[:200]) <= 2  # once a file
+    assert read_written(paths[2::2]) == {}
+
+
+def test_a_filled_form_is_not_overwritten(folder: Path, tmp_path: Path) -> None:
+    missing = list(run_commands(replies=folder).requests.missing.values())
+    form = write_work_files(tmp_path, missing, {}, 1)[2]
+    form.write_text(json.dumps({"key": missing[0].key, "reply": RECORDS}), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"replies-01\.jsonl holds replies: add them"):
+        write_work_files(tmp_path, missing, {}, 1)
+    assert read_written([form]) == {missing[0].key: RECORDS}
+    write_work_files(tmp_path, missing, {}, 1, added=[form])
+    assert read_written([form]) == {}
+
+
+def test_every_recorded_command_has_its_replies() -> None:
+    """As soon as there are replies there are all, each of them readable, and no command fails."""
+    has_replies = any(REPLIES.glob("*.jsonl"))
+    run = run_commands() if has_replies else Run((), Requests())
+    assert [(each.step, each.head, each.refusal) for each in run.requests.missing.values()] == []
+    assert [(outcome.words, outcome.ran) for outcome in run.outcomes if outcome.failed] == []
+    assert run.is_complete
