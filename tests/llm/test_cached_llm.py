@@ -199,7 +199,7 @@ def test_a_malformed_reply_is_requested_again_with_the_complaint(cache: Response
     assert (len(chat.requests), budget.saved["s"].calls) == (3, 3)
 
 
-def test_after_three_malformed_replies_the_item_fails_until_the_next_call(cache: ResponseCache) -> None:
+def test_after_three_malformed_replies_the_item_fails_until_the_next_command(cache: ResponseCache) -> None:
     chat, budget = scripted(*["maybe"] * 5, "yes"), Budget()
     llm = create_llm(chat, cache, budget, "s")
     with pytest.raises(UnparsableReply) as failed:
@@ -209,8 +209,12 @@ def test_after_three_malformed_replies_the_item_fails_until_the_next_call(cache:
         == "scripted gave 3 replies that cannot be read; the last: The reply has to be one of yes, no."
     )
     assert (len(chat.requests), cache.size()[0]) == (3, 3)
+    with pytest.raises(UnparsableReply, match="3 replies"):
+        create_llm(chat, cache, budget, "another step")("So?", schema=YES_NO)
+    assert (len(chat.requests), budget.saved["another step"].calls) == (3, 3)
+    llm = create_llm(chat, cache, Budget(), "s")
     assert llm("So?", schema=YES_NO) == "yes"
-    assert (len(chat.requests), cache.size()[0], budget.saved["s"].calls) == (6, 6, 3)
+    assert (len(chat.requests), cache.size()[0]) == (6, 6)
     assert llm("So?", schema=YES_NO) == "yes"
     assert len(chat.requests) == 6
 

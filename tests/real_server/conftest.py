@@ -105,11 +105,11 @@ def is_busy(url: str) -> bool:
 
 
 def is_idle(url: str) -> bool:
-    """Return whether the server has no request within a minute."""
+    """Return whether the server soon has no request."""
     return wait_until(lambda: not is_busy(url))
 
 
-def wait_until(condition: Callable[[], bool], seconds: int = 60) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: int = 120) -> bool:
     """Return whether a condition becomes true in time."""
     for _ in range(seconds * 4):
         if condition():

@@ -115,7 +115,7 @@ def test_more_requests_than_slots_wait_for_each_other(new_llm: NewLLM) -> None:
     assert (replies, budget.total.calls) == (["length"] * 6, 6)
 
 
-@pytest.mark.parametrize(("streams", "timeout"), [(False, 1.0), (True, 0.02)])
+@pytest.mark.parametrize(("streams", "timeout"), [(False, 3.0), (True, 0.02)])
 def test_a_server_that_is_too_slow_is_given_up_and_not_kept_busy(
     new_llm: NewLLM, llama: str, streams: bool, timeout: float
 ) -> None:

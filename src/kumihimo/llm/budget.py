@@ -62,6 +62,7 @@ class Budget:
         self.spent: dict[str, Usage] = {}  # by scope
         self.saved: dict[str, Usage] = {}  # by the response cache, by scope
         self.total = Usage()
+        self.given_up: dict[str, int] = {}  # prompts without a readable reply -> how many replies were read
         self._record_usage = record_usage
         self._parent = parent
         self._in_flight: list[Usage] = []

@@ -6,12 +6,14 @@ Each of them wraps the next one and knows nothing else. A request waits for the 
 the budget, so that a pause holds nothing back; each try is charged; what is cached reaches none of them.
 """
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply
 from kumihimo.llm import protocols
 from kumihimo.llm.budget import Account, Budget, budgeted
@@ -48,7 +50,7 @@ def create_llm(
     account = Account(scope, chat.fingerprint, chat.prices)
     send = innermost or connect(chat, chat.server, budget, account)
     send = cached(send, chat, cache, budget, scope, generation, dry_run=innermost is not None)
-    return StructuredLLM(send, chat.fingerprint, chat.workers)
+    return StructuredLLM(send, chat.fingerprint, chat.workers, budget.given_up)
 
 
 def connect(send: Callable[[Q], R], server: ModelServer | None, budget: Budget, account: Account) -> Callable[[Q], R]:
@@ -62,11 +64,15 @@ def connect(send: Callable[[Q], R], server: ModelServer | None, budget: Budget, 
 
 @dataclass(frozen=True, slots=True)
 class StructuredLLM:
-    """An `LLM` that parses the replies of `send`, and sends malformed ones back."""
+    """An `LLM` that parses the replies of `send`, and sends malformed ones back.
+
+    given_up: the prompts of this command that got no readable reply; a second step with the same prompt pays nothing.
+    """
 
     send: Callable[[ChatRequest], Reply]
     fingerprint: str
     workers: int
+    given_up: dict[str, int] = field(default_factory=dict)
 
     def __call__(
         self,
@@ -91,7 +97,9 @@ class StructuredLLM:
             try:
                 return parse(reply)
             except MalformedReply as error:
-                if paid_replies == MAX_ATTEMPTS:
+                prompt, replies = hash_parts(str(sample), repr(parameters), json.dumps(first)), request.attempt + 1
+                if paid_replies == MAX_ATTEMPTS or replies == self.given_up.get(prompt):
+                    self.given_up[prompt] = replies
                     message = f"{self.fingerprint} gave {MAX_ATTEMPTS} replies that cannot be read; the last: {error}"
                     raise UnparsableReply(message) from error
                 answer = {"role": "assistant", "content": reply.text or "(nothing)"}

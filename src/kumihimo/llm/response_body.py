@@ -61,7 +61,9 @@ def _limit_bytes(pieces: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
 
 
 def error_reason(body: Any) -> str:
-    """Return the reason in the body of an error, in one line; empty: none.
+    """Return the reason in the body of an error, in one line.
+
+    Empty: it names none.
 
     >>> [error_reason(body) for body in ({"message": "No."}, {"error": "No."}, "No.", {"code": 5}, None)]
     ['No.', 'No.', 'No.', '', '']

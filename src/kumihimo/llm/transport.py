@@ -253,13 +253,16 @@ class ModelServer:
 
 
 def refuse(message: str, code: str | None = None) -> RequestRefused:
-    """Return the error for a refused request, with the remedy for a long one."""
+    """Return the error for a refused request.
+
+    It names the remedy for one that is too long.
+    """
     is_too_long = _TOO_LONG.search(f"{code} {message}")
     return RequestRefused(f"{message}: {_SHORTER_PROMPT_HINT}" if is_too_long else message)
 
 
 def reported_error(error: Any) -> FailedTry:
-    """Return the error that a server reports after it has begun to answer."""
+    """Return the error that a server reports in an answer."""
     message = f"the answer broke off: {redact(error_reason(error))[:300]}"
     return FailedTry(message, paid=True, final=refuse(message) if _TOO_LONG.search(message) else None)
 
