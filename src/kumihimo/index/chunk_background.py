@@ -44,7 +44,7 @@ def read_background(
 
 
 def useful_title(title: str) -> str:
-    """Return the title; empty for the name of a file, which says nothing.
+    """Return the title, or nothing for the name of a file.
 
     >>> useful_title("0079_0506c070"), useful_title("The ferry")
     ('', 'The ferry')
