@@ -172,7 +172,8 @@ def cut_title(text: str, question: str) -> str:
 _THE = r"(?:the|these|this|your) "
 _GIVEN = r"(?:provided|given|available|retrieved|supplied|above|cited) "
 _SURE = (
-    r"(?:context|sources|documents|passages|excerpts|search results|knowledge (?:base|graph)|(?:text|document) chunks)"
+    r"(?:context|sources|documents|passages|excerpts|search results|knowledge (?:base|graph)|data ?set|"
+    r"(?:text|document) chunks)"
 )
 _PLAIN = r"(?:data(?: tables)?|information|texts?|reports?|document|evidence|content|materials?|articles|source)"
 _GIVEN_MATERIAL = (  # "the provided context", "the information provided"
@@ -184,7 +185,10 @@ _BY = (
     r"(?:based (?:up)?on|according to|drawing (?:up)?on|"
     r"as (?:stated|described|mentioned|noted|shown|reported) (?:in|by)|from|in)"
 )
-_SAY = r"(?:say|state|mention|indicate|show|describe|note|report|explain|suggest|specify|contain|provide|give)"
+_SAY = (
+    r"(?:say|state|mention|indicate|show|describe|note|report|explain|suggest|specify|contain|provide|give|reveal|"
+    r"highlight)"
+)
 _OPENING = r"((?:\A|(?<=[.!?] )|(?<=\n))(?:[ \t]*(?:[-*+•]|\d{1,2}[.)])[ \t]+)?(?:\*\*)?)"
 _JAPANESE_GIVEN = (
     "(?:(?:提供された|与えられた|検索された|上記の)"
