@@ -141,6 +141,10 @@ def test_references_without_a_heading_of_their_own_go(end: str) -> None:
         ),
         ("The strike, based on the available data, failed.", "The strike failed."),
         ("The provided sources mention a strike. They are late.", "The material mentions a strike. They are late."),
+        (
+            "The dataset reveals that it left. The documents highlight two strikes.",
+            "It left. The material highlights two strikes.",
+        ),
         ("The documents don't say.", "The documents don't say."),
         ("検索された文書には、船は出たとある。資料に基づくと、遅れた。", "船は出たとある。遅れた。"),
         ("依据所提供的资料，渡轮停航。上述信息未说明原因。", "渡轮停航。资料未说明原因。"),

@@ -47,11 +47,11 @@ class SlotText(NamedTuple):
 def frames(
     chunk: Chunk, passages: Table[Passage], llm: LLM | None, *, language: str = "", batch: int = 32, paper: bool = False
 ) -> Iterable[SlotFiller]:
-    """Extract the 5W1H slots and predicates of a chunk's passages (江上・福田, section 3.1.2).
+    """Extract the 5W1H slots and predicates of a chunk's passages.
 
-    One call reads up to `batch` passages. Texts with the same name share one value: width, case, articles, plurals,
-    particles, verb endings and date formats do not count. paper: one passage in a call, and only case and English
-    lemmas do not count, as in the paper.
+    (江上・福田, section 3.1.2.) One call reads up to `batch` passages. Texts with the same name share one value: width,
+    case, articles, plurals, particles, verb endings and date formats do not count. paper: one passage in a call, and
+    only case and English lemmas do not count, as in the paper.
     But: a slot may have several values; without a model the rules fill the slots (`rules/srl.py`).
     """
     if batch < 1:
@@ -74,9 +74,9 @@ def values(frames: Group[SlotFiller]) -> SlotValue:
 
 
 def find_slots(texts: Sequence[str], llm: LLM | None, language: str = "") -> list[Slots]:
-    """Return the slots of each text, found by a model or by rule.
+    """Return the slots of each text.
 
-    Raise ItemFailed if the model fails.
+    Without a model the rules find them. Raise ItemFailed if the model fails.
     """
     if llm is None:
         return [list(srl.find_slots(text)) for text in texts]

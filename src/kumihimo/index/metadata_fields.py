@@ -140,13 +140,15 @@ class RestOfQuestions:
 
 @cache
 def reply_type(fields: Sequence[MetadataField]) -> type[Any]:
-    """Return the reply form: a list of values for each field, and questions with answers."""
+    """Return the reply form for some fields."""
     values = make_dataclass("Values", [(key, list[str]) for key in field_keys(fields)], frozen=True)
     return make_dataclass("Prepared", [("fields", values), ("questions", list[_Pair])], frozen=True)
 
 
 def field_keys(fields: Sequence[MetadataField]) -> list[str]:
-    """Return the keys of the fields in replies: their names, if servers accept these as keys.
+    """Return the keys of the fields in replies.
+
+    They are the names if servers accept these as keys.
 
     >>> field_keys(PRESETS["news"][:2]), field_keys([MetadataField("港", "", "")])
     (['topic', 'event'], ['field_1'])
@@ -169,7 +171,7 @@ def parse_metadata_reply(reply: Reply, fields: Sequence[MetadataField]) -> Parse
 
 
 def _read_object(reply: Reply) -> tuple[Mapping[str, object], str]:
-    """Return the object in a reply, and the text of a reply that was cut off.
+    """Return the object in a reply and its text if cut off.
 
     The object of such a reply ends with its last complete pair.
     """
@@ -184,7 +186,10 @@ def _read_object(reply: Reply) -> tuple[Mapping[str, object], str]:
 
 
 def _values(listed: object, fields: Sequence[MetadataField]) -> tuple[tuple[str, ...], ...]:
-    """Return the values of each field. Raise MalformedReply if one is missing."""
+    """Return the values of each field.
+
+    Raise MalformedReply if a field is missing.
+    """
     by_key = listed if isinstance(listed, dict) else {}
     keys = field_keys(fields)
     if missing := [key for key in keys if key not in by_key]:
@@ -193,7 +198,10 @@ def _values(listed: object, fields: Sequence[MetadataField]) -> tuple[tuple[str,
 
 
 def _pairs(items: object) -> tuple[QuestionAnswer, ...]:
-    """Return the questions that have an answer. Raise MalformedReply if none has."""
+    """Return the questions that have an answer.
+
+    Raise MalformedReply if none has.
+    """
     if not isinstance(items, list):
         raise MalformedReply("The reply lacks questions: a list of objects with question and answer.")
     texts = ((_text(item.get("question")), _text(item.get("answer"))) for item in items if isinstance(item, dict))
@@ -204,12 +212,15 @@ def _pairs(items: object) -> tuple[QuestionAnswer, ...]:
 
 
 def _texts(value: object) -> list[str]:
-    """Return the texts of a list or of one value, without empty ones."""
+    """Return the texts of a list or of one value."""
     return [text for item in (value if isinstance(value, list) else [value]) if (text := _text(item))]
 
 
 def _text(value: object) -> str:
-    """Return a text or number on one line; empty for anything that says nothing."""
+    """Return a text or number on one line.
+
+    It is empty for a value that says nothing.
+    """
     is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
     text = collapse_spaces(str(value).replace("**", "")).strip() if is_plain else ""
     return "" if fold_text_key(text.strip(". 。")) in _EMPTY_WORDS else text

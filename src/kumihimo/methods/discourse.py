@@ -27,6 +27,7 @@ SENSES_PROMPT = Path(__file__).with_name("discourse_senses.md")
 Fallback = Literal["none", "parent", "any", "neighbours"]  # each one includes the earlier ones
 SlotWeighting = Literal["count", "rare"]
 _OUTLINE_TOKENS = 900  # at most, of the list of senses in a prompt
+_SLOTS_FORM_TOKENS = 300  # at most, of the schema of slots in a prompt
 _VALUE_POOL = 50  # similar values considered for each value of the question
 log = logging.getLogger("kumihimo")
 
@@ -78,7 +79,7 @@ def discourse_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     """Return two calls: one for the senses, one for the slots."""
     prompts = [sizes.prompt_tokens(prompt) for prompt in (SENSES_PROMPT, SLOTS_PROMPT)]
     texts = 1 + 2 * MAX_SLOT_VALUES * len(SLOTS) * (settings["alike"] < 1)
-    return QueryCost((2, 2), (sum(prompts), sum(prompts) + _OUTLINE_TOKENS), (1, texts))
+    return QueryCost((2, 2), (sum(prompts), sum(prompts) + _OUTLINE_TOKENS + _SLOTS_FORM_TOKENS), (1, texts))
 
 
 @declare(best_for="why, how, when: the passages next to a fact", calls=discourse_cost)

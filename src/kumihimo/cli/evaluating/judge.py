@@ -258,7 +258,7 @@ def _show_bias(bias: BiasReport) -> None:
 
 
 def _show_lengths(bias: BiasReport) -> None:
-    """Print the lengths of both sides, the rates at similar length, and refusals."""
+    """Print lengths, win rates at similar length, and refusals."""
     if bias.adjusted:
         lengths = ("a tokens", "b tokens", "a wins %", "at similar length", "questions", "adjusted")
         rows = map(_format_lengths, bias.adjusted)

@@ -11,7 +11,7 @@ StripMode = Literal["none", "markdown", "citations", "all"]
 
 @lru_cache(maxsize=8192)
 def blind_answer(text: str, question: str = "", strip: StripMode = "all") -> str:
-    r"""Return an answer as the judge reads it; words and line breaks stay.
+    r"""Return an answer as the judge reads it.
 
     citations: without markers and without a list of references at the end. markdown: without markup. all: also without
     a title and without phrases about "the provided context".
@@ -99,7 +99,10 @@ def _trim_end(lines: list[str]) -> str:
 
 
 def _is_reference(line: str, *, is_certain: bool) -> bool:
-    """Return whether a line below a heading is a reference. is_certain: the heading promises nothing else."""
+    """Return whether a line below a heading is a reference.
+
+    is_certain: the heading promises nothing else.
+    """
     if len(line) > _MAX_ENTRY_CHARS or re.match(r"\s*#", line):
         return False
     if is_certain and _ITEM.match(line):
@@ -144,9 +147,9 @@ _TITLE_SHARE = 0.5  # of the words of a title that restates the question
 
 
 def cut_title(text: str, question: str) -> str:
-    r"""Return an answer without a title and without "Answer:" at its beginning.
+    r"""Return an answer without the title at its beginning.
 
-    A title is the only heading of its level, or restates the question.
+    A title is the only heading of its level, or restates the question. "Answer:" goes too.
 
     >>> cut_title("# GraphRAG on the ferry\n\nIt left.", "When?"), cut_title("**Answer:** It left.", "")
     ('It left.', 'It left.')
@@ -169,7 +172,8 @@ def cut_title(text: str, question: str) -> str:
 _THE = r"(?:the|these|this|your) "
 _GIVEN = r"(?:provided|given|available|retrieved|supplied|above|cited) "
 _SURE = (
-    r"(?:context|sources|documents|passages|excerpts|search results|knowledge (?:base|graph)|(?:text|document) chunks)"
+    r"(?:context|sources|documents|passages|excerpts|search results|knowledge (?:base|graph)|data ?set|"
+    r"(?:text|document) chunks)"
 )
 _PLAIN = r"(?:data(?: tables)?|information|texts?|reports?|document|evidence|content|materials?|articles|source)"
 _GIVEN_MATERIAL = (  # "the provided context", "the information provided"
@@ -181,7 +185,10 @@ _BY = (
     r"(?:based (?:up)?on|according to|drawing (?:up)?on|"
     r"as (?:stated|described|mentioned|noted|shown|reported) (?:in|by)|from|in)"
 )
-_SAY = r"(?:say|state|mention|indicate|show|describe|note|report|explain|suggest|specify|contain|provide|give)"
+_SAY = (
+    r"(?:say|state|mention|indicate|show|describe|note|report|explain|suggest|specify|contain|provide|give|reveal|"
+    r"highlight)"
+)
 _OPENING = r"((?:\A|(?<=[.!?] )|(?<=\n))(?:[ \t]*(?:[-*+•]|\d{1,2}[.)])[ \t]+)?(?:\*\*)?)"
 _JAPANESE_GIVEN = (
     "(?:(?:提供された|与えられた|検索された|上記の)"
@@ -218,7 +225,9 @@ _VERBS = {"do": "does", "are": "is", "were": "was", "have": "has"}
 
 
 def remove_phrases(text: str) -> str:
-    """Return an answer without phrases about its sources; what cannot be cut gets one wording.
+    """Return an answer without phrases about its sources.
+
+    What cannot be cut gets one wording.
 
     >>> remove_phrases("Based on the provided context, the ferry left. It was late, according to the sources.")
     'The ferry left. It was late.'

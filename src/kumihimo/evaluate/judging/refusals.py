@@ -40,7 +40,9 @@ _GOLD_KEYS = {"answerable": False, "unanswerable": True, "is_impossible": True} 
 
 @lru_cache(maxsize=8192)
 def is_refusal(text: str) -> bool:
-    """Return whether an answer only says that it cannot answer; an empty one does.
+    """Return whether an answer only says that it cannot answer.
+
+    An empty answer is a refusal.
 
     >>> is_refusal("The documents do not say who paid. [1]"), is_refusal("資料には記載がありません。"), is_refusal("")
     (True, True, True)
@@ -53,7 +55,9 @@ def is_refusal(text: str) -> bool:
 
 
 def is_unanswerable(question: EvalQuestion) -> bool:
-    """Return whether the gold says that the documents do not answer a question.
+    """Return whether a question has no answer in the documents.
+
+    Its row or its reference says so.
 
     >>> is_unanswerable(EvalQuestion("q", "Who?", more={"answerable": False}))
     True
@@ -66,7 +70,10 @@ def is_unanswerable(question: EvalQuestion) -> bool:
 
 
 def is_comparable(question: EvalQuestion, a: SystemAnswer, b: SystemAnswer) -> bool:
-    """Return whether a judge should compare two answers: the question has an answer, and one of them tries."""
+    """Return whether a judge should compare two answers.
+
+    The question has an answer, and at least one of the two does not refuse.
+    """
     return not is_unanswerable(question) and not (is_refusal(a.text) and is_refusal(b.text))
 
 
@@ -96,7 +103,7 @@ class Refusals:
 
 
 def count_refusals(questions: Iterable[EvalQuestion], answers: AnswersBySystem) -> tuple[Refusals, ...]:
-    """Count how often each system refuses: rightly where there is no answer, wrongly elsewhere."""
+    """Count the refusals of each system, rightly and wrongly."""
     is_empty = {question.id: is_unanswerable(question) for question in questions}
     rows: list[Refusals] = []
     for system, by_question in answers.items():
