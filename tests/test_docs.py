@@ -135,6 +135,15 @@ def test_every_server_is_described_in_the_same_order(path: Path) -> None:
     assert {"chat", "embedding"} <= settings.keys()
 
 
+def test_the_windows_are_the_defaults() -> None:
+    _, _, section = page("models.md").partition("### Context windows")
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| (\d+) \|$", section.partition("\n### ")[0], re.M)
+    own = SettingsRegistry(BUILT_IN).own
+    defaults = [(*name.split("."), int(value)) for names, value in rows for name in re.findall(r"`(.+?)`", names)]
+    assert len(defaults) == 9
+    assert [d for d in defaults if own[d[0]][d[1]].default != d[2]] == []
+
+
 # -- what is described is so
 
 

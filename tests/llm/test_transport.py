@@ -84,6 +84,13 @@ def test_an_error_in_place_of_an_answer_is_shown_and_tried_again(raw: RawServer,
     assert len(raw.requests) == 3
 
 
+def test_a_stream_without_an_event_points_to_the_window(raw: RawServer, clock: FakeClock) -> None:
+    """As of llama-cpp-python, for a prompt that is too long."""
+    raw.response = [http_response(b"", 200, CLOSE)]
+    with pytest.raises(ItemFailed, match=r"broke off before its first word: .*; the prompt may exceed its window"):
+        ask(raw, stream=True)
+
+
 def test_a_text_that_is_too_long_for_a_batch_is_refused_at_once(raw: RawServer) -> None:
     """Then the batch is split, until only this text fails."""
     message = "input (702 tokens) is too large to process. increase the physical batch size (current batch size: 512)"
@@ -96,20 +103,21 @@ def test_a_text_that_is_too_long_for_a_batch_is_refused_at_once(raw: RawServer) 
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("status", "message"),
     [
-        "'response_format.type' must be 'json_schema' or 'text'",
-        "Invalid schema for response_format 'reply': In context=(), 'x' is required",
+        (400, "'response_format.type' must be 'json_schema' or 'text'"),
+        (400, "Invalid schema for response_format 'reply': In context=(), 'x' is required"),
+        (500, "1 validation error: {'loc': ('body', 'response_format', 'type'), 'msg': 'Input should be text'}"),
     ],
 )
-def test_a_refused_form_of_the_reply_is_not_asked_for_again(raw: RawServer, message: str) -> None:
+def test_a_refused_form_of_the_reply_is_not_asked_for_again(raw: RawServer, status: int, message: str) -> None:
     bodies: list[dict[str, Any]] = []
 
     class Responses(list[bytes]):
         def __iter__(self) -> Iterator[bytes]:
             bodies.append(json.loads(raw.requests[-1].partition(b"\r\n\r\n")[2]))
             refused = "response_format" in bodies[-1]
-            yield http_response({"error": message}, 400, CLOSE) if refused else completion("{}")
+            yield http_response({"error": message}, status, CLOSE) if refused else completion("{}")
 
     raw.response = Responses([b""])
     assert ask(raw, {"type": "object"}) == "{}"

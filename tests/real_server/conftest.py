@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -46,13 +47,15 @@ def run_server(*command: str) -> Iterator[str]:
         cwd=home,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,  # where uvicorn prints its address
         text=True,
     )
     with process:
         try:
             assert process.stdout
-            address = next((word for line in process.stdout for word in line.split() if word.startswith("http")), "")
+            words = (word for line in process.stdout for word in line.split())
+            address = next((word for word in words if word.startswith("http://127.0.0.1:")), "")
+            Thread(target=process.stdout.read, daemon=True).start()  # a full pipe would stop the server
             assert address, f"{command} did not start: run `make test-model`, which installs it"
             yield f"{address}/v1"
         finally:

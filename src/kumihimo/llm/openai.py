@@ -208,7 +208,8 @@ def _read_stream(
         if length > max_chars:
             return "length", usage_counts
     if not finish_reason:
-        raise FailedTry("the answer broke off", paid=True)
+        reason = "" if tokens else " before its first word: see the server's log; the prompt may exceed its window"
+        raise FailedTry(f"the answer broke off{reason}", paid=True)
     return finish_reason, usage_counts
 
 

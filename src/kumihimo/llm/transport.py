@@ -229,7 +229,7 @@ class ModelServer:
                 self.failures = self.failure_limit
             return ItemFailed(message)
         message = f"{message} ({code})"
-        if code in (408, 409, 429) or (code >= 500 and not _TOO_LONG.search(message)):
+        if code in (408, 409, 429) or (code >= 500 and not _is_refusal(message)):
             return FailedTry(message, wait=_retry_after(error), rate_limited=code in (429, 503))
         if code == 401 or (code == 403 and not self.has_answered):
             key_remedy = f"is the key in {self.key} the right one for it?"
@@ -250,6 +250,14 @@ class ModelServer:
             log.warning("%s does not take %s: it is left out from now on", self.display_url, name)
             return ParameterRefused(message)
         return refuse(message, error.code)
+
+
+def _is_refusal(message: str) -> bool:
+    """Return whether a server refuses the request, though it says 500.
+
+    llama.cpp does so for a text that is too long, llama-cpp-python for a JSON schema.
+    """
+    return bool(_TOO_LONG.search(message)) or "response_format" in message
 
 
 def refuse(message: str, code: str | None = None) -> RequestRefused:
