@@ -74,7 +74,8 @@ class DryRunModels:
         tally = self.tallies.setdefault(scope, RequestTally(chat.fingerprint, chat.prices, chat.workers))
 
         def count_request(request: ChatRequest) -> NoReturn:
-            if (key := request_key(chat, request)) not in self.counted_keys:
+            key = request_key(chat, request)
+            if key not in self.counted_keys and not self.models.cache().is_waiting(key):
                 self.counted_keys.add(key)
                 contents = [message["content"] for message in request.messages]
                 tally.add_request(contents, self.tokenizer, request.followups)

@@ -14,6 +14,7 @@ from typing import Any
 
 from kumihimo.app import catalogue as catalogues
 from kumihimo.app import config
+from kumihimo.app.batch import build_or_wait, check_no_batch
 from kumihimo.app.build import skipped_methods
 from kumihimo.app.build_cost import paid_changes, plan_build, require_consent, used_cache_keys
 from kumihimo.app.check import CheckResult, check_index
@@ -133,6 +134,7 @@ class Kumihimo:
         reread: bool = False,
         recluster: bool = False,
         rebuild: bool = False,
+        batch: bool = False,
         caps: Caps | None = None,
         consent: bool | Consent = False,
         progress: Progress | None = None,
@@ -142,8 +144,9 @@ class Kumihimo:
         methods: the methods to build for; the index remembers them (at first: braid, bm25, naive and global). wait:
         wait for a running build; without it IndexBusy is raised. reread: read files again even if size and time are
         the same. recluster: compute the communities from scratch. rebuild: build every table again, also if an older
-        version built the index; cached replies are kept. caps: limits on what is spent. consent: allow paying again
-        after a change of model, prompt or setting; a function is called with the plan and decides. Without consent
+        version built the index; cached replies are kept. batch: submit the requests to a Batch API; the next calls
+        collect the replies, and the last one builds. caps: limits on what is spent. consent: allow paying again after
+        a change of model, prompt or setting; a function is called with the plan and decides. Without consent
         ConsentRequired is raised, and nothing changes.
         """
         absolute, budget = absolute_paths(self, paths, methods), self.models.budget(caps)
@@ -154,8 +157,7 @@ class Kumihimo:
             build = replace(build, from_scratch=frozenset({"communities"} if recluster else ()), rebuild=rebuild)
             for source in build.sources.values() if rebuild else ():
                 source.files()  # raises SourceError before anything is lost
-            require_consent(build, consent, rebuild=rebuild)
-            built = run_and_save(self, build)
+            built = build_or_wait(self, build, consent, rebuild=rebuild, batch=batch)
         if methods:
             return built
         skipped = skipped_methods(self.catalogue, self.models, build.methods)
@@ -379,6 +381,7 @@ class Kumihimo:
         """
         if not self._owns_cache:
             raise IndexUnavailable(f"{self._cache_path} may be shared with other indexes: nothing in it is deleted")
+        check_no_batch(self._cache_path)
         if not self._cache_path.exists():
             return 0
         used_keys: set[bytes] = set()

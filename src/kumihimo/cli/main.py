@@ -44,6 +44,7 @@ def index(
     reread: Annotated[bool, Option("--reread", help="Read every file again, even if it looks unchanged.")] = False,
     recluster: Annotated[bool, Option("--recluster", help="Detect the communities of the graph from scratch.")] = False,
     rebuild: Annotated[bool, Option("--rebuild", help="Build every table again; cached replies are kept.")] = False,
+    batch: Annotated[bool, Option("--batch", help="Submit requests as batches, at half the price.")] = False,
     yes: Annotated[
         bool, Option("--yes", "-y", help="Agree to pay for model calls again if a change needs them.")
     ] = False,
@@ -58,12 +59,14 @@ def index(
             reread=reread,
             recluster=recluster,
             rebuild=rebuild,
+            batch=batch,
             caps=session.caps,
             consent=consent,
             progress=progress,
         )
     session.show(built, partial(builds.show_built, verbose=session.verbose))
-    raise Exit(1 if built.failed else 0)
+    waits = built.batch and built.batch.waiting
+    raise Exit(3 if waits else 1 if built.failed or (built.batch and built.batch.capped) else 0)
 
 
 def plan(
@@ -342,7 +345,7 @@ _ClickException: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if
 def main() -> None:
     """Run the command line; print an error as one line, with remedy.
 
-    Exit codes: 0 success, 1 some items failed, 2 usage or settings, 130 Ctrl-C.
+    Exit codes: 0 success, 1 some items failed, 2 usage or settings, 3 requests wait in a batch, 130 Ctrl-C.
     """
     copy_context().run(_main)  # the language that it chooses is its own
 

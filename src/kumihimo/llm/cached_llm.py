@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply
+from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply, WaitsForBatch
 from kumihimo.llm import protocols
 from kumihimo.llm.budget import Account, Budget, budgeted
 from kumihimo.llm.concurrency import map_concurrent
@@ -160,6 +160,8 @@ def cached(
         new_replies: list[bytes] = []
 
         def fetch() -> bytes:
+            if not dry_run and cache.is_waiting(request_key(chat, request, generation)):
+                raise WaitsForBatch("waits for a batch: `kumi index --batch` collects it")
             new_replies.append(send(request).to_bytes())
             return new_replies[0]
 
