@@ -174,7 +174,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         with self.server.lock:
             if path == "/reset":
                 self.server.reset()
-                self.server.batches = FakeBatches()
+                self.server.batches, self.server.lost = FakeBatches(), 0
             if path != "/control":
                 return http_response(self.server.sums | self.server.counters)
             try:

@@ -49,7 +49,7 @@ logger = logging.getLogger("kumihimo")
 def build_or_wait(
     kumi: Kumihimo, build: Build, consent: bool | Consent, *, rebuild: bool = False, batch: bool = False
 ) -> Built:
-    """Collect the replies of batches; then build, or wait for more of them.
+    """Collect the replies of batches, then build or wait.
 
     batch: submit the requests that are missing, instead of sending each. While a request of this build waits in a
     batch, it is not sent, and the index stays as it is.
@@ -79,7 +79,10 @@ def build_or_wait(
 
 
 def check_no_batch(path: Path) -> None:
-    """Raise IndexUnavailable while a batch is under way, whose earlier replies the index does not use yet."""
+    """Raise IndexUnavailable while a batch is under way.
+
+    The index does not use its earlier replies yet.
+    """
     with closing(BatchLog(path)) as log:
         if waiting := len(log.waiting()):
             remedy = "run `kumi index --batch` until it is done, then prune"
@@ -132,7 +135,10 @@ def collect_batches(log: BatchLog, models: ModelRegistry, *, must_reach: bool) -
 
 
 def _collect_batch(log: BatchLog, batch: LoggedBatch, server: BatchServer, collected: CollectedBatches) -> str:
-    """Collect one batch. Return why the server rejected it as a whole, if it did."""
+    """Collect one batch.
+
+    Return why the server rejected it as a whole; empty: it did not.
+    """
     job = server.job(batch.id) if batch.id else server.find(batch.name)
     if job and not batch.id:
         log.set_id(batch.name, job.id)
@@ -221,7 +227,10 @@ class _Submission:
     wave: int
 
     def submit(self) -> BatchState:
-        """Submit the requests that fit under the caps, in one job for each model."""
+        """Submit the requests that fit under the caps.
+
+        Each model has a job of its own.
+        """
         allowed = self._within_caps()
         groups: dict[str, dict[bytes, _CollectedRequest]] = {}
         for key, each in allowed.items():
@@ -249,7 +258,10 @@ class _Submission:
     def _submit_part(
         self, group: Mapping[bytes, _CollectedRequest], part: Mapping[bytes, bytes]
     ) -> tuple[Job | None, list[bytes]]:
-        """Submit one job. Return it with its keys; other processes may have some of them."""
+        """Submit one job, and return it with its keys.
+
+        Other processes may have some of the keys.
+        """
         name, chat = uuid4().hex, _openai(group[next(iter(part))])
         prices = (chat.batch_prices.prompt, chat.batch_prices.cached, chat.batch_prices.completion)
         batch = LoggedBatch(name, chat.server.display_url, self.wave, prices)
@@ -312,7 +324,7 @@ def _describe_job(job: Job) -> tuple[str, str, int, int]:
 
 
 def _with_batch(built: Built, collected: CollectedBatches, state: BatchState) -> Built:
-    """Return the result with the state of its batches; without any, as it is."""
+    """Return the result with the state of its batches, if any."""
     state = replace(
         state,
         wave=state.wave or collected.wave,

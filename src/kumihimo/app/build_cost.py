@@ -97,13 +97,16 @@ def _alone(build: Build, method: str) -> Build:
 
 
 def _windows(build: Build) -> dict[str, int]:
-    """Return the limits on the tokens of a prompt, by scope; its instructions come on top."""
+    """Return the maximum tokens of a prompt by scope."""
     values = {scope: settings.get("window") for scope, settings in build.settings.items()}
     return {scope: value + _INSTRUCTION_TOKENS for scope, value in values.items() if isinstance(value, int)}
 
 
 def _measure_reading(build: Build, stored: Mapping[str, int]) -> ReadingSizes:
-    """Return what a dry run has left to read. stored: the rows of tables before it."""
+    """Return what a dry run has left to read.
+
+    stored: the rows of tables before it.
+    """
     scope, items = build.catalogue.scope, dict[str, set[str]]()
     for step, item, error in build.db.failures():
         if error == cost.NOT_ASKED:
@@ -139,9 +142,9 @@ def _run_sample(build: Build, size: int) -> dict[str, cost.PastUsage]:
 
 
 def model_dependencies(build: Build) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return the model steps that each step depends on, directly or not, by scope.
+    """Return the model steps before each step, by scope.
 
-    The second value: the same for each table that a paid model embeds.
+    Indirect ones too. The second value: the same for each table that a paid model embeds.
     """
     scope, by_scope, by_table = build.catalogue.scope, dict[str, list[str]](), dict[str, list[str]]()
     for step in build.steps:

@@ -51,7 +51,7 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
 
 
 def _show_batch(batch: BatchState) -> None:
-    """Print what a batch has brought, what was submitted, and what to do next."""
+    """Print the state of the batches, and the next step."""
     if batch.collected:
         printing.print_message(f"Collected {batch.collected:,} replies of batches.")
     for (step, error), count in Counter(batch.failed).most_common(_MAX_LISTED):
@@ -208,7 +208,7 @@ def show_plan(plan: Plan) -> None:
 
 
 def _show_estimates(plan: Plan) -> None:
-    """Print a row for each step, the total, and a row for each method."""
+    """Print a row for each step, total and method."""
     head = ("step", "calls", "prompt tokens", "reply tokens", "cost", "time")
     rows = [
         (e.step, format_range(e.calls), format_range(e.prompt_tokens), format_range(e.completion_tokens), *_price(e))

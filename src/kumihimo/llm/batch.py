@@ -30,7 +30,7 @@ ENDPOINT = "/v1/chat/completions"
 _NAME = "kumihimo"  # the key of our name in the metadata of a job
 _MAX_RESULT_BYTES, _MAX_LINE_BYTES = 2048 * MEGABYTE, 16 * MEGABYTE
 _NO_BATCHES = (404, 405, 501)
-_RETRIED = (408, 429)  # statuses of a request that may succeed in the next batch, as those from 500 on
+_RETRIED = (408, 409, 429)  # statuses of a request that may succeed in the next batch, as those from 500 on
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class BatchServer:
         return _read_job(client.batches.create(input_file_id=file, **options))
 
     def _call(self, action: "Callable[[OpenAI], T]") -> T:
-        """Return the result of an action, tried again where that may help.
+        """Return the result of an action; try it again if that helps.
 
         Raises SettingsError where the server has no Batch API.
         """
@@ -146,7 +146,9 @@ def request_line(key: bytes, chat: OpenAIChat, request: ChatRequest) -> bytes:
 
 
 def parse_result(line: bytes, sizes: Mapping[bytes, int], prices: Prices) -> BatchResult | None:
-    """Return the result in a line of a file of results or errors; None for other lines.
+    """Return the result in a line; None for other lines.
+
+    line: of the file of results or of errors.
 
     >>> line = b'{"custom_id": "0a", "error": {"code": "batch_expired", "message": "too late"}}'
     >>> parse_result(line, {b"\\n": 9}, Prices())

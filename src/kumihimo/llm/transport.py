@@ -187,7 +187,7 @@ class ModelServer:
 
     @contextmanager
     def explained_errors(self) -> Iterator[None]:
-        """Raise the errors of the SDK as ours, and note an answer without one."""
+        """Raise the errors of the SDK as ours; note an answer."""
         import httpx2
         import openai
 

@@ -55,9 +55,9 @@ class BatchLog:
 
     @contextmanager
     def claim(self, keys: Sequence[bytes]) -> Iterator[set[bytes]]:
-        """Claim requests, or the name of a batch, while they are submitted or collected.
+        """Claim requests, or the name of a batch.
 
-        A process that holds a claim is alive; others wait for it.
+        A process holds them while it submits or collects; others wait for it.
         """
         with self._connect(), self._claims.claim(keys) as claimed:
             yield set(claimed)
@@ -101,7 +101,7 @@ class BatchLog:
             db.execute("UPDATE batches SET id = ? WHERE name = ?", (id, name))
 
     def finish(self, name: str, replies: Iterable[tuple[bytes, bytes]] = (), spent: Spent | None = None) -> None:
-        """Store the replies of a batch and their usage, and forget the batch.
+        """Store the replies and the usage of a batch; forget it.
 
         spent: usage and bytes of prompts by scope and model. Requests without a reply can be asked again.
         """
@@ -122,7 +122,7 @@ class BatchLog:
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection in one transaction, which is on disk at the end."""
+        """Yield a connection in one transaction; sync it to disk."""
         with self._connect() as db:
             db.execute("PRAGMA synchronous = FULL")
             with db:
