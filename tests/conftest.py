@@ -147,4 +147,9 @@ USUAL = {
     "replies": [],
     "seed": 0,
     "dimensions": 32,
+    "reads_graph": False,
+    "batches": True,
+    "batch_polls": 0,
+    "batch_end": "completed",
+    "batch_lost": 0,
 }

@@ -44,6 +44,11 @@ class Behaviour:
     )  # (part of the last message, reply): the first match counts
     seed: int = 0
     dimensions: int = 32
+    reads_graph: bool = False  # reply as `fake_graph_reader` does
+    batches: bool = True  # offer /files and /batches
+    batch_polls: int = 0  # how often a batch is not done yet when it is looked at
+    batch_end: str = "completed"  # the last state of a batch: also failed, expired (half of it is done)
+    batch_lost: int = 0  # how many times a batch is created, and the connection is closed without an answer
 
     def with_changes(self, changes: dict[str, Any]) -> "Behaviour":
         """Return a changed copy. Raise ValueError for an unknown name."""
@@ -135,6 +140,10 @@ def _reply_text(behaviour: Behaviour, body: Json, prompt: str) -> str:
     for fragment, reply in behaviour.replies:
         if fragment in prompt:
             return reply
+    if behaviour.reads_graph:
+        from tests.fake_graph_reader import answer
+
+        return answer("\n\n".join(message["content"] for message in body["messages"]))
     words = _TAG.sub("", prompt).rstrip().rpartition("\n")[2].split()
     sentence = " ".join([*words[:12], "[1]."])
     form = body.get("response_format") or {}

@@ -21,6 +21,7 @@ from typing import Any
 
 from kumihimo.core.digests import hash_parts
 from tests import fake_replies
+from tests.fake_batches import FakeBatches
 from tests.fake_replies import Behaviour, FakeRefusal, Json, error_response, http_response
 
 _ROUTE = re.compile(
@@ -93,7 +94,9 @@ class _FakeHttpServer(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 128
     behaviour = Behaviour()
+    batches = FakeBatches()
     lock = Lock()
+    lost = 0  # answers to the creation of a batch that were not sent
     in_flight = 0
 
     def reset(self) -> None:
@@ -157,6 +160,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path in ("/control", "/counts", "/reset"):
             self.connection.sendall(self._control(path, raw))
+        elif path.startswith(("/v1/files", "/v1/batches")):
+            self.connection.sendall(self._handle_batches(self.server.behaviour, path, raw))
         elif self.command == "POST" and (route := _ROUTE.fullmatch(path)):
             self._answer(self.server.behaviour, route, raw)
         else:
@@ -169,6 +174,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         with self.server.lock:
             if path == "/reset":
                 self.server.reset()
+                self.server.batches, self.server.lost = FakeBatches(), 0
             if path != "/control":
                 return http_response(self.server.sums | self.server.counters)
             try:
@@ -216,6 +222,30 @@ class _RequestHandler(BaseHTTPRequestHandler):
             response, fault = error_response(400, f"This is no proper request: {error!r}"), ""
         self.server.record_response(response[9:12].decode(), fault, cost)
         return response, fault, names
+
+    def _handle_batches(self, behaviour: Behaviour, path: str, raw: bytes) -> bytes:
+        try:
+            self._check_key(behaviour)
+            content_type = self.headers.get("Content-Type", "")
+            response = self.server.batches.handle(behaviour, self.command, path, raw, content_type, self._answer_line)
+        except FakeRefusal as refusal:
+            return error_response(*refusal.args)
+        with self.server.lock:
+            if (self.command, path) == ("POST", "/v1/batches") and self.server.lost < behaviour.batch_lost:
+                self.server.lost += 1
+                raise ConnectionAbortedError
+        return response
+
+    def _answer_line(self, behaviour: Behaviour, line: bytes) -> tuple[int, Json]:
+        """Return the status and the body for one request of a batch; it counts as a request."""
+        body = json.loads(line)
+        route = _ROUTE.fullmatch(body["url"])
+        assert route
+        with self.server.track_request() as completed:
+            response, fault, names = self._make_response(behaviour, route, json.dumps(body["body"]).encode())
+            completed += names if not fault else []
+        head, _, content = response.partition(b"\r\n\r\n")
+        return int(head[9:12]), json.loads(content)
 
     def _list_models(self, behaviour: Behaviour, path: str) -> bytes:
         try:

@@ -180,7 +180,10 @@ def test_the_smaller_limit_of_a_reply_counts(
 ) -> None:
     chat = openai.OpenAIChat(model="m", **settings)
     limits = ("max_tokens", "max_completion_tokens")
-    for values in (chat._body(ChatRequest([], None, parameters)), chat.determined_by(parameters, structured=False)):
+    for values in (
+        chat.request_body(ChatRequest([], None, parameters)),
+        chat.determined_by(parameters, structured=False),
+    ):
         assert {name: value for name, value in values.items() if name in limits} == sent
 
 

@@ -257,7 +257,10 @@ class Build:
         with_views: bool = True,
         measure: Callable[[], Any] = lambda: None,
     ) -> Any:
-        """Run the build, and roll it back. Return what `measure` finds before that."""
+        """Run the build and roll it back.
+
+        Return what `measure` returns before that.
+        """
         try:
             with self.db.rolled_back():
                 self.run(code=code, fingerprint=fingerprint, with_views=with_views)

@@ -81,12 +81,12 @@ def plan_build(build: Build, sample: int = 0) -> Plan:
     stored = row_counts(build.db, build.catalogue)
     sizes: ReadingSizes = dry_build.dry_run(measure=lambda: _measure_reading(dry_build, stored))
     spent = build.models.cache().usage() if dry_models.tallies or dry_models.embedded else []
-    scopes, tables = _model_dependencies(build)
+    scopes, tables = model_dependencies(build)
     estimator = cost.PlanEstimator(
         dry_models.tallies, scopes, cost.usage_history(spent, dry_models.tallies) | past, spent,
         dry_models.embedded, tables, sizes, _windows(build),
     )  # fmt: skip
-    totals = [Total.of(name, estimator.estimates(*_model_dependencies(_alone(build, name)))) for name in build.methods]
+    totals = [Total.of(name, estimator.estimates(*model_dependencies(_alone(build, name)))) for name in build.methods]
     local_work = cost.estimate_local_work(build.models.local_embedder, dry_models.local_texts)
     return Plan(tuple(estimator.estimates()), tuple(each for each in totals if each.calls[1]), local_work=local_work)
 
@@ -97,13 +97,16 @@ def _alone(build: Build, method: str) -> Build:
 
 
 def _windows(build: Build) -> dict[str, int]:
-    """Return the limits on the tokens of a prompt, by scope; its instructions come on top."""
+    """Return the maximum tokens of a prompt by scope."""
     values = {scope: settings.get("window") for scope, settings in build.settings.items()}
     return {scope: value + _INSTRUCTION_TOKENS for scope, value in values.items() if isinstance(value, int)}
 
 
 def _measure_reading(build: Build, stored: Mapping[str, int]) -> ReadingSizes:
-    """Return what a dry run has left to read. stored: the rows of tables before it."""
+    """Return what a dry run has left to read.
+
+    stored: the rows of tables before it.
+    """
     scope, items = build.catalogue.scope, dict[str, set[str]]()
     for step, item, error in build.db.failures():
         if error == cost.NOT_ASKED:
@@ -138,10 +141,10 @@ def _run_sample(build: Build, size: int) -> dict[str, cost.PastUsage]:
     return cost.usage_from_sample(sample, build.budget)
 
 
-def _model_dependencies(build: Build) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return the model steps that each step depends on, directly or not, by scope.
+def model_dependencies(build: Build) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the model steps before each step, by scope.
 
-    The second value: the same for each table that a paid model embeds.
+    Indirect ones too. The second value: the same for each table that a paid model embeds.
     """
     scope, by_scope, by_table = build.catalogue.scope, dict[str, list[str]](), dict[str, list[str]]()
     for step in build.steps:

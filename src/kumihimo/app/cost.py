@@ -74,7 +74,8 @@ class DryRunModels:
         tally = self.tallies.setdefault(scope, RequestTally(chat.fingerprint, chat.prices, chat.workers))
 
         def count_request(request: ChatRequest) -> NoReturn:
-            if (key := request_key(chat, request)) not in self.counted_keys:
+            key = request_key(chat, request)
+            if key not in self.counted_keys and not self.models.cache().is_waiting(key):
                 self.counted_keys.add(key)
                 contents = [message["content"] for message in request.messages]
                 tally.add_request(contents, self.tokenizer, request.followups)
@@ -232,7 +233,10 @@ class PlanEstimator:
         return [*found, *merge_embedding(each for each in embedded if each.calls[1])]
 
     def _step(self, scope: str, tally: RequestTally, upstream: Range) -> Estimate:
-        """Return the estimate of a step after so many calls of the steps before it."""
+        """Return the estimate of a step.
+
+        upstream: the calls of the steps before it.
+        """
         past = self.past.get(scope)
         similar = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
         similar = [s for s in similar if s.scope == scope] or similar
@@ -282,7 +286,7 @@ class PlanEstimator:
         return step_rates.FIRST_REPLIES.get(scope, UNKNOWN_REPLY)
 
     def _embedding(self, table: str, calls: Mapping[str, Range]) -> Estimate:
-        """Return the estimate of embedding one table, whose texts may not be written yet."""
+        """Return the estimate of embedding one table."""
         tally = self.embedded[table]
         spent = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
         usage, size = sum((s.usage for s in spent), Usage()), sum(s.bytes for s in spent)
@@ -320,14 +324,14 @@ def merge_embedding(estimates: Iterable[Estimate]) -> list[Estimate]:
 def _price(
     step: str, tally: RequestTally, calls: Range, prompt: Range, completion: Range, seconds: Range, *, exact: bool
 ) -> Estimate:
-    """Return the estimate of a step, with its cost where prices are set."""
+    """Return an estimate, with its cost if prices are set."""
     low, high = (tally.prices.cost(round(prompt[i]), 0, round(completion[i]), round(calls[i])) for i in (0, 1))
     cost = (low, high) if tally.prices.is_set else None
     return Estimate(step, tally.model, exact, calls, _round(prompt), _round(completion), cost, seconds)
 
 
 def _seconds(calls: Range, reply: Range, usage: Usage, workers: int) -> Range:
-    """Return the seconds of the calls: as before, else by the published speeds."""
+    """Return the seconds of calls: as before, else by published speeds."""
     if usage.calls:
         return _scale((calls[0] / workers, calls[1] / workers), usage.seconds / usage.calls)
     return call_seconds(calls, reply, workers)
@@ -369,7 +373,7 @@ def _call_range(tally: RequestTally, past_usage: PastUsage | None) -> Range:
 
 
 def _spread(spread: tuple[float, float], earlier: float, coming: float) -> Range:
-    """Return the range of the mean of coming calls, relative to that of earlier calls.
+    """Return the range of coming means, relative to the earlier mean.
 
     >>> [round(end, 2) for end in _spread((0.3, 1.0), 100, 100)]
     [0.67, 1.5]

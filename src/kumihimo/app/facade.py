@@ -14,6 +14,7 @@ from typing import Any
 
 from kumihimo.app import catalogue as catalogues
 from kumihimo.app import config
+from kumihimo.app.batch import build_or_wait, check_no_batch
 from kumihimo.app.build import skipped_methods
 from kumihimo.app.build_cost import paid_changes, plan_build, require_consent, used_cache_keys
 from kumihimo.app.check import CheckResult, check_index
@@ -135,6 +136,7 @@ class Kumihimo:
         recluster: bool = False,
         refresh: bool = False,
         rebuild: bool = False,
+        batch: bool = False,
         caps: Caps | None = None,
         consent: bool | Consent = False,
         progress: Progress | None = None,
@@ -145,8 +147,9 @@ class Kumihimo:
         wait for a running build; without it IndexBusy is raised. reread: read files again even if size and time are
         the same. recluster: compute the communities from scratch. refresh: write the reports again that have changes
         since. rebuild: build every table again, also if an older version built the index; cached replies are kept.
-        caps: limits on what is spent. consent: allow paying again after a change of model, prompt or setting; a
-        function is called with the plan and decides. Without consent ConsentRequired is raised, and nothing changes.
+        batch: submit the requests to a Batch API; the next calls collect the replies, and the last one builds. caps:
+        limits on what is spent. consent: allow paying again after a change of model, prompt or setting; a function is
+        called with the plan and decides. Without consent ConsentRequired is raised, and nothing changes.
         """
         absolute, budget = absolute_paths(self, paths, methods), self.models.budget(caps)
         if rebuild:
@@ -157,8 +160,7 @@ class Kumihimo:
             build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
             for source in build.sources.values() if rebuild else ():
                 source.files()  # raises SourceError before anything is lost
-            require_consent(build, consent, rebuild=rebuild)
-            built = run_and_save(self, build)
+            built = build_or_wait(self, build, consent, rebuild=rebuild, batch=batch)
         if methods:
             return built
         skipped = skipped_methods(self.catalogue, self.models, build.methods)
@@ -383,6 +385,7 @@ class Kumihimo:
         """
         if not self._owns_cache:
             raise IndexUnavailable(f"{self._cache_path} may be shared with other indexes: nothing in it is deleted")
+        check_no_batch(self._cache_path)
         if not self._cache_path.exists():
             return 0
         used_keys: set[bytes] = set()

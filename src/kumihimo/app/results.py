@@ -10,6 +10,26 @@ Range = tuple[float, float]  # minimum, maximum
 
 
 @dataclass(frozen=True, slots=True)
+class BatchState:
+    """The requests of a build that go through batches.
+
+    wave: the number of the batch that was submitted last; each needs the replies of the one before. collected: replies
+    that have arrived. failed: (step, error) of requests that a batch has not answered. submitted: requests of a new
+    batch; estimates: its cost. capped: requests that a cap has held back. waiting: requests without a reply yet. jobs:
+    the id, the state, and the finished and all requests of each batch.
+    """
+
+    wave: int = 0
+    collected: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
+    submitted: int = 0
+    capped: int = 0
+    waiting: int = 0
+    jobs: tuple[tuple[str, str, int, int], ...] = ()
+    estimates: tuple["Estimate", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
     """The result of a build.
 
@@ -18,7 +38,8 @@ class Built:
     as pages without text, or attachments. empty: files that hold no text. before, rows: rows of each table, before and
     now; written: new or changed rows. failed: (step, item, error). spent, saved: usage of each step, paid and saved by
     the cache. skipped_methods: paid methods that the user has not requested. rule_based: methods to name for a graph
-    made by the chat model; rules have made it, though there is a model.
+    made by the chat model; rules have made it, though there is a model. batch: of a build that waits for batches, or
+    has collected some; while requests wait, the index stays as it was.
     """
 
     read: int
@@ -38,6 +59,7 @@ class Built:
     empty: tuple[str, ...] = ()
     new: int = 0
     changed: int = 0
+    batch: BatchState | None = None
 
 
 @dataclass(frozen=True, slots=True)

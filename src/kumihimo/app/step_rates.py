@@ -91,7 +91,7 @@ class ReadingSizes:
     claims: bool = False
 
     def unit(self, name: str) -> Range:
-        """Return how many rows of this kind the calls will add or change."""
+        """Return how many rows the calls will add or change."""
         entities = (TABLES["entities"].rows[0] * self.names, TABLES["entities"].rows[1] * self.names)
         if name == "communities":
             old = self.rows.get("reports", 0)  # those near the new names may be written again
@@ -107,9 +107,9 @@ class ReadingSizes:
 
 
 def count_names(chunk_names: Iterable[tuple[str, Iterable[str]]], asked: set[str], limit: int) -> tuple[int, int]:
-    """Return the different names in the asked chunks, and occurrences of frequent ones.
+    """Return the number of names, and of occurrences of frequent ones.
 
-    chunk_names: the id and the names of each chunk. limit: tokens of a description that is not merged.
+    Only those in the asked chunks count. chunk_names: the id and the names of each chunk. limit: tokens of a description that is not merged.
 
     >>> count_names([("1", ["Ada", "Bo", "Ada"]), ("2", ["Ada"])], {"2"}, limit=100)
     (1, 1)
@@ -124,5 +124,5 @@ def count_names(chunk_names: Iterable[tuple[str, Iterable[str]]], asked: set[str
 
 
 def assumed_names(chunks: int) -> int:
-    """Return how many names so many chunks have, where no rules look for them."""
+    """Return how many names to expect without rules."""
     return _FEW_PER_CHUNK * chunks

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from math import floor, log10
 from pathlib import PurePosixPath
 
-from kumihimo.app.results import Built, Estimate, Plan, Range, Total, sum_ranges
+from kumihimo.app.results import BatchState, Built, Estimate, Plan, Range, Total, sum_ranges
 from kumihimo.cli import printing
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
@@ -24,6 +24,10 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
 
     verbose: also the rows of each table, and the calls of each step.
     """
+    if built.batch:
+        _show_batch(built.batch)
+        if built.batch.waiting or built.batch.capped:
+            return
     contents = join_words([_format_count(built.rows[table], table) for table in _HELD if built.rows.get(table)])
     if _has_changed(built) or not contents:
         printing.print_message(_describe_files(built))
@@ -44,6 +48,30 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
         printing.print_message(f"Asked for {purposes}: {format_usage(sum(built.spent.values(), Usage()))}.")
     show_failures(built.failed)
     _show_next_steps(built)
+
+
+def _show_batch(batch: BatchState) -> None:
+    """Print the state of the batches, and the next step."""
+    if batch.collected:
+        printing.print_message(f"Collected {batch.collected:,} replies of batches.")
+    for (step, error), count in Counter(batch.failed).most_common(_MAX_LISTED):
+        printing.print_note(f"  {step}: {count:,} requests of the batch have no reply: {error}")
+    if batch.submitted:
+        total = Total.of("", batch.estimates)
+        steps = join_words([f"{each.step} {each.calls[0]:,.0f}" for each in batch.estimates], ", ")
+        cost = translate(f", cost {format_range(total.cost, money=True)}") if total.cost else ""
+        printing.print_message(
+            f"Submitted batch {batch.wave:,}: {batch.submitted:,} requests ({steps}), about "
+            f"{format_range(total.tokens)} tokens{cost}."
+        )
+    if batch.capped:
+        printing.print_note(f"Not submitted because of a limit: {batch.capped:,} requests. A later run continues.")
+    for id, state, done, total_requests in batch.jobs:
+        printing.print_message(f"  {id}: {state}, {done:,} of {total_requests:,} requests")
+    if batch.waiting:
+        printing.print_message(
+            f"{batch.waiting:,} requests wait for replies; the index stays as it is. Run the same command again later."
+        )
 
 
 def _describe_files(built: Built) -> str:
@@ -180,7 +208,7 @@ def show_plan(plan: Plan) -> None:
 
 
 def _show_estimates(plan: Plan) -> None:
-    """Print a row for each step, the total, and a row for each method."""
+    """Print a row for each step, total and method."""
     head = ("step", "calls", "prompt tokens", "reply tokens", "cost", "time")
     rows = [
         (e.step, format_range(e.calls), format_range(e.prompt_tokens), format_range(e.completion_tokens), *_price(e))

@@ -45,6 +45,7 @@ def index(
     recluster: Annotated[bool, Option("--recluster", help="Detect the communities of the graph from scratch.")] = False,
     refresh: Annotated[bool, Option("--refresh", help="Write the reports again that have changes since.")] = False,
     rebuild: Annotated[bool, Option("--rebuild", help="Build every table again; cached replies are kept.")] = False,
+    batch: Annotated[bool, Option("--batch", help="Submit requests as batches, at half the price.")] = False,
     yes: Annotated[
         bool, Option("--yes", "-y", help="Agree to pay for model calls again if a change needs them.")
     ] = False,
@@ -60,12 +61,14 @@ def index(
             recluster=recluster,
             refresh=refresh,
             rebuild=rebuild,
+            batch=batch,
             caps=session.caps,
             consent=consent,
             progress=progress,
         )
     session.show(built, partial(builds.show_built, verbose=session.verbose))
-    raise Exit(1 if built.failed else 0)
+    waits = built.batch and built.batch.waiting
+    raise Exit(3 if waits else 1 if built.failed or (built.batch and built.batch.capped) else 0)
 
 
 def plan(
@@ -344,7 +347,7 @@ _ClickException: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if
 def main() -> None:
     """Run the command line; print an error as one line, with remedy.
 
-    Exit codes: 0 success, 1 some items failed, 2 usage or settings, 130 Ctrl-C.
+    Exit codes: 0 success, 1 some items failed, 2 usage or settings, 3 requests wait in a batch, 130 Ctrl-C.
     """
     copy_context().run(_main)  # the language that it chooses is its own
 

@@ -15,6 +15,7 @@ KumiError                 any error this package raises on purpose
     ItemFailed            one item failed; the rest continues: exit 1
         UpstreamFailed    an item it depends on failed in this build
         BudgetExceeded    a cap was reached before the request
+        WaitsForBatch     a batch has the request, and no reply yet
         RequestRefused    the model server rejects this request: too long, or not allowed
         RequestTimedOut   the model server did not answer in time: a smaller request may succeed
         UnparsableReply   no reply could be parsed, after all attempts
@@ -110,6 +111,10 @@ class UpstreamFailed(ItemFailed):
 
 class BudgetExceeded(ItemFailed):
     """A request stopped by a cap; the next run continues with it."""
+
+
+class WaitsForBatch(ItemFailed):
+    """A request whose reply a batch has not brought yet."""
 
 
 class RequestRefused(ItemFailed):

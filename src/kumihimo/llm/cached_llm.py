@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply
+from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply, WaitsForBatch
 from kumihimo.llm import protocols
 from kumihimo.llm.budget import Account, Budget, budgeted
 from kumihimo.llm.concurrency import map_concurrent
@@ -168,6 +168,8 @@ def cached(
         new_replies: list[bytes] = []
 
         def fetch() -> bytes:
+            if not dry_run and cache.is_waiting(request_key(chat, request, generation)):
+                raise WaitsForBatch("waits for a batch: `kumi index --batch` collects it")
             new_replies.append(send(request).to_bytes())
             return new_replies[0]
 

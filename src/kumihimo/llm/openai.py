@@ -20,6 +20,7 @@ from kumihimo.llm.transport import connect_server, reported_error
 
 StructuredOutput = Literal["auto", "schema", "json", "text"]
 _MAX_TOKEN_CHARS = 32  # far more than a token has in any text
+_FILTERED = "did not answer: its provider's filter does not allow it"
 _LENGTH_LIMITS = ("max_tokens", "max_completion_tokens")  # the old and the new name of one parameter
 _MAX_VECTORS_BYTES = 64 * MEGABYTE
 
@@ -50,8 +51,11 @@ class OpenAIChat:
     prompt_price: float | None = None
     cached_price: float | None = None
     completion_price: float | None = None
+    batch_discount: float = 0.5
 
     def __post_init__(self) -> None:
+        if not 0 <= self.batch_discount <= 1:
+            raise SettingsError(f"chat.batch_discount is from 0 to 1, not {self.batch_discount:g}")
         self.server = connect_server(vars(self))
         parameters = {n: getattr(self, n) for n in ("temperature", "max_tokens", "reasoning_effort")}
         self.default_parameters = {n: value for n, value in parameters.items() if value is not None}
@@ -65,7 +69,7 @@ class OpenAIChat:
         return {"model": self.model, **self._merge(parameters), **output_form}
 
     def __call__(self, request: ChatRequest) -> Reply:
-        started, timeout, body = monotonic(), self.server.timeout, self._body(request)
+        started, timeout, body = monotonic(), self.server.timeout, self.request_body(request)
         tokens: list[str] = []
         try:
             with self.server.post("/chat/completions", body) as response:
@@ -81,11 +85,18 @@ class OpenAIChat:
             raise
         usage = _chat_usage(counts, request.size, len(raw.encode()), self.prices, monotonic() - started)
         if finish_reason == "content_filter":
-            message = f"{self.model} did not answer: its provider's filter does not allow it"
+            message = f"{self.model} {_FILTERED}"
             raise FailedTry(message, usage=usage, final=RequestRefused(message))
         return Reply(raw, finish_reason, usage)
 
-    def _body(self, request: ChatRequest) -> dict[str, Any]:
+    @property
+    def batch_prices(self) -> Prices:
+        """Return the prices of a request in a batch."""
+        share = 1 - self.batch_discount
+        prices = (self.prompt_price, self.cached_price, self.completion_price)
+        return Prices(*(None if price is None else price * share for price in prices))
+
+    def request_body(self, request: ChatRequest) -> dict[str, Any]:
         """Return the body of the request, as the server accepts it."""
         body = {"model": self.model, **self._merge(request.parameters)}
         body["messages"] = list(request.messages)
@@ -153,6 +164,17 @@ def _parse_completion(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, A
         return _content_text(message.get("content")), str(choice.get("finish_reason") or "stop"), usage_counts
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise garbled_error() from error
+
+
+def read_completion(body: Mapping[str, Any], prompt_bytes: int, prices: Prices) -> Reply:
+    """Return the reply in a completion that was not streamed.
+
+    Raises FailedTry if it is no completion, and RequestRefused if the provider's filter does not allow it.
+    """
+    raw, finish_reason, counts = _parse_completion(body)
+    if finish_reason == "content_filter":
+        raise RequestRefused(f"the model {_FILTERED}")
+    return Reply(raw, finish_reason, _chat_usage(counts, prompt_bytes, len(raw.encode()), prices, 0.0))
 
 
 def _content_text(content: Any) -> str:

@@ -135,6 +135,11 @@ class ModelRegistry:
         chat.server = self._servers.setdefault(repr([values[name] for name in _SERVER_SETTINGS]), chat.server)
         return chat
 
+    def servers(self) -> dict[str, ModelServer]:
+        """Return the server of each chat model by its address."""
+        chats = [self.chat(scope) for scope in self.settings if scope not in _NON_CHAT_SCOPES]
+        return {chat.server.display_url: chat.server for chat in chats if chat and chat.server}
+
     def uses_rules(self, scope: str) -> bool:
         """Return whether the scope is set to `model = "rules"`."""
         return (self.settings.get(scope, {}).get("model") or self.settings[CHAT]["model"]) == RULES

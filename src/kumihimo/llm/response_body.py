@@ -34,19 +34,21 @@ def read_json_body(pieces: Iterable[bytes], timeout: float, max_bytes: int = 8 *
     return value if isinstance(value, dict) else {"data": value}
 
 
-def split_lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a stream of events.
+def split_lines(
+    pieces: Iterable[bytes], max_bytes: int | None = None, max_line_bytes: int | None = None
+) -> Iterator[str]:
+    """Yield the lines of a stream of events, or of a file.
 
     A piece without a line end gives an empty line, so that the caller can look at the clock. Raises FailedTry if a
     line or the whole stream is too long.
     """
-    rest = b""
-    for piece in _limit_bytes(pieces, _MAX_STREAM_BYTES):
+    rest, max_line_bytes = b"", max_line_bytes or _MAX_LINE_BYTES
+    for piece in _limit_bytes(pieces, max_bytes or _MAX_STREAM_BYTES):
         *lines, rest = (rest + piece).split(b"\n")
         for line in lines or [b""]:
             yield line.decode(errors="replace").rstrip("\r")
-        if len(rest) > _MAX_LINE_BYTES:
-            raise _too_long_error(_MAX_LINE_BYTES)
+        if len(rest) > max_line_bytes:
+            raise _too_long_error(max_line_bytes)
     if rest:
         yield rest.decode(errors="replace")
 

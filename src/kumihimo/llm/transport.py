@@ -80,7 +80,7 @@ def rate_limited(send: Callable[[Q], R], limiter: RateLimiter) -> Callable[[Q], 
 
 # The header of the SDK's `with_streaming_response`, which exists for its own routes only. The SDK then leaves the body
 # to us, and we stop reading a body that arrives too slowly.
-_STREAM_HEADERS = {"X-Stainless-Raw-Response": "stream"}
+STREAM_HEADERS = {"X-Stainless-Raw-Response": "stream"}
 _SHORTER_PROMPT_HINT = "lower budget under [answer] or the method, size under [chunks], or use a model that takes more"
 _TOO_LONG = re.compile(r"context[ _](?:length|size|window)|\bn_ctx\b|too large to process", re.I)
 log = logging.getLogger("kumihimo")
@@ -176,17 +176,25 @@ class ModelServer:
         server rejects this request, ModelError where it rejects every request.
         """
         import httpx2
-        import openai
 
         if self.failures >= self.failure_limit:
             raise ItemFailed(f"not asked: {self.display_url} failed {self.failure_limit} times in a row")
         client = self.client
         body = {name: value for name, value in body.items() if name not in self.refused_parameters}
-        try:
+        with self.explained_errors():
             with self.notes.watch(self.display_url):
-                response = client.post(route, cast_to=httpx2.Response, body=body, options={"headers": _STREAM_HEADERS})
+                response = client.post(route, cast_to=httpx2.Response, body=body, options={"headers": STREAM_HEADERS})
             with closing(response):
                 yield response
+
+    @contextmanager
+    def explained_errors(self) -> Iterator[None]:
+        """Raise the errors of the SDK as ours; note an answer."""
+        import httpx2
+        import openai
+
+        try:
+            yield
         except openai.APIStatusError as error:
             raise self._status_error(error) from None  # its cause may hold the key
         except openai.APIConnectionError as error:
@@ -336,6 +344,8 @@ _UNKNOWN_PHRASES = (
 
 def _refused_parameter(error: "APIStatusError") -> str:
     """Return the optional parameter that the server complains about."""
+    if "json" not in error.request.headers.get("content-type", ""):
+        return ""
     request, message = json.loads(error.request.content), _error_message(error)
     names = [error.param, *(name for name in OPTIONAL_PARAMETERS if name in message)]
     response_format = request.get("response_format") or {}

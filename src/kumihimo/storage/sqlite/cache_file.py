@@ -17,6 +17,12 @@ CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, value INTEGER NOT NULL
 CREATE TABLE IF NOT EXISTS usage (
     kind TEXT, scope TEXT, model TEXT, calls INTEGER, prompt_tokens INTEGER, cached_tokens INTEGER,
     completion_tokens INTEGER, cost REAL, seconds REAL, bytes INTEGER, PRIMARY KEY (kind, scope, model)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batches (
+    name TEXT PRIMARY KEY, server TEXT NOT NULL, wave INTEGER NOT NULL, prices TEXT NOT NULL, id TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS waiting (
+    key BLOB PRIMARY KEY, batch TEXT NOT NULL, scope TEXT NOT NULL, model TEXT NOT NULL, bytes INTEGER NOT NULL
 ) WITHOUT ROWID
 """
 log = logging.getLogger("kumihimo")
@@ -166,7 +172,7 @@ def _rebuild_file(old_db: sqlite3.Connection, path: Path, is_reply: Callable[[ob
         new.execute("BEGIN IMMEDIATE")
         replies = (row for row in _readable_replies(old_db) if is_reply(row[1]))
         copied = new.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", replies).rowcount
-        for table in ("counts", "usage"):
+        for table in ("counts", "usage", "batches", "waiting"):
             for row in _readable_rows(old_db, f"SELECT * FROM {table}"):
                 new.execute(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
     old_db.close()

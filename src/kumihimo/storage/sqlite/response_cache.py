@@ -27,10 +27,10 @@ DAMAGE_ERRORS = (ValueError, TypeError, RecursionError)  # what a parser raises 
 Parser = Callable[[bytes], Any]  # bytes of a reply -> the reply
 log = logging.getLogger("kumihimo")
 _BATCH_KEYS = 500  # keys of one query
-_USAGE_COLUMNS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds", "bytes")
-_ADD_USAGE = f"""
-INSERT INTO usage VALUES (?, ?, ?{", ?" * len(_USAGE_COLUMNS)}) ON CONFLICT (kind, scope, model)
-DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in _USAGE_COLUMNS)}
+USAGE_COLUMNS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds", "bytes")
+ADD_USAGE = f"""
+INSERT INTO usage VALUES (?, ?, ?{", ?" * len(USAGE_COLUMNS)}) ON CONFLICT (kind, scope, model)
+DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in USAGE_COLUMNS)}
 """
 
 
@@ -214,9 +214,9 @@ class ResponseCache:
             inserted = writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
             if inserted.rowcount < len(batch):  # another process stored some of them before us
                 self._contested.update(key for key, _ in batch)
-            counts = attrgetter(*_USAGE_COLUMNS[:-1])
+            counts = attrgetter(*USAGE_COLUMNS[:-1])
             rows = [(*owner, *counts(usage), size) for owner, (usage, size) in amounts.items()]
-            writer.executemany(_ADD_USAGE, rows)
+            writer.executemany(ADD_USAGE, rows)
         with self._lock:
             self._damaged -= damaged
 
@@ -233,6 +233,11 @@ class ResponseCache:
         with self._lock:
             earlier_usage, earlier_size = self._unwritten_usage.get(owner, (Usage(), 0))
             self._unwritten_usage[owner] = earlier_usage + usage, earlier_size + size
+
+    def is_waiting(self, key: bytes) -> bool:
+        """Return whether the reply is ordered in a batch."""
+        has_table = self._read("SELECT 1 FROM sqlite_master WHERE name = 'waiting'")  # not in a file of version 0.2
+        return bool(has_table and self._read("SELECT 1 FROM waiting WHERE key = ?", [key]))
 
     def usage(self) -> list[UsageEntry]:
         """Return all usage, spent and saved, this session included."""

@@ -1,0 +1,116 @@
+"""requests and lines of results -> jobs within the limits, replies as if they were asked for one by one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kumihimo.core.errors import SettingsError
+from kumihimo.llm import batch
+from kumihimo.llm.batch import BatchServer, Job, parse_result, request_line, split_job
+from kumihimo.llm.openai import OpenAIChat
+from kumihimo.llm.protocols import ChatRequest, Prices
+from kumihimo.testing.fake_models import FakeChat
+from tests.fake_server import FakeServer
+
+KEY = b"\x01" * 16
+PRICES = Prices(prompt=1.0, completion=4.0)
+
+
+def result_line(**changes: Any) -> bytes:
+    choice = {"message": {"role": "assistant", "content": "Nine."}, "finish_reason": "stop"}
+    body = {"choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}
+    return json.dumps({"custom_id": KEY.hex(), "response": {"status_code": 200, "body": body}} | changes).encode()
+
+
+def test_a_result_is_the_reply_of_a_direct_request() -> None:
+    result = parse_result(result_line(), {KEY: 30}, PRICES)
+    assert result
+    assert result.reply
+    assert (result.reply.raw, result.reply.finish_reason) == ("Nine.", "stop")
+    assert (result.reply.usage.calls, result.reply.usage.prompt_tokens, result.reply.usage.cost) == (1, 7, 15 / 1e6)
+
+
+def refused(status: int, message: str, code: str = "") -> dict[str, Any]:
+    return {"response": {"status_code": status, "body": {"error": {"message": message, "code": code or None}}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "may_succeed"),
+    [
+        (refused(400, "Too long.", "context_length_exceeded"), "Too long (context_length_exceeded)", False),
+        (refused(429, "Slow down"), "Slow down (429)", True),
+        (refused(503, ""), "no reason given (503)", True),
+        ({"response": None, "error": {"code": "batch_expired", "message": "Late."}}, "Late (batch_expired)", True),
+        ({"response": {"status_code": 200, "body": {"ok": True}}}, "does not have the form", True),
+    ],
+)
+def test_why_there_is_no_reply(changes: dict[str, Any], error: str, may_succeed: bool) -> None:
+    result = parse_result(result_line(**changes), {KEY: 30}, PRICES)
+    assert result
+    assert (result.reply, result.may_succeed) == (None, may_succeed)
+    assert error in result.error
+
+
+def test_a_filtered_reply_is_refused() -> None:
+    choice = {"message": {"role": "assistant", "content": None, "refusal": "No."}}
+    result = parse_result(result_line(response={"status_code": 200, "body": {"choices": [choice]}}), {KEY: 30}, PRICES)
+    assert result
+    assert (result.reply, result.may_succeed) == (None, False)
+    assert "filter does not allow it" in result.error
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b'{"custom_id": 3}', b'{"custom_id": "xyz"}', b"[" * 100_000])
+def test_other_lines_are_ignored(line: bytes) -> None:
+    assert parse_result(line, {KEY: 30}, PRICES) is None
+    assert parse_result(result_line(), {}, PRICES) is None  # nobody waits for this one
+
+
+def test_a_job_keeps_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [(bytes([n]), b"x" * 10) for n in range(7)]
+    monkeypatch.setattr(batch, "MAX_REQUESTS", 3)
+    assert [len(part) for part in split_job(lines)] == [3, 3, 1]
+    monkeypatch.setattr(batch, "MAX_BYTES", 25)
+    assert [len(part) for part in split_job(lines)] == [2, 2, 2, 1]
+    assert list(split_job([])) == []
+    assert [len(part) for part in split_job([(b"1", b"x" * 99)])] == [1]
+
+
+def test_a_line_is_the_request_that_would_be_sent() -> None:
+    chat = OpenAIChat(model="m", temperature=0.0, max_tokens=9)
+    chat.server.refused_parameters.add("temperature")
+    line = json.loads(request_line(KEY, chat, ChatRequest([{"role": "user", "content": "When? \ud800"}])))
+    assert line["body"] == {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "When? \ud800"}]}
+    assert (bytes.fromhex(line["custom_id"]), line["method"], line["url"]) == (KEY, "POST", "/v1/chat/completions")
+
+
+def test_a_discount_is_a_share() -> None:
+    prices = OpenAIChat(model="m", prompt_price=2.0, completion_price=8.0, batch_discount=0.25).batch_prices
+    assert prices == Prices(1.5, None, 6.0)
+    with pytest.raises(SettingsError, match="batch_discount is from 0 to 1, not 50"):
+        OpenAIChat(model="m", batch_discount=50)
+
+
+def test_a_model_in_this_process_takes_no_batches() -> None:
+    with pytest.raises(SettingsError, match="is not on a server"):
+        batch.require_batch_chat("mentions", FakeChat(str))
+
+
+def test_a_job_is_submitted_found_and_read(server: FakeServer) -> None:
+    server.configure(batch_polls=1)
+    chat = OpenAIChat(model="m", base_url=server.url)
+    line = request_line(KEY, chat, ChatRequest([{"role": "user", "content": "When does it leave?"}]))
+    jobs = BatchServer(chat.server)
+    submitted = jobs.submit("one", [line])
+    assert jobs.submit("one", [line]).id == submitted.id  # a second try finds it
+    assert jobs.find("other") is None
+    assert jobs.job("batch_9") == Job("batch_9", "deleted")
+    assert not jobs.job(submitted.id).is_over
+    done = jobs.job(submitted.id)
+    assert (done.state, done.done, done.total, done.is_over) == ("completed", 1, 1, True)
+    (result,) = jobs.results(done, {KEY: 19}, PRICES)
+    assert result.reply
+    assert "When does it leave?" in result.reply.raw
+    assert server.counts()["chats"] == 1
