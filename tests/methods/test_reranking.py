@@ -49,7 +49,7 @@ def scripted_reply(prompt: str) -> object:
         return "1. What did Ada Holm buy?\n2. What does Bo Lind sell?"
     if "Penn Discourse" in prompt:
         return "cause"
-    if '"how" and "predicate"' in prompt:
+    if "predicate: the verbs" in prompt:
         return {"who": "none"}
     if "`high`" in prompt:
         return {"high": ["buying"], "low": ["Ada Holm"]}
