@@ -99,7 +99,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "rq": [{"depth": 3}, {"queries": 1, "depth": 2}],
     "hyde": [{"passages": 3, "asked": False}],
     "mapreduce": [{"window": 60}],
-    "global": [{"window": 60}, {"window": 60, "level": 9}, {"dynamic": True}],
+    "global": [{"window": 60}, {"window": 60, "level": 9}, {"window": 60, "paper": True}, {"dynamic": True}],
     "drift": [{"calls": 3}, {"folds": 1, "depth": 0}],
 }
 
