@@ -22,7 +22,7 @@ from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo import Kumihimo
 
 METHODS = ("global", "local")
-FEW_DOCUMENTS = 100
+FEW_DOCUMENTS = 600
 
 
 def build(home: Path, source: Path, *, own: bool) -> dict[str, float]:
