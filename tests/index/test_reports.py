@@ -316,3 +316,35 @@ def test_without_a_model_it_is_made_of_sentences() -> None:
     assert result
     assert result.extractive
     assert (result.title, result.level) == ("Ann, Bob, Cy", 2)
+
+
+# -- the report of the last build
+
+
+def test_an_earlier_report_stays_without_a_call() -> None:
+    model = Model(REPLY)
+    earlier = make_report(COMMUNITY, PAIR, model)
+    assert earlier
+    stored = replace(earlier, id="c", title="As it was")
+    assert make_report(COMMUNITY, PAIR, FailingModel(), previous=stored) == stored
+    rewritten = make_report(COMMUNITY, PAIR, model, previous=stored, refresh=0)
+    assert rewritten
+    assert rewritten.title == "Ann and Bob"
+    for settings in ({"persona": "You know boats."}, {"window": 4000}, {"order": "paper"}, {"language": "Japanese"}):
+        with pytest.raises(ItemFailed) as failure:
+            make_report(COMMUNITY, PAIR, FailingModel(), previous=stored, **settings)
+        (fallback,) = failure.value.fallback
+        assert fallback == stored  # until the model replies, nothing in it is wrong
+
+
+def test_a_removed_text_leaves_a_report_by_rule_where_the_model_fails() -> None:
+    earlier = make_report(COMMUNITY, PAIR, Model(REPLY))
+    assert earlier
+    stored = replace(earlier, id="c", title="As it was")
+    two_other_chunks = mentions({"Ann mends nets.": ["Ann"], "Bob pays Ann.": ["Bob", "Ann"]})
+    with pytest.raises(ItemFailed, match="no reply") as failure:
+        make_report(COMMUNITY, PAIR, FailingModel(), two_other_chunks, previous=stored)
+    (fallback,) = failure.value.fallback
+    assert isinstance(fallback, Report)
+    assert (fallback.title, fallback.written_with, fallback.added) == ("Ann, Bob, Cy", "", ())
+    assert "As it was" not in repr(fallback)

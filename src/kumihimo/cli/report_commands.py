@@ -263,7 +263,7 @@ def _count_changes(changes: int) -> str:
 
 
 def _print_sources(rows: list[Row]) -> None:
-    """Print the names of the rows that a part of a report rests on."""
+    """Print the names of source rows, each once."""
     if names := list(dict.fromkeys(_one_line(row["name"]) for row in rows)):
         printing.print_styled(f"[{'; '.join(names)}]", "dim")
 

@@ -269,7 +269,7 @@ def _entity_note(entity: Entity) -> str:
 
 
 def _relation_note(names: Sequence[str], text: str) -> str:
-    """Return one line on a relation; the names, if the text lacks one."""
+    """Return one line on a relation, with names the text lacks."""
     return " ".join(text.split()) if all(name in text for name in names) else _note(" – ".join(names), [], text)
 
 

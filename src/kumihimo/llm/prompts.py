@@ -309,7 +309,7 @@ def _storable_value(value: Any) -> Any:
 
 
 def _short_schema(part: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a part of a schema without references and what servers alone need."""
+    """Return a part of a schema in the form that models read."""
     if isinstance(part, list):
         return [_short_schema(item, schema) for item in part]
     if not isinstance(part, dict):
