@@ -30,7 +30,7 @@ from kumihimo.testing.fake_models import FakeChat
 
 EACH = 8  # entities and relations of a chunk
 FILL = "It took part in what the speakers talk about here, said why it matters to them, and what came of it later on."
-FINDING = " ".join([FILL] * 4) + " [Data: Entities (1, 2); Relationships (1, 3, +more)]"
+FINDING = " ".join([FILL] * 4)
 REPORT = json.dumps(
     {
         "title": "What they talk about",
@@ -38,7 +38,7 @@ REPORT = json.dumps(
         "rating": 6.5,
         "rating_explanation": FILL,
         "reason": FILL,
-        "findings": [{"summary": FILL, "explanation": FINDING} for _ in range(5)],
+        "findings": [{"summary": FILL, "explanation": FINDING, "sources": [1, 2, 3, 5]} for _ in range(5)],
     }
 )
 _SCHEMA = "JSON schema:\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,12 @@ class Small:
     progress: Progress | None = None
 
     def build(
-        self, steps: list[Step], documents: Mapping[str, str], settings: SettingValues | None = None, code: str = "1"
+        self,
+        steps: list[Step],
+        documents: Mapping[str, str],
+        settings: SettingValues | None = None,
+        code: str = "1",
+        from_scratch: Collection[str] = (),
     ) -> None:
         store = Store(self.folder)
         with store.write_transaction() as db:
@@ -52,6 +57,7 @@ class Small:
                 code=lambda _: code,
                 pool=self.pool,
                 progress=self.progress,
+                from_scratch=from_scratch,
             )
 
     def rows(self, table: str) -> list[Row]:

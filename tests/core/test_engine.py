@@ -251,6 +251,32 @@ def test_a_table_step_sees_what_it_made_before(tmp_path: Path) -> None:
     assert small.rows("totals") == [("t0", "1"), ("t1", "2")]
 
 
+def test_a_keyed_step_sees_its_row_of_the_last_build(tmp_path: Path) -> None:
+    """What it remembers is no reason to run it again."""
+    calls: list[str] = []
+
+    def totals(document: Document, previous: Table[Total]) -> Total:
+        calls.append(document.text)
+        earlier = previous.get(document.id)
+        return Total(text=f"{earlier.text if earlier else ''}{document.text}")
+
+    small = Small(tmp_path)
+    for text in ("a", "b", "b"):
+        small.build([totals], {"x": text, "y": "y"})
+    assert sorted(small.texts("totals")) == ["ab", "y"]
+    assert sorted(calls) == ["a", "b", "y"]
+    small.build([totals], {"x": "b", "y": "y"}, from_scratch=["totals"])
+    assert sorted(small.texts("totals")) == ["b", "y"]
+
+
+def test_a_keyed_step_may_not_read_all_that_it_remembers(tmp_path: Path) -> None:
+    def totals(document: Document, previous: Table[Total]) -> Total:
+        return Total(text=str(len(previous)))
+
+    with pytest.raises(StepError):
+        Small(tmp_path).build([totals], {"x": "a"})
+
+
 def test_another_record_class_empties_its_table_and_what_follows(tmp_path: Path) -> None:
     small = Small(tmp_path)
     small.build([words, entries, letters, titles], {"a": "sea sky"})

@@ -223,7 +223,7 @@ def test_content_order_is_by_name_and_paper_order_as_selected() -> None:
     assert "Hub" in entity_names(paper)[:2]
     assert set(content.relations) == set(paper.relations)
     assert [r.names for r in content.relations] == sorted(r.names for r in content.relations)
-    assert content.ids_by_table["entities"][0] == STAR[1].id
+    assert content.references[0] == ("entities", STAR[1].id)
 
 
 def test_a_new_edge_elsewhere_leaves_the_prompt_as_it_was() -> None:
@@ -254,7 +254,7 @@ def test_the_order_of_members_and_parts_changes_nothing() -> None:
         )
 
 
-def test_the_context_is_tables_without_ids_or_counts() -> None:
+def test_the_context_is_notes_without_ids_or_counts() -> None:
     records = [
         entity("Ann", kind="person", text='Ann, called "the first".', mentions=7),
         entity("Bob", text="Bob."),
@@ -262,18 +262,20 @@ def test_the_context_is_tables_without_ids_or_counts() -> None:
         claim("Bob", "Bob paid.", object_name="Ann"),
     ]
     context = select_context(leaf("c", "Ann", "Bob"), graph(*records), order="content")
-    source, target = context.relations[0].names
+    names = " – ".join(context.relations[0].names)
     assert render_report_context(context) == "\n".join([
-        "Entities:", "number,name,type,description", '1,Ann,person,"Ann, called ""the first""."', "2,Bob,,Bob.", "",
-        "Relationships:", "number,source,target,description", f"1,{source},{target},They met.", "",
-        "Claims:", "number,subject,object,type,status,description", "1,Bob,Ann,deed,TRUE,Bob paid.",
+        "Entities:", '1. Ann (person): Ann, called "the first".', "2. Bob: Bob.", "",
+        "Relations:", f"3. {names}: They met.", "",
+        "Claims:", "4. Bob – Ann (deed, TRUE): Bob paid.",
     ])  # fmt: skip
+    assert context.references[2:] == (("relations", records[2].id), ("claims", records[3].id))
 
 
-def test_the_references_of_a_part_are_not_passed_on() -> None:
-    part = report("cd", 30, CD, text="# C and D\n\nThey met [Data: Entities (1, 2)]. They left [data: claim 4].")
+def test_the_report_of_a_part_is_a_numbered_note() -> None:
+    part = report("cd", 30, CD, text="# C and D\n\nThey met.")
     context = select_context(WHOLE, graph(*PAIRS, part), 34 + AB + BETWEEN)
-    assert 'Reports:\nnumber,report\n1,"# C and D\n\nThey met. They left."' in render_report_context(context)
+    number = context.references.index(("reports", "cd")) + 1
+    assert f"Reports:\n{number}. # C and D\n\nThey met." in render_report_context(context)
 
 
 @pytest.mark.parametrize("element", [STAR[0], EDGES[0], claim("A", "b"), REPORTS[0]])

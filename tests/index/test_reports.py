@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import ItemFailed, MalformedReply
-from kumihimo.core.records import Community, Record, Report
+from kumihimo.core.records import Community, Record, Relation, Report
 from kumihimo.index.reports import reports
 from kumihimo.llm.prompts import Reply, reply_form
 from kumihimo.text.name_keys import entity_id
@@ -240,9 +240,15 @@ def test_a_parent_of_one_chunk_takes_no_model() -> None:
 
 def test_the_prompt_is_numbered_lines() -> None:
     assert prompt_text(PAIR).partition("<notes>\n")[2].partition("\n</notes>")[0] == (
-        "Entities:\n1. Ann: Ann mends boats.\n2. Bob: Bob pays for them.\n3. Cy: Cy is here.\n4. Dee: Dee is here.\n\n"
-        "Relations:\n5. Bob – Ann: Bob has paid Ann since May.\n\nClaims:\n6. Bob (deed, TRUE): Bob paid twice."
+        "Entities:\n1. Ann mends boats.\n2. Bob pays for them.\n3. Cy is here.\n4. Dee is here.\n\n"
+        "Relations:\n5. Bob has paid Ann since May.\n\nClaims:\n6. Bob (deed, TRUE): Bob paid twice."
     )
+
+
+def test_a_relation_is_named_where_its_text_lacks_a_name() -> None:
+    tie = next(row for row in PAIR if isinstance(row, Relation))
+    records = [replace(tie, text="They have\nmet.") if row is tie else row for row in PAIR]
+    assert f"5. {' – '.join(tie.names)}: They have met.\n" in prompt_text(records)
 
 
 def test_claims_are_announced_where_there_are_some() -> None:
@@ -259,12 +265,9 @@ def test_the_prompt_holds_no_ids_and_no_counts() -> None:
 
 
 def test_the_size_is_in_bands() -> None:
-    assert (
-        "Size of the group: 4 to 9 entities; documents that name them: 1; one of the broadest groups."
-        in prompt_text(PAIR)
-    )
+    assert "Size: 4 to 9 members, in 1 document; one of the broadest groups." in prompt_text(PAIR)
     part = replace(COMMUNITY, parent="b")
-    assert "documents that name them: 1; part of a broader group." in prompt_text(PAIR, part)
+    assert "in 1 document; part of a broader group." in prompt_text(PAIR, part)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +289,7 @@ def test_persona_and_language_are_told() -> None:
     assert prompt.startswith("You know boats.\n\n")
     assert "- Write in Japanese." in prompt
     assert plain.startswith("You write")
-    assert "- Write in the language of the notes" in plain
+    assert "- Write in the language of most notes" in plain
 
 
 def test_parts_that_are_too_long_are_told_by_their_reports() -> None:
@@ -313,3 +316,35 @@ def test_without_a_model_it_is_made_of_sentences() -> None:
     assert result
     assert result.extractive
     assert (result.title, result.level) == ("Ann, Bob, Cy", 2)
+
+
+# -- the report of the last build
+
+
+def test_an_earlier_report_stays_without_a_call() -> None:
+    model = Model(REPLY)
+    earlier = make_report(COMMUNITY, PAIR, model)
+    assert earlier
+    stored = replace(earlier, id="c", title="As it was")
+    assert make_report(COMMUNITY, PAIR, FailingModel(), previous=stored) == stored
+    rewritten = make_report(COMMUNITY, PAIR, model, previous=stored, refresh=0)
+    assert rewritten
+    assert rewritten.title == "Ann and Bob"
+    for settings in ({"persona": "You know boats."}, {"window": 4000}, {"order": "paper"}, {"language": "Japanese"}):
+        with pytest.raises(ItemFailed) as failure:
+            make_report(COMMUNITY, PAIR, FailingModel(), previous=stored, **settings)
+        (fallback,) = failure.value.fallback
+        assert fallback == stored  # until the model replies, nothing in it is wrong
+
+
+def test_a_removed_text_leaves_a_report_by_rule_where_the_model_fails() -> None:
+    earlier = make_report(COMMUNITY, PAIR, Model(REPLY))
+    assert earlier
+    stored = replace(earlier, id="c", title="As it was")
+    two_other_chunks = mentions({"Ann mends nets.": ["Ann"], "Bob pays Ann.": ["Bob", "Ann"]})
+    with pytest.raises(ItemFailed, match="no reply") as failure:
+        make_report(COMMUNITY, PAIR, FailingModel(), two_other_chunks, previous=stored)
+    (fallback,) = failure.value.fallback
+    assert isinstance(fallback, Report)
+    assert (fallback.title, fallback.written_with, fallback.added) == ("Ann, Bob, Cy", "", ())
+    assert "As it was" not in repr(fallback)

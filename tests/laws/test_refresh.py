@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kumihimo.core.errors import ConsentRequired, ItemFailed
 from kumihimo.core.records import Report
 from tests.fenced_texts import fenced_text
-from tests.fixtures_index import apart
+from tests.fixtures_index import Held, apart
 from tests.laws.factories_town import DAYS, SETTINGS, TOWN, BuildKilled, Documents, Town, differences, sentences_of
 from tests.laws.test_graph import EVENTS, FEW_EXAMPLES, REPORT, Event, apply_event, check_settled
 
@@ -117,7 +117,7 @@ def test_refresh_writes_what_has_changes(town: Town, tmp_path: Path) -> None:
     without_memory = Town(tmp_path / "other", OFF, intercept=echo)
     without_memory.build(TOWN)
     without_memory.build(LITTLE)
-    hidden = {"reports": []}
+    hidden: Held = {"reports": []}
     assert not differences({**town.all_rows(), **hidden}, {**without_memory.all_rows(), **hidden})
     assert reports(town) == reports(without_memory)
     without_memory.kumi.close()

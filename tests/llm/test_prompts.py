@@ -191,7 +191,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
     "reports": {
         "persona": "You know textiles.\n\n",
         "language": "Write in Japanese.",
-        "size": "4 to 9 entities; documents that name them: 2 to 3; part of a broader group",
+        "size": "4 to 9 members, in 2 to 3 documents; part of a broader group",
         "notes": NOTES,
         "claims": CLAIMS_RULE,
     },

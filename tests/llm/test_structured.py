@@ -174,9 +174,26 @@ def test_properties_may_have_any_name() -> None:
     assert reply_form(Name).json_schema["properties"]["default"] == {"type": "string"}
 
 
+@dataclass(frozen=True)
+class Item:
+    """A part of a reply, with a name that schemas use too."""
+
+    required: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """A reply with parts."""
+
+    items: list[Item]
+
+
 def test_a_form_has_instructions() -> None:
     assert reply_form(Name) is reply_form(Name)
-    assert reply_form(Name).instructions.endswith(json.dumps(reply_form(Name).json_schema))
+    schema = json.loads(reply_form(Inventory).instructions.partition("JSON schema:\n")[2])
+    item = {"type": "object", "properties": {"required": {"type": "string"}, "count": {"type": "integer"}}}
+    assert schema == {"type": "object", "properties": {"items": {"type": "array", "items": item}}}
     assert isinstance(reply_form(YES_NO), ReplyForm)
 
 

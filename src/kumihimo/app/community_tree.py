@@ -99,7 +99,7 @@ def load_tree(snapshot: Snapshot) -> CommunityTree:
 
 
 def part_sources(report: Report, part: int) -> tuple[Reference, ...]:
-    """Return the rows behind the summary, 0, or a finding, from 1, each once."""
+    """Return the distinct sources of the summary (0) or a finding."""
     return tuple(dict.fromkeys(sources_of(report, part)))
 
 

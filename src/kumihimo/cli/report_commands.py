@@ -162,9 +162,12 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
         rating = "" if row["rating"] is None else f"{row['rating']:g}"
         changes = _count_changes(row["changes"]) if row["changes"] else ""
         table.append((title, f"{row['entities']:,}", rating, row["id"][:prefix], changes))
-    head = ("report", "entities", "rating", "id", "changes")
-    shown = len(head) if any(row["changes"] for row in listed) else len(head) - 1
-    printing.show_rows([row[:shown] for row in table], head=head[:shown], numeric=(1, 2), dim=(3,))
+    if any(row["changes"] for row in listed):
+        printing.show_rows(table, head=("report", "entities", "rating", "id", "changes"), numeric=(1, 2), dim=(3,))
+    else:
+        printing.show_rows(
+            [row[:4] for row in table], head=("report", "entities", "rating", "id"), numeric=(1, 2), dim=(3,)
+        )
     option = "" if level is None else f" --level {level}"
     if len(listed) < len(rows):
         printing.print_message(
@@ -260,7 +263,7 @@ def _count_changes(changes: int) -> str:
 
 
 def _print_sources(rows: list[Row]) -> None:
-    """Print the names of the rows that a part of a report rests on."""
+    """Print the names of source rows, each once."""
     if names := list(dict.fromkeys(_one_line(row["name"]) for row in rows)):
         printing.print_styled(f"[{'; '.join(names)}]", "dim")
 

@@ -17,7 +17,7 @@ _STOPS = ".。!?！？"
 
 
 def sources_of(report: Report, part: int) -> tuple[Reference, ...]:
-    """Return the source rows of the summary, 0, or of a finding, from 1."""
+    """Return the source rows of the summary (0) or a finding."""
     return report.sources[part] if part < len(report.sources) else ()
 
 

@@ -112,7 +112,7 @@ def _most_readable(forms: Sequence[str], entity: str) -> str:
 
 
 def _ordered_texts(rows: Iterable[Record], descriptions: Table[Description]) -> list[str]:
-    """Return the distinct texts, by the date of the oldest document with them.
+    """Return the distinct texts, those of the oldest documents first.
 
     Texts without a date come last. Those of one date are sorted by content, so the order of documents makes no
     difference.
@@ -132,7 +132,7 @@ def _ordered_texts(rows: Iterable[Record], descriptions: Table[Description]) -> 
 
 
 def _first_date(description: Description) -> str:
-    """Return the first date of a document that has a year, or none."""
+    """Return the first date with a year, or an empty text."""
     return next((date for date in description.dates if date[0].isdigit()), "")
 
 

@@ -232,10 +232,14 @@ def render_report_context(context: ReportContext) -> str:
     names = {listed.id: listed.name for listed in context.entities}
     numbers = count(1)
     sections = {
-        "Entities": [_note(e.name, [e.type], e.text) for e in context.entities],
-        "Relations": [_note(_end_names(names, (r.source, r.target), r.names), [], r.text) for r in context.relations],
+        "Entities": list(map(_entity_note, context.entities)),
+        "Relations": [
+            _relation_note(_end_names(names, (r.source, r.target), r.names), r.text) for r in context.relations
+        ],
         "Claims": [
-            _note(_end_names(names, (c.subject, c.object), c.names), [c.type, *c.statuses, _period(c)], c.text)
+            _note(
+                " – ".join(_end_names(names, (c.subject, c.object), c.names)), [c.type, *c.statuses, _period(c)], c.text
+            )
             for c in context.claims
         ],
         "Reports": [report.text for report in context.reports],
@@ -247,21 +251,36 @@ def render_report_context(context: ReportContext) -> str:
 def _note(names: str, details: Iterable[str], text: str) -> str:
     """Return one line on a row: names, details, text.
 
-    >>> _note("Ann", ["person"], "Ann is\\nthe first.")
-    'Ann (person): Ann is the first.'
+    >>> _note("Ann", ["person"], "She is\\nthe first.")
+    'Ann (person): She is the first.'
     """
     in_brackets = ", ".join(filter(None, details))
     return f"{names}{f' ({in_brackets})' if in_brackets else ''}: {' '.join(text.split())}"
+
+
+def _entity_note(entity: Entity) -> str:
+    """Return one line on an entity; the name, once at its beginning.
+
+    >>> _entity_note(Entity("Ann", "person", (), (), 1, 4, text="Ann is the first."))
+    'Ann (person) is the first.'
+    """
+    note = _note(entity.name, [entity.type], entity.text)
+    return note.replace(f": {entity.name} ", " ", 1) if entity.text.startswith(f"{entity.name} ") else note
+
+
+def _relation_note(names: Sequence[str], text: str) -> str:
+    """Return one line on a relation, with names the text lacks."""
+    return " ".join(text.split()) if all(name in text for name in names) else _note(" – ".join(names), [], text)
 
 
 def _period(claim: Claim) -> str:
     return " to ".join(dict.fromkeys(filter(None, (claim.start, claim.end))))
 
 
-def _end_names(names: dict[str, str], ids: tuple[str, str], own_names: Sequence[str]) -> str:
+def _end_names(names: dict[str, str], ids: tuple[str, str], own_names: Sequence[str]) -> list[str]:
     """Return the two names: as listed, else as the row has them."""
     first, second = (*own_names, "", "")[:2]
-    return " – ".join(filter(None, (names.get(ids[0], first), names.get(ids[1], second))))
+    return list(filter(None, (names.get(ids[0], first), names.get(ids[1], second))))
 
 
 def describe_size(community: Community, tables: ReportTables, documents: int) -> str:
@@ -274,7 +293,8 @@ def describe_size(community: Community, tables: ReportTables, documents: int) ->
     """
     entities = sum(1 for _ in islice(community_entities(tables, community), SIZE_BANDS[-1]))
     place = "part of a broader group" if community.parent else "one of the broadest groups"
-    return f"{_band(entities)} entities; documents that name them: {_band(documents)}; {place}"
+    texts = "1 document" if documents == 1 else f"{_band(documents)} documents"
+    return f"{_band(entities)} members, in {texts}; {place}"
 
 
 def _band(size: int) -> str:

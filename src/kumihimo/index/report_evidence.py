@@ -74,7 +74,7 @@ def is_slight(community: Community, tables: ReportTables, evidence: Evidence) ->
 def keep_report(
     earlier: Report, community: Community, evidence: Evidence, written_with: str, refresh: float
 ) -> Report | None:
-    """Return the earlier report with its new evidence, or None to write anew.
+    """Return the earlier report with its new evidence, or None.
 
     It stays while the model and the prompt are the same, everything it was written from is still there, unchanged, and
     at most the share `refresh` of the evidence is new.

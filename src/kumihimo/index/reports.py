@@ -31,8 +31,8 @@ from kumihimo.llm.prompts import render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
 
 PROMPT = Path(__file__).with_suffix(".md")
-LANGUAGE_OF_NOTES = "Write in the language of the notes; where they are in several, in that of most of them."
-CLAIMS_RULE = "Claims are what somebody says: keep who says it, and whether it is true, false or suspected.\n\n"
+LANGUAGE_OF_NOTES = "Write in the language of most notes."
+CLAIMS_RULE = "Claims are what somebody says: keep who says it, and whether it is true, false or suspected."
 
 _NUMBER = re.compile(r"\d{1,9}")
 

@@ -92,6 +92,7 @@ _UNOPENED = re.compile(rf"\A(?:(?!<(?:{_REASONING_TAGS})>).)*?</({_REASONING_TAG
 _MAYBE_TAG = re.compile(rf"<(?:{_REASONING_TAGS})>|<\|?[a-z]*\Z|<\|channel", re.I)  # or the beginning of one
 _BRACKET = re.compile(r"[\[{]")
 _CUT_OFF = "The reply was cut off before its end: say the same more briefly."
+_FOR_SERVERS = ("$defs", "additionalProperties", "required")  # parts of a schema that a model need not read
 _MAX_TRIES = 200  # brackets where JSON may begin
 _HARMONY = re.compile(r"<\|channel\|>final.*?<\|message\|>", re.S)
 
@@ -207,9 +208,9 @@ class ReplyForm(Generic[T]):
         self._wrapped = inner.get("type") != "object"
         self._choices = get_args(reply_type) if get_origin(reply_type) is Literal else ()
         self.json_schema = _strict_schema(_wrap_in_object(inner) if self._wrapped else inner)
+        short_schema = json.dumps(_short_schema(self.json_schema, self.json_schema), ensure_ascii=False)
         self.instructions = (
-            "Reply with one JSON object and nothing else. It has to fit this JSON schema:\n"
-            + json.dumps(self.json_schema, ensure_ascii=False)
+            f"Reply with one JSON object and nothing else. It has all properties of this JSON schema:\n{short_schema}"
         )
 
     def parse(self, reply: Reply) -> T:
@@ -305,6 +306,20 @@ def _storable_value(value: Any) -> Any:
     if isinstance(value, list):
         return [_storable_value(item) for item in value]
     return {replace_surrogates(k): _storable_value(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def _short_schema(part: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a part of a schema in the form that models read."""
+    if isinstance(part, list):
+        return [_short_schema(item, schema) for item in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _short_schema(schema["$defs"][part["$ref"].rpartition("/")[2]], schema)
+    short = {key: _short_schema(part[key], schema) for key in part if key not in _FOR_SERVERS}
+    if "properties" in part:
+        short["properties"] = {name: _short_schema(value, schema) for name, value in part["properties"].items()}
+    return short
 
 
 def _wrap_in_object(inner: Mapping[str, Any]) -> dict[str, Any]:
