@@ -148,7 +148,7 @@ class Build:
     def steps(self) -> tuple[Step, ...]:
         """Return the steps behind the tables, in the order they run.
 
-        An optional table is built too if all its inputs are.
+        An optional table is built too if all its inputs are. A step whose setting is off is left out.
         """
         methods = [self.catalogue.methods[name] for name in self.methods]
         needed = self.catalogue.upstream_steps(table for method in methods for table in method.tables)
@@ -156,8 +156,16 @@ class Build:
         return tuple(
             step
             for step in self.catalogue.order
-            if step.name in needed or (step.name in optional and needed.issuperset(step.inputs))
+            if (step.name in needed or (step.name in optional and needed.issuperset(step.inputs)))
+            and self._is_on(step.signature)
         )
+
+    def _is_on(self, step: Signature) -> bool:
+        """Return whether the setting that a step depends on has its value."""
+        if not step.declaration.when:
+            return True
+        scope, name, value = step.declaration.when
+        return self.settings.get(scope, {}).get(name) == value
 
     @property
     def may_cost(self) -> bool:

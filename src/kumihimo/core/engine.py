@@ -115,7 +115,7 @@ def fingerprints(
 ) -> dict[str, str]:
     """Return a hash of everything that determines each table.
 
-    The hash of a step includes the hashes of its input tables.
+    The hash of a step includes the hashes of its input tables that are built.
     """
     step_fingerprints = {ROOT: code(ROOT)}
     for step in steps:
@@ -126,7 +126,7 @@ def fingerprints(
             step.name,
             settings_json,
             *port_fingerprints,
-            *(step_fingerprints[table] for table in step.inputs),
+            *(step_fingerprints[table] for table in step.inputs if table in step_fingerprints),
         )
     return step_fingerprints
 

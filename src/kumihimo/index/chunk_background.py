@@ -37,13 +37,13 @@ def read_background(
     row, described = merges.get(chunk.document), descriptions.get(chunk.document)
     return ChunkBackground(
         title="" if _FILE_STEM.fullmatch(chunk.title) else chunk.title,
-        date=_document_date(described) if described else "",
+        date=document_date(described) if described else "",
         before=_last_sentence(before),
         known_names="\n".join(_full_names(chunk.text, row)[:_MAX_NAMES]) if row else "",
     )
 
 
-def _document_date(description: Description) -> str:
+def document_date(description: Description) -> str:
     """Return the most precise date of a document that has a year."""
     dates = [date for date in description.dates if date[:1].isdigit()]
     return max(dates, key=len, default="")
