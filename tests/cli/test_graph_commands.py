@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     ]
     ties = [relation("Scrooge", "Bob Cratchit", "Bob Cratchit is Scrooge's clerk.", 3)]
     ties += [relation("Scrooge", "Counting-House", "He works there.")]
-    tables: dict[str, Any] = {"documents": [row], "chunks": chunks, "mentions": mentions}
+    tables: dict[str, Any] = {"documents": [row], "chunks": chunks, "mentions": mentions, "ties": []}
     put(tmp_path / ".kumi", {**tables, "entities": ENTITIES, "relations": ties})
     return tmp_path
 
@@ -55,7 +55,12 @@ def paid(folder: Path, server: FakeServer) -> Path:
     """Return the folder, with a chat model in kumi.toml."""
     (folder / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
     server.configure(
-        replies=[("pieces", "x"), ("<first_entry>", "same"), ("JSON schema", json.dumps(CORPUS)), ("<text>", RECORDS)]
+        replies=[
+            ("pieces", "x"),
+            ("<item 1>", '{"groups": [[1, 2]]}'),
+            ("JSON schema", json.dumps(CORPUS)),
+            ("<text>", RECORDS),
+        ]
     )
     return folder
 
@@ -187,7 +192,7 @@ def test_a_model_is_asked_only_with_a_flag_and_within_caps(paid: Path, server: F
 
 
 def test_pairs_that_a_model_takes_apart_are_not_written(paid: Path, server: FakeServer) -> None:
-    server.configure(replies=[("Bob", "different"), ("Scrooge", "same")])
+    server.configure(replies=[("A clerk with", '{"groups": []}'), ("<item 1>", '{"groups": [[2, 1]]}')])
     kumi(paid, "entities", "--similar", "--ask", "--write", "--yes", "--least", ".5")
     assert (paid / "aliases.txt").read_text("utf-8").splitlines()[1:] == LINES[1:]
 

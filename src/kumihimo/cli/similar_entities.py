@@ -42,7 +42,7 @@ class HomonymRow:
 def find_similar(
     kumi: Kumihimo, snapshot: Snapshot, session: options.PaidSession, *, least: float, limit: int, ask_model: bool
 ) -> "Review":
-    """Return the likely duplicates and homonyms, with a model's verdicts if asked for."""
+    """Return likely duplicates and homonyms, with a model's verdicts if wanted."""
     lines = cast(Sequence[str], kumi.settings["mentions"]["aliases"])
     neighbours = neighbour_ids(snapshot.table("relations"))
     pairs = find_similar_entities(
@@ -60,7 +60,7 @@ def find_similar(
 
 
 def _list_homonyms(snapshot: Snapshot) -> list[HomonymRow]:
-    """Return the meanings of each name that may stand for several things."""
+    """Return the meanings of each name with several."""
     entities, documents = snapshot.table("entities"), snapshot.table("documents")
     names: dict[str, str] = dict(entities.columns("id", "name"))
     ties = snapshot.table("ties").columns("id", "source", "target")
@@ -164,7 +164,7 @@ class Review:
             )
 
     def _print_homonyms(self) -> None:
-        """Print the names that may stand for several things, a line for each meaning."""
+        """Print the homonyms, a line for each meaning."""
         if not self.homonyms:
             return
         printing.print_message("\nNames that may stand for several things:")
@@ -198,7 +198,7 @@ class Review:
         return ", ".join([*pair.reasons, *([f"the model says: {verdict}"] if verdict else [])])
 
     def _accepted_lines(self) -> list[str]:
-        """Return the lines of all pairs, without those that the model rejects.
+        """Return the lines of the pairs, but not of rejected ones.
 
         A pair that is alike in meaning only needs a verdict.
         """

@@ -49,10 +49,10 @@ def cluster_pairs(pairs: Iterable[ScoredPair]) -> list[list[str]]:
 def describe_entry(
     forms: Iterable[str], types: Iterable[str], neighbours: Iterable[str], lines: Iterable[DatedLine]
 ) -> str:
-    """Return the text of an entry, the same in every order of its documents.
+    """Return the text of an entry, for the prompt.
 
-    forms, types, neighbours: the most frequent first. lines: the ones whose digests are lowest are kept, so that one
-    more line seldom changes a prompt.
+    It does not depend on the order of documents. forms, types, neighbours: the most frequent first. lines: those with
+    the lowest digests are kept, so that one more line seldom changes a prompt.
     """
     kept = sorted(set(lines), key=lambda line: hash_parts(*line))[:_MAX_LINES]
     parts = {"Names": _join(forms, _MAX_FORMS), "Kind": _join(types, 2), "With": _join(neighbours, MAX_NEIGHBOURS)}
@@ -66,7 +66,7 @@ def _join(names: Iterable[str], limit: int) -> str:
 
 
 def judge_cluster(entries: Sequence[str], llm: LLM) -> list[list[int]]:
-    """Return the groups of positions that are one thing, the best name first.
+    """Return groups of positions, each one thing, the best name first.
 
     An entry stands in the first group that has it. Raises ItemFailed.
     """

@@ -70,7 +70,7 @@ def find_meaning_pairs(
 def _find_candidates(
     entities: Sequence[Entity], neighbours: Mapping[str, set[str]], known: Container[tuple[int, int]]
 ) -> dict[tuple[int, int], int]:
-    """Return the pairs that may be one thing, with their number of common neighbours."""
+    """Return possible pairs, with their number of common neighbours."""
     position_of = {entity.id: position for position, entity in enumerate(entities)}
     common: Counter[tuple[int, int]] = Counter()
     for near in neighbours.values():
@@ -130,7 +130,7 @@ class _NameFacts:
 
 
 def _are_derived(one: str, other: str) -> bool:
-    """Return whether one word may be derived from the other, as `Egyptian` from `Egypt`.
+    """Return whether one word may be derived from the other: `Egyptian`.
 
     A short word that a much longer one begins with is an abbreviation.
 

@@ -60,7 +60,7 @@ def find_homonyms(names: Mapping[str, str], neighbourhoods: Neighbourhoods) -> l
 
 
 def _find_owners(names: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the longer names of each name that is the head of two or more.
+    """Return the longer names of each head of two or more.
 
     Each longer name comes with itself, or with a shorter one that it holds: `Senator Kit Roake` is `Kit Roake`.
     """

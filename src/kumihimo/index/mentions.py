@@ -81,7 +81,7 @@ def mentions(
 
         return ner.find_mentions(chunk, names.get(chunk.id), resolver)
     background = read_background(chunk, chunks, merges, descriptions)
-    return _extract_rows(_build_mentions, chunk, background, llm, extraction, resolver)
+    return _extract_rows(build_mentions, chunk, background, llm, extraction, resolver)
 
 
 @declare(scope="mentions")
@@ -109,7 +109,7 @@ def ties(
 
         return ner.find_relation_mentions(chunk, names.get(chunk.id), resolver)
     background = read_background(chunk, chunks, merges, descriptions)
-    return _extract_rows(_build_relation_mentions, chunk, background, llm, extraction, resolver)
+    return _extract_rows(build_relation_mentions, chunk, background, llm, extraction, resolver)
 
 
 @declare(scope="mentions")
@@ -175,7 +175,7 @@ def entity_ids(records: Records, resolver: NameResolver) -> EntityOf:
     return entity_of
 
 
-def _build_mentions(records: Records, entity_of: EntityOf) -> Iterator[Mention]:
+def build_mentions(records: Records, entity_of: EntityOf) -> Iterator[Mention]:
     """Yield mentions of entities, and of relation ends without an entity record."""
     described_ids = {
         entity_of(record.name) for record in records if isinstance(record, extraction_parser.ExtractedEntity)
@@ -189,7 +189,7 @@ def _build_mentions(records: Records, entity_of: EntityOf) -> Iterator[Mention]:
                     yield Mention(entity, name, type="")
 
 
-def _build_relation_mentions(records: Records, entity_of: EntityOf) -> Iterator[RelationMention]:
+def build_relation_mentions(records: Records, entity_of: EntityOf) -> Iterator[RelationMention]:
     """Yield the relation mentions of the records."""
     for record in records:
         if not isinstance(record, extraction_parser.ExtractedRelation):

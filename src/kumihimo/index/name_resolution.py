@@ -144,7 +144,7 @@ class NameResolver:
 
 
 def _target_finder(document: str, same_names: Table[SameName]) -> Callable[[str], str]:
-    """Return a function from an entity to the one that it is in a document."""
+    """Return a function from an entity to its target in a document."""
 
     @cache
     def find_target(entity: str) -> str:

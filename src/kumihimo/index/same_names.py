@@ -10,16 +10,21 @@ from itertools import combinations, product
 from typing import ClassVar
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import Chunk, Entity, Record
+from kumihimo.core.records import Chunk, Entity, Mention, Record, RelationMention
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import entity_clusters
 from kumihimo.index.chunk_background import document_date, read_background
 from kumihimo.index.document_description import Description
 from kumihimo.index.entity_resolution import find_similar_entities
-from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRelation
 from kumihimo.index.homonyms import Homonym, Meaning, collect_neighbourhoods, find_homonyms
-from kumihimo.index.mentions import ExtractionSettings, entity_ids, extract_records
+from kumihimo.index.mentions import (
+    ExtractionSettings,
+    build_mentions,
+    build_relation_mentions,
+    entity_ids,
+    extract_records,
+)
 from kumihimo.index.name_resolution import ChunkNames, NameMerges, NameResolver, SameName
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import LLM
@@ -82,41 +87,39 @@ def name_uses(
 ) -> Iterable[NameUse]:
     """Read the names of a chunk, from the conversation that `mentions` reads."""
     resolver = NameResolver.for_document(chunk.document, merges, aliases)
+    failure = None
     if llm is None:
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
         found = names.get(chunk.id)
-        rows = [(row.entity, row.name, row.type, row.text) for row in ner.find_mentions(chunk, found, resolver)]
-        ties = [(row.source, row.target) for row in ner.find_relation_mentions(chunk, found, resolver)]
-        return list(_join_uses(rows, ties))
-    background = read_background(chunk, chunks, merges, descriptions)
-    records, failure = extract_records(chunk, background, llm, extraction)
-    entity_of = entity_ids(records, resolver)
-    entities = [record for record in records if isinstance(record, ExtractedEntity)]
-    relations = [record for record in records if isinstance(record, ExtractedRelation)]
-    rows = [(entity_of(record.name), record.name, record.type.lower(), record.text) for record in entities]
-    uses = list(_join_uses(rows, [(entity_of(record.source), entity_of(record.target)) for record in relations]))
+        mentions, ties = ner.find_mentions(chunk, found, resolver), ner.find_relation_mentions(chunk, found, resolver)
+    else:
+        background = read_background(chunk, chunks, merges, descriptions)
+        records, failure = extract_records(chunk, background, llm, extraction)
+        entity_of = entity_ids(records, resolver)
+        mentions, ties = build_mentions(records, entity_of), build_relation_mentions(records, entity_of)
+    uses = tuple(_join_uses(mentions, ties))
     if failure:
-        failure.fallback = tuple(uses)
+        failure.fallback = uses
         raise failure
     return uses
 
 
-def _join_uses(rows: Iterable[tuple[str, str, str, str]], ties: Iterable[tuple[str, str]]) -> Iterator[NameUse]:
+def _join_uses(mentions: Iterable[Mention], ties: Iterable[RelationMention]) -> Iterator[NameUse]:
     """Yield each use once, with the neighbours of its entity."""
     neighbours: defaultdict[str, set[str]] = defaultdict(set)
-    for one, other in ties:
-        neighbours[one].add(other)
-        neighbours[other].add(one)
-    for entity, name, kind, text in dict.fromkeys(rows):
-        yield NameUse(entity, name, kind, tuple(sorted(neighbours[entity] - {entity})), text=text)
+    for tie in ties:
+        neighbours[tie.source].add(tie.target)
+        neighbours[tie.target].add(tie.source)
+    for row in dict.fromkeys(mentions):
+        yield NameUse(row.entity, row.name, row.type, tuple(sorted(neighbours[row.entity])), text=row.text)
 
 
 @declare(scope="mentions", when=_WITH_MODEL)
 def name_clusters(
     name_uses: Table[NameUse], descriptions: Table[Description], *, aliases: tuple[str, ...] = ()
 ) -> Iterable[NameCluster]:
-    """Propose names that may be one thing, and names that may be several, in clusters.
+    """Propose clusters of names that may be one thing, or several.
 
     aliases: a line `A != B` keeps two names apart.
     """
@@ -148,9 +151,10 @@ def name_clusters(
 
 @declare(when=_WITH_MODEL)
 def same_names(cluster: NameCluster, llm: LLM | None) -> Iterable[SameName]:
-    """Ask which entries of a cluster are one thing; they get the entity of the best name.
+    """Ask which entries of a cluster are one thing.
 
-    An entry of some documents is another thing than its name elsewhere only if the model puts it with a longer name.
+    They get the entity of the best name. An entry of some documents is another thing than its name elsewhere only if
+    the model puts it with a longer name.
     """
     if llm is None:
         return
@@ -171,7 +175,7 @@ Uses = Mapping[str, Sequence[NameUse]]  # by entity
 
 
 def _find_homonyms(uses: Uses) -> list[Homonym]:
-    """Return the names that may stand for several things."""
+    """Return the names with several meanings."""
     ties = ((use.document, entity, other) for entity, rows in uses.items() for use in rows for other in use.neighbours)
     return find_homonyms(
         {entity: _by_frequency(use.name for use in rows)[0] for entity, rows in uses.items()},
@@ -196,7 +200,7 @@ def _find_pairs(uses: Uses, distinct: Collection[frozenset[str]]) -> Iterator[en
 
 
 def _entries_of(entity: str, meanings: Sequence[Meaning], uses: Uses, dates: Mapping[str, str]) -> Iterator[Entry]:
-    """Yield an entry for each meaning of a name, and one for its other documents."""
+    """Yield an entry for each meaning of a name, then the rest."""
     rows = uses[entity]
     for meaning in meanings:
         yield (

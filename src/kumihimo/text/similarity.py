@@ -98,9 +98,9 @@ def is_cjk(name: str) -> bool:
 
 
 def is_abbreviation(shorter: str, longer: str) -> bool:
-    """Return whether a name has letters of a longer one, in order, from the first.
+    """Return whether a name is made of letters of a longer one.
 
-    A name that stands in the longer one is a part of it, not an abbreviation.
+    They are in order, from the first. A name that stands in the longer one is a part of it, not an abbreviation.
 
     >>> is_abbreviation("日銀", "日本銀行"), is_abbreviation("日本", "日本銀行")
     (True, False)
