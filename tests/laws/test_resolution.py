@@ -119,6 +119,17 @@ def test_only_clusters_with_a_new_or_changed_name_are_asked_again(tmp_path: Path
     town.kumi.close()
 
 
+def test_the_plan_counts_the_calls(tmp_path: Path) -> None:
+    town = Town(tmp_path)
+    town.build(NAMED)
+    town.kumi.close()
+    town = Town(tmp_path, WITH_MODEL)
+    [estimate] = [step for step in town.kumi.plan().estimates if step.step == "same_names"]
+    town.build(NAMED, consent=True)
+    assert estimate.calls == (len(asked(town)), len(asked(town)))
+    town.kumi.close()
+
+
 @FEW_EXAMPLES
 @given(changes=st.lists(st.tuples(LETTERS, LETTERS), min_size=1, max_size=4))
 def test_every_history_keeps_the_laws(twin: FreshProcess, changes: Sequence[tuple[str, str]]) -> None:

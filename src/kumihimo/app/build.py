@@ -322,20 +322,21 @@ def steps_using_llm(
 ) -> frozenset[str]:
     """Return the steps that call an LLM.
 
-    A step with an optional LLM calls it if the user named methods and a model is set, or if a model made its table
-    before. The others work by rule. previous_models: the maker of each table. methods_named: whether the user named
-    methods.
+    A step with an optional LLM calls it if the user named methods and a model is set, or if a model made a table of its
+    scope before, or of the scope whose setting switches it on. The others work by rule. previous_models: the maker of
+    each table. methods_named: whether the user named methods.
     """
-    previous_models = previous_models or {}
+    made_by_model = {catalogue.scope(name) for name, model in (previous_models or {}).items() if model != RULES}
 
-    def calls_llm(name: str, step: Signature) -> bool:
+    def calls_llm(step: Signature) -> bool:
         if "llm" not in step.optional_ports:
             return True
         if models.uses_rules(step.scope):
             return False
-        return previous_models.get(name, RULES) != RULES or (methods_named and models.chat(step.scope) is not None)
+        scopes = {step.scope, *(step.declaration.when or ())[:1]}
+        return not made_by_model.isdisjoint(scopes) or (methods_named and models.chat(step.scope) is not None)
 
-    return frozenset(name for name, step in catalogue.steps.items() if "llm" in step.ports and calls_llm(name, step))
+    return frozenset(name for name, step in catalogue.steps.items() if "llm" in step.ports and calls_llm(step))
 
 
 def view_code() -> str:
