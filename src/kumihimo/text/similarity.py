@@ -20,6 +20,7 @@ _MALE_WORDS = _MALE_TITLES | _word_set("man men boy boys gentleman gentlemen bro
 _FEMALE_WORDS = _FEMALE_TITLES | _word_set("woman women girl girls sister mother daughter wife aunt niece")
 _OLD_WORDS, _YOUNG_WORDS = _word_set("old older senior sr"), _word_set("young younger little tiny junior jr")
 _OPPOSITES = ((_MALE_WORDS, _FEMALE_WORDS), (_word_set("mrs"), _word_set("miss")), (_OLD_WORDS, _YOUNG_WORDS))
+_ALL_OPPOSITES = frozenset(chain.from_iterable(chain.from_iterable(_OPPOSITES)))
 _ARTICLES = _word_set("a an the le la les el los der die das il lo")
 _TITLES = (
     _MALE_TITLES | _FEMALE_TITLES | _ARTICLES | _word_set("dr prof professor rev reverend captain capt colonel general")
@@ -78,6 +79,7 @@ def _strip_titles(name: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+@lru_cache(maxsize=65536)
 def name_numbers(name: str) -> frozenset[str]:
     """Return numbers, single letters and ordinals of a name.
 
@@ -141,6 +143,12 @@ def name_similarity(one: str, other: str, people: bool = False) -> tuple[float, 
     return _plural_similarity(a, b, people) or _word_similarity(shorter, longer, people)
 
 
+@lru_cache(maxsize=65536)
+def _opposite_words(name: str) -> frozenset[str]:
+    """Return the words of a name that have an opposite."""
+    return _ALL_OPPOSITES.intersection(name.split(" "))
+
+
 def _word_similarity(shorter: Sequence[str], longer: Sequence[str], people: bool) -> tuple[float, str]:
     """Compare names word by word, then by spelling."""
     if _sorted_words(shorter) == _sorted_words(longer) or "".join(shorter) == "".join(longer):
@@ -155,8 +163,8 @@ def _are_opposed(one: str, other: str) -> bool:
 
     Examples: a man and a woman, old and young, different numbers, two different URLs.
     """
-    a, b = (set(name.split(" ")) for name in (one, other))
-    if any((a & first and b & second) or (a & second and b & first) for first, second in _OPPOSITES):
+    a, b = _opposite_words(one), _opposite_words(other)
+    if a and b and any((a & first and b & second) or (a & second and b & first) for first, second in _OPPOSITES):
         return True
     if one.startswith(_URL_PREFIXES) and other.startswith(_URL_PREFIXES):
         return True
@@ -204,7 +212,8 @@ def _plural_similarity(a: Sequence[str], b: Sequence[str], people: bool) -> tupl
     return None
 
 
-def _sorted_words(words: Sequence[str]) -> list[str]:
+@lru_cache(maxsize=65536)
+def _sorted_words(words: tuple[str, ...]) -> list[str]:
     """Return the words sorted, without a final s.
 
     A key has the plural removed from its last word only.
