@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kumihimo.core.errors import ItemFailed
+from tests import fake_graph_reader
 from tests.fixtures_index import Held, apart
 from tests.laws.factories_town import SETTINGS, TOWN, Documents, FreshProcess, Settings, Town, differences
 
@@ -187,4 +189,48 @@ def test_names_that_the_user_keeps_apart_stay_apart(tmp_path: Path) -> None:
     town.build(NAMED)
     assert {("Katherine",), ("Katharine",)} <= forms(town)
     assert any({"Fezziwig", "Wim"} <= set(names) for names in forms(town))
+    town.kumi.close()
+
+
+SENATES = {
+    "ky.txt": ("Senate", "Kentucky Senate", "Frankfort"),
+    "wi.txt": ("Senate", "Wisconsin Senate", "Madison"),
+    "tx.txt": ("Senate", "Austin"),
+}
+
+
+def read_senates(conversation: str) -> str:
+    """Extract the names of each document; put the Senate of Frankfort with that of Kentucky."""
+    if PROMPT in conversation:
+        entries = dict(re.findall(r"^<item (\d+)>\nNames: (.*\n(?:Kind: .*\n)?With: .*)$", conversation, re.M))
+        of_kentucky = [
+            n for n, text in entries.items() if "Senate\n" in text and "Frankfort" in text and "Austin" not in text
+        ]
+        return json.dumps({"groups": [list(map(int, of_kentucky))]})
+    if "entity<|>NAME<|>TYPE" not in conversation:
+        return fake_graph_reader.answer(conversation)
+    [names] = [names for names in SENATES.values() if f"{names[-1]} is a town." in conversation]
+    records = [f"entity<|>{name}<|>organization<|>{name} met near {names[-1]}." for name in names]
+    ties = [f"relation<|>{name}<|>{names[-1]}<|>It meets there.<|>place<|>5" for name in names[:-1]]
+    return "\n".join([*records, *ties, "END"])
+
+
+def test_a_name_of_two_things_is_told_apart_by_what_it_belongs_to(tmp_path: Path) -> None:
+    def entities_named(name: str) -> dict[str, str]:
+        with town.kumi.snapshot() as snapshot:
+            names = {entity.id: entity.name for entity in snapshot.table("entities")}
+            uris = {document.id: document.uri for document in snapshot.table("documents")}
+            mentions = [mention for mention in snapshot.table("mentions") if mention.name == name]
+            return {
+                uris[mention.id.partition(".")[0]].rpartition("/")[2]: names[mention.entity] for mention in mentions
+            }
+
+    documents = {name: f"{names[-1]} is a town." for name, names in SENATES.items()}
+    quiet = {**WITH_MODEL["mentions"], "claims": False, "gleanings": 0}
+    town = Town(tmp_path, {**WITH_MODEL, "mentions": quiet}, read_senates)
+    town.build(documents)
+    assert entities_named("Senate") == {"ky.txt": "Kentucky Senate", "wi.txt": "Senate", "tx.txt": "Senate"}
+    check_settled(town, documents)
+    town.build({name: text for name, text in documents.items() if name != "wi.txt"})
+    assert entities_named("Senate") == {"ky.txt": "Senate", "tx.txt": "Senate"}  # nothing tells two things apart
     town.kumi.close()

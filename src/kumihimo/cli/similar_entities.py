@@ -168,11 +168,8 @@ class Review:
         if not self.homonyms:
             return
         printing.print_message("\nNames that may stand for several things:")
-        rows = [
-            (row.lines[0], f"+ {len(row.lines) - 1:,}" if len(row.lines) > 1 else "")
-            for row in self.homonyms[:_MAX_SHOWN]
-        ]
-        printing.show_rows(rows, head=("line for aliases.txt", "documents"))
+        rows = [(row.lines[0], f"{len(row.lines):,}") for row in self.homonyms[:_MAX_SHOWN]]
+        printing.show_rows(rows, head=("line for aliases.txt", "documents"), numeric=(1,))
 
     def ask_user(self) -> None:
         """Ask the user about each pair, until they quit."""
