@@ -13,6 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from kumihimo.cli.merged_names import list_merged
 from kumihimo.core.errors import ItemFailed
 from tests import fake_graph_reader
 from tests.fixtures_index import Held, apart
@@ -94,6 +95,15 @@ def test_the_model_merges_names_of_several_documents(town: Town) -> None:
     ids = {row[0] for row in contents["entities"]}
     assert {row[1 + 1] for row in contents["same_names"]}.isdisjoint(ids)  # nothing is left of a merged entity
     check_settled(town, NAMED)
+
+
+def test_merges_of_the_model_are_listed_with_their_documents(town: Town) -> None:
+    with town.kumi.snapshot() as snapshot:
+        listed = {(row["name"], row["form"]): row for row in list_merged(snapshot, "", 99)["merged"]}
+    [merge] = [merge for merge in listed if set(merge) == {"Fezziwig", "Fezziwigg"}]
+    row = listed[merge]
+    form = re.compile(rf"\b{row['form']}\b")
+    assert (row["rule"], row["documents"]) == ("model", [f"town/{n}" for n, text in NAMED.items() if form.search(text)])
 
 
 def test_another_process_resolves_the_same(town: Town, twin: FreshProcess) -> None:
@@ -216,6 +226,10 @@ def read_senates(conversation: str) -> str:
 
 
 def test_a_name_of_two_things_is_told_apart_by_what_it_belongs_to(tmp_path: Path) -> None:
+    documents = {name: f"{names[-1]} is a town." for name, names in SENATES.items()}
+    quiet = {**WITH_MODEL["mentions"], "claims": False, "gleanings": 0}
+    town = Town(tmp_path, {**WITH_MODEL, "mentions": quiet}, read_senates)
+
     def entities_named(name: str) -> dict[str, str]:
         with town.kumi.snapshot() as snapshot:
             names = {entity.id: entity.name for entity in snapshot.table("entities")}
@@ -225,9 +239,6 @@ def test_a_name_of_two_things_is_told_apart_by_what_it_belongs_to(tmp_path: Path
                 uris[mention.id.partition(".")[0]].rpartition("/")[2]: names[mention.entity] for mention in mentions
             }
 
-    documents = {name: f"{names[-1]} is a town." for name, names in SENATES.items()}
-    quiet = {**WITH_MODEL["mentions"], "claims": False, "gleanings": 0}
-    town = Town(tmp_path, {**WITH_MODEL, "mentions": quiet}, read_senates)
     town.build(documents)
     assert entities_named("Senate") == {"ky.txt": "Kentucky Senate", "wi.txt": "Senate", "tx.txt": "Senate"}
     check_settled(town, documents)
