@@ -47,10 +47,10 @@ def _merges_by_model(snapshot: Snapshot) -> Iterator[Merge]:
     names: defaultdict[str, dict[str, str]] = defaultdict(dict)  # entity -> document -> name
     for id, entity, name in snapshot.table("name_uses").columns("id", "entity", "name"):
         names[entity].setdefault(id.partition(".")[0], name)
-    rows = {(row.entity, row.document): row.target for row in snapshot.table("same_names")}
+    rows: dict[tuple[str, str], str] = {(r.entity, r.document): r.target for r in snapshot.table("same_names")}
     for entity in dict.fromkeys(entity for entity, _ in rows):
         for document, form in names[entity].items():
-            target: str = rows.get((entity, document), rows.get((entity, ""), entity))
+            target = rows.get((entity, document), rows.get((entity, ""), entity))
             if target != entity:
                 yield target, document, (next(iter(names[target].values())), form, "model")
 
