@@ -186,6 +186,7 @@ def test_switched_off_the_names_are_apart_again(tmp_path: Path, twin: FreshProce
     town.kumi.close()
     off = Town(tmp_path)
     off.build(NAMED, consent=True)
+    assert not off.all_rows().keys() & {*RESOLUTION}
     ours, fresh = (
         {k: v for k, v in rows.items() if k not in RESOLUTION} for rows in (off.all_rows(), twin.fresh(NAMED))
     )

@@ -104,7 +104,8 @@ def build_tables(
     step_fingerprints = fingerprints(steps, settings=settings, ports=ports, code=code)
     for step in steps:
         task = Task(step, settings.get(step.name, {}), ports(step.name), ledger.rows, ledger.failures(step.name))
-        ledger.ensure_table(step.name, step.output_codec, step.source, step.key)
+        whole = "" if step.name in step.tables.values() else "*"  # its rows are kept only if the step reads them
+        ledger.ensure_table(step.name, step.output_codec, step.source, step.key or whole)
         _StepRun(task, ledger, pool, progress or ignore_progress, step.name in from_scratch).update(
             step_fingerprints[step.name]
         )
