@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import Chunk, Document, Entity, Mention, Record, Relation
+from kumihimo.core.records import Chunk, Document, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Table, codec
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import SqlRows, Store
@@ -18,6 +18,7 @@ _KINDS: dict[str, tuple[Any, str, str]] = {  # what each table holds, and what i
     "documents": (Document, "", ""),
     "chunks": (Chunk, "documents", "id"),
     "mentions": (Mention, "chunks", "id"),
+    "ties": (RelationMention, "chunks", "id"),
     "entities": (Entity, "mentions", "entity"),
     "relations": (Relation, "ties", "relation"),
 }

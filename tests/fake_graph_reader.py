@@ -95,8 +95,18 @@ def _links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
         yield name, {"sense": sense, "arg1": ("first", "second")[n // 4 % 2], "confidence": n // 8 % 11 / 10}
 
 
+def _groups(conversation: str) -> str:
+    """One group of the entries, unless their names decide otherwise; a name that is two entries is left out."""
+    entries = re.findall(r"^<item (\d+)>\nNames: (.*)$", conversation, re.M)
+    names = [name for _, name in entries]
+    numbers = [int(number) for number, name in entries if names.count(name) == 1]
+    return json.dumps({"groups": [numbers] if int(hash_parts(*sorted(names)), 16) % 4 else []})
+
+
 def _other(conversation: str) -> str:
     """A report, a rating, points, a description: whatever is asked for, of the words that are there."""
+    if "You read numbered entries" in conversation:
+        return _groups(conversation)
     if "\n\nSenses:\n" in conversation:
         return json.dumps(dict(_links(conversation)))
     if "\n- predicate: the verbs" in conversation:

@@ -94,6 +94,9 @@ def test_the_catalogues_hold_what_we_think() -> None:
     graph = [
         "names",
         "merges",
+        "name_uses",
+        "name_clusters",
+        "same_names",
         "mentions",
         "ties",
         "assertions",

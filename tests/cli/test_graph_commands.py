@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     ]
     ties = [relation("Scrooge", "Bob Cratchit", "Bob Cratchit is Scrooge's clerk.", 3)]
     ties += [relation("Scrooge", "Counting-House", "He works there.")]
-    tables: dict[str, Any] = {"documents": [row], "chunks": chunks, "mentions": mentions}
+    tables: dict[str, Any] = {"documents": [row], "chunks": chunks, "mentions": mentions, "ties": []}
     put(tmp_path / ".kumi", {**tables, "entities": ENTITIES, "relations": ties})
     return tmp_path
 
@@ -55,7 +55,12 @@ def paid(folder: Path, server: FakeServer) -> Path:
     """Return the folder, with a chat model in kumi.toml."""
     (folder / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
     server.configure(
-        replies=[("pieces", "x"), ("<first_entry>", "same"), ("JSON schema", json.dumps(CORPUS)), ("<text>", RECORDS)]
+        replies=[
+            ("pieces", "x"),
+            ("<item 1>", '{"groups": [[1, 2]]}'),
+            ("JSON schema", json.dumps(CORPUS)),
+            ("<text>", RECORDS),
+        ]
     )
     return folder
 
@@ -169,6 +174,25 @@ def test_merged_forms_are_listed_with_rule_and_documents_and_undone(tmp_path: Pa
     assert json.loads(kumi(tmp_path, "entities", "--merged", "--json")[0]) == {"merged": [], "total": 0}
 
 
+def test_homonyms_are_listed_with_lines_that_take_them_apart(tmp_path: Path) -> None:
+    notes = {
+        "a.txt": "Joss Kerrow met Ada Vane and Otaru. Kerrow saw Ada Vane.\n\nJo Kerrow left.",
+        "b.txt": "Hild Kerrow met Bea Munro. Kerrow saw Bea Munro.\n\nCy Kerrow left.",
+    }
+    for name, text in notes.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with Kumihimo.open(tmp_path / ".kumi") as index:
+        index.index(*map(tmp_path.joinpath, notes), methods=["local"])
+    rows = json.loads(kumi(tmp_path, "entities", "--similar", "--json")[0])["homonyms"]
+    assert {(row["name"], *row["documents"]) for row in rows} == {("Kerrow", "a.txt"), ("Kerrow", "b.txt")}
+    line = rows[0]["lines"][0]
+    assert line.endswith(" = Kerrow @ a.txt")
+    assert line in kumi(tmp_path, "entities", "--similar")[0]
+    (tmp_path / "aliases.txt").write_text(line, encoding="utf-8")
+    kumi(tmp_path, "index")
+    assert json.loads(kumi(tmp_path, "entities", "--similar", "--json")[0])["homonyms"] == []
+
+
 def test_an_index_without_a_graph_says_so(tmp_path: Path) -> None:
     row, chunks = document("a.txt", "Nothing.")
     put(tmp_path / ".kumi", {"documents": [row], "chunks": chunks})
@@ -187,7 +211,7 @@ def test_a_model_is_asked_only_with_a_flag_and_within_caps(paid: Path, server: F
 
 
 def test_pairs_that_a_model_takes_apart_are_not_written(paid: Path, server: FakeServer) -> None:
-    server.configure(replies=[("Bob", "different"), ("Scrooge", "same")])
+    server.configure(replies=[("A clerk with", '{"groups": []}'), ("<item 1>", '{"groups": [[2, 1]]}')])
     kumi(paid, "entities", "--similar", "--ask", "--write", "--yes", "--least", ".5")
     assert (paid / "aliases.txt").read_text("utf-8").splitlines()[1:] == LINES[1:]
 

@@ -300,15 +300,18 @@ def test_another_record_class_empties_its_table_and_what_follows(tmp_path: Path)
     assert small.texts("titles") == ["sea sun"]
 
 
-def test_a_step_no_longer_built_leaves_no_table_and_a_table_step_does(tmp_path: Path) -> None:
+def test_a_step_no_longer_built_leaves_no_table_unless_it_reads_its_own(tmp_path: Path) -> None:
+    def kept(entries: Table[Entry], previous: Table[Total]) -> Iterable[Total]:
+        return [*previous, Total(id=f"of{len(entries)}")]
+
     small = Small(tmp_path)
-    small.build([words, entries, totals], {"a": "sea sky"})
+    small.build([words, entries, totals, kept], {"a": "sea sky"})
     small.build([words], {"a": "sea sun"})
     tables = {name for (name,) in small.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert "entries" not in tables
-    assert small.rows("totals") == [("of3", "2")]
+    assert tables.isdisjoint(("entries", "totals"))
+    assert small.rows("kept") == [("of2", "")]
     steps = small.query("SELECT step, fingerprint IS NULL FROM steps ORDER BY step")
-    assert steps == [("documents", 1), ("totals", 1), ("words", 0)]
+    assert steps == [("documents", 1), ("kept", 1), ("words", 0)]
 
 
 def test_a_step_built_again_later_equals_a_fresh_build(tmp_path: Path) -> None:

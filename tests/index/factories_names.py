@@ -8,7 +8,7 @@ from kumihimo.core.records import Chunk
 from kumihimo.core.table import Group, Table
 from kumihimo.index import name_resolution
 from kumihimo.index.document_description import Description
-from kumihimo.index.name_resolution import ChunkNames, NameMerges
+from kumihimo.index.name_resolution import ChunkNames, NameMerges, SameName
 from tests.factories_tables import table
 
 
@@ -19,11 +19,18 @@ def merges_of(*chunks: Chunk, aliases: tuple[str, ...] = ()) -> Table[NameMerges
     return table(NameMerges, [replace(row, id=names[0].document)] if row else [])
 
 
-Inputs = tuple[Chunk, Table[Chunk], Table[ChunkNames], Table[NameMerges], Table[Description]]
+Inputs = tuple[Chunk, Table[Chunk], Table[ChunkNames], Table[NameMerges], Table[Description], Table[SameName]]
 
 
 def inputs(chunk: Chunk, *others: Chunk) -> Inputs:
     """Return the chunk and its tables. others: the rest of its document."""
     names = replace(name_resolution.names(chunk, None), id=chunk.id)
     chunks = table(Chunk, [chunk, *others])
-    return chunk, chunks, table(ChunkNames, [names]), merges_of(chunk, *others), table(Description, [])
+    return (
+        chunk,
+        chunks,
+        table(ChunkNames, [names]),
+        merges_of(chunk, *others),
+        table(Description, []),
+        table(SameName, []),
+    )

@@ -33,7 +33,8 @@ NAMES = tuple(
 )
 SURNAMES = {"Ada": "Ada Orrell", "Tom": "Tom Roake"}  # some days name them in full
 VERBS = ("met", "saw", "paid", "wrote to", "worked with")
-SETTINGS: dict[str, dict[str, Any]] = {  # small limits, so that a small index takes the same paths as a large one
+Settings = dict[str, dict[str, Any]]
+SETTINGS: Settings = {  # small limits, so that a small index takes the same paths as a large one
     "mentions": {"claims": True, "glean_from": 0},
     "communities": {"max_size": 4},
     "reports": {"window": 260, "refresh": 0},
@@ -75,7 +76,7 @@ class Town:
     """An index of changing documents, and its model."""
 
     folder: Path
-    settings: dict[str, dict[str, Any]] = field(default_factory=lambda: SETTINGS)
+    settings: Settings = field(default_factory=lambda: SETTINGS)
     intercept: Callable[[str], str | None] = lambda _: None  # gets each conversation first; may reply or raise
 
     def __post_init__(self) -> None:
@@ -165,11 +166,11 @@ class FreshProcess:
             cwd=REPOSITORY, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def fresh(self, documents: Documents) -> Held:
+    def fresh(self, documents: Documents, settings: Settings = SETTINGS) -> Held:
         """Return the tables of a new index, with documents in reverse order."""
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(json.dumps(dict(reversed(list(documents.items())))) + "\n")
+        self.process.stdin.write(json.dumps([dict(reversed(list(documents.items()))), settings]) + "\n")
         self.process.stdin.flush()
         rows: Held = json.loads(self.process.stdout.readline())
         return rows
@@ -195,8 +196,9 @@ def main() -> None:
     """Build for each line of input."""
     for request in sys.stdin:
         with TemporaryDirectory() as folder:
-            town = Town(Path(folder))
-            town.build(dict(json.loads(request)))
+            documents, settings = json.loads(request)
+            town = Town(Path(folder), settings)
+            town.build(documents)
             print(json.dumps(town.all_rows()), flush=True)
             town.kumi.close()
 

@@ -11,6 +11,7 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.errors import StepError
 from kumihimo.llm.protocols import NameRange
+from tests.factories_graph_text import id
 from tests.fixtures_index import fill, tables
 
 SETTINGS = {"chunks": {"size": 20, "overlap": 0}}
@@ -69,6 +70,17 @@ def test_a_line_undoes_a_merge_and_without_it_the_merge_is_back(tmp_path: Path) 
         assert names(kumi) == {"Martha Kerrow", "Kerrow", "Otaru"}
     with build(tmp_path, texts, ["Old Kerrow = Kerrow"]) as kumi:
         assert names(kumi) == {"Martha Kerrow", "Kerrow", "Otaru"}
+    with build(tmp_path, texts) as kumi:
+        assert strip(tables(kumi)) == before
+
+
+def test_a_line_about_one_document_takes_a_name_apart_there(tmp_path: Path) -> None:
+    texts = {"a.txt": "Kerrow came to Otaru.", "b.txt": "Kerrow left Otaru."}
+    with build(tmp_path, texts) as kumi:
+        before = strip(tables(kumi))
+    with build(tmp_path, texts, ["Joss Kerrow = Kerrow @ notes/b.txt"]) as kumi, kumi.snapshot() as snapshot:
+        ids = {entity.id: entity.mentions for entity in snapshot.table("entities")}
+        assert (ids[id("Joss Kerrow")], ids[id("Kerrow")]) == (1, 1)
     with build(tmp_path, texts) as kumi:
         assert strip(tables(kumi)) == before
 

@@ -240,8 +240,12 @@ VALUES: dict[str, dict[str, FencedText]] = {
     },
     "rerank": {"passages": PASSAGES, "question": "When does it leave?"},
     "entity_resolution": {
-        "first_entry": "Bob Cratchit; Cratchit (person)\nScrooge's clerk.",
-        "second_entry": "Robert Cratchit (person)\nA clerk, Tiny Tim's father.",
+        "items": number_sources(
+            [
+                "Names: Bob Cratchit; Cratchit\nKind: person\nWith: Scrooge\n1843-12-24: Scrooge's clerk.",
+                "Names: Robert Cratchit\nKind: person\nWith: Tiny Tim\nA clerk, Tiny Tim's father.",
+            ]
+        )
     },
     "prompt_tuning": {"pieces": PASSAGES},
     "prompt_tuning_example": {

@@ -147,7 +147,7 @@ class Build:
     def steps(self) -> tuple[Step, ...]:
         """Return the steps behind the tables, in the order they run.
 
-        An optional table is built too if all its inputs are.
+        An optional table is built too if all its inputs are. A step whose setting is off is left out.
         """
         methods = [self.catalogue.methods[name] for name in self.methods]
         needed = self.catalogue.upstream_steps(table for method in methods for table in method.tables)
@@ -155,8 +155,16 @@ class Build:
         return tuple(
             step
             for step in self.catalogue.order
-            if step.name in needed or (step.name in optional and needed.issuperset(step.inputs))
+            if (step.name in needed or (step.name in optional and needed.issuperset(step.inputs)))
+            and self._is_on(step.signature)
         )
+
+    def _is_on(self, step: Signature) -> bool:
+        """Return whether the setting that a step depends on has its value."""
+        if not step.declaration.when:
+            return True
+        scope, name, value = step.declaration.when
+        return self.settings.get(scope, {}).get(name) == value
 
     @property
     def may_cost(self) -> bool:
@@ -324,20 +332,21 @@ def steps_using_llm(
 ) -> frozenset[str]:
     """Return the steps that call an LLM.
 
-    A step with an optional LLM calls it if the user named methods and a model is set, or if a model made its table
-    before. The others work by rule. previous_models: the maker of each table. methods_named: whether the user named
-    methods.
+    A step with an optional LLM calls it if the user named methods and a model is set, or if a model made a table of its
+    scope before, or of the scope whose setting switches it on. The others work by rule. previous_models: the maker of
+    each table. methods_named: whether the user named methods.
     """
-    previous_models = previous_models or {}
+    made_by_model = {catalogue.scope(name) for name, model in (previous_models or {}).items() if model != RULES}
 
-    def calls_llm(name: str, step: Signature) -> bool:
+    def calls_llm(step: Signature) -> bool:
         if "llm" not in step.optional_ports:
             return True
         if models.uses_rules(step.scope):
             return False
-        return previous_models.get(name, RULES) != RULES or (methods_named and models.chat(step.scope) is not None)
+        scopes = {step.scope, *(step.declaration.when or ())[:1]}
+        return not made_by_model.isdisjoint(scopes) or (methods_named and models.chat(step.scope) is not None)
 
-    return frozenset(name for name, step in catalogue.steps.items() if "llm" in step.ports and calls_llm(name, step))
+    return frozenset(name for name, step in catalogue.steps.items() if "llm" in step.ports and calls_llm(step))
 
 
 def view_code() -> str:

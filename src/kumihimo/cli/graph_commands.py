@@ -3,29 +3,24 @@
 import csv
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from heapq import nsmallest
 from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, cast
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app import config, safe_write
+from kumihimo.app import safe_write
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.results import RdfTerm, Solutions
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
-from kumihimo.cli import ask_commands, merged_names, options, printing
-from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
+from kumihimo.cli import ask_commands, merged_names, options, printing, similar_entities
+from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
-from kumihimo.index.entity_resolution import EntityPair, PairVerdict, find_similar_entities, judge_pair
-from kumihimo.llm.budget import Caps
-from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.text import name_keys
 from kumihimo.text.sentences import shorten_line
 from kumihimo.text.translation import translate
@@ -69,15 +64,11 @@ def entities(
             session.show(_list_entities(snapshot, limit), _show_entities)
         else:
             least = least if least is not None else _AUTO_SCORE if yes else _MIN_SCORE
-            tables = (snapshot.table("entities"), snapshot.table("relations"))
-            lines = cast(Sequence[str], kumi.settings["mentions"]["aliases"])
-            aliases, distinct = name_keys.parse_aliases(lines), name_keys.parse_distinct_names(lines)
-            pairs = find_similar_entities(
-                *tables, LocalEmbedder(), least=least, limit=limit, aliases=aliases, distinct=distinct
+            review = similar_entities.find_similar(
+                kumi, snapshot, session, least=least, limit=limit, ask_model=ask_model
             )
-            verdicts = _ask_verdicts(kumi, pairs, session.caps) if ask_model else {}
     if list_similar:
-        _PairReview(pairs, verdicts, session.index_folder.resolve().parent / "aliases.txt").show(session, write, yes)
+        review.show(session, write, yes)
 
 
 def _check_write(session: options.PaidSession, write: bool, yes: bool) -> None:
@@ -172,98 +163,6 @@ def _show_entity(result: dict[str, Any]) -> None:
         Span(chunk="", text="", **{**span, "place": translate(span["place"])}).location for span in result["places"]
     )
     printing.print_text("\n".join(dict.fromkeys(places)))
-
-
-# -- likely duplicates
-
-
-def _ask_verdicts(kumi: Kumihimo, pairs: Sequence[EntityPair], caps: Caps) -> dict[str, str]:
-    """Return the model's verdict on each pair, or the error, by line."""
-    llm = kumi.models.llm("entities", kumi.models.budget(caps))
-
-    def verdict_or_error(pair: EntityPair) -> str:
-        try:
-            return judge_pair(pair, llm)
-        except ItemFailed as failure:
-            return str(failure)
-
-    verdicts = map_concurrent(verdict_or_error, pairs, llm.workers)
-    return dict(zip((pair.alias_line for pair in pairs), verdicts, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class _PairReview:
-    """Pairs of entities, the model's verdicts, and the file for accepted pairs."""
-
-    pairs: Sequence[EntityPair]
-    verdicts: Mapping[str, str]
-    aliases_path: Path
-
-    def show(self, session: options.PaidSession, write: bool, yes: bool) -> None:
-        """Show the pairs, or ask about each.
-
-        Exits with 1 if a verdict failed.
-        """
-        if session.as_json:
-            self.print_json(write)
-        elif write and not yes:
-            self.ask_user()
-        else:
-            self.print_table(write)
-        raise Exit(1 if {*self.verdicts.values()} - {*get_args(PairVerdict)} else 0)
-
-    def print_json(self, write: bool) -> None:
-        pairs: list[dict[str, Any]] = []
-        for pair in self.pairs:
-            ends = {"names": [pair.one.name, pair.other.name], "ids": [pair.one.id, pair.other.id]}
-            evidence = {"score": pair.score, "why": pair.reasons, "line": pair.alias_line}
-            pairs.append({**ends, **evidence, "verdict": self.verdicts.get(pair.alias_line, "")})  # or an error
-        accepted = self._accepted_lines() if write else []
-        config.append_aliases(self.aliases_path, accepted)
-        printing.print_json({"pairs": pairs, "written": accepted})
-
-    def print_table(self, write: bool) -> None:
-        if not self.pairs:
-            printing.print_message("No two entities seem to be the same.")
-            return
-        rows = [(pair.alias_line, f"{pair.score:.2f}", self._reasons(pair)) for pair in self.pairs]
-        printing.show_rows(rows, head=("line for aliases.txt", "score", "why"), numeric=(1,))
-        self._add_aliases(self._accepted_lines()) if write else printing.print_message(
-            f"\nAdd the correct lines to {self.aliases_path}, or let `kumi entities --similar --write` ask about each "
-            "pair; then `kumi index` merges each pair."
-        )
-
-    def ask_user(self) -> None:
-        """Ask the user about each pair, until they quit."""
-        accepted: list[str] = []
-        for pair in self.pairs:
-            for entity in (pair.one, pair.other):
-                text = shorten_line(entity.text, _MAX_WIDTH)
-                printing.print_text(f"{entity.name} ({entity.type or '?'}, {entity.mentions:,}): {text}")
-            question = f"{pair.score:.2f}: {self._reasons(pair)}. Same entity? [y/N/q] "
-            printing.print_message(question, end="")
-            reply = sys.stdin.readline().strip().lower()
-            if reply in ("y", "yes"):
-                accepted.append(pair.alias_line)
-            if reply in ("q", "quit"):
-                break
-        self._add_aliases(accepted)
-
-    def _reasons(self, pair: EntityPair) -> str:
-        verdict = self.verdicts.get(pair.alias_line)
-        return ", ".join([*pair.reasons, *([f"the model says: {verdict}"] if verdict else [])])
-
-    def _accepted_lines(self) -> list[str]:
-        """Return the lines of all pairs, without those the model rejects."""
-        return [pair.alias_line for pair in self.pairs if self.verdicts.get(pair.alias_line, "same") == "same"]
-
-    def _add_aliases(self, accepted: Sequence[str]) -> None:
-        config.append_aliases(self.aliases_path, accepted)
-        lines = "line" if len(accepted) == 1 else "lines"
-        printing.print_message(
-            f"{len(accepted):,} {lines} added to {self.aliases_path}: `kumi index` merges each pair; "
-            "delete a line to undo it."
-        )
 
 
 # -- SPARQL

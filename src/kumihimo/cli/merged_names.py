@@ -1,5 +1,8 @@
 """the merges of an index -> a table: each entity with the forms of its name, the rules and the documents."""
 
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from kumihimo.app.snapshot import Snapshot
@@ -15,17 +18,41 @@ def list_merged(snapshot: Snapshot, entity: str, limit: int) -> dict[str, Any]:
 
     entity: the id of the only one to list; empty: all of them.
     """
-    uris: dict[tuple[str, str, str], list[str]] = {}
-    for row in snapshot.table("merges"):
-        uri = snapshot.table("documents")[row.id].uri
-        for form, name, rule in row.merges:
-            if entity in ("", entity_id(name_key(name))):
-                uris.setdefault((name, form, rule), []).append(uri)
+    uris: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    documents = snapshot.table("documents")
+    for target, document, merge in chain(_merges_by_rule(snapshot), _merges_by_model(snapshot)):
+        if entity in ("", target):
+            uris[merge].add(documents[document].uri)
     rows = [
         {"name": name, "form": form, "rule": rule, "documents": sorted(uris[name, form, rule])}
         for name, form, rule in sorted(uris)
     ]
     return {"merged": rows[:limit], "total": len(rows)}
+
+
+Merge = tuple[str, str, tuple[str, str, str]]  # an entity, a document, and (name, form, rule)
+
+
+def _merges_by_rule(snapshot: Snapshot) -> Iterator[Merge]:
+    """Yield the merges within documents."""
+    for row in snapshot.table("merges"):
+        for form, name, rule in row.merges:
+            yield entity_id(name_key(name)), row.id, (name, form, rule)
+
+
+def _merges_by_model(snapshot: Snapshot) -> Iterator[Merge]:
+    """Yield the merges of several documents, if a model made some."""
+    if not snapshot.db.has("same_names"):
+        return
+    names: defaultdict[str, dict[str, str]] = defaultdict(dict)  # entity -> document -> name
+    for id, entity, name in snapshot.table("name_uses").columns("id", "entity", "name"):
+        names[entity].setdefault(id.partition(".")[0], name)
+    rows: dict[tuple[str, str], str] = {(r.entity, r.document): r.target for r in snapshot.table("same_names")}
+    for entity in dict.fromkeys(entity for entity, _ in rows):
+        for document, form in names[entity].items():
+            target = rows.get((entity, document), rows.get((entity, ""), entity))
+            if target != entity:
+                yield target, document, (next(iter(names[target].values())), form, "model")
 
 
 def show_merged(result: dict[str, Any]) -> None:

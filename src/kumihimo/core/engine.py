@@ -104,7 +104,8 @@ def build_tables(
     for step in steps:
         arguments, failing = settings.get(step.name, {}), ledger.failures(step.name)
         task = Task(step, arguments, ports(step.name), ledger.rows, failing, step.name in from_scratch)
-        ledger.ensure_table(step.name, step.output_codec, step.source, step.key)
+        whole = "" if step.name in step.tables.values() else "*"  # its rows are kept only if the step reads them
+        ledger.ensure_table(step.name, step.output_codec, step.source, step.key or whole)
         _StepRun(task, ledger, pool, progress or ignore_progress).update(step_fingerprints[step.name])
 
 
@@ -113,7 +114,7 @@ def fingerprints(
 ) -> dict[str, str]:
     """Return a hash of everything that determines each table.
 
-    The hash of a step includes the hashes of its input tables.
+    The hash of a step includes the hashes of its input tables that are built.
     """
     step_fingerprints = {ROOT: code(ROOT)}
     for step in steps:
@@ -124,7 +125,7 @@ def fingerprints(
             step.name,
             settings_json,
             *port_fingerprints,
-            *(step_fingerprints[table] for table in step.inputs),
+            *(step_fingerprints[table] for table in step.inputs if table in step_fingerprints),
         )
     return step_fingerprints
 

@@ -1,25 +1,20 @@
 """entities, relations -> pairs that are likely the same entity, with lines for aliases.txt."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, cast
 
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.table import Table
-from kumihimo.llm.prompts import render_prompt
-from kumihimo.llm.protocols import LLM, Embedder
+from kumihimo.index.entity_meaning import MeaningPair, find_meaning_pairs
+from kumihimo.index.name_resolution import PERSON_TYPES
+from kumihimo.llm.protocols import Embedder
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.similarity import fold_key, similar_pairs
 
-PairVerdict = Literal["same", "different", "unsure"]
-PROMPT = Path(__file__).with_suffix(".md")
-PERSON_TYPES = frozenset(["person", "people", "character", "人物", "人"])  # entity types with first names
 _COMPARED_PER_PAIR = 10  # candidates whose descriptions are compared, for each pair of the result
 _NEIGHBOUR_PRIOR = 2  # added to the number of neighbours: one in common of one is weak evidence
 _MAX_EMBED_CHARS = 400  # of a description, for the cosine
-_MAX_PROMPT_CHARS = 2000  # of a description, in the prompt
 _REASON_TEXTS = {
     "letters": "written alike",
     "title": "alike but for a title or article",
@@ -37,13 +32,15 @@ _REASON_TEXTS = {
 class EntityPair:
     """Pair of entities that may be the same.
 
-    one: the entity with more mentions, whose name both would get. score: 0 to 1. reasons: from names first.
+    one: the entity with more mentions, whose name both would get. score: 0 to 1. reasons: from names first. is_spelled:
+    whether the letters of the names are a reason; without one, the pair is only listed.
     """
 
     one: Entity
     other: Entity
     score: float
     reasons: tuple[str, ...]
+    is_spelled: bool = True
 
     @property
     def alias_line(self) -> str:
@@ -66,12 +63,12 @@ def _alias_name(name: str) -> str:
 
 
 def find_similar_entities(
-    entities: Table[Entity],
-    relations: Table[Relation],
+    entities: Iterable[Entity],
+    neighbours: Mapping[str, set[str]],
     embed: Embedder,
     *,
     least: float = 0.5,
-    limit: int = 50,
+    limit: int | None = 50,
     aliases: Mapping[str, str] | None = None,
     distinct: Collection[frozenset[str]] = (),
 ) -> list[EntityPair]:
@@ -79,24 +76,47 @@ def find_similar_entities(
 
     The name similarity, from 0 to 1, moves up or down by evidence, as far as it leaves room: three quarters of the
     evidence are the cosine of both descriptions, one quarter is neighbours in common. A relation between the two counts
-    against, and so do disjoint types. Names with different numbers are never a pair. embed: the built-in embedder,
-    whose cosines the weights are fitted to. aliases: keys that are merged already, as `parse_aliases` returns them.
+    against, and so do disjoint types. Names with different numbers are never a pair. Other pairs are alike in meaning
+    only. neighbours: as `neighbour_ids` returns them. embed: the built-in embedder, whose cosines the weights are
+    fitted to. limit: of pairs; None: all. aliases: keys that are merged already, as `parse_aliases` returns them.
     distinct: pairs of keys that the user keeps apart.
     """
     ranked = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
     keys = [name_key(entity.name) for entity in ranked]
     are_persons = [not PERSON_TYPES.isdisjoint(entity.types) for entity in ranked]
-    neighbours, merged = _neighbour_ids(relations), aliases or {}
+    merged = aliases or {}
+
+    def may_merge(i: int, j: int) -> bool:
+        is_merged = merged.get(keys[i], keys[i]) == merged.get(keys[j], keys[j])
+        return not is_merged and frozenset((keys[i], keys[j])) not in distinct
+
+    spelled = similar_pairs([fold_key(key) for key in keys], are_persons)
     candidates = [
         _name_pair(ranked[i], ranked[j], score, reason, neighbours)
-        for (i, j), (score, reason) in similar_pairs([fold_key(key) for key in keys], are_persons).items()
-        if merged.get(keys[i], keys[i]) != merged.get(keys[j], keys[j])
-        and frozenset((keys[i], keys[j])) not in distinct
+        for (i, j), (score, reason) in spelled.items()
+        if may_merge(i, j)
     ]
     candidates.sort(key=lambda pair: (-pair.score(cosine=1.0), pair.one.name, pair.other.name))
-    scored = _score_pairs(candidates[: _COMPARED_PER_PAIR * limit], embed)
+    compared = candidates if limit is None else candidates[: _COMPARED_PER_PAIR * limit]
+    scored = [
+        *_score_pairs(compared, embed),
+        *(
+            _pair_by_meaning(ranked, pair)
+            for pair in find_meaning_pairs(ranked, neighbours, embed, spelled)
+            if may_merge(pair.first, pair.second)
+        ),
+    ]
     pairs = [pair for pair in scored if pair.score >= least and pair.alias_line]
-    return sorted(pairs, key=lambda pair: (-pair.score, pair.one.name, pair.other.name))[:limit]
+    return sorted(pairs, key=lambda pair: (-pair.score, pair.one.name, pair.other.name, pair.other.id))[:limit]
+
+
+def neighbour_ids(relations: Table[Relation]) -> Mapping[str, set[str]]:
+    """Return the entities that each entity has a relation with."""
+    neighbours: defaultdict[str, set[str]] = defaultdict(set)
+    for source, target in relations.columns("source", "target"):
+        neighbours[source].add(target)
+        neighbours[target].add(source)
+    return neighbours
 
 
 def _type_agreement(one: Entity, other: Entity, why: str) -> float:
@@ -104,14 +124,6 @@ def _type_agreement(one: Entity, other: Entity, why: str) -> float:
     if not (one.types and other.types) or set(one.types).intersection(other.types):
         return 1.0
     return 0.95 if why in ("letters", "title", "same words") else 0.7
-
-
-def _neighbour_ids(relations: Table[Relation]) -> Mapping[str, set[str]]:
-    neighbours: defaultdict[str, set[str]] = defaultdict(set)
-    for source, target in relations.columns("source", "target"):
-        neighbours[source].add(target)
-        neighbours[target].add(source)
-    return neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +179,10 @@ def _score_pairs(candidates: Sequence[_NamePair], embed: Embedder) -> Iterator[E
         yield EntityPair(pair.one, pair.other, pair.score(cosine), tuple(reasons))
 
 
-def judge_pair(pair: EntityPair, llm: LLM) -> PairVerdict:
-    """Ask the model about a pair. Raises ItemFailed."""
-    one, other = sorted(map(_describe_entity, (pair.one, pair.other)))
-    return cast(PairVerdict, llm(render_prompt(PROMPT, first_entry=one, second_entry=other), schema=PairVerdict))
-
-
-def _describe_entity(entity: Entity) -> str:
-    forms = "; ".join(sorted(entity.forms))
-    kinds = ", ".join(sorted(entity.types))
-    return f"{forms}{f' ({kinds})' if kinds else ''}\n{entity.text[:_MAX_PROMPT_CHARS]}"
+def _pair_by_meaning(ranked: Sequence[Entity], pair: MeaningPair) -> EntityPair:
+    reasons = (
+        f"names mean {pair.names:.2f}",
+        f"meaning {pair.texts:.2f}",
+        f"{pair.common} of {pair.fewer} neighbours",
+    )
+    return EntityPair(ranked[pair.first], ranked[pair.second], pair.score, reasons, is_spelled=False)

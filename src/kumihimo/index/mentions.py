@@ -13,7 +13,7 @@ from kumihimo.core.table import Table
 from kumihimo.index import extraction_parser
 from kumihimo.index.chunk_background import ChunkBackground, read_background
 from kumihimo.index.document_description import Description
-from kumihimo.index.name_resolution import ChunkNames, NameMerges, NameResolver
+from kumihimo.index.name_resolution import ChunkNames, NameMerges, NameResolver, Resolve, SameName
 from kumihimo.llm.prompts import Reply, render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
 from kumihimo.text import name_keys
@@ -61,24 +61,27 @@ def mentions(
     names: Table[ChunkNames],
     merges: Table[NameMerges],
     descriptions: Table[Description],
+    same_names: Table[SameName],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
     aliases: tuple[str, ...] = (),
+    resolve: Resolve = "rules",
 ) -> Iterable[Mention]:
     """Extract the entity mentions of a chunk.
 
     (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2.) But: an end of a relation without an entity record is a
     mention too, without type and text; the model also reads the title and the date of the document, the sentence before
-    the chunk, and the full names of short forms in it.
+    the chunk, and the full names of short forms in it. resolve: `model` asks which names of several documents are one
+    thing.
     """
-    resolver = NameResolver.for_document(chunk.document, merges, aliases)
+    resolver = NameResolver.for_document(chunk.document, merges, aliases, same_names if resolve == "model" else None)
     if llm is None:
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
         return ner.find_mentions(chunk, names.get(chunk.id), resolver)
     background = read_background(chunk, chunks, merges, descriptions)
-    return _extract_rows(_build_mentions, chunk, background, llm, extraction, resolver)
+    return _extract_rows(build_mentions, chunk, background, llm, extraction, resolver)
 
 
 @declare(scope="mentions")
@@ -88,23 +91,25 @@ def ties(
     names: Table[ChunkNames],
     merges: Table[NameMerges],
     descriptions: Table[Description],
+    same_names: Table[SameName],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
     aliases: tuple[str, ...] = (),
+    resolve: Resolve = "rules",
 ) -> Iterable[RelationMention]:
     """Extract the relation mentions of a chunk, in the same conversation.
 
     But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); a relation of an entity with itself is
     dropped.
     """
-    resolver = NameResolver.for_document(chunk.document, merges, aliases)
+    resolver = NameResolver.for_document(chunk.document, merges, aliases, same_names if resolve == "model" else None)
     if llm is None:
         from kumihimo.index.rules import ner
 
         return ner.find_relation_mentions(chunk, names.get(chunk.id), resolver)
     background = read_background(chunk, chunks, merges, descriptions)
-    return _extract_rows(_build_relation_mentions, chunk, background, llm, extraction, resolver)
+    return _extract_rows(build_relation_mentions, chunk, background, llm, extraction, resolver)
 
 
 @declare(scope="mentions")
@@ -113,10 +118,12 @@ def assertions(
     chunks: Table[Chunk],
     merges: Table[NameMerges],
     descriptions: Table[Description],
+    same_names: Table[SameName],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
     aliases: tuple[str, ...] = (),
+    resolve: Resolve = "rules",
     claims: bool = False,
     about: str = "",
 ) -> Iterable[Assertion]:
@@ -127,7 +134,7 @@ def assertions(
     """
     if llm is None or not claims:
         return []
-    resolver = NameResolver.for_document(chunk.document, merges, aliases)
+    resolver = NameResolver.for_document(chunk.document, merges, aliases, same_names if resolve == "model" else None)
     background = read_background(chunk, chunks, merges, descriptions)
     return _extract_rows(_build_assertions, chunk, background, llm, extraction, resolver, claims=True, about=about)
 
@@ -146,14 +153,14 @@ def _extract_rows(
     Raise the failure, if any, with these rows, which the engine stores in place of the complete set.
     """
     records, failure = extract_records(chunk, background, llm, extraction, **claim_options)
-    rows = list(dict.fromkeys(build(records, _entity_ids(records, resolver))))
+    rows = list(dict.fromkeys(build(records, entity_ids(records, resolver))))
     if failure:
         failure.fallback = tuple(rows)
         raise failure
     return rows
 
 
-def _entity_ids(records: Records, resolver: NameResolver) -> EntityOf:
+def entity_ids(records: Records, resolver: NameResolver) -> EntityOf:
     """Return a function from a name to its entity id."""
     types = {
         name_keys.name_key(record.name): record.type
@@ -168,7 +175,7 @@ def _entity_ids(records: Records, resolver: NameResolver) -> EntityOf:
     return entity_of
 
 
-def _build_mentions(records: Records, entity_of: EntityOf) -> Iterator[Mention]:
+def build_mentions(records: Records, entity_of: EntityOf) -> Iterator[Mention]:
     """Yield mentions of entities, and of relation ends without an entity record."""
     described_ids = {
         entity_of(record.name) for record in records if isinstance(record, extraction_parser.ExtractedEntity)
@@ -182,7 +189,7 @@ def _build_mentions(records: Records, entity_of: EntityOf) -> Iterator[Mention]:
                     yield Mention(entity, name, type="")
 
 
-def _build_relation_mentions(records: Records, entity_of: EntityOf) -> Iterator[RelationMention]:
+def build_relation_mentions(records: Records, entity_of: EntityOf) -> Iterator[RelationMention]:
     """Yield the relation mentions of the records."""
     for record in records:
         if not isinstance(record, extraction_parser.ExtractedRelation):

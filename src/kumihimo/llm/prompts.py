@@ -208,7 +208,7 @@ class ReplyForm(Generic[T]):
         self._wrapped = inner.get("type") != "object"
         self._choices = get_args(reply_type) if get_origin(reply_type) is Literal else ()
         self.json_schema = _strict_schema(_wrap_in_object(inner) if self._wrapped else inner)
-        short_schema = json.dumps(_short_schema(self.json_schema, self.json_schema), ensure_ascii=False)
+        short_schema = json.dumps(_short_schema(self.json_schema), ensure_ascii=False)
         self.instructions = (
             f"Reply with one JSON object and nothing else. It has all properties of this JSON schema:\n{short_schema}"
         )
@@ -308,18 +308,29 @@ def _storable_value(value: Any) -> Any:
     return {replace_surrogates(k): _storable_value(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def _short_schema(part: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a part of a schema in the form that models read."""
-    if isinstance(part, list):
-        return [_short_schema(item, schema) for item in part]
-    if not isinstance(part, dict):
-        return part
-    if "$ref" in part:
-        return _short_schema(schema["$defs"][part["$ref"].rpartition("/")[2]], schema)
-    short = {key: _short_schema(part[key], schema) for key in part if key not in _FOR_SERVERS}
-    if "properties" in part:
-        short["properties"] = {name: _short_schema(value, schema) for name, value in part["properties"].items()}
-    return short
+def _short_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without what servers alone need.
+
+    A definition with one reference takes its place; the others stay, so that many references remain short.
+    """
+    definitions: Mapping[str, Any] = schema.get("$defs", {})
+    text = json.dumps(schema)
+    inlined = {name for name in definitions if text.count(f'"#/$defs/{name}"') == 1}
+
+    def shorten(part: Any) -> Any:
+        if isinstance(part, list):
+            return [shorten(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        if (name := str(part.get("$ref", "")).rpartition("/")[2]) in inlined:
+            return shorten(definitions[name])
+        short = {key: shorten(part[key]) for key in part if key not in _FOR_SERVERS}
+        if "properties" in part:
+            short["properties"] = {name: shorten(value) for name, value in part["properties"].items()}
+        return short
+
+    kept = {name: shorten(part) for name, part in definitions.items() if name not in inlined}
+    return {**({"$defs": kept} if kept else {}), **shorten(schema)}
 
 
 def _wrap_in_object(inner: Mapping[str, Any]) -> dict[str, Any]:

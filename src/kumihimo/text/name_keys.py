@@ -82,8 +82,8 @@ def parse_aliases(lines: Iterable[str]) -> Mapping[str, str]:
     """Parse alias lines into a map from name keys to canonical keys.
 
     A line is `Bob Cratchit = Robert Cratchit = Mr Cratchit`; its first name is canonical. Lines that share a name form
-    one group, with the first name of the first line. A line with `!=` is for `parse_distinct_names`. Raise
-    SettingsError for a line without `=`.
+    one group, with the first name of the first line. `Kentucky Senate = Senate @ news/a.txt` is about one document; its
+    key is `local_key`. A line with `!=` is for `parse_distinct_names`. Raise SettingsError for a line without `=`.
 
     >>> parse_aliases(["Bob Cratchit = Robert Cratchit", "Robert Cratchit = Mr Cratchit"])
     {'robert cratchit': 'bob cratchit', 'mr cratchit': 'bob cratchit'}
@@ -111,8 +111,7 @@ def parse_distinct_names(lines: Iterable[str]) -> frozenset[frozenset[str]]:
     >>> sorted(map(sorted, parse_distinct_names(["Roake != Kit Roake", "Bob = Robert"])))
     [['kit roake', 'roake']]
     """
-    pairs = (line.split("!=") for line in lines if "!=" in line)
-    return frozenset(frozenset(map(name_key, pair)) for pair in pairs)
+    return frozenset(frozenset(_split_alias(line)) for line in lines if "!=" in line)
 
 
 def find_alias_fault(lines: Mapping[int, str]) -> str:
@@ -131,7 +130,7 @@ def find_alias_fault(lines: Mapping[int, str]) -> str:
     merging = {number: line for number, line in lines.items() if "!=" not in line}
     keys = parse_aliases(merging.values())
     for number, line in lines.items():
-        one, other = (keys.get(key, key) for key in map(name_key, re.split("!?=", line)[:2]))
+        one, other = (keys.get(key, key) for key in _split_alias(line)[:2])
         if number not in merging and one == other:
             group = [n for n, text in merging.items() if one in (keys.get(key, key) for key in _split_alias(text))]
             places = " and ".join(f"line {n} merges ({merging[n]!r})" for n in group)
@@ -139,9 +138,27 @@ def find_alias_fault(lines: Mapping[int, str]) -> str:
     return ""
 
 
+def local_key(key: str, document: str) -> str:
+    """Return the key of a name in one document.
+
+    document: its id. No other key has an @.
+    """
+    return f"{key} @ {document}"
+
+
 def _split_alias(line: str) -> list[str]:
     """Return the keys of the names in an alias line."""
-    return [name_key(name) for name in re.split("!?=", line) if name.strip()]
+    return [_alias_key(name) for name in re.split("!?=", line) if name.strip()]
+
+
+def _alias_key(name: str) -> str:
+    """Return the key of a name in an alias line.
+
+    >>> _alias_key("Bob Cratchit"), _alias_key("Senate @ news/a.txt") == local_key("senate", hash_parts("news/a.txt"))
+    ('bob cratchit', True)
+    """
+    plain, at, uri = name.partition(" @ ")
+    return local_key(name_key(plain), hash_parts(uri.strip())) if at else name_key(name)
 
 
 def _find_line_fault(line: str) -> str:
@@ -151,4 +168,6 @@ def _find_line_fault(line: str) -> str:
         return f"{line!r} is no alias: write `name = other name` or `name != other name`, a line each"
     if is_distinct and keys[0] == keys[1]:
         return f"{line!r} has the same name twice: write two different names, or delete the line"
+    if "@" in keys[0] or (is_distinct and "@" in keys[1]):
+        return f"{line!r} names a document where it may not: write `name = other name @ document`"
     return ""

@@ -20,6 +20,7 @@ _MALE_WORDS = _MALE_TITLES | _word_set("man men boy boys gentleman gentlemen bro
 _FEMALE_WORDS = _FEMALE_TITLES | _word_set("woman women girl girls sister mother daughter wife aunt niece")
 _OLD_WORDS, _YOUNG_WORDS = _word_set("old older senior sr"), _word_set("young younger little tiny junior jr")
 _OPPOSITES = ((_MALE_WORDS, _FEMALE_WORDS), (_word_set("mrs"), _word_set("miss")), (_OLD_WORDS, _YOUNG_WORDS))
+_ALL_OPPOSITES = frozenset(chain.from_iterable(chain.from_iterable(_OPPOSITES)))
 _ARTICLES = _word_set("a an the le la les el los der die das il lo")
 _TITLES = (
     _MALE_TITLES | _FEMALE_TITLES | _ARTICLES | _word_set("dr prof professor rev reverend captain capt colonel general")
@@ -41,7 +42,7 @@ _ORDINAL_WORDS = _word_set(
 )
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*|[〇一二三四五六七八九十百]+")
 _CJK = re.compile(r"[々〆ー\u3040-\u30ff\u3400-\u9fff]")
-_FUNCTION_WORDS = _word_set("of the and for in on a an de la du des von und et y")
+FUNCTION_WORDS = _word_set("of the and for in on a an de la du des von und et y")
 _TO_KATAKANA = {c: c + 0x60 for c in range(0x3041, 0x3097)}
 _KANA_FOLDING = str.maketrans("ァィゥェォッャュョヮ", "アイウエオツヤユヨワ", "ー・")
 _VU = re.compile(r"ヴ([ァィェォ]?)")
@@ -78,6 +79,7 @@ def _strip_titles(name: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+@lru_cache(maxsize=65536)
 def name_numbers(name: str) -> frozenset[str]:
     """Return numbers, single letters and ordinals of a name.
 
@@ -90,6 +92,26 @@ def name_numbers(name: str) -> frozenset[str]:
     words = name.split(" ")
     letters = {word for word in words[1:] if len(word) == 1 and word.isalpha() and not _CJK.match(word)}
     return frozenset(_NUMBERS.findall(name)) | letters | _ORDINAL_WORDS.intersection(words)
+
+
+def is_cjk(name: str) -> bool:
+    """Return whether a name has Chinese or Japanese characters."""
+    return bool(_CJK.search(name))
+
+
+def is_abbreviation(shorter: str, longer: str) -> bool:
+    """Return whether a name is made of letters of a longer one.
+
+    They are in order, from the first. A name that stands in the longer one is a part of it, not an abbreviation.
+
+    >>> is_abbreviation("日銀", "日本銀行"), is_abbreviation("日本", "日本銀行")
+    (True, False)
+    >>> is_abbreviation("usa", "united states")
+    True
+    """
+    letters = iter(longer)
+    in_order = all(letter in letters for letter in shorter)
+    return len(shorter) > 1 and shorter[0] == longer[0] and in_order and shorter not in longer
 
 
 def name_similarity(one: str, other: str, people: bool = False) -> tuple[float, str]:
@@ -121,6 +143,12 @@ def name_similarity(one: str, other: str, people: bool = False) -> tuple[float, 
     return _plural_similarity(a, b, people) or _word_similarity(shorter, longer, people)
 
 
+@lru_cache(maxsize=65536)
+def _opposite_words(name: str) -> frozenset[str]:
+    """Return the words of a name that have an opposite."""
+    return _ALL_OPPOSITES.intersection(name.split(" "))
+
+
 def _word_similarity(shorter: Sequence[str], longer: Sequence[str], people: bool) -> tuple[float, str]:
     """Compare names word by word, then by spelling."""
     if _sorted_words(shorter) == _sorted_words(longer) or "".join(shorter) == "".join(longer):
@@ -135,8 +163,8 @@ def _are_opposed(one: str, other: str) -> bool:
 
     Examples: a man and a woman, old and young, different numbers, two different URLs.
     """
-    a, b = (set(name.split(" ")) for name in (one, other))
-    if any((a & first and b & second) or (a & second and b & first) for first, second in _OPPOSITES):
+    a, b = _opposite_words(one), _opposite_words(other)
+    if a and b and any((a & first and b & second) or (a & second and b & first) for first, second in _OPPOSITES):
         return True
     if one.startswith(_URL_PREFIXES) and other.startswith(_URL_PREFIXES):
         return True
@@ -161,7 +189,7 @@ def _part_similarity(shorter: Sequence[str], longer: Sequence[str], people: bool
     extra = [word for word in longer if word not in shorter]
     if len(extra) == 1 and extra[0] == "".join(word[0] for word in shorter):  # "internal revenue service (irs)"
         return 0.95
-    content_words = {word for word in extra if word not in _FUNCTION_WORDS}
+    content_words = {word for word in extra if word not in FUNCTION_WORDS}
     if content_words and content_words <= _EPITHETS:
         return 0.8 if people else 0.85
     if "and" in extra:
@@ -184,7 +212,8 @@ def _plural_similarity(a: Sequence[str], b: Sequence[str], people: bool) -> tupl
     return None
 
 
-def _sorted_words(words: Sequence[str]) -> list[str]:
+@lru_cache(maxsize=65536)
+def _sorted_words(words: tuple[str, ...]) -> list[str]:
     """Return the words sorted, without a final s.
 
     A key has the plural removed from its last word only.
@@ -208,7 +237,7 @@ def _spelling_similarity(shorter: Sequence[str], longer: Sequence[str], people: 
     if len("".join(shorter)) < 5:
         return 0.0, ""
     if any(max(ratio(word, other) for other in longer) < 75 for word in shorter):
-        shared = set(shorter).intersection(longer) - _FUNCTION_WORDS
+        shared = set(shorter).intersection(longer) - FUNCTION_WORDS
         return (0.0, "") if people or 2 * len(shared) < len(shorter) else (0.3, "words")
     letter_ratio = token_sort_ratio(" ".join(shorter), " ".join(longer)) / 100
     if letter_ratio <= _MIN_LETTER_RATIO:
@@ -284,7 +313,7 @@ def _acronym_pairs(names: Sequence[str]) -> Iterator[tuple[int, int]]:
     for i, name in enumerate(names):
         words = name.split(" ")
         if len(words) > 1:
-            content_words = [word for word in words if word not in _FUNCTION_WORDS]
+            content_words = [word for word in words if word not in FUNCTION_WORDS]
             for initials in ("".join(word[0] for word in group) for group in (words, content_words)):
                 if initials in index_of:
                     yield _ordered_pair(index_of[initials], i)
@@ -297,7 +326,7 @@ def _containment_pairs(names: Sequence[str]) -> Iterator[tuple[int, int]]:
     """
     index_of = {name: i for i, name in enumerate(names)}
     for j, name in enumerate(names):
-        parts = (part for part in _name_parts(name) if part in index_of and part not in _FUNCTION_WORDS)
+        parts = (part for part in _name_parts(name) if part in index_of and part not in FUNCTION_WORDS)
         yield from (_ordered_pair(index_of[part], j) for part in parts)
 
 

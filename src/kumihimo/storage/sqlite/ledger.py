@@ -57,8 +57,8 @@ class SqlLedger:
     def ensure_table(self, table: str, codec: Codec[Any], source: str = "", key: str = "") -> bool:
         """Create the table if needed; return whether old rows were dropped.
 
-        source, key: the table and column that key its rows. Without a key it is made as a whole, and keeps its rows
-        for comparison.
+        source, key: the table and column that key its rows; `*`: it is made as a whole. Without a key its step reads
+        the earlier rows, so that they are kept.
         """
         ddl = table_ddl(table, codec)
         shape = f"{ddl} -- {source}.{key}"
@@ -83,10 +83,9 @@ class SqlLedger:
         return emptied
 
     def retire(self, steps: list[str]) -> None:
-        """Drop the tables of keyed steps that are not built any more.
+        """Drop the tables that are not built any more.
 
-        The response cache makes them again. Tables of whole steps stay, since those steps may read their own earlier
-        rows.
+        The response cache makes them again. Tables stay whose steps read their own earlier rows.
         """
         for step, shape in self.db.all("SELECT step, shape FROM steps"):
             if step not in steps and step != ROOT:
