@@ -150,6 +150,9 @@ def _write_replies(folder: Path) -> None:
     (carol / "mock_data.txt").write_text(f"Marley was dead. {quote}", encoding="utf-8")
     cache = {"a": {"return": REPLY, "model": "made-up"}, "b": {"return": "A summary.", "model": "made-up"}}
     (carol / "mock_cache.json").write_text(json.dumps(cache), encoding="utf-8")
+    findings = [{"summary": "He pays", "explanation": "He pays the clerk [Data: Entities (1)]."}]
+    report = {"title": "Scrooge", "summary": "A miser.", "rating": 5.0, "rating_explanation": "", "findings": findings}
+    _write_lines(carol / "community_reports.jsonl", [{"full_content_json": json.dumps(report)}])
     rows = (
         {"passage_id": f"p{n}", "title": title, "text": text, "entities": [title, "Oban"]}
         | {"triples": [[title, "near", "Oban"], ["cut off"]]}
