@@ -153,7 +153,7 @@ class Kumihimo:
         if rebuild:
             adopt_old_cache(self._cache_path)
         with self.store.write_transaction(wait=wait, rebuild=rebuild) as db:
-            build = prepare_build(self, db, absolute, methods, budget, progress, reread=reread)
+            build = prepare_build(self, db, absolute, methods, budget, progress, reread=reread, batch=batch)
             build = replace(build, from_scratch=frozenset({"communities"} if recluster else ()), rebuild=rebuild)
             for source in build.sources.values() if rebuild else ():
                 source.files()  # raises SourceError before anything is lost

@@ -175,6 +175,7 @@ class Status:
     modularity: tuple[float, float] | None = None  # of the current communities, and of recomputed ones
     levels: tuple[CommunityLevel, ...] = ()  # on request
     missing: Mapping[str, str] = field(default_factory=dict)  # methods and steps that are gone, and who offered them
+    waiting: int = 0  # requests in batches
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,8 @@ class ReadingSizes:
 def count_names(chunk_names: Iterable[tuple[str, Iterable[str]]], asked: set[str], limit: int) -> tuple[int, int]:
     """Return the number of names, and of occurrences of frequent ones.
 
-    Only those in the asked chunks count. chunk_names: the id and the names of each chunk. limit: tokens of a description that is not merged.
+    Only those in the asked chunks count. chunk_names: the id and the names of each chunk. limit: tokens of a
+    description that is not merged.
 
     >>> count_names([("1", ["Ada", "Bo", "Ada"]), ("2", ["Ada"])], {"2"}, limit=100)
     (1, 1)
