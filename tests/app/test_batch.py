@@ -53,8 +53,8 @@ def write(folder: Path, documents: dict[str, str]) -> Path:
 
 def open_town(home: Path, server: FakeServer, **settings: dict[str, Any]) -> Kumihimo:
     home.mkdir(parents=True, exist_ok=True)
-    chat = {**PRICES, **settings.pop("chat", {})}
-    return opened(home, server, chat=chat, **{**SETTINGS, **settings})
+    scopes: Any = {**SETTINGS, **settings, "chat": {**PRICES, **settings.get("chat", {})}}
+    return opened(home, server, **scopes)
 
 
 def state_of(built: Built) -> BatchState:
@@ -417,11 +417,35 @@ def test_the_command_says_what_happens_and_its_exit_code_too(tmp_path: Path, rea
     assert first.returncode == 3, first.stderr
     assert re.search(r"^Submitted batch 1: 3 requests \(metadata 3\), about .* tokens, cost 0\.", first.stdout, re.M)
     assert "batch_1: validating, " in first.stdout
-    assert "3 requests wait for replies; the index stays as it is. Run the same command again later." in first.stdout
+    assert (
+        "3 requests wait for replies; the index stays as it is. Collect them later: `kumi index --batch`."
+        in first.stdout
+    )
+    state = cli_runner.kumi(tmp_path, "status").stdout
+    assert "3 requests wait in a batch: `kumi index --batch` collects them." in state
     for _ in range(30):
-        result = cli_runner.kumi(tmp_path, *command)
+        result = cli_runner.kumi(tmp_path, "index", "--batch")  # it remembers the folder and the methods
         if result.returncode != 3:
             break
         assert re.search(r"Collected \d+ replies.*\nSubmitted batch \d+: ", result.stdout)
     assert result.returncode == 0, result.stderr
     assert re.search(r"Collected \d+ replies of batches\.\nFiles: 3 new\.\nThe index now holds", result.stdout)
+    state = cli_runner.kumi(tmp_path, "status").stdout
+    assert re.search(r"^methods +meta$", state, re.M)
+    assert "requests wait" not in state
+    assert cli_runner.kumi(tmp_path, "index", "--batch").stdout.startswith("Nothing has changed in 3 files")
+
+
+def test_methods_of_a_batch_that_waits_are_not_those_of_other_commands(tmp_path: Path, reader: FakeServer) -> None:
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        kumi.index(town, methods=["bm25"])
+        assert kumi.index(methods=METHODS, batch=True).batch
+        assert kumi.status().methods == ("bm25",)
+        chats = reader.counts()["chats"]
+        (town / "a.txt").unlink()
+        assert kumi.index().rows["documents"] == len(SMALL) - 1  # for bm25: it asks nothing
+        kumi.remove("town/b.txt")
+        assert reader.counts()["chats"] == chats
+        list(waves(kumi, town))
+        assert kumi.status().methods == METHODS

@@ -18,7 +18,7 @@ from uuid import uuid4
 from kumihimo.app.build import Build, models_by_scope
 from kumihimo.app.build_cost import model_dependencies, require_consent
 from kumihimo.app.cost import NOT_ASKED, PlanEstimator, RequestTally, usage_history
-from kumihimo.app.prepare_build import run_and_save
+from kumihimo.app.prepare_build import WAITING_METHODS, run_and_save
 from kumihimo.app.results import BatchState, Built, Consent, Estimate, UsageEntry
 from kumihimo.app.snapshot import row_counts
 from kumihimo.core.errors import (
@@ -58,6 +58,8 @@ def build_or_wait(
         raise SettingsError(
             "--rebuild cannot wait for a batch: run `kumi index --batch` until it is done, then rebuild"
         )
+    from kumihimo.index.documents import save_sources
+
     start = perf_counter()
     with closing(BatchLog(kumi.cache.path)) as log:
         collected = collect_batches(log, kumi.models, must_reach=batch)
@@ -72,10 +74,19 @@ def build_or_wait(
         if batch and requests.missing:
             state = _Submission(log, build, requests, collected.wave + 1).submit()
         if state.waiting or state.capped:
+            save_sources(build.db, build.sources, kumi.base)  # the next run may name none
             rows = row_counts(build.db, build.catalogue)
             built = Built(0, 0, 0, (), rows, rows, {}, build.db.failures(), perf_counter() - start, {}, {})
             return _with_batch(built, collected, state)
+        if batch:
+            build.db.set_meta(WAITING_METHODS, [])
         return _with_batch(run_and_save(kumi, offline if batch else build), collected, state)
+
+
+def count_waiting(path: Path) -> int:
+    """Return how many requests wait in batches of this cache."""
+    with closing(BatchLog(path)) as log:
+        return len(log.waiting())
 
 
 def check_no_batch(path: Path) -> None:
@@ -83,10 +94,9 @@ def check_no_batch(path: Path) -> None:
 
     The index does not use its earlier replies yet.
     """
-    with closing(BatchLog(path)) as log:
-        if waiting := len(log.waiting()):
-            remedy = "run `kumi index --batch` until it is done, then prune"
-            raise IndexUnavailable(f"{waiting:,} requests wait in a batch, so nothing is deleted: {remedy}")
+    if waiting := count_waiting(path):
+        remedy = "run `kumi index --batch` until it is done, then prune"
+        raise IndexUnavailable(f"{waiting:,} requests wait in a batch, so nothing is deleted: {remedy}")
 
 
 @dataclass

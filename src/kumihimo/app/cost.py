@@ -272,7 +272,8 @@ class PlanEstimator:
         earlier = [self.past[name].usage.calls for name in self.dependencies[scope] if name in self.past]
         if past and earlier and rate.spread:
             shares = _scale(rate.spread, past.usage.calls / max(earlier))
-            least, most = floor(shares[0] * upstream[0]), ceil(shares[1] * upstream[1] + _FEW_CALLS)
+            again = 2 if any(self.sizes.rows.values()) else 1  # an update touches rows of earlier documents too
+            least, most = floor(shares[0] * upstream[0]), ceil(again * shares[1] * upstream[1] + _FEW_CALLS)
             low, high = (max(low, least), min(high, most)) if least <= high and low <= most else (least, most)
         return (low, high)
 

@@ -6,6 +6,8 @@ store of the earlier build, and pages of text in index.db and its log.
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kumihimo.app.build import Build
@@ -17,6 +19,8 @@ from kumihimo.storage.sqlite.store import as_db
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
+
+log = logging.getLogger("kumihimo")
 
 
 def erase_rows(build: Build) -> None:
@@ -36,3 +40,13 @@ def erase_files(kumi: Kumihimo, *, wait: bool) -> None:
         remove_unused_files(as_db(db), kumi.folder)
         delete_database(damaged_copy(kumi.folder / "cache.db"))
         rdf_store.erase_old_stores(kumi.folder, db.meta(rdf_store.BUILD_KEY, 0))
+
+
+def warn_of_unpruned_caches(cache: Path, folder: Path) -> None:
+    """Warn of a shared cache, and of an unused one in the index folder."""
+    if cache.exists():
+        log.warning("%s was not pruned, since other indexes may share it", cache)
+    unused_path = folder / "cache.db"
+    if unused_path.is_file() and not unused_path.is_symlink():
+        remedy = "run `kumi remove --forget` without KUMI_CACHE and --cache"
+        log.warning("%s was not pruned, since another cache is used: %s", unused_path, remedy)

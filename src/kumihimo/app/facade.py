@@ -18,7 +18,7 @@ from kumihimo.app.batch import build_or_wait, check_no_batch
 from kumihimo.app.build import skipped_methods
 from kumihimo.app.build_cost import paid_changes, plan_build, require_consent, used_cache_keys
 from kumihimo.app.check import CheckResult, check_index
-from kumihimo.app.erasure import erase_files, erase_rows
+from kumihimo.app.erasure import erase_files, erase_rows, warn_of_unpruned_caches
 from kumihimo.app.estimate_query_cost import estimate_query_cost
 from kumihimo.app.prepare_build import absolute_paths, build_method, prepare_build, run_and_save
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
@@ -155,7 +155,7 @@ class Kumihimo:
         if rebuild:
             adopt_old_cache(self._cache_path)
         with self.store.write_transaction(wait=wait, rebuild=rebuild) as db:
-            build = prepare_build(self, db, absolute, methods, budget, progress, reread=reread)
+            build = prepare_build(self, db, absolute, methods, budget, progress, reread=reread, batch=batch)
             from_scratch = frozenset(["communities"] * recluster + ["reports"] * refresh)
             build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
             for source in build.sources.values() if rebuild else ():
@@ -221,7 +221,7 @@ class Kumihimo:
             if self._owns_cache:
                 self.prune(wait=wait)
             else:
-                self._note_unpruned_caches()
+                warn_of_unpruned_caches(self._cache_path, self.folder)
         return built
 
     def check(self, *, repair: bool = False, consent: bool = False, wait: bool = False) -> CheckResult:
@@ -355,15 +355,6 @@ class Kumihimo:
     def _owns_cache(self) -> bool:
         """Return whether no other index can share the cache."""
         return self._cache_path.resolve() == self.folder.resolve() / "cache.db"
-
-    def _note_unpruned_caches(self) -> None:
-        """Warn of a shared cache, and of an unused one."""
-        if self._cache_path.exists():
-            log.warning("%s was not pruned, since other indexes may share it", self._cache_path)
-        unused_path = self.folder / "cache.db"
-        if unused_path.is_file() and not unused_path.is_symlink():
-            remedy = "run `kumi remove --forget` without KUMI_CACHE and --cache"
-            log.warning("%s was not pruned, since another cache is used: %s", unused_path, remedy)
 
     def cache_stats(self) -> dict[str, int]:
         """Return the number of cached replies, their bytes, hits and misses."""

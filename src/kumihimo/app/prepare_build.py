@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
 
 log = logging.getLogger("kumihimo")
+WAITING_METHODS = "waiting_methods"  # named for a batch that is under way
 MAX_WAITS = 600  # for the build of another process, each of a second
 _NO_SOURCES = "nothing to index yet: say which folder, `kumi index PATH`"
 
@@ -48,11 +49,12 @@ def prepare_build(
     *,
     reread: bool = False,
     may_be_empty: bool = False,
+    batch: bool = False,
 ) -> Build:
     """Prepare a build of these paths for these methods.
 
     Without paths: all known sources. Without methods: the ones the index remembers. may_be_empty: also if there is no
-    source.
+    source. batch: the methods that a waiting batch was started for count as named.
     """
     from kumihimo.index.documents import add_source_paths, load_sources
 
@@ -60,6 +62,9 @@ def prepare_build(
     source_names = add_source_paths(sources, paths) or set(sources)
     if not sources and not may_be_empty:
         raise SourceError(_NO_SOURCES)
+    if batch:
+        methods = methods or db.meta(WAITING_METHODS, [])
+        db.set_meta(WAITING_METHODS, list(methods))
     if not methods:
         _require_entries(kumi, db)
     previous_models, budget = models_by_scope(db, kumi.catalogue), budget or Budget()

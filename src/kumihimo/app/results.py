@@ -176,6 +176,7 @@ class Status:
     levels: tuple[CommunityLevel, ...] = ()  # on request
     changed_reports: int = 0  # reports with changes since they were written
     missing: Mapping[str, str] = field(default_factory=dict)  # methods and steps that are gone, and who offered them
+    waiting: int = 0  # requests in batches
 
 
 @dataclass(frozen=True, slots=True)

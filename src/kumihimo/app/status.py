@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kumihimo.app.batch import count_waiting
 from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.results import CommunityLevel, Status
 from kumihimo.app.snapshot import missing_entries, row_counts
@@ -43,6 +44,7 @@ def read_status(kumi: Kumihimo, *, levels: bool) -> Status:
             bytes=sum(_file_size(path) for path in kumi.folder.rglob("*")),
             cache=kumi.cache_stats(),
             spent=tuple(kumi.spent()),
+            waiting=count_waiting(kumi.cache.path),
             modularity=index_modularity(db),
             levels=index_levels(db) if levels else (),
             changed_reports=_count_changed_reports(db),

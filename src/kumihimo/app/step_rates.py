@@ -48,7 +48,7 @@ LATER_STEPS: Mapping[str, Rate] = {
     "relations": Rate("repeated names", (0, 0.2), (150, 1800), (10, 500), None),
     "claims": Rate("claims", (0, 0.2), (150, 1800), (10, 500), None),
     # .23, .23, .18, .14, .25 to .36 of the entities where each community has one; small communities have one by rule
-    "reports": Rate("communities", (0, 0.4), (600, 4500), (150, 1400), (0.2, 3.0)),
+    "reports": Rate("communities", (0, 0.4), (600, 4500), (150, 1400), (0.2, 1.5)),
     # 1.4 and 2 of a document; twelve questions of one document under each of its values at most
     "summaries": Rate("documents", (0, 12), (300, 3000), (30, 900)),
 }
@@ -109,7 +109,8 @@ class ReadingSizes:
 def count_names(chunk_names: Iterable[tuple[str, Iterable[str]]], asked: set[str], limit: int) -> tuple[int, int]:
     """Return the number of names, and of occurrences of frequent ones.
 
-    Only those in the asked chunks count. chunk_names: the id and the names of each chunk. limit: tokens of a description that is not merged.
+    Only those in the asked chunks count. chunk_names: the id and the names of each chunk. limit: tokens of a
+    description that is not merged.
 
     >>> count_names([("1", ["Ada", "Bo", "Ada"]), ("2", ["Ada"])], {"2"}, limit=100)
     (1, 1)

@@ -70,7 +70,8 @@ def _show_batch(batch: BatchState) -> None:
         printing.print_message(f"  {id}: {state}, {done:,} of {total_requests:,} requests")
     if batch.waiting:
         printing.print_message(
-            f"{batch.waiting:,} requests wait for replies; the index stays as it is. Run the same command again later."
+            f"{batch.waiting:,} requests wait for replies; the index stays as it is. "
+            "Collect them later: `kumi index --batch`."
         )
 
 

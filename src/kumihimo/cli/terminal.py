@@ -252,6 +252,8 @@ def show_status(status: Status) -> None:
         show_levels(status.levels)
     if status.modularity and status.modularity[0] < _MIN_MODULARITY_SHARE * status.modularity[1]:
         printing.print_message("New communities would fit better: `kumi index --recluster` detects them from scratch.")
+    if status.waiting:
+        printing.print_message(f"{status.waiting:,} requests wait in a batch: `kumi index --batch` collects them.")
     builds.show_partial(status.partial)
     builds.show_failures(status.failed)
 

@@ -166,16 +166,15 @@ def cached(
 
     def look_up_or_send(request: ChatRequest) -> Reply:
         new_replies: list[bytes] = []
+        key = request_key(chat, request, generation)
 
         def fetch() -> bytes:
-            if not dry_run and cache.is_waiting(request_key(chat, request, generation)):
+            if not dry_run and cache.is_waiting(key):
                 raise WaitsForBatch("waits for a batch: `kumi index --batch` collects it")
             new_replies.append(send(request).to_bytes())
             return new_replies[0]
 
-        reply: Reply = cache.get_or_fetch(
-            request_key(chat, request, generation), fetch, Reply.from_bytes, dry_run=dry_run
-        )
+        reply: Reply = cache.get_or_fetch(key, fetch, Reply.from_bytes, dry_run=dry_run)
         if not new_replies:
             reply = replace(reply, is_cached=True)
             budget.record_saved(scope, chat.fingerprint, reply.usage)
