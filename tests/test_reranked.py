@@ -73,6 +73,7 @@ def test_cost_is_estimated(kumi: Kumihimo, server: FakeServer) -> None:
     assert server.counts()["requests"] == 0
     usage = kumi.ask(QUESTION, "naive", reranker="endpoint").usage
     assert plan.calls[0] <= usage.calls == plan.calls[1]
+    assert plan.cost
     assert plan.cost[0] <= usage.cost <= plan.cost[1]
 
 
