@@ -53,7 +53,7 @@ with Kumihimo.open(".kumi") as kumi:
         "k": kumi.settings["echo"]["k"],
         "ids": len(kumi.retrieve("pier", "echo")),
         "plan": len(kumi.plan(methods=["echo"]).estimates),
-        "cost": kumi.estimate_query_cost("echo").unknown,
+        "cost": kumi.estimate_query_cost("echo").calls,
         "own_model": "model" in kumi.settings_registry.all["echo"],
     }))
 """
@@ -110,7 +110,7 @@ def test_a_method_is_four_places(tmp_path: Path) -> None:
         "k": 2,
         "ids": 1,
         "plan": 0,
-        "cost": [],
+        "cost": [0, 0],
         "own_model": True,
     }
 

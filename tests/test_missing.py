@@ -58,7 +58,7 @@ def test_what_a_failing_server_leaves_out_is_named_and_made_by_the_next_run(
     assert kumi(complete, town_server, "index", "town", "--methods", "local").returncode == 0
     folder = prepare_folder(tmp_path / "faults")
     town_server.reset()
-    town_server.configure(faults=FAULTS, seed=1)
+    town_server.configure(faults=FAULTS, seed=3)
     process = kumi(folder, town_server, "index", "town", "--methods", "local", timeout="0.5")
     assert (process.returncode, "Traceback" in process.stderr) == (1, False)
     assert set(town_server.counts()["faults"]) == set(FAULTS)

@@ -38,7 +38,7 @@ MUTANTS = {
         "core/engine.py", "            if step.wave_column:\n", "            if False:\n",
     ),
     "the fingerprint is not transitive": (
-        "core/engine.py", "*(step_fingerprints[table] for table in step.inputs)", "*()",
+        "core/engine.py", "*(step_fingerprints[table] for table in step.inputs if table in step_fingerprints)", "*()",
     ),
     "lookups of an earlier run remain": (
         "storage/sqlite/ledger.py", "lookups in dependencies if not lookups)", "lookups in dependencies if False)",

@@ -43,7 +43,7 @@ def erase_files(kumi: Kumihimo, *, wait: bool) -> None:
 
 
 def warn_of_unpruned_caches(cache: Path, folder: Path) -> None:
-    """Warn of a shared cache, and of an unused one in the index folder."""
+    """Warn of a shared cache, and of an unused one."""
     if cache.exists():
         log.warning("%s was not pruned, since other indexes may share it", cache)
     unused_path = folder / "cache.db"

@@ -40,7 +40,7 @@ class MetadataSettings:
     document_types: str = "documents"
     users_types: str = "people who know their subject well"
     text_categories: tuple[str, ...] = ()
-    window: int = 24_000
+    window: int = 12_000
     language: str = ""
 
 
