@@ -110,7 +110,7 @@ def test_stale_replies_are_known_when_nothing_is_missing(folder: Path) -> None:
     assert recorded.prune(run, folder) == 1
     assert "Old." not in (folder / "answer.jsonl").read_text(encoding="utf-8")
     (folder / COMMANDS_FILE).write_text(LETTER, encoding="utf-8")
-    assert recorded.prune(run_commands(replies=folder), folder) == 2
+    assert recorded.prune(run_commands(replies=folder), folder) == 1
     assert not (folder / "answer.jsonl").exists()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kumihimo.core.records import Chunk
@@ -38,7 +40,18 @@ def test_the_most_precise_date_with_a_year_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "shown"), [("0079_0506c070", ""), ("report2024", ""), ("Ferries", "Ferries"), ("第7回会議", "第7回会議")]
+    ("title", "shown"),
+    [
+        ("0079_0506c070", ""),
+        ("IMG_2045", ""),
+        ("3f2a9c1e-77b0-41d2", ""),
+        *((title, title) for title in ("Ferries", "report2024", "COVID-19", "GPT-4", "1984", "Q3-2024", "第7回会議")),
+    ],
 )
-def test_a_file_stem_is_no_title(title: str, shown: str) -> None:
+def test_a_code_is_no_title(title: str, shown: str) -> None:
     assert background(Chunk(id="d.00000", title=title, start=0, end=3, tokens=1, text="Roy")).title == shown
+
+
+def test_a_name_inside_a_word_is_no_short_form() -> None:
+    chunk = replace(FIRST, text="Royal visitors came.")
+    assert background(chunk).known_names == ""

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.index.document_description import Description
+from kumihimo.index.document_description import Description, document_date
 from kumihimo.index.name_resolution import NameMerges
+from kumihimo.text.repetition import contains_phrase
 from kumihimo.text.sentences import collapse_spaces, split_sentences
 
 _MAX_BEFORE_CHARS = 400  # of the text in which the last sentence is looked for
 _MAX_NAMES = 20
-_FILE_STEM = re.compile(r"(?=[^ ]*[\d_])[!-~]+")  # one word of ASCII with a digit or an underscore
+# One word of ASCII without a run of four letters, with a digit, and with an underscore or six digits.
+_FILE_STEM = re.compile(r"(?!.*[A-Za-z]{4})(?=.*\d)(?=.*_|(?:.*\d){6})[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +46,12 @@ def read_background(
 
 
 def readable_title(title: str) -> str:
-    """Return the title; empty for the stem of a file name.
+    """Return the title; empty for a code, such as IMG_2045.
 
-    >>> readable_title("0079_0506c070"), readable_title("The tide station")
-    ('', 'The tide station')
+    >>> [readable_title(title) for title in ("0079_0506c070", "IMG_2045", "COVID-19", "The tide station")]
+    ['', '', 'COVID-19', 'The tide station']
     """
     return "" if _FILE_STEM.fullmatch(title) else title
-
-
-def document_date(description: Description | None) -> str:
-    """Return the most precise date of a document that has a year."""
-    dates = [date for date in description.dates if date[:1].isdigit()] if description else []
-    return max(dates, key=len, default="")
 
 
 def _last_sentence(text: str) -> str:
@@ -72,4 +68,4 @@ def _last_sentence(text: str) -> str:
 def _full_names(text: str, row: NameMerges) -> list[str]:
     """Return the names that the text has only in a short form."""
     pairs = ((name, form) for form, name, _ in row.merges if form != name)
-    return sorted({f"{name} ({form})" for name, form in pairs if form in text and name not in text})
+    return sorted({f"{name} ({form})" for name, form in pairs if contains_phrase(text, form) and name not in text})

@@ -36,3 +36,9 @@ def date_terms(date: str, *, is_question: bool = False) -> list[str]:
     """
     own, of_parts = ("part", "whole") if is_question else ("whole", "part")
     return [word.replace("-", "") for word in (*(f"{of_parts}{form}" for form in date_forms(date)), f"{own}{date}")]
+
+
+def document_date(description: Description | None) -> str:
+    """Return the most precise date of a document that has a year."""
+    dates = [date for date in description.dates if date[:1].isdigit()] if description else []
+    return max(dates, key=len, default="")

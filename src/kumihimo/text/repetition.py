@@ -23,9 +23,9 @@ def drop_contained(texts: Sequence[str]) -> list[str]:
     if len(first_by_form) > MAX_COMPARED:
         return list(first_by_form.values())
     kept: set[str] = set()
-    longer_forms = "\n"
+    longer_forms = ""
     for form in sorted(first_by_form, key=len, reverse=True):
-        if not form or not _stands_in(form, longer_forms):
+        if not form or not contains_phrase(longer_forms, form):
             kept.add(form)
             longer_forms += f"{form}\n"
     return [text for form, text in first_by_form.items() if form in kept]
@@ -36,17 +36,21 @@ def _plain_form(text: str) -> str:
     return " ".join(plain.casefold().split()).strip(_EDGE_CHARS)
 
 
-def _stands_in(form: str, text: str) -> bool:
-    """Return whether a text contains a form between word boundaries.
+def contains_phrase(text: str, phrase: str) -> bool:
+    """Return whether a text contains a phrase between word boundaries.
 
-    The text begins and ends with a line break.
+    >>> [contains_phrase(text, "Hill") for text in ("Hillary won.", "Jessie Hill won.")]
+    [False, True]
+    >>> contains_phrase("青木氏は", "青木")
+    True
     """
-    start = text.find(form)
+    start = text.find(phrase)
     while start >= 0:
-        end = start + len(form)
-        if not (_joins(text[start - 1], form[0]) or _joins(form[-1], text[end])):
+        end = start + len(phrase)
+        joins_before = start > 0 and _joins(text[start - 1], phrase[0])
+        if not joins_before and not (end < len(text) and _joins(phrase[-1], text[end])):
             return True
-        start = text.find(form, start + 1)
+        start = text.find(phrase, start + 1)
     return False
 
 
