@@ -21,7 +21,7 @@ _WORD_FLOOR = 0.85  # of the words of the question, relative to the best row: su
 _MAX_GAP = 3  # characters between neighbouring chunks: space
 _REPEATED_SHARE = 0.8  # of the terms of a sentence in another one, which says it already
 _NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
-_OWN_TERMS = 2  # of a relation, beside the names at its ends
+_OWN_TERMS = 1  # of a relation, beside the names at its ends
 _KINDS: Mapping[type, str] = {
     Chunk: "text",
     Passage: "text",
