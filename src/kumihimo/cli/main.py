@@ -363,7 +363,8 @@ def _main() -> None:
     except _ClickException as error:
         command = error.ctx.command_path if error.ctx else "kumi"
         hint = translate(f"See `{command} --help`")
-        sys.exit(_print_error(f"{translate(error.format_message())} {hint}", 2))
+        message = translate(error.format_message()).replace("Value error, ", "").rstrip(".")
+        sys.exit(_print_error(f"{message}. {hint}", 2))
     except SystemExit as stop:
         if sys.stdout is out:
             raise
