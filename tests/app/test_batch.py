@@ -25,7 +25,7 @@ from tests import cli_runner
 from tests.factories_paid_steps import opened
 from tests.fake_server import FakeServer
 from tests.fixtures_index import Held, tables
-from tests.laws.factories_town import TOWN
+from tests.laws.factories_town import TOWN, sentences_of
 
 SMALL = {name: TOWN[name] for name in ("a.txt", "b.txt", "c.txt")}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -449,3 +449,20 @@ def test_methods_of_a_batch_that_waits_are_not_those_of_other_commands(tmp_path:
         assert reader.counts()["chats"] == chats
         list(waves(kumi, town))
         assert kumi.status().methods == METHODS
+
+
+def test_an_update_by_batches_asks_no_more_than_direct_requests(tmp_path: Path, reader: FakeServer) -> None:
+    changed = {**TOWN, **{f"{name}.txt": sentences_of(range(900, 960, step)) for name, step in (("a", 2), ("b", 3))}}
+    held, calls = list[Any](), list[int]()
+    for name, batch in (("direct", False), ("batch", True)):
+        town = write(tmp_path / name / "town", dict(TOWN))
+        with open_town(tmp_path / name, reader, reports={"window": 260}) as kumi:
+            kumi.index(town, methods=METHODS)
+            before = spent(kumi).calls
+            write(town, changed)
+            assert not [*waves(kumi, town)][-1].failed if batch else not kumi.index(town, methods=METHODS).failed
+            calls.append(spent(kumi).calls - before)
+            held.append(tables(kumi))
+        reader.reset()
+    assert calls[0] == calls[1] > 0
+    assert held[0] == held[1]
