@@ -15,7 +15,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm.openai import OpenAIChat, read_completion
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest
-from kumihimo.llm.response_body import MEGABYTE, split_lines
+from kumihimo.llm.response_body import MEGABYTE, error_reason, split_lines
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import STREAM_HEADERS, ModelServer
 
@@ -161,25 +161,31 @@ def parse_result(line: bytes, sizes: Mapping[bytes, int], prices: Prices) -> Bat
         return None
     if key not in sizes:
         return None
-    response, error = body.get("response") or {}, body.get("error") or {}
-    status = response.get("status_code", 0)
+    response = _mapping(body.get("response"))
+    status, reply, error = response.get("status_code"), response.get("body"), body.get("error")
     if status != 200:
-        error = error or (response.get("body") or {}).get("error") or {}
-        message = redact(" ".join(str(error.get("message") or "no reason given").split()))[:300].rstrip(".")
-        expired = error.get("code") in ("batch_expired", "batch_cancelled")
+        error = error or _mapping(reply).get("error") or reply
+        code = _mapping(error).get("code")
+        message = redact(error_reason(error) or "no reason given")[:300].rstrip(".")
+        passes = code in ("batch_expired", "batch_cancelled") or _may_succeed(status) or isinstance(reply, str)
         return BatchResult(
-            key, error=f"{message} ({error.get('code') or status})", may_succeed=expired or _may_succeed(status)
+            key, error=f"{message} ({code or status})" if code or status else message, may_succeed=passes
         )
     try:
-        return BatchResult(key, read_completion(response["body"], sizes[key], prices))
+        return BatchResult(key, read_completion(_mapping(reply), sizes[key], prices))
     except RequestRefused as refusal:
         return BatchResult(key, error=str(refusal))
-    except (FailedTry, KeyError) as failure:
+    except FailedTry as failure:
         return BatchResult(key, error=str(failure), may_succeed=True)
 
 
-def _may_succeed(status: int) -> bool:
-    return status in _RETRIED or status >= 500 or status == 0
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _may_succeed(status: object) -> bool:
+    return not isinstance(status, int) or status in _RETRIED or status >= 500 or status == 0
 
 
 def _lines_of(file: str) -> "Callable[[OpenAI], list[bytes]]":
