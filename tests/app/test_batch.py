@@ -421,6 +421,9 @@ def test_the_command_says_what_happens_and_its_exit_code_too(tmp_path: Path, rea
         "3 requests wait for replies; the index stays as it is. Collect them later: `kumi index --batch`."
         in first.stdout
     )
+    assert (
+        "When they are there, `kumi index --methods meta` sends the rest directly, at the full price." in first.stdout
+    )
     state = cli_runner.kumi(tmp_path, "status").stdout
     assert "3 requests wait in a batch: `kumi index --batch` collects them." in state
     for _ in range(30):
@@ -466,3 +469,22 @@ def test_an_update_by_batches_asks_no_more_than_direct_requests(tmp_path: Path, 
         reader.reset()
     assert calls[0] == calls[1] > 0
     assert held[0] == held[1]
+
+
+def test_methods_of_a_batch_that_was_finished_directly_do_not_come_back(tmp_path: Path, reader: FakeServer) -> None:
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        assert state_of(kumi.index(town, methods=METHODS, batch=True)).methods == METHODS
+        assert kumi.index(methods=METHODS).rows["reports"]
+        kumi.index(methods=["bm25"])
+        assert kumi.index(batch=True).batch is None
+        assert kumi.status().methods == ("bm25",)
+
+
+def test_methods_that_were_named_last_are_those_of_the_batch(tmp_path: Path, reader: FakeServer) -> None:
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        assert kumi.index(town, methods=METHODS, batch=True).batch
+        kumi.index(methods=["bm25"])  # asks nothing, so that it does not wait
+        kumi.index(batch=True)
+        assert kumi.status().methods == ("bm25",)

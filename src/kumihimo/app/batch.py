@@ -75,11 +75,10 @@ def build_or_wait(
             state = _Submission(log, build, requests, collected.wave + 1).submit()
         if state.waiting or state.capped:
             save_sources(build.db, build.sources, kumi.base)  # the next run may name none
+            state = replace(state, methods=tuple(build.db.meta(WAITING_METHODS, [])))
             rows = row_counts(build.db, build.catalogue)
             built = Built(0, 0, 0, (), rows, rows, {}, build.db.failures(), perf_counter() - start, {}, {})
             return _with_batch(built, collected, state)
-        if batch:
-            build.db.set_meta(WAITING_METHODS, [])
         return _with_batch(run_and_save(kumi, offline if batch else build), collected, state)
 
 
