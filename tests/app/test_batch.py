@@ -488,3 +488,28 @@ def test_methods_that_were_named_last_are_those_of_the_batch(tmp_path: Path, rea
         kumi.index(methods=["bm25"])  # asks nothing, so that it does not wait
         kumi.index(batch=True)
         assert kumi.status().methods == ("bm25",)
+
+
+def test_a_batch_on_another_server_can_be_given_up(
+    tmp_path: Path, reader: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        submitted = state_of(kumi.index(town, methods=METHODS, batch=True)).submitted
+    with open_town(tmp_path, reader, chat={"base_url": reader.url.replace("127.0.0.1", "localhost")}) as kumi:
+        assert state_of(kumi.index(town, methods=METHODS)).waiting == submitted
+        assert "names now: set it to collect the replies, or give them up: `kumi cache drop-batches`" in caplog.text
+        with pytest.raises(IndexUnavailable, match="or give it up: `kumi cache drop-batches`"):
+            kumi.prune()
+        assert kumi.drop_batches() == submitted
+        assert kumi.drop_batches() == 0
+        assert kumi.index(town, methods=METHODS).rows["reports"]
+        kumi.prune()
+
+
+def test_the_command_gives_batches_up(tmp_path: Path, reader: FakeServer) -> None:
+    write(tmp_path / "town", SMALL)
+    (tmp_path / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{reader.url}"\n', "utf-8")
+    assert cli_runner.kumi(tmp_path, "index", "town", "--methods", "meta", "--batch").returncode == 3
+    assert cli_runner.kumi(tmp_path, "cache", "drop-batches").stdout == "Gave up 3 requests in batches.\n"
+    assert "requests wait" not in cli_runner.kumi(tmp_path, "status").stdout

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
 
 logger = logging.getLogger("kumihimo")
+_OTHER_SERVER = (
+    "a batch waits on %s, which no base_url names now: set it to collect the replies, or give them up: "
+    "`kumi cache drop-batches`"
+)
 
 
 def build_or_wait(
@@ -94,8 +98,21 @@ def check_no_batch(path: Path) -> None:
     The index does not use its earlier replies yet.
     """
     if waiting := count_waiting(path):
-        remedy = "run `kumi index --batch` until it is done, then prune"
+        remedy = "run `kumi index --batch` until it is done, or give it up: `kumi cache drop-batches`"
         raise IndexUnavailable(f"{waiting:,} requests wait in a batch, so nothing is deleted: {remedy}")
+
+
+def drop_batches(path: Path) -> int:
+    """Forget all batches of this cache; return how many requests waited.
+
+    Their replies are not collected any more, even if the server charges for them.
+    """
+    with closing(BatchLog(path)) as log:
+        waiting = len(log.waiting())
+        for batch in log.batches():
+            with log.claim([batch.name.encode()]):  # waits for a process that submits or collects it
+                log.finish(batch.name)
+    return waiting
 
 
 @dataclass
@@ -128,7 +145,7 @@ def collect_batches(log: BatchLog, models: ModelRegistry, *, must_reach: bool) -
             if batch is None:
                 continue
             if batch.server not in servers:
-                logger.warning("a batch waits on %s, which no base_url names now: set it to collect it", batch.server)
+                logger.warning(_OTHER_SERVER, batch.server)
                 continue
             collected.wave = max(collected.wave, batch.wave)
             try:
