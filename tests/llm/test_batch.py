@@ -77,6 +77,7 @@ def test_other_lines_are_ignored(line: bytes) -> None:
 
 
 def test_a_job_keeps_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [len(part) for part in split_job((b"%d" % n, b"x") for n in range(11_000))] == [5000, 5000, 1000]
     lines = [(bytes([n]), b"x" * 10) for n in range(7)]
     monkeypatch.setattr(batch, "MAX_REQUESTS", 3)
     assert [len(part) for part in split_job(lines)] == [3, 3, 1]
