@@ -20,6 +20,7 @@ from kumihimo.core.errors import IndexUnavailable, KumiError, ModelError, Settin
 from kumihimo.core.usage import Usage
 from kumihimo.llm.batch import BatchServer
 from kumihimo.llm.budget import Caps
+from kumihimo.llm.openai import OpenAIChat
 from kumihimo.storage.sqlite.batch_log import BatchLog
 from tests import cli_runner
 from tests.factories_paid_steps import opened
@@ -513,3 +514,24 @@ def test_the_command_gives_batches_up(tmp_path: Path, reader: FakeServer) -> Non
     assert cli_runner.kumi(tmp_path, "index", "town", "--methods", "meta", "--batch").returncode == 3
     assert cli_runner.kumi(tmp_path, "cache", "drop-batches").stdout == "Gave up 3 requests in batches.\n"
     assert "requests wait" not in cli_runner.kumi(tmp_path, "status").stdout
+
+
+def test_files_of_a_batch_are_deleted_when_its_replies_are_in_the_cache(
+    tmp_path: Path, reader: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = OpenAIChat(model="m", base_url=reader.url).server.client.files
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        kumi.index(town, methods=METHODS, batch=True)
+        requests, _ = [file.id for file in files.list()]
+        files.delete(requests)  # the server has deleted it before
+        state_of(kumi.index(town, methods=METHODS, batch=True))
+        first = [file.id for file in files.list()]
+        assert len(first) == 2  # of the second batch
+        assert not caplog.text
+        reader.configure(batch_files_stay=True)
+        kumi.index(town, methods=METHODS, batch=True)
+        assert f"keeps files of a batch, with texts of documents: {', '.join(first)}" in caplog.text
+        reader.configure(batch_files_stay=False)
+        assert not [*waves(kumi, town)][-1].failed
+        assert [file.id for file in files.list()] == first

@@ -187,6 +187,8 @@ def _collect_batch(log: BatchLog, batch: LoggedBatch, server: BatchServer, colle
             collected.refused |= {} if result.may_succeed else {result.key: result.error}
     collected.failed += [(request.scope, f"no result ({job.state})") for request in requests.values()]
     log.finish(batch.name, [(r.key, r.reply.to_bytes()) for r in results if r.reply], spent)
+    if kept := server.delete_files(job):
+        logger.warning("%s keeps files of a batch, with texts of documents: %s", batch.server, ", ".join(kept))
     collected.replies += sum(usage.calls for usage, _ in spent.values())
     for (scope, _), (usage, _) in spent.items():
         collected.spent[scope] = collected.spent.get(scope, Usage()) + usage

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kumihimo.core.errors import RequestRefused, SettingsError
+from kumihimo.core.errors import KumiError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact
 from kumihimo.core.usage import Usage
 from kumihimo.llm.openai import OpenAIChat, read_completion
@@ -39,7 +39,7 @@ class Job:
     """A job on a server.
 
     state: as OpenAI names it, or `deleted`. done, total: requests. error: why it failed as a whole. files: of its
-    results and of its errors.
+    results and of its errors. input: the file of its requests.
     """
 
     id: str
@@ -48,6 +48,7 @@ class Job:
     total: int = 0
     error: str = ""
     files: tuple[str, ...] = ()
+    input: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -106,6 +107,31 @@ class BatchServer:
         """
         parsed = (parse_result(line, sizes, prices) for file in job.files for line in self._call(_lines_of(file)))
         return list({result.key: result for result in parsed if result}.values())
+
+    def delete_files(self, job: Job) -> list[str]:
+        """Delete the requests and the results of a job.
+
+        Return the files that the server keeps.
+        """
+        return [file for file in (job.input, *job.files) if file and not self._delete_file(file)]
+
+    def _delete_file(self, file: str) -> bool:
+        """Delete a file; return whether it is gone."""
+        import openai
+
+        def delete(client: "OpenAI") -> bool:
+            try:
+                client.files.delete(file)
+            except openai.APIStatusError as error:
+                if error.status_code not in _NO_BATCHES:
+                    raise
+                return error.status_code == openai.NotFoundError.status_code
+            return True
+
+        try:
+            return self._call(delete)
+        except KumiError:
+            return False
 
     def _find(self, client: "OpenAI", name: str) -> Job | None:
         jobs = (job for job in client.batches.list(limit=100) if (job.metadata or {}).get(_NAME) == name)
@@ -208,7 +234,8 @@ def _read_job(batch: "Batch") -> Job:
     errors = [" ".join(str(error.message).split()) for error in (batch.errors and batch.errors.data) or ()]
     files = tuple(file for file in (batch.output_file_id, batch.error_file_id) if file)
     done, total = (counts.completed + counts.failed, counts.total) if counts else (0, 0)
-    return Job(batch.id, batch.status, done, total, redact("; ".join(errors[:3]))[:300], files)
+    error = redact("; ".join(errors[:3]))[:300]
+    return Job(batch.id, batch.status, done, total, error, files, batch.input_file_id)
 
 
 def split_job(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[dict[bytes, bytes]]:
