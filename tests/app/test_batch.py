@@ -487,7 +487,7 @@ def test_methods_that_were_named_last_are_those_of_the_batch(tmp_path: Path, rea
     with open_town(tmp_path, reader) as kumi:
         assert kumi.index(town, methods=METHODS, batch=True).batch
         kumi.index(methods=["bm25"])  # asks nothing, so that it does not wait
-        kumi.index(batch=True)
+        assert kumi.index(batch=True).batch is None
         assert kumi.status().methods == ("bm25",)
 
 
