@@ -20,6 +20,7 @@ class FakeBatches:
     files: dict[str, bytes] = field(default_factory=dict)
     batches: dict[str, Json] = field(default_factory=dict)
     looked_at: dict[str, int] = field(default_factory=dict)
+    uploads: int = 0
     lock: RLock = field(default_factory=RLock)
 
     def handle(
@@ -29,18 +30,25 @@ class FakeBatches:
         with self.lock:
             if not behaviour.batches:
                 raise FakeRefusal(404, f"There is no {command} {path}")
-            if (command, path) == ("POST", "/v1/files"):
-                return self._upload(raw, content_type)
+            if path.startswith("/v1/files"):
+                return self._handle_files(behaviour, command, path, raw, content_type)
             if (command, path) == ("POST", "/v1/batches"):
                 return http_response(self._create(behaviour, json.loads(raw), answer_line))
             if path == "/v1/batches":
                 return http_response({"object": "list", "data": [*self.batches.values()], "has_more": False})
-            if match := re.fullmatch(r"/v1/files/([^/]+)/content", path):
-                return http_response(self.files[match[1]], headers="Content-Type: application/octet-stream")
             id = path.removeprefix("/v1/batches/")
             if id not in self.batches:
                 raise FakeRefusal(404, f"No batch {id}")
             return http_response(self._look_at(behaviour, id))
+
+    def _handle_files(self, behaviour: Behaviour, command: str, path: str, raw: bytes, content_type: str) -> bytes:
+        if command == "POST":
+            return self._upload(raw, content_type)
+        if command == "DELETE":
+            return self._delete(behaviour, path.removeprefix("/v1/files/"))
+        if match := re.fullmatch(r"/v1/files/([^/]+)/content", path):
+            return http_response(self.files[match[1]], headers="Content-Type: application/octet-stream")
+        return http_response({"object": "list", "data": [{"id": id} for id in self.files], "has_more": False})
 
     def _upload(self, raw: bytes, content_type: str) -> bytes:
         boundary = content_type.partition("boundary=")[2].encode()
@@ -53,8 +61,16 @@ class FakeBatches:
         return http_response({**file, "purpose": "batch", "status": "processed"})
 
     def _add_file(self, content: bytes) -> str:
-        self.files[id := f"file-{len(self.files) + 1}"] = content
+        self.uploads += 1
+        self.files[id := f"file-{self.uploads}"] = content
         return id
+
+    def _delete(self, behaviour: Behaviour, id: str) -> bytes:
+        if behaviour.batch_files_stay:
+            raise FakeRefusal(405, "Files stay")
+        if self.files.pop(id, None) is None:
+            raise FakeRefusal(404, f"No file {id}")
+        return http_response({"id": id, "object": "file", "deleted": True})
 
     def _create(self, behaviour: Behaviour, request: Json, answer_line: AnswerLine) -> Json:
         """Return a new batch, whose requests are answered at once."""

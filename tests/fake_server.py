@@ -170,6 +170,9 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.do_GET()
 
+    def do_DELETE(self) -> None:
+        self.do_GET()
+
     def _control(self, path: str, raw: bytes) -> bytes:
         with self.server.lock:
             if path == "/reset":

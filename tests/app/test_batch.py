@@ -20,12 +20,13 @@ from kumihimo.core.errors import IndexUnavailable, KumiError, ModelError, Settin
 from kumihimo.core.usage import Usage
 from kumihimo.llm.batch import BatchServer
 from kumihimo.llm.budget import Caps
+from kumihimo.llm.openai import OpenAIChat
 from kumihimo.storage.sqlite.batch_log import BatchLog
 from tests import cli_runner
 from tests.factories_paid_steps import opened
 from tests.fake_server import FakeServer
 from tests.fixtures_index import Held, tables
-from tests.laws.factories_town import TOWN
+from tests.laws.factories_town import TOWN, sentences_of
 
 SMALL = {name: TOWN[name] for name in ("a.txt", "b.txt", "c.txt")}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -421,6 +422,9 @@ def test_the_command_says_what_happens_and_its_exit_code_too(tmp_path: Path, rea
         "3 requests wait for replies; the index stays as it is. Collect them later: `kumi index --batch`."
         in first.stdout
     )
+    assert (
+        "When they are there, `kumi index --methods meta` sends the rest directly, at the full price." in first.stdout
+    )
     state = cli_runner.kumi(tmp_path, "status").stdout
     assert "3 requests wait in a batch: `kumi index --batch` collects them." in state
     for _ in range(30):
@@ -449,3 +453,85 @@ def test_methods_of_a_batch_that_waits_are_not_those_of_other_commands(tmp_path:
         assert reader.counts()["chats"] == chats
         list(waves(kumi, town))
         assert kumi.status().methods == METHODS
+
+
+def test_an_update_by_batches_asks_no_more_than_direct_requests(tmp_path: Path, reader: FakeServer) -> None:
+    changed = {**TOWN, **{f"{name}.txt": sentences_of(range(900, 960, step)) for name, step in (("a", 2), ("b", 3))}}
+    held, calls = list[Any](), list[int]()
+    for name, batch in (("direct", False), ("batch", True)):
+        town = write(tmp_path / name / "town", dict(TOWN))
+        with open_town(tmp_path / name, reader, reports={"window": 260}) as kumi:
+            kumi.index(town, methods=METHODS)
+            before = spent(kumi).calls
+            write(town, changed)
+            assert not [*waves(kumi, town)][-1].failed if batch else not kumi.index(town, methods=METHODS).failed
+            calls.append(spent(kumi).calls - before)
+            held.append(tables(kumi))
+        reader.reset()
+    assert calls[0] == calls[1] > 0
+    assert held[0] == held[1]
+
+
+def test_methods_of_a_batch_that_was_finished_directly_do_not_come_back(tmp_path: Path, reader: FakeServer) -> None:
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        assert state_of(kumi.index(town, methods=METHODS, batch=True)).methods == METHODS
+        assert kumi.index(methods=METHODS).rows["reports"]
+        kumi.index(methods=["bm25"])
+        assert kumi.index(batch=True).batch is None
+        assert kumi.status().methods == ("bm25",)
+
+
+def test_methods_that_were_named_last_are_those_of_the_batch(tmp_path: Path, reader: FakeServer) -> None:
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        assert kumi.index(town, methods=METHODS, batch=True).batch
+        kumi.index(methods=["bm25"])  # asks nothing, so that it does not wait
+        assert kumi.index(batch=True).batch is None
+        assert kumi.status().methods == ("bm25",)
+
+
+def test_a_batch_on_another_server_can_be_given_up(
+    tmp_path: Path, reader: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        submitted = state_of(kumi.index(town, methods=METHODS, batch=True)).submitted
+    with open_town(tmp_path, reader, chat={"base_url": reader.url.replace("127.0.0.1", "localhost")}) as kumi:
+        assert state_of(kumi.index(town, methods=METHODS)).waiting == submitted
+        assert "names now: set it to collect the replies, or give them up: `kumi cache drop-batches`" in caplog.text
+        with pytest.raises(IndexUnavailable, match="or give it up: `kumi cache drop-batches`"):
+            kumi.prune()
+        assert kumi.drop_batches() == submitted
+        assert kumi.drop_batches() == 0
+        assert kumi.index(town, methods=METHODS).rows["reports"]
+        kumi.prune()
+
+
+def test_the_command_gives_batches_up(tmp_path: Path, reader: FakeServer) -> None:
+    write(tmp_path / "town", SMALL)
+    (tmp_path / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{reader.url}"\n', "utf-8")
+    assert cli_runner.kumi(tmp_path, "index", "town", "--methods", "meta", "--batch").returncode == 3
+    assert cli_runner.kumi(tmp_path, "cache", "drop-batches").stdout == "Gave up 3 requests in batches.\n"
+    assert "requests wait" not in cli_runner.kumi(tmp_path, "status").stdout
+
+
+def test_files_of_a_batch_are_deleted_when_its_replies_are_in_the_cache(
+    tmp_path: Path, reader: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = OpenAIChat(model="m", base_url=reader.url).server.client.files
+    town = write(tmp_path / "town", SMALL)
+    with open_town(tmp_path, reader) as kumi:
+        kumi.index(town, methods=METHODS, batch=True)
+        requests, _ = [file.id for file in files.list()]
+        files.delete(requests)  # the server has deleted it before
+        state_of(kumi.index(town, methods=METHODS, batch=True))
+        first = [file.id for file in files.list()]
+        assert len(first) == 2  # of the second batch
+        assert not caplog.text
+        reader.configure(batch_files_stay=True)
+        kumi.index(town, methods=METHODS, batch=True)
+        assert f"keeps files of a batch, with texts of documents: {', '.join(first)}" in caplog.text
+        reader.configure(batch_files_stay=False)
+        assert not [*waves(kumi, town)][-1].failed
+        assert [file.id for file in files.list()] == first

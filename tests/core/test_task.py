@@ -268,6 +268,31 @@ def test_a_report_goes_on_with_what_stands_in_for_its_sub_report(tmp_path: Path)
     assert small.failures() == [("reports", "pab", "no answer")]
 
 
+def test_a_model_is_not_asked_about_what_stands_in_for_a_sub_report(tmp_path: Path) -> None:
+    def reports(part: Part, parts: Table[Part], reports: Table[PartReport], llm: Model) -> PartReport:
+        below = [reports[child.id].text for child in parts.where(parent=part.id)]
+        assert llm.fingerprint == "model"
+        try:
+            return PartReport(text=llm(" ".join([part.text, *below])))
+        except ItemFailed as error:
+            raise ItemFailed(str(error), fallback=[PartReport(text=f"({part.text})")]) from error
+
+    model = failing("low")
+    small = Small(tmp_path, ports={"llm": model})
+    tree = {"a": "top", "ab": "low", "x": "other"}
+    small.build([parts, reports], tree)
+    assert small.failures() == [
+        ("reports", "pa", "waits for pab, which failed"),
+        ("reports", "pab", "no answer to low"),
+    ]
+    assert small.texts("reports") == ["(top)", "(low)", "OTHER"]
+    assert model.prompt_counts == {"low": 1, "other": 1}
+    small.ports = {"llm": failing()}
+    small.build([parts, reports], tree)
+    assert small.texts("reports") == ["TOP LOW", "LOW", "OTHER"]
+    assert small.failures() == []
+
+
 def test_the_pool_of_one_is_lazy() -> None:
     def jobs() -> Iterable[task.Job]:
         yield [("a", [])]
@@ -284,7 +309,7 @@ def test_an_item_does_not_wait_for_itself() -> None:
     task_: Any = Task.__new__(Task)
     task_.step, task_.failing = SimpleNamespace(name="reports"), {"p": "no answer"}
     dependencies: set[int] = set()
-    note = task_.lookup_recorder(dependencies)
+    note = task_.lookup_recorder(dependencies, [])
     note("reports", ("parent",), ("p",), False)
     assert len(dependencies) == 1
     with pytest.raises(UpstreamFailed):

@@ -45,6 +45,14 @@ def refused(status: int, message: str, code: str = "") -> dict[str, Any]:
         (refused(503, ""), "no reason given (503)", True),
         ({"response": None, "error": {"code": "batch_expired", "message": "Late."}}, "Late (batch_expired)", True),
         ({"response": {"status_code": 200, "body": {"ok": True}}}, "does not have the form", True),
+        ({"response": {"status_code": 200, "body": "Bad gateway"}}, "does not have the form", True),
+        ({"response": {"status_code": 200}}, "does not have the form", True),
+        ({"response": {"status_code": 502, "body": "<h1>Bad gateway</h1>"}}, "<h1>Bad gateway</h1> (502)", True),
+        ({"response": {"status_code": 403, "body": "Not now"}}, "Not now (403)", True),
+        ({"response": {"status_code": 400, "body": {"error": "Too long."}}}, "Too long (400)", False),
+        ({"response": {"status_code": "400", "body": None}}, "no reason given (400)", True),
+        ({"response": None, "error": "Too late."}, "Too late", True),
+        ({"response": "none", "error": ["late"]}, "['late']", True),
     ],
 )
 def test_why_there_is_no_reply(changes: dict[str, Any], error: str, may_succeed: bool) -> None:
@@ -69,6 +77,7 @@ def test_other_lines_are_ignored(line: bytes) -> None:
 
 
 def test_a_job_keeps_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [len(part) for part in split_job((b"%d" % n, b"x") for n in range(11_000))] == [5000, 5000, 1000]
     lines = [(bytes([n]), b"x" * 10) for n in range(7)]
     monkeypatch.setattr(batch, "MAX_REQUESTS", 3)
     assert [len(part) for part in split_job(lines)] == [3, 3, 1]

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
 
 logger = logging.getLogger("kumihimo")
+_OTHER_SERVER = (
+    "a batch waits on %s, which no base_url names now: set it to collect the replies, or give them up: "
+    "`kumi cache drop-batches`"
+)
 
 
 def build_or_wait(
@@ -75,11 +79,10 @@ def build_or_wait(
             state = _Submission(log, build, requests, collected.wave + 1).submit()
         if state.waiting or state.capped:
             save_sources(build.db, build.sources, kumi.base)  # the next run may name none
+            state = replace(state, methods=tuple(build.db.meta(WAITING_METHODS, [])))
             rows = row_counts(build.db, build.catalogue)
             built = Built(0, 0, 0, (), rows, rows, {}, build.db.failures(), perf_counter() - start, {}, {})
             return _with_batch(built, collected, state)
-        if batch:
-            build.db.set_meta(WAITING_METHODS, [])
         return _with_batch(run_and_save(kumi, offline if batch else build), collected, state)
 
 
@@ -95,8 +98,21 @@ def check_no_batch(path: Path) -> None:
     The index does not use its earlier replies yet.
     """
     if waiting := count_waiting(path):
-        remedy = "run `kumi index --batch` until it is done, then prune"
+        remedy = "run `kumi index --batch` until it is done, or give it up: `kumi cache drop-batches`"
         raise IndexUnavailable(f"{waiting:,} requests wait in a batch, so nothing is deleted: {remedy}")
+
+
+def drop_batches(path: Path) -> int:
+    """Forget all batches of this cache; return how many requests waited.
+
+    Their replies are not collected any more, even if the server charges for them.
+    """
+    with closing(BatchLog(path)) as log:
+        waiting = len(log.waiting())
+        for batch in log.batches():
+            with log.claim([batch.name.encode()]):  # waits for a process that submits or collects it
+                log.finish(batch.name)
+    return waiting
 
 
 @dataclass
@@ -129,7 +145,7 @@ def collect_batches(log: BatchLog, models: ModelRegistry, *, must_reach: bool) -
             if batch is None:
                 continue
             if batch.server not in servers:
-                logger.warning("a batch waits on %s, which no base_url names now: set it to collect it", batch.server)
+                logger.warning(_OTHER_SERVER, batch.server)
                 continue
             collected.wave = max(collected.wave, batch.wave)
             try:
@@ -171,6 +187,8 @@ def _collect_batch(log: BatchLog, batch: LoggedBatch, server: BatchServer, colle
             collected.refused |= {} if result.may_succeed else {result.key: result.error}
     collected.failed += [(request.scope, f"no result ({job.state})") for request in requests.values()]
     log.finish(batch.name, [(r.key, r.reply.to_bytes()) for r in results if r.reply], spent)
+    if kept := server.delete_files(job):
+        logger.warning("%s keeps files of a batch, with texts of documents: %s", batch.server, ", ".join(kept))
     collected.replies += sum(usage.calls for usage, _ in spent.values())
     for (scope, _), (usage, _) in spent.items():
         collected.spent[scope] = collected.spent.get(scope, Usage()) + usage

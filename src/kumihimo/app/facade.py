@@ -14,7 +14,7 @@ from typing import Any
 
 from kumihimo.app import catalogue as catalogues
 from kumihimo.app import config
-from kumihimo.app.batch import build_or_wait, check_no_batch
+from kumihimo.app.batch import build_or_wait, check_no_batch, drop_batches
 from kumihimo.app.build import skipped_methods
 from kumihimo.app.build_cost import paid_changes, plan_build, require_consent, used_cache_keys
 from kumihimo.app.check import CheckResult, check_index
@@ -389,6 +389,10 @@ class Kumihimo:
             used_keys = used_cache_keys(build, self.cache)
             raise _RollBack
         return self.cache.prune(used_keys)
+
+    def drop_batches(self) -> int:
+        """Give up all batches; return how many requests waited."""
+        return drop_batches(self._cache_path)
 
 
 class _RollBack(Exception):

@@ -62,8 +62,9 @@ def prepare_build(
     source_names = add_source_paths(sources, paths) or set(sources)
     if not sources and not may_be_empty:
         raise SourceError(_NO_SOURCES)
-    if batch:
-        methods = methods or db.meta(WAITING_METHODS, [])
+    waiting_methods = db.meta(WAITING_METHODS, [])
+    methods = methods or (waiting_methods if batch else [])
+    if methods and (batch or waiting_methods):
         db.set_meta(WAITING_METHODS, list(methods))
     if not methods:
         _require_entries(kumi, db)
@@ -99,9 +100,14 @@ def _require_entries(kumi: Kumihimo, db: IndexTransaction) -> None:
 
 
 def run_and_save(kumi: Kumihimo, build: Build) -> Built:
-    """Run the build and store its sources."""
+    """Run the build and store its sources.
+
+    The methods that waited for a batch wait no more once they are built.
+    """
     from kumihimo.index.documents import save_sources
 
+    if build.db.meta(WAITING_METHODS, []) == build.methods:
+        build.db.set_meta(WAITING_METHODS, [])
     built = build.run()
     save_sources(build.db, build.sources, kumi.base)
     return built

@@ -16,7 +16,7 @@ class BatchState:
     wave: the number of the batch that was submitted last; each needs the replies of the one before. collected: replies
     that have arrived. failed: (step, error) of requests that a batch has not answered. submitted: requests of a new
     batch; estimates: its cost. capped: requests that a cap has held back. waiting: requests without a reply yet. jobs:
-    the id, the state, and the finished and all requests of each batch.
+    the id, the state, and the finished and all requests of each batch. methods: named for the build that waits.
     """
 
     wave: int = 0
@@ -27,6 +27,7 @@ class BatchState:
     waiting: int = 0
     jobs: tuple[tuple[str, str, int, int], ...] = ()
     estimates: tuple["Estimate", ...] = ()
+    methods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

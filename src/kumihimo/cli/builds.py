@@ -73,6 +73,11 @@ def _show_batch(batch: BatchState) -> None:
             f"{batch.waiting:,} requests wait for replies; the index stays as it is. "
             "Collect them later: `kumi index --batch`."
         )
+    if batch.waiting and batch.methods:
+        methods = ",".join(batch.methods)
+        printing.print_message(
+            f"When they are there, `kumi index --methods {methods}` sends the rest directly, at the full price."
+        )
 
 
 def _describe_files(built: Built) -> str:

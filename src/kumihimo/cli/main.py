@@ -190,14 +190,18 @@ def trust(
 
 def cache(
     index: options.IndexFolder,
-    action: Annotated[str, Argument(help="prune: erase replies that a rebuild would not use.")] = "show",
+    action: Annotated[str, Argument(help="prune: erase unused replies. drop-batches: give up batches.")] = "show",
 ) -> None:
     """Show the size and hits of the response cache, or prune it."""
-    if action not in ("show", "prune"):
-        raise SettingsError(describe_unknown("cache command", action, ("show", "prune")))
     with index.open() as kumi:
-        result = {"erased": kumi.prune()} if action == "prune" else kumi.cache_stats()
-    index.show(result, terminal.show_cache)
+        actions: dict[str, Callable[[], dict[str, int]]] = {
+            "show": kumi.cache_stats,
+            "prune": lambda: {"erased": kumi.prune()},
+            "drop-batches": lambda: {"dropped": kumi.drop_batches()},
+        }
+        if action not in actions:
+            raise SettingsError(describe_unknown("cache command", action, actions))
+        index.show(actions[action](), terminal.show_cache)
 
 
 class EvalGroup(TranslatedGroup):
@@ -297,7 +301,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
         methods: ("kumi methods",),
         init: ("kumi init",),
         trust: ("kumi trust", "kumi trust shared/kumi.toml"),
-        cache: ("kumi cache", "kumi cache prune"),
+        cache: ("kumi cache", "kumi cache prune", "kumi cache drop-batches"),
     },
 }
 EXAMPLES = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")

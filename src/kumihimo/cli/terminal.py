@@ -285,6 +285,8 @@ def show_methods(methods: Mapping[str, Signature], default: str) -> None:
 def show_cache(stats: Mapping[str, int]) -> None:
     if "erased" in stats:
         printing.print_message(f"Erased {stats['erased']:,} replies.")
-        return
-    printing.print_message(f"{stats['replies']:,} replies, {stats['bytes'] / 1e6:.1f} MB")
-    printing.print_message(f"{stats['hits']:,} hits, {stats['misses']:,} misses")
+    elif "dropped" in stats:
+        printing.print_message(f"Gave up {stats['dropped']:,} requests in batches.")
+    else:
+        printing.print_message(f"{stats['replies']:,} replies, {stats['bytes'] / 1e6:.1f} MB")
+        printing.print_message(f"{stats['hits']:,} hits, {stats['misses']:,} misses")

@@ -138,23 +138,27 @@ class Task:
 
     def _call(self, rows: list[Row], dependencies: set[int]) -> list[Any]:
         subject = Group(map(self.decode, rows)) if self.grouped else self.decode(rows[0])
+        arguments, tables, failed = self.arguments, dict[str, Table[Any]](), list[str]()
         if self.step.tables:
-            result = self.function(subject, **self.arguments, **self.tables(self.lookup_recorder(dependencies)))
-        else:
-            result = self.function(subject, **self.arguments)
+            tables = self.tables(self.lookup_recorder(dependencies, failed))
+        if self.step.wave_column and self.calls_llm:
+            arguments = {**arguments, "llm": _WaitingModel(arguments["llm"], failed)}
+        result = self.function(subject, **arguments, **tables)
         if self.many:
             return list(result)
         return [] if result is None else [result]
 
-    def lookup_recorder(self, dependencies: set[int]) -> LookupRecorder:
+    def lookup_recorder(self, dependencies: set[int], failed: list[str]) -> LookupRecorder:
         """Return a function that adds each lookup to `dependencies`.
 
-        It raises UpstreamFailed for a row of this step that failed.
+        It raises UpstreamFailed for a row of this step that failed; one with a fallback is added to `failed`.
         """
 
         def record(table: str, columns: tuple[str, ...], values: tuple[object, ...], exists: bool) -> None:
-            if table == self.step.name and columns == ("id",) and not exists and values[0] in self.failing:
-                raise UpstreamFailed(f"waits for {values[0]}, which failed")
+            if table == self.step.name and columns == ("id",) and values[0] in self.failing:
+                failed.append(str(values[0]))
+                if not exists:
+                    raise _upstream_failed(failed)
             dependencies.add(lookup_hash(table, columns, values))
 
         return record
@@ -170,6 +174,29 @@ class Task:
             recorder = _ignore_lookup if name == PREVIOUS and record_lookup else record_lookup
             tables[name] = Table(table, codec(record_types[name]), rows, recorder)
         return tables
+
+
+@dataclass(frozen=True)
+class _WaitingModel:
+    """A model that is not asked about the fallback of a failed row.
+
+    The reply would be thrown away: the next build makes the row first. failed: the failed rows that the item has read.
+    """
+
+    model: Any
+    failed: list[str]
+
+    def __call__(self, *prompts: Any, **options: Any) -> Any:
+        if self.failed:
+            raise _upstream_failed(self.failed)
+        return self.model(*prompts, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+
+def _upstream_failed(failed: list[str]) -> UpstreamFailed:
+    return UpstreamFailed(f"waits for {failed[0]}, which failed")
 
 
 def _ignore_lookup(table: str, columns: tuple[str, ...], values: tuple[object, ...], exists: bool) -> None:

@@ -293,17 +293,17 @@ def describe_size(community: Community, tables: ReportTables, documents: int) ->
     """
     entities = sum(1 for _ in islice(community_entities(tables, community), SIZE_BANDS[-1]))
     place = "part of a broader group" if community.parent else "one of the broadest groups"
-    texts = "1 document" if documents == 1 else f"{_band(documents)} documents"
+    texts = "1 document" if documents <= 1 else f"{_band(documents)} documents"
     return f"{_band(entities)} members, in {texts}; {place}"
 
 
 def _band(size: int) -> str:
     """Return the band of a size.
 
-    >>> [_band(size) for size in (1, 2, 5, 250, 9000)]
-    ['1', '2 to 3', '4 to 9', '100 to 299', '3000 or more']
+    >>> [_band(size) for size in (0, 1, 2, 5, 250, 9000)]
+    ['1', '1', '2 to 3', '4 to 9', '100 to 299', '3000 or more']
     """
-    position = bisect_right(SIZE_BANDS, size)
+    position = bisect_right(SIZE_BANDS, max(size, 1))
     first, last = SIZE_BANDS[position - 1], SIZE_BANDS[position] - 1 if position < len(SIZE_BANDS) else 0
     return f"{first} or more" if not last else f"{first}" if first == last else f"{first} to {last}"
 

@@ -108,7 +108,8 @@ def reports(
     into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows
     (`rules/row_reports.py`). Without a model, all reports consist of sentences of the documents
     (`rules/extractive_reports.py`). A report of the last build stays while nothing that it rests on is removed or
-    changed, and at most the share `refresh` of its evidence is new (`report_evidence.py`).
+    changed, and at most the share `refresh` of its evidence is new (`report_evidence.py`). If the report of a part has
+    failed, this one waits: until then it is the earlier one, one by rule, or none.
     """
     if len(community.members) == 1 and not community.parent:
         return None

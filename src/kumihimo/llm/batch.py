@@ -9,13 +9,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kumihimo.core.errors import RequestRefused, SettingsError
+from kumihimo.core.errors import KumiError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact
 from kumihimo.core.usage import Usage
 from kumihimo.llm.openai import OpenAIChat, read_completion
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest
-from kumihimo.llm.response_body import MEGABYTE, split_lines
+from kumihimo.llm.response_body import MEGABYTE, error_reason, split_lines
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import STREAM_HEADERS, ModelServer
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_REQUESTS, MAX_BYTES = 50_000, 190 * MEGABYTE  # of one job: the limits of OpenAI, 200 MB in bytes
+MAX_REQUESTS = 5_000  # of one job: claims on n keys take n² steps. OpenAI allows 50,000
+MAX_BYTES = 190 * MEGABYTE  # of one job: OpenAI allows 200 MB
 ENDPOINT = "/v1/chat/completions"
 _NAME = "kumihimo"  # the key of our name in the metadata of a job
 _MAX_RESULT_BYTES, _MAX_LINE_BYTES = 2048 * MEGABYTE, 16 * MEGABYTE
@@ -38,7 +39,7 @@ class Job:
     """A job on a server.
 
     state: as OpenAI names it, or `deleted`. done, total: requests. error: why it failed as a whole. files: of its
-    results and of its errors.
+    results and of its errors. input: the file of its requests.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Job:
     total: int = 0
     error: str = ""
     files: tuple[str, ...] = ()
+    input: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -106,6 +108,31 @@ class BatchServer:
         parsed = (parse_result(line, sizes, prices) for file in job.files for line in self._call(_lines_of(file)))
         return list({result.key: result for result in parsed if result}.values())
 
+    def delete_files(self, job: Job) -> list[str]:
+        """Delete the requests and the results of a job.
+
+        Return the files that the server keeps.
+        """
+        return [file for file in (job.input, *job.files) if file and not self._delete_file(file)]
+
+    def _delete_file(self, file: str) -> bool:
+        """Delete a file; return whether it is gone."""
+        import openai
+
+        def delete(client: "OpenAI") -> bool:
+            try:
+                client.files.delete(file)
+            except openai.APIStatusError as error:
+                if error.status_code not in _NO_BATCHES:
+                    raise
+                return error.status_code == openai.NotFoundError.status_code
+            return True
+
+        try:
+            return self._call(delete)
+        except KumiError:
+            return False
+
     def _find(self, client: "OpenAI", name: str) -> Job | None:
         jobs = (job for job in client.batches.list(limit=100) if (job.metadata or {}).get(_NAME) == name)
         return next((_read_job(job) for job in jobs), None)
@@ -161,25 +188,31 @@ def parse_result(line: bytes, sizes: Mapping[bytes, int], prices: Prices) -> Bat
         return None
     if key not in sizes:
         return None
-    response, error = body.get("response") or {}, body.get("error") or {}
-    status = response.get("status_code", 0)
+    response = _mapping(body.get("response"))
+    status, reply, error = response.get("status_code"), response.get("body"), body.get("error")
     if status != 200:
-        error = error or (response.get("body") or {}).get("error") or {}
-        message = redact(" ".join(str(error.get("message") or "no reason given").split()))[:300].rstrip(".")
-        expired = error.get("code") in ("batch_expired", "batch_cancelled")
+        error = error or _mapping(reply).get("error") or reply
+        code = _mapping(error).get("code")
+        message = redact(error_reason(error) or "no reason given")[:300].rstrip(".")
+        passes = code in ("batch_expired", "batch_cancelled") or _may_succeed(status) or isinstance(reply, str)
         return BatchResult(
-            key, error=f"{message} ({error.get('code') or status})", may_succeed=expired or _may_succeed(status)
+            key, error=f"{message} ({code or status})" if code or status else message, may_succeed=passes
         )
     try:
-        return BatchResult(key, read_completion(response["body"], sizes[key], prices))
+        return BatchResult(key, read_completion(_mapping(reply), sizes[key], prices))
     except RequestRefused as refusal:
         return BatchResult(key, error=str(refusal))
-    except (FailedTry, KeyError) as failure:
+    except FailedTry as failure:
         return BatchResult(key, error=str(failure), may_succeed=True)
 
 
-def _may_succeed(status: int) -> bool:
-    return status in _RETRIED or status >= 500 or status == 0
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return the value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _may_succeed(status: object) -> bool:
+    return not isinstance(status, int) or status in _RETRIED or status >= 500 or status == 0
 
 
 def _lines_of(file: str) -> "Callable[[OpenAI], list[bytes]]":
@@ -201,7 +234,8 @@ def _read_job(batch: "Batch") -> Job:
     errors = [" ".join(str(error.message).split()) for error in (batch.errors and batch.errors.data) or ()]
     files = tuple(file for file in (batch.output_file_id, batch.error_file_id) if file)
     done, total = (counts.completed + counts.failed, counts.total) if counts else (0, 0)
-    return Job(batch.id, batch.status, done, total, redact("; ".join(errors[:3]))[:300], files)
+    error = redact("; ".join(errors[:3]))[:300]
+    return Job(batch.id, batch.status, done, total, error, files, batch.input_file_id)
 
 
 def split_job(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[dict[bytes, bytes]]:

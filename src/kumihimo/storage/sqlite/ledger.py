@@ -85,7 +85,9 @@ class SqlLedger:
     def retire(self, steps: list[str]) -> None:
         """Drop the tables that are not built any more.
 
-        The response cache makes them again. Tables stay whose steps read their own earlier rows.
+        The response cache makes them again. A table that is made as a whole stays if its step reads its earlier rows,
+        as `communities` does. One with keys, as `reports`, does not: its rows hold texts, and documents may be removed
+        while no step updates it. What its step remembered may be paid again.
         """
         for step, shape in self.db.all("SELECT step, shape FROM steps"):
             if step not in steps and step != ROOT:
