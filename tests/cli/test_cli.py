@@ -242,17 +242,7 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = json_of(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
     keys = ["question", "method", "model", "status", "text", "citations", "sources", "dangling"]
-    assert list(answer) == [
-        *keys,
-        "dangling",
-        "queries",
-        "query_type",
-        "replaced",
-        "evidence",
-        "followups",
-        "usage",
-        "saved",
-    ]
+    assert list(answer) == [*keys, "queries", "query_type", "replaced", "evidence", "followups", "usage", "saved"]
     assert answer["status"] == "closest"  # no passage answers both
     assert answer["queries"] == ["When does the ferry leaves, and who lit the lamp?"]
     assert answer["replaced"] == [{"word": "leave", "searched": "leaves"}]
