@@ -177,7 +177,10 @@ def show_evidence(
 
 
 def _show_places(rank: int, number: int | None, spans: Iterable[Span]) -> None:
-    """Print the rank of a row, the number of its source in an answer, and its places."""
+    """Print the places of a row after its rank.
+
+    number: of its source in an answer.
+    """
     label = f"{rank}. [{number}] " if number else f"{rank}. "
     printing.print_styled(f"{label}{'; '.join(dict.fromkeys(map(_fit_location, spans)))}", "cyan", hanging=len(label))
 

@@ -203,7 +203,7 @@ class Answer:
 
     @property
     def source_numbers(self) -> dict[Reference, int]:
-        """Return the number of its source in the text, for each row the model read."""
+        """Return the number in the text of each row the model read."""
         return {row: n for n, rows in enumerate(self.sources, 1) for row in rows}
 
     def __str__(self) -> str:

@@ -198,7 +198,7 @@ def _values(listed: object, fields: Sequence[MetadataField]) -> tuple[tuple[str,
 
 
 def _fold_keys(value: object) -> dict[str, object]:
-    """Return an object with its keys as they are, and in small letters.
+    """Return an object with each key also in small letters.
 
     It is empty if the value is no object.
     """
