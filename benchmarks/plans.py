@@ -3,7 +3,7 @@
 Builds: the examples and a made-up town by `tests/fake_graph_reader.py`, and podcasts (DATA/podcasts) by the stub model
 of `benchmarks/instant.py`. Each is planned and built before anything was asked, or after a sample of its chunks; and
 again with more documents. One line a build: whether its total lies within the plan, and how many of the calls, prompt
-tokens, reply tokens and costs of its steps; then those that do not. Tokens are those of the built-in tokenizer.
+tokens, reply tokens and costs of its steps; then the others. Tokens are counted by the built-in tokenizer.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from benchmarks.meter import check_at_least, measured
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import SlotFiller
-from kumihimo.index.frames import SlotText, extract_slots
+from kumihimo.index.frames import SlotText, find_slots, normalise_slots
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import LLM
 from kumihimo.methods.discourse import SlotWeighting, rank_by_slots
@@ -243,6 +243,12 @@ def rank_scenes(
         passage = f"{hash_parts(scene.id)}.00000.00000"
         ranks.append(ranking.index(passage) if passage in ranking else len(ranking))
     return len(ranks), sum(rank < 1 for rank in ranks) / len(ranks), sum(rank < 5 for rank in ranks) / len(ranks)
+
+
+def extract_slots(text: str, llm: LLM | None) -> list[SlotText]:
+    """Extract the slots of a text, each value once, in slot order."""
+    [slots] = find_slots([text], llm)
+    return normalise_slots(slots)
 
 
 def measure_language(scenes: list[Scene], language: str) -> None:

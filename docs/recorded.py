@@ -90,7 +90,7 @@ def show_counts(run: Run, recorded: Recorded) -> None:
 def add_replies(written: Mapping[str, str], folder: Path = REPLIES) -> Run:
     """Keep the written replies that are readable; return the run.
 
-    Those that no command asks for are named on standard error.
+    Replies that no command asks for are named on standard error.
     """
     run, recorded = run_commands(replies=folder, added=written), read_replies(folder)
     for key, reply in written.items():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks import plans
@@ -12,6 +15,7 @@ from benchmarks.tiny_data import write_tiny_data
 
 from kumihimo import Kumihimo
 from kumihimo.app.results import Plan, Total
+from kumihimo.app.step_rates import LATER_STEPS
 from tests import cli_runner
 from tests.factories_paid_steps import notes, opened, paid
 from tests.fake_server import FakeServer
@@ -44,6 +48,32 @@ def test_a_build_stays_within_its_plan(name: str, sample: int, tmp_path: Path) -
     assert comparisons[0].built.spent["mentions"].calls
     for comparison in comparisons:
         check(comparison)
+
+
+@pytest.mark.parametrize("sample", [0, 3])
+@pytest.mark.parametrize(
+    ("options", "calls"), [({}, 12), ({"claims": True}, 18), ({"resolve": "model"}, 12), ({"glean_from": 999}, 6)]
+)
+def test_steps_that_share_a_conversation_are_planned_once(
+    options: dict[str, Any], calls: int, sample: int, tmp_path: Path
+) -> None:
+    corpus = plans.town(tmp_path, 120)
+    corpus = replace(corpus, methods=("local",), settings={"mentions": {"glean_from": 1, **options}})
+    comparison = next(plans.compare(corpus, tmp_path / "index", sample=sample))
+    estimates = {estimate.step: estimate for estimate in comparison.plan.estimates}
+    mentions = estimates["mentions"]
+    left = round(calls * (6 - sample) / 6)
+    assert comparison.built.spent["mentions"].calls == left
+    assert mentions.calls[0] <= left <= mentions.calls[1]
+    if sample:
+        assert sqrt(mentions.calls[0] * mentions.calls[1]) == pytest.approx(left, rel=0.1)
+    else:
+        assert mentions.calls[1] == left
+    assert ("same_names" in estimates) == ("resolve" in options)
+    if "resolve" in options and not sample:
+        same_names = estimates["same_names"]
+        assert same_names.completion_tokens[1] == LATER_STEPS["same_names"].reply[1] * same_names.calls[1]
+    check(comparison)
 
 
 def test_a_plan_that_is_too_low_is_noticed(tmp_path: Path) -> None:

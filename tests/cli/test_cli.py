@@ -241,13 +241,13 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = json_of(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    keys = ["question", "method", "model", "status", "text", "citations", "dangling", "queries", "query_type"]
-    assert list(answer) == [*keys, "replaced", "evidence", "followups", "usage", "saved"]
+    keys = ["question", "method", "model", "status", "text", "citations", "sources", "dangling"]
+    assert list(answer) == [*keys, "queries", "query_type", "replaced", "evidence", "followups", "usage", "saved"]
     assert answer["status"] == "closest"  # no passage answers both
     assert answer["queries"] == ["When does the ferry leaves, and who lit the lamp?"]
     assert answer["replaced"] == [{"word": "leave", "searched": "leaves"}]
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "braid")
-    assert (answer["model"], answer["dangling"]) == ("", 0)
+    assert (answer["model"], answer["sources"], answer["dangling"]) == ("", [], 0)
     counts = ["calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds"]
     assert list(answer["usage"]) == counts
     with Kumihimo.open() as index:

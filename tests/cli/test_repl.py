@@ -142,3 +142,23 @@ def test_later_questions_point_back(tmp_path: Path, server: FakeServer) -> None:
         "Two. [1]",
         "Three. [1]",
     ]
+
+
+def test_the_number_of_a_citation_is_beside_its_row(tmp_path: Path, server: FakeServer) -> None:
+    (tmp_path / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{server.url}"\n', "utf-8")
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
+    server.configure(replies=[("<question>\nWhat", "One. [1]")])
+    question = "What does note 1 tell of?"
+    code, out, _ = piped(tmp_path, f"{question}\n/sources\n")
+    cited = re.search(r"^\[1\] (.*)$", out, re.M)
+    assert (code, bool(cited)) == (0, True)
+    assert cited
+    assert re.search(rf"^\d\. \[1\] {re.escape(cited[1])}$", out, re.M)
+    explained = cli_runner.kumi(tmp_path, "ask", question, "--explain").stdout
+    assert re.search(rf"^\d\. \[1\] {re.escape(cited[1])}$", explained.partition("Why these passages:")[2], re.M)
+    answer = json.loads(cli_runner.kumi(tmp_path, "ask", question, "--json").stdout)
+    assert [source["n"] for source in answer["sources"]] == [*range(1, len(answer["sources"]) + 1)]
+    (row,) = answer["sources"][0]["rows"]
+    assert row == {"table": "chunks", "id": answer["citations"][0]["chunk"]}
+    assert row["id"] in {item["id"] for item in answer["evidence"]}

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kumihimo import Kumihimo
+from kumihimo.app.explanations import Reason
 from kumihimo.app.results import Built, Status
 from kumihimo.cli import builds, printing, terminal
 from kumihimo.core.context import Answer, Context, Evidence
@@ -312,6 +313,17 @@ def test_evidence_is_shown_short(capsys: Capture) -> None:
         "1. notes/a.txt", "   Gates  documents:a", "   one two", "",
         "2. notes/b.txt", "   documents:b", "   " + "x" * 300 + "…", "",
     ]  # fmt: skip
+
+
+def test_rows_have_the_number_of_their_source_in_the_answer(capsys: Capture) -> None:
+    context = Context((note("a", "One."), note("b", "Two."), note("c", "Three.")))
+    sources = ((("documents", "c"),), (("documents", "a"),))
+    answer = Answer("?", "naive", "So [2].", (), context, Usage(), "m", sources=sources)
+    places = ["1. [2] notes/a.txt", "2. notes/b.txt", "3. [1] notes/c.txt"]
+    terminal.show_evidence(context, here, numbers=answer.source_numbers)
+    assert capsys.readouterr().out.splitlines()[::4] == places
+    terminal.show_reasons(answer, here, [Reason()] * 3)
+    assert capsys.readouterr().out.splitlines()[2::2] == places
 
 
 def test_evidence_is_shown_where_the_words_of_the_question_are(capsys: Capture) -> None:

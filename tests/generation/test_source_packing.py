@@ -221,6 +221,21 @@ def answer_with(reply: str, context: Context) -> Answer:
     return result
 
 
+def test_an_answer_has_the_rows_of_each_source() -> None:
+    first, second, other = (
+        part("The mayor", "for it."),
+        part("The ferry", "is white."),
+        part("The gate", "mends it.", "b"),
+    )
+    context = evidence(first, other, second, *(long_chunk(n, "Oats.") for n in range(4)), scores=[9, 9, 9, 1, 1, 0, 0])
+    result = answer_with("The gate leaks [3].", context)
+    assert [id for ((_, id), *_) in result.sources[:3]] == [second.id, first.id, other.id]
+    assert [citation.span.chunk for citation in result.citations] == [other.id]
+    assert [result.source_numbers.get(item.reference) for item in context] == [2, 3, 1, 4, 5, 6, None]
+    merged = answer_with("Yes.", evidence(part("It is white", "mends it."), part("The ferry", "is white.")))
+    assert {*merged.source_numbers.values()} == {1}
+
+
 def test_a_citation_of_a_merged_source_quotes_one_sentence_of_it() -> None:
     context = evidence(part("The gate", "crowns."), part("The ferry", "The gate leaks."), part("The mayor", "for it."))
     result = answer_with("It cost 9,000 crowns [1]. The ferry leaves at nine [1]. The gate leaks [1]. No [2].", context)

@@ -19,8 +19,9 @@ from kumihimo.index.frames import (
     MAX_SLOT_CHARS,
     MAX_SLOT_VALUES,
     SlotText,
-    extract_slots,
+    find_slots,
     frames,
+    normalise_slots,
     parse_slots_reply,
     slot_messages,
     values,
@@ -223,8 +224,8 @@ def test_the_papers_names_have_small_letters_and_lemmas_only() -> None:
     assert normalise_value("who", "The Cats", paper=True) == "the cat"
     assert normalise_value("when", "April 1883", paper=True) == "april 1883"
     assert normalise_value("predicate", "was married", paper=True) == "be marry"
-    slots = extract_slots("Helen Stoner visited Holmes in April 1883.", None, paper=True)
-    assert ("when", "April 1883", "april 1883") in slots
+    [slots] = find_slots(["Helen Stoner visited Holmes in April 1883."], None)
+    assert ("when", "April 1883", "april 1883") in normalise_slots(slots, paper=True)
 
 
 @settings(max_examples=200)

@@ -43,6 +43,11 @@ FORMS = {
         "Who made it?", "Who made  it?"
     ),
     "a question without an answer": PLAIN.replace('"questions": [', '"questions": [{"question": "Why?"}, "How?", '),
+    "keys in capitals": PLAIN.replace('"research_field"', '"Research_Field"')
+    .replace('"fields"', '"Fields"')
+    .replace('"questions"', '"QUESTIONS"')
+    .replace('"question"', '"Question"')
+    .replace('"answer"', '"Answer"'),
     "one more key": PLAIN.replace('{"fields"', '{"title": "Gates", "fields"'),
 }
 
@@ -63,6 +68,14 @@ def test_nothing_is_no_value(nothing: str) -> None:
 
 def test_a_text_without_questions_is_an_answer() -> None:
     assert parse(json.dumps({**VALUE, "questions": []})) == ParsedMetadata(VALUES)
+
+
+def test_fields_that_differ_in_case_keep_their_values() -> None:
+    fields = [MetadataField("Topic", "", "Which?"), MetadataField("topic", "", "Which?")]
+    reply = {"fields": {"topic": ["tides"], "Topic": ["gates"]}, "questions": []}
+    assert parse_metadata_reply(Reply(json.dumps(reply)), fields).values == (("gates",), ("tides",))
+    reply = {"fields": {"TOPIC": ["gates"]}, "questions": []}
+    assert parse_metadata_reply(Reply(json.dumps(reply)), fields[:1]).values == (("gates",),)
 
 
 def test_the_form_has_a_key_for_each_field() -> None:

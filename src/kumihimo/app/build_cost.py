@@ -7,6 +7,7 @@ from typing import Any
 from kumihimo.app import cost, step_rates
 from kumihimo.app.build import Build, models_by_scope
 from kumihimo.app.results import Consent, Plan, Total
+from kumihimo.app.sampling import SamplingPool, usage_from_sample
 from kumihimo.app.snapshot import row_counts
 from kumihimo.app.step_rates import ReadingSizes
 from kumihimo.core.engine import fingerprints
@@ -136,9 +137,9 @@ def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:
 
 def _run_sample(build: Build, size: int) -> dict[str, cost.PastUsage]:
     documents = build.db.rows(ROOT)
-    sample = cost.SamplingPool(size, build.pool, lambda id: documents.get(id) is not None)
+    sample = SamplingPool(size, build.pool, build.budget, lambda id: documents.get(id) is not None)
     replace(build, pool=sample).dry_run(with_views=False)
-    return cost.usage_from_sample(sample, build.budget)
+    return usage_from_sample(sample)
 
 
 def model_dependencies(build: Build) -> tuple[dict[str, list[str]], dict[str, list[str]]]:

@@ -1,7 +1,6 @@
 """requests + past usage -> Plan: calls, tokens, cost and time of each step."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf
 from time import thread_time
@@ -11,9 +10,8 @@ from kumihimo.app import step_rates
 from kumihimo.app.results import Estimate, LocalWork, Range, sum_ranges
 from kumihimo.app.step_rates import ReadingSizes
 from kumihimo.core.context import Tokenizer
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
-from kumihimo.core.task import Job, Pool, RunJob, StepResult, Task
+from kumihimo.core.task import Job, RunJob, StepResult, Task
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import EMBEDDING, CachedEmbedder, StructuredLLM, create_llm, request_key
@@ -48,10 +46,9 @@ class RequestTally:
     followups: int = 0
     batch: int = 1
 
-    def add_request(self, texts: Sequence[str], tokenizer: Tokenizer, followups: int = 0) -> None:
+    def add_request(self, texts: Sequence[str], tokenizer: Tokenizer) -> None:
         """Add one request."""
         self.calls += 1
-        self.followups += followups
         self.texts += len(texts)
         self.bytes += sum(len(text.encode()) for text in texts)
         self.tokens += sum(len(tokenizer(text)) for text in texts)
@@ -66,7 +63,8 @@ class DryRunModels:
     previous_models: Mapping[str, str] = field(default_factory=dict)  # by scope: the model behind its table
     tallies: dict[str, RequestTally] = field(default_factory=dict)  # by scope of a step
     embedded: dict[str, RequestTally] = field(default_factory=dict)  # by table, for a paid embedding model
-    counted_keys: set[bytes] = field(default_factory=set)  # equal requests count once, over all steps
+    # the most followups of each request; equal requests count once, over all steps
+    counted_followups: dict[bytes, int] = field(default_factory=dict)
     local_texts: list[str] = field(default_factory=list)  # for the embedding model inside this process
 
     def llm(self, scope: str) -> StructuredLLM:
@@ -75,10 +73,12 @@ class DryRunModels:
 
         def count_request(request: ChatRequest) -> NoReturn:
             key = request_key(chat, request)
-            if key not in self.counted_keys and not self.models.cache().is_waiting(key):
-                self.counted_keys.add(key)
-                contents = [message["content"] for message in request.messages]
-                tally.add_request(contents, self.tokenizer, request.followups)
+            if not self.models.cache().is_waiting(key):
+                if key not in self.counted_followups:
+                    tally.add_request([message["content"] for message in request.messages], self.tokenizer)
+                counted = self.counted_followups.get(key, 0)
+                self.counted_followups[key] = max(counted, request.followups)
+                tally.followups += self.counted_followups[key] - counted
             raise ItemFailed(NOT_ASKED)
 
         return create_llm(chat, self.models.cache(), scope=scope, innermost=count_request)
@@ -112,51 +112,6 @@ def skip_failed(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]
         yield call([(key, rows) for key, rows in job if key not in failing])
 
 
-@dataclass(slots=True)
-class SamplingPool:
-    """A pool that runs a sample of chunks, spread over all.
-
-    It also runs the rows made from them. size: chunks in the sample.
-    """
-
-    size: int
-    pool: Pool
-    is_document: Callable[[str], bool]
-    keys: Counter[str] = field(default_factory=Counter)  # by step: number of sampled keys
-    scopes: dict[str, str] = field(default_factory=dict)  # by step: where its settings and its model are set
-    _sample_keys: set[str] = field(default_factory=set)
-
-    def __call__(self, call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
-        all_jobs = list(jobs)
-        chunks = {self._chunk_id(key) for job in all_jobs for key, _ in job if self.is_document(key.partition(".")[0])}
-        if {"." in chunk for chunk in chunks} - {"." in chunk for chunk in self._sample_keys}:
-            # sample from the keys of this step, not from all chunks: steps over documents may run before their chunks
-            self._sample_keys |= set(sorted(chunks, key=hash_parts)[: self.size])
-            self._sample_keys |= {chunk.partition(".")[0] for chunk in self._sample_keys}
-
-        def run_sampled(job: Job) -> list[StepResult]:
-            sampled_job = [(key, rows) for key, rows in job if rows and self._in_sample(key)]
-            if isinstance(call, Task):
-                self.keys[call.step.name] += len(sampled_job)
-                self.scopes[call.step.name] = call.step.scope
-            results = {result.key: result for result in call(sampled_job)}
-            return [results.get(key) or StepResult(key, [], b"", "not in the sample") for key, _ in job]
-
-        return self.pool(run_sampled, all_jobs)
-
-    def _in_sample(self, key: str) -> bool:
-        """Return whether the key is in the sample.
-
-        Keys are documents, chunks, rows made from them, or groups of such rows; groups hold sampled rows only.
-        """
-        return not self.is_document(key.partition(".")[0]) or self._chunk_id(key) in self._sample_keys
-
-    @staticmethod
-    def _chunk_id(key: str) -> str:
-        """Return the chunk of a key, or its whole document."""
-        return ".".join(key.split(".")[:2])
-
-
 @dataclass(frozen=True, slots=True)
 class PastUsage:
     """The usage of a step so far, and its number of keys."""
@@ -176,25 +131,6 @@ def usage_history(spent: Iterable[UsageEntry], tallies: Mapping[str, RequestTall
         if s.kind == "spent" and s.scope in tallies and s.model == tallies[s.scope].model
     }
     return {scope: PastUsage(usage.calls, usage) for scope, usage in usage_by_scope.items() if usage.calls}
-
-
-def usage_from_sample(sample: SamplingPool, budget: Budget) -> dict[str, PastUsage]:
-    """Return the usage of a sample by scope, paid or cached."""
-    none = Usage()
-    usage_by_scope = {
-        name: budget.spent.get(name, none) + budget.saved.get(name, none) for name in sample.scopes.values()
-    }
-    steps_by_scope = Counter(sample.scopes.values())  # steps that share a conversation: only one of them pays
-    return {
-        name: PastUsage(sample.keys[name], _usage_share(usage, steps_by_scope[name]))
-        for name, usage in usage_by_scope.items()
-        if usage.calls
-    }
-
-
-def _usage_share(usage: Usage, parts: int) -> Usage:
-    prompt, completion = round(usage.prompt_tokens / parts), round(usage.completion_tokens / parts)
-    return Usage(max(round(usage.calls / parts), 1), prompt, 0, completion, usage.cost / parts, usage.seconds / parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +156,7 @@ class PlanEstimator:
         scopes, tables: only these; None: all.
         """
         calls: dict[str, Range] = {}  # by scope
-        found: list[Estimate] = []
+        estimates: list[Estimate] = []
         for scope, tally in self.tallies.items():
             upstream = [calls[name] for name in self.dependencies.get(scope, ()) if name in calls]
             if (scopes is not None and scope not in scopes) or not (tally.calls or upstream):
@@ -228,9 +164,9 @@ class PlanEstimator:
             estimate = self._step(scope, tally, sum_ranges(upstream))
             if estimate.calls[1]:
                 calls[scope] = estimate.calls
-                found.append(estimate)
+                estimates.append(estimate)
         embedded = [self._embedding(table, calls) for table in self.embedded if tables is None or table in tables]
-        return [*found, *merge_embedding(each for each in embedded if each.calls[1])]
+        return [*estimates, *merge_embedding(each for each in embedded if each.calls[1])]
 
     def _step(self, scope: str, tally: RequestTally, upstream: Range) -> Estimate:
         """Return the estimate of a step.

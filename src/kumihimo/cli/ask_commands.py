@@ -1,7 +1,7 @@
 """a question on the command line -> its answer, its evidence, or the source of a row."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from kumihimo.app.snapshot import Length, Snapshot
 from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.records import Reference
 from kumihimo.core.spans import Span
 from kumihimo.text.matching import mark_matches
 from kumihimo.text.tokens import subject_terms
@@ -56,7 +57,7 @@ def ask(
             terminal.show_answer(answer, snapshot.trace)
             if explain:
                 reasons = explain_evidence(snapshot, answer.question, answer.context)
-                terminal.show_reasons(answer.context, snapshot.trace, reasons)
+                terminal.show_reasons(answer, snapshot.trace, reasons)
             terminal.show_search_notes(snapshot, answer.context, filter)
     if followup_error:
         raise ItemFailed(f"no follow-up questions: {followup_error}")
@@ -78,6 +79,7 @@ def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
         "citations": [
             {"n": n, "chunk": s.chunk, "title": s.title, **span_location(s), "quote": s.text} for n, s in citations
         ],
+        "sources": [{"n": n, "rows": _rows_json(rows)} for n, rows in enumerate(answer.sources, 1)],
         "dangling": answer.dangling,
         "queries": list(answer.context.queries),
         "query_type": answer.context.query_type,
@@ -87,6 +89,10 @@ def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
         "usage": answer.usage,
         "saved": answer.saved,
     }
+
+
+def _rows_json(rows: Iterable[Reference]) -> list[Row]:
+    return [{"table": table, "id": id} for table, id in rows]
 
 
 def _replaced_json(context: Context) -> list[Row]:

@@ -121,7 +121,8 @@ class Repl:
     def show_evidence(self, _: str) -> None:
         answer = self._last_answer()
         with self.kumi.snapshot() as snapshot:
-            terminal.show_evidence(answer.context, snapshot.trace_part, answer.question)
+            numbers = answer.source_numbers
+            terminal.show_evidence(answer.context, snapshot.trace_part, answer.question, numbers=numbers)
 
     def show_followups(self, _: str) -> None:
         answer = self._last_answer()

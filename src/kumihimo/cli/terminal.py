@@ -14,6 +14,7 @@ from kumihimo.app.trust import TrustRequired
 from kumihimo.cli import builds, printing
 from kumihimo.cli.line_breaks import align_cells
 from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.records import Reference
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
 from kumihimo.core.wiring import ROOT
@@ -147,10 +148,17 @@ def show_followups(answer: Answer) -> None:
         printing.print_styled("\n  ".join([f"\n{translate('You could ask next:')}", *answer.followups]))
 
 
-def show_evidence(context: Context, trace_part: PartTracer, question: str = "", reasons: Sequence[Reason] = ()) -> None:
+def show_evidence(
+    context: Context,
+    trace_part: PartTracer,
+    question: str = "",
+    reasons: Sequence[Reason] = (),
+    numbers: Mapping[Reference, int] | None = None,
+) -> None:
     """Print the evidence, best first, with its reasons, if any.
 
-    question: its words are marked; the part of a text with most of them is shown, with the place of that part.
+    question: its words are marked; the part of a text with most of them is shown, with the place of that part. numbers:
+    of the sources in an answer.
     """
     if not context:
         printing.print_message("Nothing was found.")
@@ -158,7 +166,7 @@ def show_evidence(context: Context, trace_part: PartTracer, question: str = "", 
     for rank, item in enumerate(context, 1):
         start, end = snippet_at(item.text, terms, _MAX_TEXT)
         spans = list(islice(trace_part(item, start, end), _MAX_PASSAGES))
-        _show_places(rank, spans)
+        _show_places(rank, (numbers or {}).get(item.reference), spans)
         _print_title(item, spans)
         if reasons:
             printing.print_wrapped(printing.styled_text(reasons[rank - 1].describe(), "green"), _INDENT)
@@ -168,8 +176,12 @@ def show_evidence(context: Context, trace_part: PartTracer, question: str = "", 
         printing.print_text()
 
 
-def _show_places(rank: int, spans: Iterable[Span]) -> None:
-    label = f"{rank}. "
+def _show_places(rank: int, number: int | None, spans: Iterable[Span]) -> None:
+    """Print the places of a row after its rank.
+
+    number: of its source in an answer.
+    """
+    label = f"{rank}. [{number}] " if number else f"{rank}. "
     printing.print_styled(f"{label}{'; '.join(dict.fromkeys(map(_fit_location, spans)))}", "cyan", hanging=len(label))
 
 
@@ -181,11 +193,12 @@ def _print_title(item: Evidence, spans: Iterable[Span]) -> None:
     printing.print_wrapped(printing.styled_text(title if is_new else "") + id, _INDENT)
 
 
-def show_reasons(context: Context, trace: TraceFunction, reasons: Sequence[Reason]) -> None:
+def show_reasons(answer: Answer, trace: TraceFunction, reasons: Sequence[Reason]) -> None:
     """Print the reasons for the best evidence below an answer."""
+    numbers = answer.source_numbers
     printing.print_message("\nWhy these passages:")
-    for rank, (item, reason) in enumerate(zip(context.top(_MAX_EXPLAINED), reasons, strict=False), 1):
-        _show_places(rank, islice(trace(item), _MAX_PASSAGES))
+    for rank, (item, reason) in enumerate(zip(answer.context.top(_MAX_EXPLAINED), reasons, strict=False), 1):
+        _show_places(rank, numbers.get(item.reference), islice(trace(item), _MAX_PASSAGES))
         printing.print_wrapped(printing.styled_text(reason.describe(), "green"), _INDENT)
 
 

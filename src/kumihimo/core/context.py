@@ -184,7 +184,8 @@ class Answer:
 
     model: the model that wrote it; empty: sentences of the documents. dangling: the number of removed citations without
     a source. followups: suggested next questions, if requested. saved: usage that the response cache saved. status:
-    answered; closest: the passages shown may not answer; nothing: no passage was found.
+    answered; closest: the passages shown may not answer; nothing: no passage was found. sources: of a model's prompt,
+    each by the rows behind it; the first one is `[1]` in the text.
     """
 
     question: str
@@ -198,6 +199,12 @@ class Answer:
     followups: tuple[str, ...] = ()
     saved: Usage = field(default_factory=Usage)
     status: Literal["answered", "closest", "nothing"] = "answered"
+    sources: tuple[tuple[Reference, ...], ...] = ()
+
+    @property
+    def source_numbers(self) -> dict[Reference, int]:
+        """Return the number in the text of each row the model read."""
+        return {row: n for n, rows in enumerate(self.sources, 1) for row in rows}
 
     def __str__(self) -> str:
         """Return the text and its numbered sources."""

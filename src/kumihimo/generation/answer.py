@@ -97,7 +97,8 @@ def answer(
         text_filter.add(f"\n\n{TRUNCATION_NOTE}" if reply.truncated else "")
     text, dangling = citation_filter.text, citation_filter.dangling
     citations = tuple(_resolve_citations(text, citation_filter.citations, packed, spans))
-    return Answer(question, method, text, citations, context, Usage(), llm.fingerprint, dangling=dangling)
+    rows = tuple(tuple(item.reference for item in source.rows) for source in packed)
+    return Answer(question, method, text, citations, context, Usage(), llm.fingerprint, dangling, sources=rows)
 
 
 def number_packed_sources(packed: Sequence[PackedSource], describe_document: Callable[[str], str]) -> list[Source]:

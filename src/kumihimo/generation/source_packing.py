@@ -116,9 +116,9 @@ def _word_shares(rows: Sequence[Evidence], terms: frozenset[str]) -> list[float]
 
     Terms count by their rarity among the rows.
     """
-    found = [terms.intersection(subject_terms(item.prompt_text)) for item in rows]
-    counts = Counter(term for words in found for term in words)
-    sums = [sum(log(1 + len(rows) / (1 + counts[term])) for term in sorted(words)) for words in found]
+    row_terms = [terms.intersection(subject_terms(item.prompt_text)) for item in rows]
+    counts = Counter(term for words in row_terms for term in words)
+    sums = [sum(log(1 + len(rows) / (1 + counts[term])) for term in sorted(words)) for words in row_terms]
     best = max(sums)
     return [total / best if best else 0.0 for total in sums]
 

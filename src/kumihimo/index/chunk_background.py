@@ -21,7 +21,7 @@ class ChunkBackground:
     """The facts about a chunk that its document gives; each may be empty.
 
     date: of the document, ISO 8601, possibly shortened. before: the sentence before the chunk. known_names: full names
-    of which the chunk has only a short form, as `Name (short form)`, a line each.
+    that the chunk shortens, as `Name (short form)`, a line each.
     """
 
     title: str = ""

@@ -85,12 +85,6 @@ def find_slots(texts: Sequence[str], llm: LLM | None, language: str = "") -> lis
     return slots
 
 
-def extract_slots(text: str, llm: LLM | None, *, language: str = "", paper: bool = False) -> list[SlotText]:
-    """Extract the slots of a text, each value once, in slot order."""
-    [slots] = find_slots([text], llm, language)
-    return normalise_slots(slots, paper=paper)
-
-
 def slot_messages(texts: Sequence[str], language: str = "") -> Messages:
     """Return the messages for some texts.
 

@@ -1,6 +1,6 @@
 """mentions, ties, assertions -> entities, relations, claims: one row per thing, pair and claim.
 
-Descriptions are joined, the oldest document first, without those that another one contains; a model merges them once
+Descriptions are joined, the oldest document first; one that another one contains is left out. A model merges them once
 they are long. If the merge fails, they stay joined and the failure is listed.
 """
 

@@ -49,12 +49,12 @@ def find_homonyms(names: Mapping[str, str], neighbourhoods: Neighbourhoods) -> l
     documents = {document for by_document in neighbourhoods.values() for document in by_document}
     too_common = max(_MIN_COMMON, isqrt(len(documents)))
     common = {entity for entity, by_document in neighbourhoods.items() if len(by_document) > too_common}
-    found = [
+    homonyms = [
         Homonym(entity, tuple(_split_meanings(entity, owners, neighbourhoods, common)))
         for entity, owners in _find_owners(names).items()
     ]
     return sorted(
-        (homonym for homonym in found if len(homonym.meanings) > 1),
+        (homonym for homonym in homonyms if len(homonym.meanings) > 1),
         key=lambda homonym: (-len(homonym.meanings), names[homonym.entity], homonym.entity),
     )
 
@@ -72,9 +72,9 @@ def _find_owners(names: Mapping[str, str]) -> dict[str, dict[str, str]]:
                 longer[head].append(key)
     owners: dict[str, dict[str, str]] = {}
     for head, keys in longer.items():
-        holds = {key: min({*_heads(key), key}.intersection(keys), key=len) for key in keys}
-        if len({*holds.values()}) > 1:
-            owners[entity_of[head]] = {entity_of[key]: entity_of[held] for key, held in holds.items()}
+        shortest = {key: min({*_heads(key), key}.intersection(keys), key=len) for key in keys}
+        if len({*shortest.values()}) > 1:
+            owners[entity_of[head]] = {entity_of[key]: entity_of[shorter] for key, shorter in shortest.items()}
     return owners
 
 
@@ -104,7 +104,7 @@ def _split_meanings(
     """
     by_document = neighbourhoods.get(entity, {})
     named = {
-        document: {held for owner, held in owners.items() if document in neighbourhoods.get(owner, ())}
+        document: {shorter for owner, shorter in owners.items() if document in neighbourhoods.get(owner, ())}
         for document in by_document
     }
     groups: list[tuple[set[str], set[str]]] = []  # documents, and what connects them

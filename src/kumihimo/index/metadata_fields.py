@@ -179,10 +179,10 @@ def _read_object(reply: Reply) -> tuple[Mapping[str, object], str]:
     before, brace, _ = reply.text.rpartition("}")
     if reply.truncated and brace:
         with suppress(MalformedReply):
-            value = form.parse(Reply(f"{before}}}]}}", reply.finish_reason))
+            value = _fold_keys(form.parse(Reply(f"{before}}}]}}", reply.finish_reason)))
             if "questions" in value:
                 return value, reply.text
-    return form.parse(reply), ""
+    return _fold_keys(form.parse(reply)), ""
 
 
 def _values(listed: object, fields: Sequence[MetadataField]) -> tuple[tuple[str, ...], ...]:
@@ -190,11 +190,20 @@ def _values(listed: object, fields: Sequence[MetadataField]) -> tuple[tuple[str,
 
     Raise MalformedReply if a field is missing.
     """
-    by_key = listed if isinstance(listed, dict) else {}
-    keys = field_keys(fields)
-    if missing := [key for key in keys if key not in by_key]:
+    by_key, names = _fold_keys(listed), field_keys(fields)
+    keys = [name if name in by_key else fold_text_key(name) for name in names]
+    if missing := [name for name, key in zip(names, keys, strict=True) if key not in by_key]:
         raise MalformedReply(f"The reply lacks fields.{missing[0]}: a list of values, which may be empty.")
     return tuple(unique_values(_texts(by_key[key]), field) for key, field in zip(keys, fields, strict=True))
+
+
+def _fold_keys(value: object) -> dict[str, object]:
+    """Return an object with each key also in small letters.
+
+    It is empty if the value is no object.
+    """
+    by_key = value if isinstance(value, dict) else {}
+    return {fold_text_key(str(key)): item for key, item in by_key.items()} | by_key
 
 
 def _pairs(items: object) -> tuple[QuestionAnswer, ...]:
@@ -204,7 +213,7 @@ def _pairs(items: object) -> tuple[QuestionAnswer, ...]:
     """
     if not isinstance(items, list):
         raise MalformedReply("The reply lacks questions: a list of objects with question and answer.")
-    texts = ((_text(item.get("question")), _text(item.get("answer"))) for item in items if isinstance(item, dict))
+    texts = ((_text(item.get("question")), _text(item.get("answer"))) for item in map(_fold_keys, items))
     pairs = unique_questions((question, answer) for question, answer in texts if question and answer)
     if items and not pairs:
         raise MalformedReply("No question of the reply has an answer: write both in each object of questions.")

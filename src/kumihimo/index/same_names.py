@@ -91,8 +91,8 @@ def name_uses(
     if llm is None:
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
-        found = names.get(chunk.id)
-        mentions, ties = ner.find_mentions(chunk, found, resolver), ner.find_relation_mentions(chunk, found, resolver)
+        row = names.get(chunk.id)
+        mentions, ties = ner.find_mentions(chunk, row, resolver), ner.find_relation_mentions(chunk, row, resolver)
     else:
         background = read_background(chunk, chunks, merges, descriptions)
         records, failure = extract_records(chunk, background, llm, extraction)
@@ -208,8 +208,8 @@ def _entries_of(entity: str, meanings: Sequence[Meaning], uses: Uses, dates: Map
             meaning.documents,
             _describe([use for use in rows if use.document in meaning.documents], uses, dates),
         )
-    told = {document for meaning in meanings for document in meaning.documents}
-    if others := [use for use in rows if use.document not in told]:
+    meaning_documents = {document for meaning in meanings for document in meaning.documents}
+    if others := [use for use in rows if use.document not in meaning_documents]:
         yield entity, (), _describe(others, uses, dates)
 
 

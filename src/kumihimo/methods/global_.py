@@ -22,7 +22,6 @@ from kumihimo.methods.shared.map_step import (
     extract_points,
     map_cost,
     shuffle_ids,
-    source_text,
 )
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question_types import detect_topic
@@ -183,8 +182,9 @@ def select_communities(
 
 def _rate_reports(question: str, communities: Iterable[Community], reports: Table[Report], llm: LLM) -> dict[str, int]:
     def rating(report: Report) -> tuple[str, int]:
-        report_text = source_text(Evidence("reports", report, 0.0))
-        return report.id, llm(render_prompt(RATING_PROMPT, report=report_text, question=question), schema=Rated).rating
+        return report.id, llm(
+            render_prompt(RATING_PROMPT, report=report.prompt_text, question=question), schema=Rated
+        ).rating
 
     loaded_reports = reports.get_many(community.id for community in communities).values()
     return dict(map_concurrent(rating, loaded_reports, llm.workers))

@@ -1,4 +1,4 @@
-"""texts -> the same texts without those that another one contains."""
+"""texts -> the same texts; one that another one contains is left out."""
 
 from collections.abc import Sequence
 from unicodedata import normalize

@@ -69,12 +69,7 @@ def batch_evidence(rows: Iterable[Evidence], window: int, tokenizer: Tokenizer) 
 
 def rows_to_sources(rows: Sequence[Evidence]) -> list[Source]:
     """Return the rows as numbered sources for a prompt."""
-    return number_sources(map(source_text, rows))
-
-
-def source_text(row: Evidence) -> str:
-    """Return the text of a row for a prompt."""
-    return row.prompt_text
+    return number_sources(row.prompt_text for row in rows)
 
 
 def cited_references(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:
