@@ -62,6 +62,11 @@ def build_or_wait(
         raise SettingsError(
             "--rebuild cannot wait for a batch: run `kumi index --batch` until it is done, then rebuild"
         )
+    if batch and build.llm_steps.isdisjoint(step.name for step in build.steps):
+        logger.warning(
+            "--batch has nothing to submit: no step asks a chat model. Set `model` under [chat], and name methods "
+            "with a graph by that model: `kumi index --batch --methods braid,global,local`"
+        )
     from kumihimo.index.documents import save_sources
 
     start = perf_counter()

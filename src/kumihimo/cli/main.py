@@ -366,9 +366,8 @@ def _main() -> None:
         _run_app()
     except _ClickException as error:
         command = error.ctx.command_path if error.ctx else "kumi"
-        hint = translate(f"See `{command} --help`")
-        message = translate(error.format_message()).replace("Value error, ", "").rstrip(".")
-        sys.exit(_print_error(f"{message}. {hint}", 2))
+        message = translate(error.format_message()).replace("Value error, ", "")
+        sys.exit(_print_error(f"{message} {translate(f'See `{command} --help`')}", 2))
     except SystemExit as stop:
         if sys.stdout is out:
             raise

@@ -70,9 +70,7 @@ def show_answer(answer: Answer, trace: TraceFunction, *, remark: bool = True) ->
         printing.print_styled("\n  ".join([f"\n{translate('The nearest passages:')}", *passages]), "dim")
     if answer.citations and not has_sources:
         printing.print_text()
-        has_titles = not answer.model and len({citation.span.uri for citation in answer.citations}) > 1
-        for citation in answer.citations:
-            _print_source(f"[{citation.n}] ", citation.span, has_title=has_titles)
+        _print_sources(answer)
     show_followups(answer)
     if answer.dangling:
         removed = translate(f"(Citations removed because they matched no source: {answer.dangling}.)")
@@ -98,6 +96,19 @@ def _show_quotes(answer: Answer) -> bool:
         else:
             _print_lines(block[0], terms, style="" if answer.status == "answered" else "yellow")
     return is_excerpts
+
+
+def _print_sources(answer: Answer) -> None:
+    """Print the places of each cited source, each once."""
+    spans_by_number: dict[int, dict[str, Span]] = {}
+    for citation in answer.citations:
+        spans_by_number.setdefault(citation.n, {}).setdefault(citation.span.location, citation.span)
+    has_titles = not answer.model and len({citation.span.uri for citation in answer.citations}) > 1
+    for n, spans in spans_by_number.items():
+        for span in islice(spans.values(), _MAX_PASSAGES):
+            _print_source(f"[{n}] ", span, has_title=has_titles)
+        if (more := len(spans) - _MAX_PASSAGES) > 0:
+            printing.print_styled(f"    {translate(f'and {more:,} more: --json lists them')}", "cyan")
 
 
 def _print_source(label: str, span: Span, *, has_title: bool = True) -> None:
