@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from kumihimo.app.check import CheckResult, Problem
     from kumihimo.app.facade import Kumihimo
     from kumihimo.app.results import (
+        BatchState,
         Built,
         CommunityLevel,
         Estimate,
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         RdfTerm,
         Solutions,
         Status,
+        Total,
         UsageEntry,
     )
     from kumihimo.app.snapshot import Snapshot
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "BatchState",
     "Built",
     "Caps",
     "CheckResult",
@@ -50,13 +53,14 @@ __all__ = [
     "Solutions",
     "Span",
     "Status",
+    "Total",
     "Usage",
     "UsageEntry",
 ]
 _MODULES = {  # module -> its public names
     "app.check": "CheckResult Problem",
     "app.facade": "Kumihimo",
-    "app.results": "Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status UsageEntry",
+    "app.results": "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry",
     "app.snapshot": "Snapshot",
     "core.context": "Answer Context Evidence",
     "core.errors": "KumiError",
