@@ -122,7 +122,7 @@ def drop_batches(path: Path) -> int:
 
 @dataclass
 class CollectedBatches:
-    """The results of all batches that have ended, and the jobs that have not.
+    """Results of the finished batches, and the jobs still under way.
 
     refused: why a server will not answer a request. wave: the highest of the batches.
     """

@@ -72,7 +72,7 @@ class SourceTracer:
         title = title if len(title) <= _MAX_TITLE_CHARS else f"{title[:_MAX_TITLE_CHARS]}…"
         descriptions = self.find_table("descriptions")
         description = descriptions.get(id) if descriptions else None
-        date = document_date(description) if description else ""
+        date = document_date(description)
         return ", ".join(filter(None, [title, date]))
 
     def _source_spans(self, item: Reference | Evidence) -> Iterator[Span]:

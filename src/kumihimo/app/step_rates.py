@@ -80,7 +80,7 @@ TOKENS_PER_SECOND: Range = (15, 150)  # of a reply
 
 @dataclass(frozen=True, slots=True)
 class ReadingSizes:
-    """What a dry run leaves to read, as the model steps after it see it.
+    """Sizes of the work that a dry run leaves, for the rates of later steps.
 
     items: the keys that each step would ask about. rows: of the tables that stay. names: different names in
     the chunks to read, found by rule. repeated: occurrences there of names with too many descriptions for one text.

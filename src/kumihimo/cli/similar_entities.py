@@ -31,7 +31,7 @@ _MAX_SHOWN = 10  # homonyms in a table
 
 @dataclass(frozen=True, slots=True)
 class HomonymRow:
-    """A meaning of a name: what it may stand for in some documents, with the lines that say so."""
+    """A possible meaning of a name in some documents, with its alias lines."""
 
     name: str
     meaning: str

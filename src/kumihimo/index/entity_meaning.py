@@ -88,7 +88,7 @@ def _find_candidates(
 
 @dataclass(frozen=True, slots=True)
 class _NameFacts:
-    """What tells two entities apart without their meaning."""
+    """Facts about an entity for comparison, apart from its meaning."""
 
     key: str
     types: frozenset[str]

@@ -16,7 +16,7 @@ _MIN_COMMON = 2  # documents: a neighbour of fewer is never too common to tell o
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What documents mean by a name: one of the longer names that occur there."""
+    """A meaning of a name in some documents: a longer name from the same documents."""
 
     documents: tuple[str, ...]
     owners: tuple[str, ...]  # entities, the most frequent first
