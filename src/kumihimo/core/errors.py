@@ -12,6 +12,7 @@ KumiError                 any error this package raises on purpose
     ModelError            a model server cannot be used as configured: key, address, name
     StepError             a step is not written as the engine needs it: a programming error
     MalformedReply        a reply does not have the requested form
+    Cancelled             the caller has left, or the time limit is reached
     ItemFailed            one item failed; the rest continues: exit 1
         UpstreamFailed    an item it depends on failed in this build
         BudgetExceeded    a cap was reached before the request
@@ -89,6 +90,10 @@ class MalformedReply(KumiError):
 
     The message goes to the model, which is asked again.
     """
+
+
+class Cancelled(KumiError):
+    """A command that its caller has cancelled, or that took too long."""
 
 
 class ItemFailed(KumiError):

@@ -1,0 +1,77 @@
+"""a caller who leaves -> Cancelled: the token that stops a question or a build."""
+
+from collections.abc import Callable
+from threading import Event, Lock
+from time import monotonic
+
+from kumihimo.core.errors import Cancelled
+
+
+class CancelToken:
+    """A signal to stop a command, shared by its threads.
+
+    seconds: until the command is cancelled by itself; None: never.
+
+    >>> token = CancelToken()
+    >>> token.wait(0)
+    False
+    >>> token.cancel()
+    >>> token.is_cancelled
+    True
+    """
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self.reason = ""
+        self._ends_at = None if seconds is None else monotonic() + seconds
+        self._seconds = seconds
+        self._cancelled = Event()
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._lock = Lock()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Return whether the command is to stop."""
+        if self._ends_at is not None and monotonic() >= self._ends_at:
+            self.cancel(f"it took longer than {self._seconds:g} s: ask for less, or raise the time limit")
+        return self._cancelled.is_set()
+
+    def cancel(self, reason: str = "") -> None:
+        """Stop the command, and run the callbacks once."""
+        with self._lock:
+            if self._cancelled.is_set():
+                return
+            self.reason = reason
+            self._cancelled.set()
+            callbacks = list(self._callbacks.values())
+            self._callbacks.clear()
+        for callback in callbacks:
+            callback()
+
+    def check(self) -> None:
+        """Raise Cancelled if the command is to stop."""
+        if self.is_cancelled:
+            raise Cancelled(self.reason or "cancelled")
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for some seconds; return True as soon as cancelled."""
+        if self._ends_at is not None:
+            seconds = max(0.0, min(seconds, self._ends_at - monotonic()))
+        self._cancelled.wait(seconds)
+        return self.is_cancelled
+
+    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Run a function when the command is cancelled.
+
+        It runs in the thread that cancels, or at once if that has happened. Returns a function that takes it back.
+        """
+        with self._lock:
+            if not self._cancelled.is_set():
+                key = id(callback)
+                self._callbacks[key] = callback
+                return lambda: self._forget(key)
+        callback()
+        return lambda: None
+
+    def _forget(self, key: int) -> None:
+        with self._lock:
+            self._callbacks.pop(key, None)
