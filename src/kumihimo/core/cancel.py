@@ -25,7 +25,7 @@ class CancelToken:
         self._ends_at = None if seconds is None else monotonic() + seconds
         self._seconds = seconds
         self._cancelled = Event()
-        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._callbacks: dict[object, Callable[[], None]] = {}
         self._lock = Lock()
 
     @property
@@ -66,12 +66,12 @@ class CancelToken:
         """
         with self._lock:
             if not self._cancelled.is_set():
-                key = id(callback)
+                key = object()
                 self._callbacks[key] = callback
                 return lambda: self._forget(key)
         callback()
         return lambda: None
 
-    def _forget(self, key: int) -> None:
+    def _forget(self, key: object) -> None:
         with self._lock:
             self._callbacks.pop(key, None)
