@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.batch import count_waiting
 from kumihimo.app.catalogue import BUILT_IN
+from kumihimo.app.missing import missing_entries
 from kumihimo.app.results import CommunityLevel, Status
-from kumihimo.app.snapshot import missing_entries, row_counts
+from kumihimo.app.snapshot import row_counts
 from kumihimo.core.records import NOT_READ, Chunk, Community, Report
 from kumihimo.core.table import Table, codec
 from kumihimo.core.wiring import ROOT

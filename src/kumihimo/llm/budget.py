@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from threading import Condition
 from time import monotonic
 
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import BudgetExceeded
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import FailedTry, Prices, Q, R
@@ -52,11 +53,16 @@ class Budget:
     Requests in flight count with their estimated cost, so that a cap is exceeded by one request at most. Near a cap of
     tokens or cost requests go one by one: the cost of a reply is known only when it has arrived.
     parent: a budget that pays for this one too, such as that of a command for its questions. It has its own caps, and
-    keeps the records.
+    keeps the records. cancel: stops the command; that of the parent by default.
     """
 
     def __init__(
-        self, caps: Caps | None = None, record_usage: UsageRecorder | None = None, parent: "Budget | None" = None
+        self,
+        caps: Caps | None = None,
+        record_usage: UsageRecorder | None = None,
+        parent: "Budget | None" = None,
+        *,
+        cancel: CancelToken | None = None,
     ) -> None:
         self.caps = caps or Caps()
         self.spent: dict[str, Usage] = {}  # by scope
@@ -64,6 +70,7 @@ class Budget:
         self.total = Usage()
         self.given_up: dict[str, int] = {}  # prompts without a readable reply -> how many replies were read
         self._record_usage = record_usage
+        self.cancel: CancelToken | None = cancel or (parent.cancel if parent else None)
         self._parent = parent
         self._in_flight: list[Usage] = []
         self._measured_scopes: set[str] = set()  # scopes with a reply of known cost

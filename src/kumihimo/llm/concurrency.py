@@ -3,15 +3,19 @@
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
+from threading import Lock
 from typing import TypeVar
 
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Pool
 from kumihimo.llm.protocols import TokenCallback
 
 A = TypeVar("A")
 B = TypeVar("B")
+POLL_SECONDS = 0.05  # between two looks at a token, where a wait cannot be woken
 
 
 def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:
@@ -40,14 +44,33 @@ def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> I
         executor.shutdown(wait=wait_for_running, cancel_futures=True)
 
 
-def iterate_tokens(call: Callable[[TokenCallback], A]) -> Generator[str, None, A]:
-    """Yield the tokens `call` receives; return the result of `call`."""
+def iterate_tokens(call: Callable[[TokenCallback], A], cancel: CancelToken) -> Generator[str, None, A]:
+    """Yield the tokens `call` receives; return the result of `call`.
+
+    A generator that is closed cancels the call.
+    """
     tokens: SimpleQueue[str | None] = SimpleQueue()
     with ThreadPoolExecutor(1) as executor:
         future = executor.submit(call, tokens.put)
         future.add_done_callback(lambda _: tokens.put(None))
-        yield from iter(tokens.get, None)
+        try:
+            yield from iter(tokens.get, None)
+        except GeneratorExit:
+            cancel.cancel("nobody reads the answer any more")
+            raise
         return future.result()
+
+
+@contextmanager
+def acquire_lock(lock: Lock, cancel: CancelToken | None) -> Iterator[None]:
+    """Hold a lock; a token ends the wait for it."""
+    while not lock.acquire(timeout=-1 if cancel is None else POLL_SECONDS):
+        if cancel:
+            cancel.check()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def thread_pool(workers: int) -> Pool:

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import settings_of
@@ -92,17 +93,20 @@ class ModelRegistry:
     _chats: dict[str, Chat] = field(default_factory=dict)
     _servers: dict[str, ModelServer] = field(default_factory=dict)  # equal connections share one rate limiter
 
-    def budget(self, caps: Caps | None = None, parent: Budget | None = None) -> Budget:
+    def budget(
+        self, caps: Caps | None = None, parent: Budget | None = None, cancel: CancelToken | None = None
+    ) -> Budget:
         """Return a budget for one command or one question.
 
         The response cache records its usage. Servers that were given up get another chance.
-        parent: the budget of a command whose questions have one each.
+        parent: the budget of a command whose questions have one each. cancel: stops the command.
         """
         for server in () if parent else self._servers.values():
             server.close_circuit()
         if caps and caps.cost is not None and (unpriced := self._scopes_without_prices()):
             raise SettingsError(f"a cap on cost needs prices: set {' and '.join(unpriced)}, 0 for a free model")
-        return Budget(caps, None if parent else lambda *entry: self.cache().record_usage(*entry), parent)
+        record_usage = None if parent else lambda *entry: self.cache().record_usage(*entry)
+        return Budget(caps, record_usage, parent, cancel=cancel)
 
     def _scopes_without_prices(self) -> list[str]:
         """Return the names of the price settings that are missing."""
