@@ -79,3 +79,9 @@ class CancelToken:
     def _forget(self, key: object) -> None:
         with self._lock:
             self._callbacks.pop(key, None)
+
+
+def check_cancelled(cancel: CancelToken | None) -> None:
+    """Raise Cancelled if there is a token and it is cancelled."""
+    if cancel:
+        cancel.check()

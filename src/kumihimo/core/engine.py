@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.records import Record
@@ -143,7 +143,7 @@ class _StepRun:
         self.pool = pool if task.calls_llm else inline
 
     def update(self, fingerprint: str) -> None:
-        self._check_cancelled()
+        check_cancelled(self.cancel)
         remake = self.task.from_scratch or self.ledger.fingerprint(self.step.name) != fingerprint
         if self.step.keyed:
             self._run_keyed(remake)
@@ -151,10 +151,6 @@ class _StepRun:
             self._run_whole()
         self.ledger.settle(self.step.name)
         self.ledger.set_fingerprint(self.step.name, fingerprint)
-
-    def _check_cancelled(self) -> None:
-        if self.cancel:
-            self.cancel.check()
 
     # -- keyed steps
 
@@ -169,7 +165,7 @@ class _StepRun:
         for wave in ledger.waves():
             pending: list[StepResult] = []
             for results in self.pool(self.task, self._jobs(wave)):
-                self._check_cancelled()
+                check_cancelled(self.cancel)
                 pending += results
                 finished = done + len(pending)
                 self.progress(ProgressEvent(step.name, finished, max(ledger.todo_count, finished)))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from threading import Condition
 from time import monotonic
 
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import BudgetExceeded
 from kumihimo.core.usage import Usage
+from kumihimo.llm.concurrency import POLL_SECONDS
 from kumihimo.llm.protocols import FailedTry, Prices, Q, R
 
 UsageRecorder = Callable[[str, str, str, Usage, int], None]  # "spent" or "saved", scope, model, usage, prompt bytes
@@ -79,15 +80,18 @@ class Budget:
         self._condition = Condition()
 
     @contextmanager
-    def reserve(self, account: Account, size: int) -> Iterator[list[Usage]]:
+    def reserve(self, account: Account, size: int, cancel: CancelToken | None = None) -> Iterator[list[Usage]]:
         """Wait until a request fits under the caps.
 
-        At the end it pays the charges that the caller has put into the list. size: bytes of the prompt.
+        At the end it pays the charges that the caller has put into the list. size: bytes of the prompt. cancel: stops
+        the wait; that of the budget by default.
         """
-        estimate = self._wait_for_room(account, size)
+        cancel = cancel or self.cancel
+        estimate = self._wait_for_room(account, size, cancel)
         charges: list[Usage] = []
         try:
-            with self._parent.reserve(account, size) if self._parent else nullcontext(charges) as charges:
+            parent = self._parent.reserve(account, size, cancel) if self._parent else nullcontext(charges)
+            with parent as charges:
                 yield charges
         finally:
             with self._condition:
@@ -108,7 +112,7 @@ class Budget:
         if self._record_usage:
             self._record_usage("saved", scope, model, usage, 0)
 
-    def _wait_for_room(self, account: Account, size: int) -> Usage:
+    def _wait_for_room(self, account: Account, size: int, cancel: CancelToken | None) -> Usage:
         """Wait until a request fits, and return its estimated usage."""
         with self._condition:
             while True:
@@ -122,7 +126,8 @@ class Budget:
                 if self._fits(account.scope, estimate):
                     self._in_flight.append(estimate)
                     return estimate
-                self._condition.wait()
+                check_cancelled(cancel)
+                self._condition.wait(POLL_SECONDS if cancel else None)
 
     def _fits(self, scope: str, estimate: Usage) -> bool:
         """Return whether this request and those in flight stay under the caps.
@@ -161,6 +166,7 @@ def budgeted(send: Callable[[Q], R], budget: Budget, account: Account) -> Callab
     def reserve_and_send(request: Q) -> R:
         started = monotonic()
         with budget.reserve(account, request.size) as charges:
+            check_cancelled(budget.cancel)  # the last moment before it costs something
             try:
                 reply = send(request)
             except FailedTry as failure:

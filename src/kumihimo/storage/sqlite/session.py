@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Lock, RLock
 from typing import TypeVar
 
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexChanged
 
 T = TypeVar("T")
@@ -124,8 +124,7 @@ class Session:
                 self.connection.interrupt()
 
     def _check_cancelled(self) -> None:
-        if self.cancel:
-            self.cancel.check()
+        check_cancelled(self.cancel)
 
     def _enter(self) -> None:
         self._check_cancelled()

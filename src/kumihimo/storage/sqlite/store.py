@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, TypeVar
 
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import redact
 from kumihimo.core.table import Row
@@ -257,8 +257,7 @@ class Store:
             self._begin_write(db, cancel, wait=wait, rebuild=rebuild)
             prepare_tables(db, rebuild=rebuild)
             yield db
-            if cancel:
-                cancel.check()
+            check_cancelled(cancel)
             db.commit()
             db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
             db.all("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -327,8 +326,7 @@ class Store:
                 if "locked" not in str(error):
                     raise
                 tries += 1
-                if cancel:
-                    cancel.check()
+                check_cancelled(cancel)
                 if not wait and tries * timeout >= _BUSY_TIMEOUT:
                     message = f"another build is running on {self.folder}: wait for it with `--wait`, or stop it"
                     raise IndexBusy(message) from error
