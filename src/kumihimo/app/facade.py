@@ -24,7 +24,7 @@ from kumihimo.app.prune_cache import prune_cache
 from kumihimo.app.questions import ask_one_build
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import Snapshot, add_usage
 from kumihimo.app.trust import read_trusted_layers
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.catalogue import Catalogue
@@ -299,11 +299,13 @@ class Kumihimo:
         """
         search = {"filter": filter, "length": length, "history": history, **settings}
         listeners: dict[str, Any] = {"on_token": on_token, "on_context": on_context, "progress": progress}
-        return ask_one_build(
+        own_budget = self.models.budget(caps, budget, cancel)
+        answer = ask_one_build(
             partial(self.snapshot, method, cancel=cancel),
-            self.models.budget(caps, budget, cancel),
+            own_budget,
             lambda snapshot: snapshot.ask(question, method, **listeners, **search),
         )
+        return add_usage(answer, own_budget, answer.usage.seconds)  # of all tries
 
     def stream(self, question: str, method: str = "", **options: Any) -> Generator[str, None, Answer]:
         """Yield the answer's text as it arrives; return the answer.
@@ -323,7 +325,8 @@ class Kumihimo:
         This takes one LLM call. caps: for the answer and the call together.
         """
         with self.snapshot() as snapshot:
-            return snapshot.followup_suggester(caps)(answer)
+            suggester = snapshot.followup_suggester(caps)
+        return suggester(answer)
 
     def trace(self, reference: str | Reference) -> list[Span]:
         """Return the source spans of a row, by id or (table, id)."""

@@ -31,7 +31,7 @@ class Session:
     is_over: bool = False
     _running: int = 0  # statements, one inside the other
     _speaking: int = 0  # requests to models that are under way
-    _version: int = 0  # of the file, when the transaction was released
+    _version: int = -1  # of the file, when the transaction was released
     _facts: object = None  # about the index, then
     _interrupt_lock: Lock = field(default_factory=Lock)
     _forget_token: Callable[[], None] = lambda: None
@@ -136,8 +136,10 @@ class Session:
         """Open the transaction again. Raise IndexChanged if the index changed."""
         self.connection.execute(self.begins_with)
         self.is_open = True
-        if self._data_version() != self._version and self._read_facts() != self._facts:
-            raise IndexChanged("another build has ended in the middle of the question: ask again")
+        if (version := self._data_version()) != self._version:
+            self._version = version  # also changes where the log begins again
+            if self._read_facts() != self._facts:
+                raise IndexChanged("another build has ended in the middle of the question: ask again")
 
     def _pause(self) -> None:
         """Release the transaction; a running statement does so at its end."""
@@ -145,7 +147,8 @@ class Session:
             try:
                 if self.is_over or self._running or not self.is_open:
                     return
-                self._version, self._facts = self._data_version(), self._read_facts()
+                if self._version == -1:
+                    self._version, self._facts = self._data_version(), self._read_facts()
                 self.connection.execute("COMMIT")
                 self.is_open = False
             finally:
