@@ -21,12 +21,14 @@ class Session:
     """The transaction of one command on one connection, for all its threads.
 
     begins_with: the statement that opens it. cancel: stops it between two statements, and in the middle of one.
+    on_release: called whenever nothing is open any more.
     """
 
     connection: sqlite3.Connection
     lock: RLock
     begins_with: str = "BEGIN"
     cancel: CancelToken | None = None
+    on_release: Callable[[], None] = lambda: None
     is_open: bool = False
     is_over: bool = False
     _running: int = 0  # statements, one inside the other
@@ -107,8 +109,7 @@ class Session:
         with self.lock:
             self.stop()
             if self.is_open:
-                self.is_open = False
-                self.connection.execute("COMMIT")
+                self._commit()
 
     def stop(self) -> None:
         """Forget the token, and let no request release the transaction."""
@@ -149,10 +150,14 @@ class Session:
                     return
                 if self._version == -1:
                     self._version, self._facts = self._data_version(), self._read_facts()
-                self.connection.execute("COMMIT")
-                self.is_open = False
+                self._commit()
             finally:
                 self.lock.release()
+
+    def _commit(self) -> None:
+        self.is_open = False
+        self.connection.execute("COMMIT")
+        self.on_release()
 
     def _data_version(self) -> int:
         return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
