@@ -20,6 +20,7 @@ from kumihimo.app.build_cost import paid_changes, plan_build, require_consent, u
 from kumihimo.app.check import CheckResult, check_index
 from kumihimo.app.erasure import erase_files, erase_rows, warn_of_unpruned_caches
 from kumihimo.app.estimate_query_cost import estimate_query_cost
+from kumihimo.app.index_address import IndexAddress
 from kumihimo.app.prepare_build import absolute_paths, build_method, prepare_build, run_and_save
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.settings_registry import SettingsRegistry
@@ -75,10 +76,10 @@ class Kumihimo:
         values = resolve_settings(self.settings_registry.all, *layers)
         self.settings = self.settings_registry.own_values(values)
         self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache, self.base)
-        self.tokenizer = LocalTokenizer()
         self._cache_path = Path(cache) if cache else self.folder / "cache.db"
+        self.address = IndexAddress(str(self.folder.absolute()), str(self._cache_path.absolute()), layers)
         self._files: MappedFiles = {}
-        self._build_lock = Lock()
+        self.tokenizer, self._build_lock = LocalTokenizer(), Lock()
 
     @classmethod
     def open(
