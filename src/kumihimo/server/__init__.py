@@ -1,0 +1,1 @@
+"""indexes -> a web server: HTTP, OpenAI-compatible, MCP, and a page."""

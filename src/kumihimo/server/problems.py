@@ -1,0 +1,48 @@
+"""an error -> application/problem+json (RFC 9457) with its remedy."""
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from kumihimo.core import errors
+
+PROBLEM_TYPE = "application/problem+json"
+
+
+class NotFound(errors.SettingsError):
+    """A name or id that does not exist, or that the caller may not see."""
+
+
+class Forbidden(errors.KumiError):
+    """A request beyond the role of its key."""
+
+
+_STATUSES: dict[type[errors.KumiError], int] = {  # the first class that fits counts
+    NotFound: 404,
+    Forbidden: 403,
+    errors.ConsentRequired: 409,
+    errors.SettingsError: 400,
+    errors.LimitExceeded: 413,
+    errors.SourceError: 400,
+    errors.IndexBusy: 409,
+    errors.IndexUnavailable: 503,
+    errors.BudgetExceeded: 429,
+    errors.RequestTimedOut: 504,
+    errors.ItemFailed: 502,
+    errors.ModelError: 502,
+    errors.Cancelled: 504,
+}
+
+
+def problem(error: errors.KumiError) -> JSONResponse:
+    """Return the response for an error."""
+    status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
+    body = {"type": "about:blank", "title": type(error).__name__, "status": status, "detail": str(error)}
+    return JSONResponse(body, status, media_type=PROBLEM_TYPE)
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Answer each KumiError of a route with a problem."""
+
+    @app.exception_handler(errors.KumiError)
+    async def respond(_: Request, error: errors.KumiError) -> JSONResponse:
+        return problem(error)
