@@ -1,6 +1,7 @@
 """an index folder -> its keys: who may use it on a server, in which role, and what each may see and spend."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -11,7 +12,6 @@ from typing import Literal, get_args
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import SettingsError, describe_unknown
-from kumihimo.core.redaction import register_secret
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.storage.sqlite.key_store import KeyStore
@@ -54,16 +54,27 @@ def create_key(
     if (daily_tokens is not None and daily_tokens < 1) or requests_per_minute < 1:
         raise SettingsError("the limits of a key are 1 or more: leave out --budget for no limit")
     token, id = TOKEN_PREFIX + token_urlsafe(32), token_hex(4)
-    register_secret(token)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    key = StoredKey(id, name, role, rights.strip(), daily_tokens, requests_per_minute, now, "")
+    key = StoredKey(id, name, role, rights.strip(), daily_tokens, requests_per_minute, _now(), "")
     for folder in folders:
-        store = KeyStore(folder)
-        try:
+        with closing(KeyStore(folder)) as store:
             store.add(key, token_digest(token))
-        finally:
-            store.close()
     return id, token
+
+
+def list_keys(folder: Path) -> list[StoredKey]:
+    """Return the keys of an index, revoked ones too."""
+    with closing(KeyStore(folder)) as store:
+        return store.all_keys()
+
+
+def revoke_key(folder: Path, id: str) -> bool:
+    """Revoke a key of an index; return whether it has one with this id."""
+    with closing(KeyStore(folder)) as store:
+        return store.revoke(id, _now())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -116,11 +116,3 @@ class KeyStore:
             raise IndexUnavailable(
                 f"{self.path} cannot be used ({error}): restore it, or delete it and make new keys"
             ) from error
-
-
-def count_keys(path: Path) -> int:
-    """Return the number of valid keys in a file of keys."""
-    if not path.exists():
-        return 0
-    with closing(KeyStore(path.parent)) as store:
-        return sum(not key.revoked for key in store.all_keys())
