@@ -18,7 +18,17 @@ from kumihimo.app.facade import StorageError
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.app.trust import trust_settings_file
-from kumihimo.cli import ask_commands, builds, failures, graph_commands, options, printing, report_commands, terminal
+from kumihimo.cli import (
+    ask_commands,
+    builds,
+    failures,
+    graph_commands,
+    mcp_command,
+    options,
+    printing,
+    report_commands,
+    terminal,
+)
 from kumihimo.cli.translated_help import TranslatedCommand, TranslatedGroup, format_examples
 from kumihimo.cli.tune import tune
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
@@ -294,6 +304,9 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi sparql @question.rq --format csv",
         ),
         tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write", "kumi tune --questions asked.jsonl"),
+    },
+    "Serve it": {
+        mcp_command.mcp: ("kumi mcp --index reports/.kumi",),
     },
     "Look after it": {
         status: ("kumi status", "kumi status --levels", "kumi status --json"),

@@ -56,7 +56,14 @@ def find_access(request: Request, name: str = "") -> Access:
 
     Raises NotFound for an index that does not exist, or that the caller may not use.
     """
-    workspace, caller = cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller)
+    return choose_access(cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller), name)
+
+
+def choose_access(workspace: Workspace, caller: Caller, name: str = "") -> Access:
+    """Return the access of a caller to an index; without a name, to the first one.
+
+    Raises NotFound as `find_access`.
+    """
     usable = [served for served in workspace.indexes.values() if served.name in caller.grants]
     found = next((served for served in usable if not name or served.name == name), None)
     if found is None:

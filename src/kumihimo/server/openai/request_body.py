@@ -23,7 +23,9 @@ def body_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
     """Return the description of a body for `/openapi.json`."""
     schema = adapter.json_schema()
     definitions = schema.pop("$defs", {})
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": _inline(schema, definitions)}}}}
+    return {
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _inline(schema, definitions)}}}
+    }
 
 
 def _inline(value: Any, definitions: dict[str, Any]) -> Any:

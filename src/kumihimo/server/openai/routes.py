@@ -1,7 +1,6 @@
 """requests to /v1 -> models, chat completions and embeddings."""
 
-from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
@@ -80,7 +79,9 @@ async def complete_chat(request: Request) -> Response:
     events = questions.events(question, chosen.method, **options)
     received = await cancel_on_disconnect(request, first_events(events))
     chunks = stream_chunks(head, received, events, link, with_usage=body.with_usage)
-    return StreamingResponse(encode_events(chunks), media_type="text/event-stream", headers={"cache-control": "no-store"})
+    return StreamingResponse(
+        encode_events(chunks), media_type="text/event-stream", headers={"cache-control": "no-store"}
+    )
 
 
 def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,15 +76,11 @@ def _last_chunks(head: ReplyHead, answer: Answer, text: str, link: Link) -> list
     last = {"content": rest + source_list(answer, link)}
     return [
         *([head.chunk(last)] if last["content"] else []),
-        head.chunk(
-            {"annotations": annotations(answer, link)}, finish_reason(answer), kumihimo=extension_json(answer)
-        ),
+        head.chunk({"annotations": annotations(answer, link)}, finish_reason(answer), kumihimo=extension_json(answer)),
     ]
 
 
-async def _chain(
-    received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]
-) -> AsyncIterator[QuestionEvent]:
+async def _chain(received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]) -> AsyncIterator[QuestionEvent]:
     """Yield the events that have been received, then the others."""
     for event in received:
         yield event
