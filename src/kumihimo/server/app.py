@@ -3,6 +3,8 @@
 from fastapi import APIRouter, FastAPI
 
 from kumihimo.server.access import Caller, Grant
+from kumihimo.server.mcp.endpoint import add_mcp
+from kumihimo.server.openai.routes import router as openai_router
 from kumihimo.server.problems import add_problem_handlers
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace
@@ -15,6 +17,8 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
     app = FastAPI(title="Kumihimo", docs_url=None, redoc_url=None)
     app.state.workspace, app.state.settings = workspace, settings or ServerSettings()
     add_problem_handlers(app)
+    app.include_router(openai_router)
+    add_mcp(app, workspace, app.state.settings)
     return app
 
 

@@ -38,8 +38,12 @@ def status_of(error: errors.KumiError) -> int:
     return next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
 
 
-def problem(error: errors.KumiError) -> JSONResponse:
-    """Return the response for an error."""
+def problem(error: errors.KumiError, path: str = "") -> JSONResponse:
+    """Return the response for an error, in the form that clients of this path expect."""
+    if path.startswith("/v1/"):
+        from kumihimo.server.openai.errors import error_response  # here: it imports this module
+
+        return error_response(error)
     status = status_of(error)
     body = {"type": "about:blank", "title": type(error).__name__, "status": status, "detail": str(error)}
     return JSONResponse(body, status, media_type=PROBLEM_TYPE)
@@ -49,5 +53,5 @@ def add_problem_handlers(app: FastAPI) -> None:
     """Answer each KumiError of a route with a problem."""
 
     @app.exception_handler(errors.KumiError)
-    async def respond(_: Request, error: errors.KumiError) -> JSONResponse:
-        return problem(error)
+    async def respond(request: Request, error: errors.KumiError) -> JSONResponse:
+        return problem(error, request.url.path)

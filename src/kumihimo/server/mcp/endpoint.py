@@ -36,7 +36,6 @@ class McpEndpoint:
         server = create_mcp_server(
             self.workspace,
             lambda context: cast(Caller, context.request.state.caller),  # of each request, never of a session
-            self.settings.seconds,
         )
         self._manager = StreamableHTTPSessionManager(
             server,

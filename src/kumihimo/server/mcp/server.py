@@ -27,14 +27,12 @@ INSTRUCTIONS = (
 )
 
 
-def create_mcp_server(
-    workspace: Workspace, find_caller: Callable[[RequestContext], Caller], seconds: float | None = None
-) -> Server[Any]:
+def create_mcp_server(workspace: Workspace, find_caller: Callable[[RequestContext], Caller]) -> Server[Any]:
     """Return the server of these indexes.
 
-    find_caller: returns the sender of a request, so that each one sees what it may see. seconds: of one call.
+    find_caller: returns the sender of a request, so that each one sees what it may see.
     """
-    handlers = _Handlers(workspace, find_caller, seconds)
+    handlers = _Handlers(workspace, find_caller)
     return Server(
         "kumihimo",
         version=_version(),
@@ -58,10 +56,8 @@ def _version() -> str:
 class _Handlers:
     """The functions that answer requests."""
 
-    def __init__(
-        self, workspace: Workspace, find_caller: Callable[[RequestContext], Caller], seconds: float | None
-    ) -> None:
-        self.workspace, self.find_caller, self.seconds = workspace, find_caller, seconds
+    def __init__(self, workspace: Workspace, find_caller: Callable[[RequestContext], Caller]) -> None:
+        self.workspace, self.find_caller = workspace, find_caller
 
     async def list_tools(self, context: RequestContext, _: object) -> types.ListToolsResult:
         """List the tools, with the names of the indexes that the caller may use."""
@@ -76,7 +72,7 @@ class _Handlers:
         call = ToolCall(self.workspace, self.find_caller(context), _progress_reporter(context))
         try:
             arguments = parse_arguments(tool.argument_adapter, params.arguments or {})
-            result = await self._run(context, tool.run(call, arguments))
+            result = await _until_left(context, tool.run(call, arguments))
             values = tool.result_adapter.dump_python(result, mode="json")
         except KumiError as error:
             return _error_result(str(error))
@@ -126,25 +122,14 @@ class _Handlers:
                 return read(snapshot)
 
         try:
-            return await self._run(context, access.served.questions.run(run))
+            return await _until_left(context, access.served.questions.run(run))
         except KumiError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
-    async def _run(self, context: RequestContext, work: Awaitable[T]) -> T:
-        """Run the work of a request until its sender leaves or its time is over."""
-        left = context.request.scope["state"].get(LEFT) if context.request else None
-        timer = asyncio.timeout(self.seconds)
-        try:
-            async with timer:
-                return await _until(left, work)
-        except TimeoutError:
-            if not timer.expired():
-                raise
-            raise Cancelled(f"it took longer than {self.seconds:g} s: ask for less, or by another method") from None
 
-
-async def _until(left: asyncio.Event | None, work: Awaitable[T]) -> T:
-    """Return the result of some work. Raise Cancelled if the event comes first."""
+async def _until_left(context: RequestContext, work: Awaitable[T]) -> T:
+    """Return the result of some work. Raise Cancelled if the client leaves."""
+    left = context.request.scope["state"].get(LEFT) if context.request else None
     if left is None:
         return await work
     task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left.wait())
