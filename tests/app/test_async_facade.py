@@ -266,7 +266,9 @@ def test_a_build_is_cancelled_and_the_next_waits_for_its_end(kumi: Kumihimo, mon
     assert order == ["first", "end of first", "second"]
 
 
-def test_what_a_thread_reports_after_the_loop_has_ended_is_lost(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_thread_reports_after_the_loop_has_ended_is_lost(
+    kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     emits = list[Callable[[object], None]]()
 
     def ask(*_: object, on_token: Callable[[object], None], **__: object) -> Answer:
