@@ -3,17 +3,18 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from kumihimo.server import system_routes
+from kumihimo.server.api import include_api
+from kumihimo.server.mcp.endpoint import add_mcp
 from kumihimo.server.metrics import Metrics
+from kumihimo.server.openai.routes import router as openai_router
 from kumihimo.server.problems import add_problem_handlers
 from kumihimo.server.security import Guard
 from kumihimo.server.sessions import Sessions
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace
-
-INDEX_PREFIXES = ("/api/v1", "/api/v1/indexes/{index_name}")  # of the first index, and of each
 
 
 def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> FastAPI:
@@ -30,11 +31,8 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
     app.state.sessions, app.state.metrics = Sessions(), Metrics(workspace)
     add_problem_handlers(app)
     app.include_router(system_routes.router)
+    include_api(app)
+    app.include_router(openai_router)
+    add_mcp(app, workspace, settings)
     app.add_middleware(Guard, workspace=workspace, settings=settings, sessions=app.state.sessions)
     return app
-
-
-def include_index_routes(app: FastAPI, router: APIRouter) -> None:
-    """Add routes under the address of the first index, and of each index."""
-    for prefix in INDEX_PREFIXES:
-        app.include_router(router, prefix=prefix)

@@ -20,6 +20,10 @@ class NotFound(errors.SettingsError):
     """A name or id that does not exist, or that the caller may not see."""
 
 
+class InvalidRequest(errors.SettingsError):
+    """A request with a part that is missing, too long or of the wrong type."""
+
+
 class Forbidden(errors.KumiError):
     """A request beyond the role of its key, or from a foreign page."""
 
@@ -105,13 +109,19 @@ def remedy_of(error: errors.KumiError) -> str:
     return next((remedy for kind, remedy in _REMEDIES.items() if isinstance(error, kind)), "")
 
 
-def problem(error: errors.KumiError, path: str = "") -> Response:  # noqa: ARG001
+def problem(error: errors.KumiError, path: str = "") -> Response:
     """Return the response for an error, in the form that clients of this path expect."""
     headers = {}
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = 'Bearer realm="Kumihimo"'
     if isinstance(error, TooManyRequests):
         headers["Retry-After"] = str(max(1, round(error.seconds)))
+    if path.startswith("/v1/"):
+        from kumihimo.server.openai.errors import error_response  # here: it imports this module
+
+        response = error_response(error)
+        response.headers.update(headers)
+        return response
     return problem_response(status_of(error), type(error).__name__, str(error), remedy_of(error), headers)
 
 
@@ -132,7 +142,7 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def respond_invalid(request: Request, error: RequestValidationError) -> Response:
-        return problem(errors.SettingsError(describe_invalid(error.errors())), request.url.path)
+        return problem(InvalidRequest(describe_invalid(error.errors())), request.url.path)
 
     @app.exception_handler(HTTPException)
     async def respond_http(request: Request, error: HTTPException) -> Response:
