@@ -16,18 +16,20 @@ from kumihimo.app import catalogue as catalogues
 from kumihimo.app import config
 from kumihimo.app.batch import build_or_wait, check_no_batch, drop_batches
 from kumihimo.app.build import skipped_methods
-from kumihimo.app.build_cost import paid_changes, plan_build, require_consent, used_cache_keys
+from kumihimo.app.build_cost import plan_build, require_consent
 from kumihimo.app.check import CheckResult, check_index
 from kumihimo.app.erasure import erase_files, erase_rows, warn_of_unpruned_caches
 from kumihimo.app.estimate_query_cost import estimate_query_cost
+from kumihimo.app.index_address import IndexAddress
 from kumihimo.app.prepare_build import absolute_paths, build_method, prepare_build, run_and_save
+from kumihimo.app.prune_cache import RollBack, prune_cache
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import Snapshot, missing_tables, without_missing_scopes
 from kumihimo.app.trust import check_trust
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context
-from kumihimo.core.errors import ConsentRequired, IndexUnavailable
+from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.records import Reference
 from kumihimo.core.settings import SettingValues, resolve_settings
 from kumihimo.core.spans import Span
@@ -75,10 +77,10 @@ class Kumihimo:
         values = resolve_settings(self.settings_registry.all, *layers)
         self.settings = self.settings_registry.own_values(values)
         self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache, self.base)
-        self.tokenizer = LocalTokenizer()
         self._cache_path = Path(cache) if cache else self.folder / "cache.db"
+        self.address = IndexAddress(str(self.folder.absolute()), str(self._cache_path.absolute()), layers)
         self._files: MappedFiles = {}
-        self._build_lock = Lock()
+        self.tokenizer, self._build_lock = LocalTokenizer(), Lock()
 
     @classmethod
     def open(
@@ -174,10 +176,10 @@ class Kumihimo:
         sample: process this many chunks with real calls for a better estimate; the replies stay in the cache.
         """
         absolute, plan, is_new = absolute_paths(self, paths, methods), Plan(()), not self.folder.exists()
-        with suppress(_RollBack), self.store.write_transaction() as db:
+        with suppress(RollBack), self.store.write_transaction() as db:
             build = prepare_build(self, db, absolute, methods, self.models.budget(), progress)
             plan = replace(plan_build(build, sample), rule_based=build.rule_based)
-            raise _RollBack
+            raise RollBack
         if is_new and not self.cache_stats()["replies"]:
             from shutil import rmtree
 
@@ -185,12 +187,14 @@ class Kumihimo:
             rmtree(self.folder)
         return plan
 
-    def estimate_query_cost(self, method: str = "", question: str = "", *, filter: str = "", **settings: Any) -> Plan:
+    def estimate_query_cost(
+        self, method: str = "", question: str = "", *, filter: str = "", rights: str = "", **settings: Any
+    ) -> Plan:
         """Estimate the minimum and maximum LLM calls and cost of `ask`.
 
         No model is called. Without a question, a typical one is used.
         """
-        with self.snapshot() as snapshot:
+        with self.snapshot(rights=rights) as snapshot:
             return estimate_query_cost(snapshot, question, method, filter=filter, **settings)
 
     def remove(
@@ -252,10 +256,11 @@ class Kumihimo:
             build_method(self, name, progress)
 
     @contextmanager
-    def snapshot(self, method: str = "") -> Iterator[Snapshot]:
+    def snapshot(self, method: str = "", *, rights: str = "") -> Iterator[Snapshot]:
         """Open a snapshot: one read transaction over one finished build.
 
-        method: to be prepared first.
+        method: to be prepared first. rights: an expression over document metadata; documents that do not match do not
+        exist for this snapshot.
         """
         self.prepare_method(method)
         missing = ""
@@ -266,17 +271,21 @@ class Kumihimo:
                 except FileNotFoundError as error:  # a build has just replaced them: open the new ones
                     missing = error.filename
                     continue
-                yield Snapshot(db, self.catalogue, self.settings, self.models, self.tokenizer, vectors)
+                values = db, self.catalogue, self.settings, self.models, self.tokenizer, vectors
+                yield Snapshot(*values, rights=rights.strip())
                 return
         raise IndexUnavailable(f"the vectors in {missing} are missing: `kumi index` makes them again")
 
-    def retrieve(self, question: str, method: str = "", *, filter: str = "", **settings: Any) -> Context:
+    def retrieve(
+        self, question: str, method: str = "", *, filter: str = "", rights: str = "", **settings: Any
+    ) -> Context:
         """Return the evidence that the method finds, best first.
 
         settings: of the method, such as k=5. filter: an expression over document metadata, such as `author = "Sabine
-        Orrell" and date >= 2024`. Tables that the method lacks are built first, if they cost nothing.
+        Orrell" and date >= 2024`. rights: an expression, too: what the one who asks may see; a field that no document
+        has is unset. Tables that the method lacks are built first, if they cost nothing.
         """
-        with self.snapshot(method) as snapshot:
+        with self.snapshot(method, rights=rights) as snapshot:
             return snapshot.retrieve(question, method, filter=filter, **settings)
 
     def ask(
@@ -285,6 +294,7 @@ class Kumihimo:
         method: str = "",
         *,
         filter: str = "",
+        rights: str = "",
         length: Length | None = None,
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
@@ -294,20 +304,22 @@ class Kumihimo:
     ) -> Answer:
         """Return the answer with its citations.
 
-        filter: as for `retrieve`. length: `brief`, `normal` or `full`, of a chat model's answer; None: as set.
+        filter, rights: as for `retrieve`. length: `brief`, `normal` or `full`, of a chat model's answer; None: as set.
         history: earlier answers; the question may refer to them if there is a chat model. caps: limits on what is
         spent. on_token: receives the text as it arrives. progress: receives an event as the search and the model begin.
         """
-        with self.snapshot(method) as snapshot:
+        with self.snapshot(method, rights=rights) as snapshot:
             search = {"filter": filter, "length": length, "history": history, **settings}
             return snapshot.ask(question, method, caps=caps, on_token=on_token, progress=progress, **search)
 
-    def stream(self, question: str, method: str = "", **options: Any) -> Generator[str, None, Answer]:
+    def stream(
+        self, question: str, method: str = "", *, rights: str = "", **options: Any
+    ) -> Generator[str, None, Answer]:
         """Yield the answer's text as it arrives; return the answer.
 
-        options: as for `ask`.
+        rights, options: as for `ask`.
         """
-        with self.snapshot(method) as snapshot:
+        with self.snapshot(method, rights=rights) as snapshot:
             return (
                 yield from iterate_tokens(lambda on_token: snapshot.ask(question, method, on_token=on_token, **options))
             )
@@ -320,9 +332,9 @@ class Kumihimo:
         with self.snapshot() as snapshot:
             return snapshot.followup_suggester(caps)(answer)
 
-    def trace(self, reference: str | Reference) -> list[Span]:
+    def trace(self, reference: str | Reference, *, rights: str = "") -> list[Span]:
         """Return the source spans of a row, by id or (table, id)."""
-        with self.snapshot() as snapshot:
+        with self.snapshot(rights=rights) as snapshot:
             row = snapshot.find(reference).reference if isinstance(reference, str) else reference
             return list(snapshot.trace(row))
 
@@ -335,14 +347,14 @@ class Kumihimo:
 
         return run_sparql(self.snapshot, self.folder, query, limit=limit, timeout=timeout)
 
-    def status(self, *, levels: bool = False) -> Status:
+    def status(self, *, levels: bool = False, rights: str = "") -> Status:
         """Return the contents, failures and size of the index.
 
         levels: include the figures of each community level.
         """
         from kumihimo.app.status import read_status
 
-        return read_status(self, levels=levels)
+        return read_status(self, levels=levels, rights=rights)
 
     # -- the response cache
 
@@ -377,23 +389,8 @@ class Kumihimo:
         if not self._owns_cache:
             raise IndexUnavailable(f"{self._cache_path} may be shared with other indexes: nothing in it is deleted")
         check_no_batch(self._cache_path)
-        if not self._cache_path.exists():
-            return 0
-        used_keys: set[bytes] = set()
-        with suppress(_RollBack), self.store.write_transaction(wait=wait) as db:
-            build = prepare_build(self, db, may_be_empty=True)
-            if changes := paid_changes(build):
-                raise ConsentRequired(
-                    f"{'; '.join(changes)}: run `kumi index` first, so that the replies in use are known"
-                )
-            used_keys = used_cache_keys(build, self.cache)
-            raise _RollBack
-        return self.cache.prune(used_keys)
+        return prune_cache(self, wait=wait) if self._cache_path.exists() else 0
 
     def drop_batches(self) -> int:
         """Give up all batches; return how many requests waited."""
         return drop_batches(self._cache_path)
-
-
-class _RollBack(Exception):
-    """A signal to leave a build and roll it back."""

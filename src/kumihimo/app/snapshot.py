@@ -6,15 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from kumihimo.app.question_limits import check_question
 from kumihimo.app.source_tracer import SourceTracer
+from kumihimo.app.visible_tables import visible_documents, visible_table
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
-from kumihimo.core.lineage import visibility_filters
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 from kumihimo.core.signature import Signature, settings_of
@@ -34,7 +34,7 @@ from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, is_local
 from kumihimo.llm.protocols import RerankerName, TokenCallback
-from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
+from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.indexed_words import IndexedWords
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
@@ -95,7 +95,11 @@ def without_missing_scopes(store: Store, catalogue: Catalogue, layers: Iterable[
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A finished build, readable as long as its transaction lasts."""
+    """A finished build, readable as long as its transaction lasts.
+
+    rights, filter: expressions over metadata; only documents that match both exist for its tables, searches and
+    traces. A field that no document has is unset for `rights`, and an error in `filter`.
+    """
 
     db: IndexTransaction
     catalogue: Catalogue
@@ -106,9 +110,22 @@ class Snapshot:
     line_ends: dict[str, list[int] | None] = field(default_factory=dict)  # by uri
     generation: int = 0  # number of the run, for several answers to one question
     budget: Budget | None = None  # for all questions together; None: one for each question
+    rights: str = ""
+    filter: str = ""
 
     def table(self, name: str) -> Table[Any]:
-        """Return a table of the index.
+        """Return the visible rows of a table of the index.
+
+        Raises IndexUnavailable if it has not been built.
+        """
+        return visible_table(self, self.stored_table(name))
+
+    def narrowed(self, filter: str) -> Self:
+        """Return the snapshot with a filter, if it is not blank."""
+        return replace(self, filter=filter.strip()) if filter.strip() else self
+
+    def stored_table(self, name: str) -> Table[Any]:
+        """Return a table with all its rows, visible or not.
 
         Raises IndexUnavailable if it has not been built.
         """
@@ -146,21 +163,17 @@ class Snapshot:
 
         filter: limits the documents.
         """
-        budget = self.models.budget(caps, self.budget)
-        return self._prepare_search(name or self.default_method(), filter, settings, budget)(
-            replace_surrogates(question)
-        )
+        snapshot, budget = self.narrowed(filter), self.models.budget(caps, self.budget)
+        return snapshot._prepare_search(name or self.default_method(), settings, budget)(replace_surrogates(question))
 
     def validate_method(self, name: str, *, filter: str = "", **settings: Any) -> None:
         """Validate the method and its settings.
 
         Raises every error that does not depend on the question.
         """
-        self._prepare_search(name, filter, settings, Budget())
+        self.narrowed(filter)._prepare_search(name, settings, Budget())
 
-    def _prepare_search(
-        self, name: str, filter_expression: str, settings: Mapping[str, object], budget: Budget
-    ) -> Callable[[str], Context]:
+    def _prepare_search(self, name: str, settings: Mapping[str, object], budget: Budget) -> Callable[[str], Context]:
         """Return the method as a function of the question.
 
         Raises errors before anything is paid.
@@ -179,7 +192,7 @@ class Snapshot:
             "rerank": lambda: reranker,
         }
         available = filter(self.db.has, signature.optional_tables)
-        tables = self._tables([*signature.tables, *available], filter_expression)
+        tables = {table: self.table(table) for table in (*signature.tables, *available)}
         arguments = {
             **dict.fromkeys(signature.optional_tables),
             **tables,
@@ -188,7 +201,7 @@ class Snapshot:
         }
 
         # a model corrects by itself, and its replies are stored by the question as it was asked
-        words = None if self._uses_llm(signature) else self.indexed_words(filter_expression)
+        words = None if self._uses_llm(signature) else self.indexed_words()
 
         def search(question: str) -> Context:
             check_question(question)
@@ -198,11 +211,11 @@ class Snapshot:
 
         return search
 
-    def indexed_words(self, filter_expression: str = "") -> IndexedWords | None:
+    def indexed_words(self) -> IndexedWords | None:
         """Return the words of the chunks, if they have a full-text index."""
         if not self.db.has("words_chunks"):
             return None
-        return IndexedWords(as_db(self.db), self._tables(["chunks"], filter_expression)["chunks"])
+        return IndexedWords(as_db(self.db), self.table("chunks"))
 
     def keyword_search(self) -> SqliteKeywordSearch:
         """Return the keyword search, for use without a method."""
@@ -217,33 +230,12 @@ class Snapshot:
         optional = "llm" in signature.optional_ports and self.models.chat(signature.name) is None
         return "llm" in signature.ports and not optional
 
-    def _tables(self, names: Iterable[str], filter_expression: str) -> dict[str, Table[Any]]:
-        """Return the tables as a method reads them.
-
-        A row made from several documents is visible only if all of them match.
-        """
-        tables = {name: self.table(name) for name in names}
-        if not filter_expression.strip():
-            return tables
-        bare = replace(self, matrices={})  # the filters outlive this snapshot
-        filters = self.db.once_per_build(
-            ("filter", filter_expression),
-            lambda: visibility_filters(bare.catalogue.wired, bare.table, bare.matching_documents(filter_expression)),
-        )
-        return {name: table.filtered(filters(name)) for name, table in tables.items()}
-
     def matching_documents(self, filter: str) -> frozenset[str]:
         """Return the ids of the documents that match the filter.
 
         Raises SettingsError.
         """
-        # imported here, since few questions have a filter
-        from kumihimo.search.metadata_filter import matching_documents
-
-        metadata_model = self.db.meta("models", {}).get("metadata", RULES)
-        # a table made by rule only repeats the metadata of the documents
-        metadata = self.table("metadata") if metadata_model != RULES else None
-        return matching_documents(filter, self.table(ROOT), metadata)
+        return visible_documents(self.narrowed(filter))
 
     def _require_indexed(self, name: str, signature: Signature) -> None:
         """Raise IndexUnavailable if the method lacks tables or views.
@@ -293,7 +285,8 @@ class Snapshot:
         """
         name, progress = name or self.default_method(), progress or ignore_progress
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
-        search = self._prepare_search(name, filter, settings, budget)
+        snapshot = self.narrowed(filter)
+        search, tracer = snapshot._prepare_search(name, settings, budget), snapshot.tracer
         check_question(question)
         answer_settings = self._answer_settings(length)
         note = ""
@@ -309,8 +302,8 @@ class Snapshot:
                 question,
                 name,
                 context,
-                self.tracer.spans,
-                self.tracer.describe_document,
+                tracer.spans,
+                tracer.describe_document,
                 self._llm("answer", budget),
                 self.tokenizer,
                 self.method(name).declaration.answer_prompt or PROMPT,
@@ -318,14 +311,13 @@ class Snapshot:
                 **answer_settings,
             )
         else:
-            reader = replace(self.tracer, table=lambda table: self._tables([table], filter)[table])
             requests = name == self.default_method()
-            quoted = quote_answer(context.searched(question), name, context, reader, LocalEmbedder(), requests=requests)
+            quoted = quote_answer(context.searched(question), name, context, tracer, LocalEmbedder(), requests=requests)
             text = f"{note}\n\n{quoted.text}" if note else quoted.text
             result = replace(quoted, question=question, text=text)
             if on_token:
                 on_token(result.text)
-        citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)
+        citations = tuple(replace(citation, span=tracer.locate(citation.span)) for citation in result.citations)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)
 
@@ -392,6 +384,10 @@ class Snapshot:
         if document := self.table(ROOT).get(hash_parts(replace_surrogates(id))):
             return Evidence(ROOT, document, 1.0)
         raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")
+
+    def row_counts(self) -> dict[str, int]:
+        """Return the number of visible rows of each table."""
+        return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}
 
 
 def row_counts(db: IndexTransaction, catalogue: Catalogue) -> dict[str, int]:

@@ -1,0 +1,43 @@
+"""records and results -> the JSON of HTTP responses; most of it is that of `kumi --json`."""
+
+from kumihimo.app.json_values import (
+    Json,
+    answer_json,
+    bare_evidence_json,
+    citation_json,
+    claim_json,
+    community_json,
+    context_json,
+    document_json,
+    entity_json,
+    evidence_json,
+    neighbour_json,
+    place_json,
+    plain,
+    references_json,
+    relation_json,
+    report_json,
+    span_json,
+    trace_json,
+)
+
+__all__ = [
+    "Json",
+    "answer_json",
+    "bare_evidence_json",
+    "citation_json",
+    "claim_json",
+    "community_json",
+    "context_json",
+    "document_json",
+    "entity_json",
+    "evidence_json",
+    "neighbour_json",
+    "place_json",
+    "plain",
+    "references_json",
+    "relation_json",
+    "report_json",
+    "span_json",
+    "trace_json",
+]
