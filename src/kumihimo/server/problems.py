@@ -33,9 +33,14 @@ _STATUSES: dict[type[errors.KumiError], int] = {  # the first class that fits co
 }
 
 
+def problem_status(error: errors.KumiError) -> int:
+    """Return the HTTP status for an error."""
+    return next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
+
+
 def problem(error: errors.KumiError) -> JSONResponse:
     """Return the response for an error."""
-    status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
+    status = problem_status(error)
     body = {"type": "about:blank", "title": type(error).__name__, "status": status, "detail": str(error)}
     return JSONResponse(body, status, media_type=PROBLEM_TYPE)
 

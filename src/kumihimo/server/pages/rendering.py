@@ -10,8 +10,10 @@ from urllib.parse import quote, urlencode
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 
+from kumihimo.core.digests import hash_parts
 from kumihimo.server.access import Access, Role, require
 from kumihimo.server.pages.assets import asset_address
+from kumihimo.server.pages.access_state import csrf_token, is_signed_in, usable_indexes
 from kumihimo.server.pages.markdown import markdown_blocks
 from kumihimo.server.pages.preferences import COOKIE, Preferences, accepted_language, parse_preferences
 from kumihimo.server.workspace import Workspace
@@ -37,6 +39,30 @@ class Look:
     def workspace(self) -> Workspace:
         return cast(Workspace, self.request.app.state.workspace)
 
+    @property
+    def csrf(self) -> str:
+        """Return the token that forms of this page send back."""
+        return csrf_token(self.request)
+
+    @property
+    def signed_in(self) -> bool:
+        """Return whether the browser has the session of a key."""
+        return is_signed_in(self.request)
+
+    @property
+    def here(self) -> str:
+        """Return the address of this page."""
+        query = self.request.url.query
+        return f"{self.request.url.path}{'?' if query else ''}{query}"
+
+    def translate(self, text: str) -> str:
+        """Return a message in the language of the page."""
+        return translate(text, self.language)
+
+    def count_of(self, count: int, one: str, many: str = "") -> str:
+        """Return a number with its noun."""
+        return self.translate(f"{count:,} {one if count == 1 else many or f'{one}s'}")
+
 
 @dataclass(frozen=True, slots=True)
 class Visit(Look):
@@ -49,6 +75,34 @@ class Visit(Look):
         """Return the beginning of the addresses of this index."""
         name = self.request.path_params.get("index_name", "")
         return f"/indexes/{quote(name)}" if name else ""
+
+    @property
+    def api(self) -> str:
+        """Return the beginning of the addresses of the API for this index."""
+        return f"/api/v1/indexes/{quote(self.access.served.name)}"
+
+    @property
+    def indexes(self) -> list[str]:
+        """Return the names of all indexes that the sender may use."""
+        return usable_indexes(self.request)
+
+    def passage(self, span: Mapping[str, Any]) -> str:
+        """Return the address of a span in its document.
+
+        span: as `place_json` returns it.
+        """
+        document = hash_parts(span["uri"])
+        return self.address(f"/documents/{document}", "passage", start=span["start"], end=span["end"])
+
+    def document(self, uri: str) -> str:
+        """Return the address of a document."""
+        return self.address(f"/documents/{hash_parts(uri)}")
+
+    def source(self, table: str, id: str) -> str:
+        """Return the address of the page about a row that a report rests on."""
+        if table == "entities":
+            return self.address("/graph", entity=id)
+        return self.address(f"/trace/{table}/{quote(id)}")
 
     def address(self, path: str, fragment: str = "", **parameters: object) -> str:
         """Return the address of a page of this index.
@@ -81,18 +135,11 @@ ReaderVisit = Annotated[Visit, Depends(visit_as("reader"))]
 EditorVisit = Annotated[Visit, Depends(visit_as("editor"))]
 
 
-def render(look: Look, template: str, status: int = 200, **values: object) -> HTMLResponse:
+def render(look: Look, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
     """Return a page.
 
     look: of a person; a Visit also shows the index. values: of the template.
     """
-
-    def translate_for(text: str) -> str:
-        return translate(text, look.language)
-
-    def count_of(count: int, one: str, many: str = "") -> str:
-        """Return a number with its noun."""
-        return translate_for(f"{count:,} {one if count == 1 else many or f'{one}s'}")
 
     text = (
         environment()
@@ -102,8 +149,8 @@ def render(look: Look, template: str, status: int = 200, **values: object) -> HT
             visit=look if isinstance(look, Visit) else None,
             language_names=_LANGUAGE_NAMES,
             asset=lambda name: asset_address(name, look.language),
-            translate=translate_for,
-            count_of=count_of,
+            translate=look.translate,
+            count_of=look.count_of,
             **values,
         )
     )
@@ -122,7 +169,7 @@ def environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"number": "{:,}".format, "blocks": markdown_blocks, "language": text_language}
+    templates.filters |= {"number": "{:,}".format, "blocks": markdown_blocks, "language": text_language, "quoted": quote_value}
     templates.globals |= {"languages": LANGUAGES}
     return templates
 
@@ -137,4 +184,11 @@ def text_language(text: str) -> str:
     return "" if language == "en" else language
 
 
-Values = Mapping[str, Any]
+def quote_value(text: str) -> str:
+    r"""Return a text as a value in a filter.
+
+    >>> print(quote_value('the "Long Arm"'))
+    "the \"Long Arm\""
+    """
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
