@@ -55,15 +55,15 @@ def page_of(rows: Iterable[R], limit: int) -> Page[R]:
 # -- entities
 
 
-def list_entities(snapshot: Snapshot, text: str = "", *, type: str = "", after: str = "", limit: int) -> Page[Entity]:
+def list_entities(snapshot: Snapshot, text: str = "", *, kind: str = "", after: str = "", limit: int) -> Page[Entity]:
     """Return entities by name, most mentions first.
 
-    text: a part of a name; whole names and beginnings come first. type: the main type. after: the id of the last entity
+    text: a part of a name; whole names and beginnings come first. kind: the main type. after: the id of the last entity
     of the page before.
     """
-    listing = Listing("mentions", True, text.strip(), _NAMES, {"type": type} if type else {})
+    listing = Listing("mentions", True, text.strip(), _NAMES, {"type": kind} if kind else {})
     rows: Iterator[Entity] = _list(snapshot, "entities", listing, after)
-    return page_of((entity for entity in rows if not type or entity.type == type), limit)
+    return page_of((entity for entity in rows if not kind or entity.type == kind), limit)
 
 
 def search_entities(snapshot: Snapshot, text: str, limit: int) -> list[Entity]:

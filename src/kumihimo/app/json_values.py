@@ -6,13 +6,14 @@ from dataclasses import fields, is_dataclass
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
-from kumihimo.app import community_tree
+from kumihimo.app import community_tree, method_guide
 from kumihimo.app.explanations import PassageLink, Reason, explain_evidence
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import DEFAULT_METHOD, Snapshot
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
+from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Citation, Span
 from kumihimo.text.matching import mark_matches, snippet_at
 from kumihimo.text.sentences import collapse_spaces
@@ -250,3 +251,27 @@ def _source_counts(snapshot: Snapshot, report: Report) -> dict[str, int]:
     """Return the documents of a community with passage counts, largest first."""
     passages = Counter(span.uri for span in snapshot.trace(("reports", report.id)))
     return dict(sorted(passages.items(), key=lambda item: (-item[1], item[0])))
+
+
+# -- methods
+
+
+def method_json(name: str, method: Signature) -> Json:
+    """Return a method with its recall and settings."""
+    help_texts = method_guide.setting_help(name, method)
+    return {
+        "summary": method.summary,
+        "suits": method.declaration.best_for,
+        "recall@5": dict(zip(method_guide.RECALL_SETS, method_guide.RECALL.get(name, ()), strict=False)),
+        "default": name == DEFAULT_METHOD,
+        "reads": list(method.tables),
+        "settings": {
+            setting.name: {
+                "type": setting.type_description,
+                "default": plain(setting.default),
+                "choices": list(get_args(setting.type)) if get_origin(setting.type) is Literal else [],
+                "help": help_texts.get(setting.name, ""),
+            }
+            for setting in method.settings.values()
+        },
+    }

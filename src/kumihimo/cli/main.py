@@ -15,6 +15,7 @@ from typer import Argument, Exit, Option
 from kumihimo.app import config, method_guide, safe_write
 from kumihimo.app.catalogue import installed_catalogue
 from kumihimo.app.facade import StorageError
+from kumihimo.app.json_values import method_json
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.app.trust import trust_settings_file
@@ -22,7 +23,6 @@ from kumihimo.cli import ask_commands, builds, failures, graph_commands, options
 from kumihimo.cli.translated_help import TranslatedCommand, TranslatedGroup, format_examples
 from kumihimo.cli.tune import tune
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
-from kumihimo.core.signature import Signature
 from kumihimo.text.translation import translate
 
 Paths = Annotated[list[str] | None, Argument(help="Files and folders. Default: everything indexed before.")]
@@ -140,26 +140,12 @@ def methods(output: options.Output) -> None:
     """List the retrieval methods, with their recall and settings."""
     catalogue = installed_catalogue()
     if output.as_json:
-        printing.print_json({name: _method_json(name, method) for name, method in catalogue.methods.items()})
+        printing.print_json({name: method_json(name, method) for name, method in catalogue.methods.items()})
         return
     terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
     rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in method_guide.RECALL.items()]
     printing.print_message("Recall@5 without a model (see docs/methods.md):")
     printing.show_rows(rows, head=("", *method_guide.RECALL_SETS), numeric=range(1, 6))
-
-
-def _method_json(name: str, method: Signature) -> dict[str, object]:
-    return {
-        "summary": method.summary,
-        "suits": method.declaration.best_for,
-        "recall@5": dict(zip(method_guide.RECALL_SETS, method_guide.RECALL.get(name, ()), strict=False)),
-        "default": name == DEFAULT_METHOD,
-        "reads": list(method.tables),
-        "settings": {
-            setting.name: {"type": setting.type_description, "default": setting.default}
-            for setting in method.settings.values()
-        },
-    }
 
 
 def init(

@@ -17,6 +17,7 @@ from kumihimo.app.index_address import IndexAddress, find_address
 from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
 from kumihimo.llm.budget import Caps
 from kumihimo.server.events import EventLog, ServerEvent
+from kumihimo.server.problems import NotFound
 from kumihimo.workers import Worker, WorkerStopped
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -139,7 +140,7 @@ class BuildQueue:
         return [entry.job for entry in reversed(self._entries.values())]
 
     def find(self, id: str) -> BuildJob:
-        """Return a job. Raise SettingsError if it is unknown."""
+        """Return a job. Raise NotFound if it is unknown."""
         return self._entry(id).job
 
     def events(self, id: str, after: int = 0) -> AsyncGenerator[ServerEvent, None]:
@@ -158,7 +159,7 @@ class BuildQueue:
 
     def _entry(self, id: str) -> _Entry:
         if id not in self._entries:
-            raise SettingsError(f"there is no build {id!r}: the list of builds shows the latest {self._max_kept}")
+            raise NotFound(f"there is no build {id!r}: the list of builds shows the latest {self._max_kept}")
         return self._entries[id]
 
     # -- stopping

@@ -121,13 +121,18 @@ class Worker:
             return errors.read().decode(errors="replace")
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        if not sys.executable:
-            raise KumiError("this program cannot start Python, which files are read in: run it with a usual Python")
         file_bytes = 0 if self.is_trusted else MAX_FILE_BYTES
-        program = [sys.executable, "-P", "-m", "kumihimo.workers", self.handler, str(self.memory), str(file_bytes)]
+        program = python_command("kumihimo.workers", self.handler, str(self.memory), str(file_bytes))
         environment, pipe = child_environment(os.environ, with_secrets=self.is_trusted), subprocess.PIPE
         self._errors = TemporaryFile()  # noqa: SIM115 (closed with the process)
         return subprocess.Popen(program, env=environment, stdin=pipe, stdout=pipe, stderr=self._errors)
+
+
+def python_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module in a child process."""
+    if not sys.executable:
+        raise KumiError("this program cannot start Python, which it needs for a part of its work: use a usual Python")
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def child_environment(environment: Mapping[str, str], *, with_secrets: bool = False) -> dict[str, str]:
