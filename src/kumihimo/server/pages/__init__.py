@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from kumihimo.server.pages import ask, assets, choices, documents, reports
+from kumihimo.server.pages import ask, assets, choices, documents, graph, reports, status
 from kumihimo.server.pages.rendering import INDEX_PREFIXES
 
 
@@ -11,5 +11,5 @@ def add_pages(app: FastAPI) -> None:
     for router in (assets.router, choices.router):
         app.include_router(router)
     for prefix in INDEX_PREFIXES:
-        for router in (ask.router, documents.router, reports.router):
+        for router in (ask.router, documents.router, graph.router, reports.router, status.router):
             app.include_router(router, prefix=prefix)

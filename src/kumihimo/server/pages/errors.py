@@ -50,8 +50,9 @@ def error_page(request: Request, status: int, message: str) -> Response:
 
     message: it names the remedy after its last colon.
     """
-    what, remedy = split_remedy(message)
     look: Look = find_look(request)
+    translated = look.translate(message)  # its order is that of the language
+    what, remedy = split_remedy(message) if translated == message else (translated, "")
     with suppress(errors.KumiError, AttributeError):  # without an index, the page has no menu
         look = visit_as("reader")(request)
     title = _TITLES.get(status, "Something went wrong")
