@@ -12,9 +12,10 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any, BinaryIO, Literal
 
 from kumihimo.app.facade import Kumihimo
@@ -43,23 +44,24 @@ class _Inbox:
     """The requests of the parent, as a thread reads them."""
 
     requests: SimpleQueue[tuple[Request, CancelToken]] = field(default_factory=SimpleQueue)
-    lock: Lock = field(default_factory=Lock)
     number: int = 0
     token: CancelToken = field(default_factory=CancelToken)  # of the request with this number
 
     def read(self, stream: BinaryIO) -> None:
-        """Read requests until the parent ends, then end this process."""
-        while True:
-            try:
+        """Read requests until the parent ends."""
+        with suppress(EOFError):
+            while True:
                 number, request = pickle.load(stream)
-            except EOFError:
-                os._exit(0)
-            if request is None:
-                if number == self.number:
+                if request:
+                    self.number, self.token = number, CancelToken()
+                    self.requests.put((request, self.token))
+                elif number == self.number:
                     self.token.cancel("the caller has left")
-                continue
-            self.number, self.token = number, CancelToken()
-            self.requests.put((request, self.token))
+
+    def read_and_exit(self, stream: BinaryIO) -> None:
+        """Read requests, and end this process with its parent."""
+        self.read(stream)
+        os._exit(0)
 
 
 def main() -> None:
@@ -68,7 +70,7 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print does not get between the replies
     address: IndexAddress = pickle.load(sys.stdin.buffer)
     inbox = _Inbox()
-    Thread(target=inbox.read, args=[sys.stdin.buffer], daemon=True).start()
+    Thread(target=inbox.read_and_exit, args=[sys.stdin.buffer], daemon=True).start()
     with address.open() as kumi:
         while True:
             request, token = inbox.requests.get()

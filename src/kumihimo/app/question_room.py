@@ -117,6 +117,7 @@ class _QuestionProcess:
 
     def run(self, request: Request, cancel: CancelToken) -> Any:
         """Return the result of a request. Raise its error, or WorkerStopped."""
+        cancel.check()
         if self._process.poll() is not None:  # it has ended while it was idle
             self.end()
             self._process = self._start()
