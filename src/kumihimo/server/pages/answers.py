@@ -25,7 +25,7 @@ def show_answer(visit: Visit, answer: Json) -> Json:
         "text": answer["text"],
         "parts": excerpts or [{"excerpt": False, "blocks": markdown_blocks(answer["text"])}],
         "cites": {n: _link(visit, n, found) for n, found in spans.items()},
-        "sources": [] if excerpts else [{"n": n, "spans": found} for n, found in sorted(spans.items())],
+        "sources": [] if excerpts else [{"n": n, "places": _by_place(found)} for n, found in sorted(spans.items())],
         "evidence": [{**item, "pieces": marked_pieces(item["snippet"], item["marks"])} for item in answer["evidence"]],
         "about": describe_cost(visit, answer),
     }
@@ -40,6 +40,14 @@ def _split_excerpts(text: str, spans: Mapping[int, Sequence[Json]]) -> list[Json
         excerpt = match[1] if match and n in spans else block
         parts.append({"excerpt": n in spans, "n": n, "span": spans.get(n, [{}])[0], "blocks": markdown_blocks(excerpt)})
     return parts if sum(part["excerpt"] for part in parts) == len(spans) > 0 else []
+
+
+def _by_place(spans: Sequence[Json]) -> list[list[Json]]:
+    """Return the spans of each place, such as a page."""
+    places: dict[tuple[str, str], list[Json]] = {}
+    for span in spans:
+        places.setdefault((span["uri"], span["place"]), []).append(span)
+    return list(places.values())
 
 
 def _link(visit: Visit, n: int, spans: Sequence[Json]) -> dict[str, str]:

@@ -42,10 +42,13 @@ def show_ask(visit: ReaderVisit, question: str = "", method: str = "", filter: s
 
 @router.post("/")
 def answer_question(
-    visit: ReaderVisit, question: Text = "", method: Text = "", filter: Text = "", length: Text = ""
+    visit: ReaderVisit, question: Text = "", method: Text = "", filter: Text = "", length: Text = "", hint: Text = ""
 ) -> HTMLResponse:
-    """Send the page with the answer, for a browser without scripts."""
-    form = QuestionForm(question, method, filter, length)
+    """Send the page with the answer, for a browser without scripts.
+
+    hint: a proposed question that was chosen instead.
+    """
+    form = QuestionForm(hint or question, method, filter, length)
     kumi, rights = visit.access.served.kumi, visit.access.rights
     settings: dict[str, Any] = {"filter": form.filter, "length": form.length or None}
     answer = kumi.ask(form.question, form.method, rights=rights, **settings)
