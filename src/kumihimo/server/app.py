@@ -10,6 +10,7 @@ from kumihimo.server.api import include_api
 from kumihimo.server.mcp.endpoint import add_mcp
 from kumihimo.server.metrics import Metrics
 from kumihimo.server.openai.routes import router as openai_router
+from kumihimo.server.pages import add_pages
 from kumihimo.server.problems import add_problem_handlers
 from kumihimo.server.security import Guard
 from kumihimo.server.sessions import Sessions
@@ -34,5 +35,6 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
     include_api(app)
     app.include_router(openai_router)
     add_mcp(app, workspace, settings)
+    add_pages(app)
     app.add_middleware(Guard, workspace=workspace, settings=settings, sessions=app.state.sessions)
     return app

@@ -15,7 +15,8 @@ from openai.types.chat import ChatCompletionChunk
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest
-from kumihimo.server.app import create_app, local_caller
+from kumihimo.server.access import local_caller
+from kumihimo.server.app import create_app
 from kumihimo.server.workspace import Workspace
 from kumihimo.testing.fake_models import FakeChat
 from tests.server.running import Answering, answered_by, leaving_client, one_place, running, with_caller
