@@ -8,10 +8,6 @@ from kumihimo.server.access import Caller
 from kumihimo.server.workspace import Workspace
 
 
-def csrf_token(request: Request) -> str:
-    return str(getattr(request.state, "csrf", ""))
-
-
 def is_signed_in(request: Request) -> bool:
     return any(grant.key for grant in cast(Caller, request.state.caller).grants.values())
 

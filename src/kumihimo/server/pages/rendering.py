@@ -12,10 +12,11 @@ from fastapi.responses import HTMLResponse
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.server.access import Access, Role, require
-from kumihimo.server.pages.access_state import csrf_token, is_signed_in, usable_indexes
+from kumihimo.server.pages.access_state import is_signed_in, usable_indexes
 from kumihimo.server.pages.assets import asset_address
 from kumihimo.server.pages.markdown import markdown_blocks
 from kumihimo.server.pages.preferences import COOKIE, Preferences, accepted_language, parse_preferences
+from kumihimo.server.sessions import csrf_token
 from kumihimo.server.workspace import Workspace
 from kumihimo.text.translation import LANGUAGES, script_language, translate
 
