@@ -297,6 +297,6 @@ def test_messages_that_hold_no_question_are_refused(client: OpenAI, messages: An
 
 
 def test_a_body_that_is_no_json_is_refused(address: str) -> None:
-    response = httpx2.post(f"{address}/v1/chat/completions", content=b"{")
+    response = httpx2.post(f"{address}/v1/chat/completions", content=b"{", headers={"content-type": "application/json"})
     assert response.status_code == 400
     assert response.json()["error"]["message"].startswith("the body: Invalid JSON")
