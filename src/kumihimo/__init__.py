@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kumihimo.app.async_facade import AsyncKumihimo
     from kumihimo.app.check import CheckResult, Problem
     from kumihimo.app.facade import Kumihimo
     from kumihimo.app.results import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "AsyncKumihimo",
     "BatchState",
     "Budget",
     "Built",
@@ -62,6 +64,7 @@ __all__ = [
     "UsageEntry",
 ]
 _MODULES = {  # module -> its public names
+    "app.async_facade": "AsyncKumihimo",
     "app.check": "CheckResult Problem",
     "app.facade": "Kumihimo",
     "app.results": "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry",

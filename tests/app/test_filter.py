@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
+from kumihimo.app import visible_tables
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
@@ -181,13 +182,13 @@ def test_a_filter_is_compiled_once_per_build(tmp_path: Path, monkeypatch: pytest
     with Kumihimo(tmp_path / ".kumi") as kumi:
         kumi.index(source)
         compiled: list[str] = []
-        compile_filter = Snapshot.matching_documents
+        compile_filter = visible_tables.visible_documents
 
-        def count(self: Snapshot, filter: str) -> frozenset[str]:
-            compiled.append(filter)
-            return compile_filter(self, filter)
+        def count(snapshot: Snapshot) -> frozenset[str]:
+            compiled.append(snapshot.filter)
+            return compile_filter(snapshot)
 
-        monkeypatch.setattr(Snapshot, "matching_documents", count)
+        monkeypatch.setattr(visible_tables, "visible_documents", count)
 
         def texts(filter: str) -> list[str]:
             return sorted(item.text for item in kumi.retrieve("oats", "naive", filter=filter))

@@ -74,8 +74,8 @@ def test_an_index_without_communities_has_no_levels(tmp_path: Path) -> None:
         kumi.index(fill(tmp_path / "notes", {"a.txt": "The ferry leaves at nine."}), methods=["bm25"])
         status = kumi.status(levels=True)
         assert (status.modularity, status.levels) == (None, ())
-        with kumi.store.read_transaction() as db:
-            assert (index_modularity(db), index_levels(db)) == (None, ())
+        with kumi.snapshot() as snapshot:
+            assert (index_modularity(snapshot), index_levels(snapshot)) == (None, ())
 
 
 def test_levels_and_modularity_of_an_index(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def estimate_query_cost(snapshot: Snapshot, question: str, name: str, *, filter:
         check_question(question)
     name = name or snapshot.default_method()
     snapshot.validate_method(name, filter=filter, **settings)
-    return _QueryEstimator(snapshot, snapshot.method(name), question, settings).plan()
+    return _QueryEstimator(snapshot.narrowed(filter), snapshot.method(name), question, settings).plan()
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class _QueryEstimator:
         return resolve_settings({name: self.signature.settings}, *layers)[name]
 
     def rows(self, table: str) -> int:
-        return self.snapshot.db.count(table) if self.snapshot.db.has(table) else 0
+        return len(self.snapshot.table(table)) if self.snapshot.db.has(table) else 0
 
     def tokens(self, table: str) -> int:
         if not self.snapshot.db.has(table):
@@ -81,7 +81,7 @@ class _QueryEstimator:
         return sum(tokens for (tokens,) in self.snapshot.table(table).columns("tokens"))
 
     def level(self, level: int) -> tuple[int, int]:
-        levels = index_levels(self.snapshot.db)[:-1]  # without the source
+        levels = index_levels(self.snapshot)[:-1]  # without the source
         if not levels:
             return 0, 0
         size = levels[min(level, len(levels) - 1)]  # leaf communities repeat on deeper levels

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -17,14 +17,15 @@ from kumihimo.app.batch import check_no_batch, drop_batches
 from kumihimo.app.check import CheckResult, check_index
 from kumihimo.app.erasure import erase_files, remove_documents, warn_of_unpruned_caches
 from kumihimo.app.estimate_query_cost import estimate_query_cost
+from kumihimo.app.index_address import IndexAddress
 from kumihimo.app.index_paths import index_paths, plan_paths
 from kumihimo.app.missing import missing_tables, without_missing_scopes
 from kumihimo.app.prepare_build import build_method
 from kumihimo.app.prune_cache import prune_cache
-from kumihimo.app.questions import ask_one_build
+from kumihimo.app.questions import answer_from_one_build, read_one_build
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import Snapshot, add_usage
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.trust import read_trusted_layers
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.catalogue import Catalogue
@@ -77,10 +78,11 @@ class Kumihimo:
         values = resolve_settings(self.settings_registry.all, *layers)
         self.settings = self.settings_registry.own_values(values)
         self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache, self.base)
-        self.tokenizer = LocalTokenizer()
         self._cache_path = Path(cache) if cache else self.folder / "cache.db"
+        self.cache = ResponseCache(self._cache_path)  # of replies, which several indexes may share
+        self.address = IndexAddress(str(self.folder.absolute()), str(self._cache_path.absolute()), layers)
         self._files: MappedFiles = {}
-        self._build_lock = Lock()
+        self.tokenizer, self._build_lock = LocalTokenizer(), Lock()
 
     @classmethod
     def open(
@@ -119,8 +121,8 @@ class Kumihimo:
 
     def close(self) -> None:
         self.store.close()
-        if cache := self.__dict__.pop("cache", None):
-            cache.close()
+        cache, self.cache = self.cache, ResponseCache(self._cache_path)
+        cache.close()
 
     # -- building
 
@@ -170,12 +172,14 @@ class Kumihimo:
         """
         return plan_paths(self, paths, methods, sample, progress, cancel)
 
-    def estimate_query_cost(self, method: str = "", question: str = "", *, filter: str = "", **settings: Any) -> Plan:
+    def estimate_query_cost(
+        self, method: str = "", question: str = "", *, filter: str = "", rights: str = "", **settings: Any
+    ) -> Plan:
         """Estimate the minimum and maximum LLM calls and cost of `ask`.
 
         No model is called. Without a question, a typical one is used.
         """
-        with self.snapshot() as snapshot:
+        with self.snapshot(rights=rights) as snapshot:
             return estimate_query_cost(snapshot, question, method, filter=filter, **settings)
 
     def remove(
@@ -232,10 +236,11 @@ class Kumihimo:
             build_method(self, name, progress, cancel)
 
     @contextmanager
-    def snapshot(self, method: str = "", *, cancel: CancelToken | None = None) -> Iterator[Snapshot]:
+    def snapshot(self, method: str = "", *, rights: str = "", cancel: CancelToken | None = None) -> Iterator[Snapshot]:
         """Open a snapshot: one read transaction over one finished build.
 
-        method: to be prepared first. cancel: stops what reads it, which raises Cancelled.
+        method: to be prepared first. rights: an expression over document metadata; documents that do not match do not
+        exist for this snapshot. cancel: stops what reads it, which raises Cancelled.
         """
         self.prepare_method(method, cancel=cancel)
         missing = ""
@@ -246,7 +251,8 @@ class Kumihimo:
                 except FileNotFoundError as error:  # a build has just replaced them: open the new ones
                     missing = error.filename
                     continue
-                yield Snapshot(db, self.catalogue, self.settings, self.models, self.tokenizer, vectors)
+                values = db, self.catalogue, self.settings, self.models, self.tokenizer, vectors
+                yield Snapshot(*values, rights=rights.strip())
                 return
         raise IndexUnavailable(f"the vectors in {missing} are missing: `kumi index` makes them again")
 
@@ -256,20 +262,22 @@ class Kumihimo:
         method: str = "",
         *,
         filter: str = "",
+        rights: str = "",
         caps: Caps | None = None,
-        budget: Budget | None = None,
+        paid_by: Budget | None = None,
         cancel: CancelToken | None = None,
         **settings: Any,
     ) -> Context:
         """Return the evidence that the method finds, best first.
 
         settings: of the method, such as k=5. filter: an expression over document metadata, such as `author = "Sabine
-        Orrell" and date >= 2024`. Tables that the method lacks are built first, if they cost nothing. caps, budget,
-        cancel: as for `ask`.
+        Orrell" and date >= 2024`. rights: an expression, too: what the one who asks may see; a field that no document
+        has is unset. Tables that the method lacks are built first, if they cost nothing. caps, paid_by, cancel: as for
+        `ask`.
         """
-        return ask_one_build(
-            partial(self.snapshot, method, cancel=cancel),
-            self.models.budget(caps, budget, cancel),
+        return read_one_build(
+            partial(self.snapshot, method, rights=rights, cancel=cancel),
+            self.models.budget(caps, paid_by, cancel),
             lambda snapshot: snapshot.retrieve(question, method, filter=filter, **settings),
         )
 
@@ -279,10 +287,11 @@ class Kumihimo:
         method: str = "",
         *,
         filter: str = "",
+        rights: str = "",
         length: Length | None = None,
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
-        budget: Budget | None = None,
+        paid_by: Budget | None = None,
         on_token: TokenCallback | None = None,
         on_context: Callable[[Context], None] | None = None,
         progress: Progress | None = None,
@@ -291,31 +300,32 @@ class Kumihimo:
     ) -> Answer:
         """Return the answer with its citations.
 
-        filter: as for `retrieve`. length: `brief`, `normal` or `full`, of a chat model's answer; None: as set.
+        filter, rights: as for `retrieve`. length: `brief`, `normal` or `full`, of a chat model's answer; None: as set.
         history: earlier answers; the question may refer to them if there is a chat model. caps: limits on what is
-        spent. budget: pays too, such as the one of a key; `kumi.models.budget(caps)` makes it. on_token: receives the
-        text as it arrives. on_context: receives the evidence before that. progress: receives an event as the search and
-        the model begin. cancel: stops the question, which raises Cancelled; a request in flight is still paid.
+        spent. paid_by: a budget that pays too, such as that of a key. on_token: receives the text as it arrives.
+        on_context: receives the evidence before that. progress: receives an event as the search and the model begin.
+        cancel: stops the question, which raises Cancelled; a request in flight is still paid.
         """
         search = {"filter": filter, "length": length, "history": history, **settings}
         listeners: dict[str, Any] = {"on_token": on_token, "on_context": on_context, "progress": progress}
-        own_budget = self.models.budget(caps, budget, cancel)
-        answer = ask_one_build(
-            partial(self.snapshot, method, cancel=cancel),
-            own_budget,
+        return answer_from_one_build(
+            partial(self.snapshot, method, rights=rights, cancel=cancel),
+            self.models.budget(caps, paid_by, cancel),
             lambda snapshot: snapshot.ask(question, method, **listeners, **search),
         )
-        return add_usage(answer, own_budget, answer.usage.seconds)  # of all tries
 
-    def stream(self, question: str, method: str = "", **options: Any) -> Generator[str, None, Answer]:
+    def stream(
+        self, question: str, method: str = "", *, rights: str = "", **options: Any
+    ) -> Generator[str, None, Answer]:
         """Yield the answer's text as it arrives; return the answer.
 
         options: as for `ask`. A generator that is closed cancels the question.
         """
         cancel = options.pop("cancel", None) or CancelToken()
+        asked = {"rights": rights, **options}
         return (
             yield from iterate_tokens(
-                lambda on_token: self.ask(question, method, on_token=on_token, cancel=cancel, **options), cancel
+                lambda on_token: self.ask(question, method, on_token=on_token, cancel=cancel, **asked), cancel
             )
         )
 
@@ -328,9 +338,9 @@ class Kumihimo:
             suggester = snapshot.followup_suggester(caps)
         return suggester(answer)
 
-    def trace(self, reference: str | Reference) -> list[Span]:
+    def trace(self, reference: str | Reference, *, rights: str = "") -> list[Span]:
         """Return the source spans of a row, by id or (table, id)."""
-        with self.snapshot() as snapshot:
+        with self.snapshot(rights=rights) as snapshot:
             row = snapshot.find(reference).reference if isinstance(reference, str) else reference
             return list(snapshot.trace(row))
 
@@ -343,21 +353,16 @@ class Kumihimo:
 
         return run_sparql(self.snapshot, self.folder, query, limit=limit, timeout=timeout)
 
-    def status(self, *, levels: bool = False) -> Status:
+    def status(self, *, levels: bool = False, rights: str = "") -> Status:
         """Return the contents, failures and size of the index.
 
         levels: include the figures of each community level.
         """
         from kumihimo.app.status import read_status
 
-        return read_status(self, levels=levels)
+        return read_status(self, levels=levels, rights=rights)
 
     # -- the response cache
-
-    @cached_property
-    def cache(self) -> ResponseCache:
-        """Return the response cache, which several indexes may share."""
-        return ResponseCache(self._cache_path)
 
     @property
     def _owns_cache(self) -> bool:

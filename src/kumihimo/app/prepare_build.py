@@ -143,6 +143,24 @@ def _build_missing(
     kumi: Kumihimo, db: IndexTransaction, name: str, progress: Progress | None, cancel: CancelToken | None = None
 ) -> None:
     """Build the tables that a method lacks, if they cost nothing."""
+    missing = missing_tables(db, kumi.catalogue, name)
+    build = free_build(kumi, db, name, missing, progress, cancel)
+    if not missing or build is None:
+        return
+    _require_unchanged(build, name)
+    log.warning("%s needs %s: building them", name, ", ".join(missing))
+    build.run()
+
+
+def free_build(
+    kumi: Kumihimo,
+    db: IndexTransaction,
+    name: str,
+    missing: Sequence[str],
+    progress: Progress | None = None,
+    cancel: CancelToken | None = None,
+) -> Build | None:
+    """Return the build of the tables that a method lacks, if it costs nothing."""
     build = prepare_build(kumi, db, budget=Budget(cancel=cancel), may_be_empty=True)
     models_made_tables = bool(models_by_scope(db, kumi.catalogue))
     build = replace(
@@ -152,12 +170,7 @@ def _build_missing(
         llm_steps=steps_using_llm(kumi.catalogue, kumi.models, methods_named=models_made_tables),
         progress=progress,
     )
-    missing = missing_tables(db, kumi.catalogue, name)
-    if not missing or build.may_cost or steps_without_llm(kumi.catalogue, kumi.models, missing):
-        return
-    _require_unchanged(build, name)
-    log.warning("%s needs %s: building them", name, ", ".join(missing))
-    build.run()
+    return None if build.may_cost or steps_without_llm(kumi.catalogue, kumi.models, missing) else build
 
 
 def _require_unchanged(build: Build, name: str) -> None:

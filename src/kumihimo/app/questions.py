@@ -7,17 +7,23 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import Snapshot, add_usage
+from kumihimo.core.context import Answer
 from kumihimo.core.errors import IndexChanged
 from kumihimo.llm.budget import Budget
 
 T = TypeVar("T")
+OpenSnapshot = Callable[[], AbstractContextManager[Snapshot]]
 MAX_RESTARTS = 2  # of a question, because of other builds
 
 
-def ask_one_build(
-    open_snapshot: Callable[[], AbstractContextManager[Snapshot]], budget: Budget, call: Callable[[Snapshot], T]
-) -> T:
+def answer_from_one_build(open_snapshot: OpenSnapshot, budget: Budget, ask: Callable[[Snapshot], Answer]) -> Answer:
+    """Return an answer, with what all tries spent."""
+    answer = read_one_build(open_snapshot, budget, ask)
+    return add_usage(answer, budget, answer.usage.seconds)
+
+
+def read_one_build(open_snapshot: OpenSnapshot, budget: Budget, call: Callable[[Snapshot], T]) -> T:
     """Return what a call makes of one finished build.
 
     It holds no transaction while a model speaks. If another build ends meanwhile, the call begins again on that one,

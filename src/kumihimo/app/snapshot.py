@@ -1,19 +1,19 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from kumihimo.app.missing import missing_entries, missing_tables, steps_without_llm
 from kumihimo.app.question_limits import check_question
 from kumihimo.app.source_tracer import DocumentPlaces, SourceTracer
+from kumihimo.app.visible_tables import visible_documents, visible_table
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
-from kumihimo.core.lineage import visibility_filters
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 from kumihimo.core.signature import Signature, settings_of
@@ -33,7 +33,7 @@ from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, is_local
 from kumihimo.llm.protocols import RerankerName, TokenCallback
-from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
+from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.indexed_words import IndexedWords
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
@@ -53,7 +53,11 @@ def check_length(name: str) -> Length:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A finished build, readable as long as its transaction lasts."""
+    """A finished build, readable as long as its transaction lasts.
+
+    rights, filter: expressions over metadata; only documents that match both exist for its tables, searches and
+    traces. A field that no document has is unset for `rights`, and an error in `filter`.
+    """
 
     db: IndexTransaction
     catalogue: Catalogue
@@ -64,9 +68,22 @@ class Snapshot:
     places: dict[str, DocumentPlaces] = field(default_factory=dict)  # by uri
     generation: int = 0  # number of the run, for several answers to one question
     budget: Budget | None = None  # for all questions together; None: one for each question
+    rights: str = ""
+    filter: str = ""
 
     def table(self, name: str) -> Table[Any]:
-        """Return a table of the index.
+        """Return the visible rows of a table of the index.
+
+        Raises IndexUnavailable if it has not been built.
+        """
+        return visible_table(self, self.stored_table(name))
+
+    def narrowed(self, filter: str) -> Self:
+        """Return the snapshot with a filter, if it is not blank."""
+        return replace(self, filter=filter.strip()) if filter.strip() else self
+
+    def stored_table(self, name: str) -> Table[Any]:
+        """Return a table with all its rows, visible or not.
 
         Raises IndexUnavailable if it has not been built.
         """
@@ -104,21 +121,17 @@ class Snapshot:
 
         filter: limits the documents.
         """
-        budget = self.models.budget(caps, self.budget)
-        return self._prepare_search(name or self.default_method(), filter, settings, budget)(
-            replace_surrogates(question)
-        )
+        snapshot, budget = self.narrowed(filter), self.models.budget(caps, self.budget)
+        return snapshot._prepare_search(name or self.default_method(), settings, budget)(replace_surrogates(question))
 
     def validate_method(self, name: str, *, filter: str = "", **settings: Any) -> None:
         """Validate the method and its settings.
 
         Raises every error that does not depend on the question.
         """
-        self._prepare_search(name, filter, settings, Budget())
+        self.narrowed(filter)._prepare_search(name, settings, Budget())
 
-    def _prepare_search(
-        self, name: str, filter_expression: str, settings: Mapping[str, object], budget: Budget
-    ) -> Callable[[str], Context]:
+    def _prepare_search(self, name: str, settings: Mapping[str, object], budget: Budget) -> Callable[[str], Context]:
         """Return the method as a function of the question.
 
         Raises errors before anything is paid.
@@ -130,14 +143,14 @@ class Snapshot:
         reranker = self.models.candidate_reranker(name, budget, self.generation)
         reranker.check_available(cast(RerankerName, values.get("reranker", "none")))
         ports: dict[str, Callable[[], object]] = {
-            "llm": lambda: self._llm(name, budget) if self._uses_llm(signature) else None,
+            "llm": lambda: self._llm(name, budget) if self.uses_llm(signature) else None,
             "keyword_search": self.keyword_search,
             "vector_search": lambda: self.vector_search(budget),
             "tokenizer": lambda: self.tokenizer,
             "rerank": lambda: reranker,
         }
         available = filter(self.db.has, signature.optional_tables)
-        tables = self._tables([*signature.tables, *available], filter_expression)
+        tables = {table: self.table(table) for table in (*signature.tables, *available)}
         arguments = {
             **dict.fromkeys(signature.optional_tables),
             **tables,
@@ -146,7 +159,7 @@ class Snapshot:
         }
 
         # a model corrects by itself, and its replies are stored by the question as it was asked
-        words = None if self._uses_llm(signature) else self.indexed_words(filter_expression)
+        words = None if self.uses_llm(signature) else self.indexed_words()
 
         def search(question: str) -> Context:
             check_question(question)
@@ -156,11 +169,11 @@ class Snapshot:
 
         return search
 
-    def indexed_words(self, filter_expression: str = "") -> IndexedWords | None:
+    def indexed_words(self) -> IndexedWords | None:
         """Return the words of the chunks, if they have a full-text index."""
         if not self.db.has("words_chunks"):
             return None
-        return IndexedWords(as_db(self.db), self._tables(["chunks"], filter_expression)["chunks"])
+        return IndexedWords(as_db(self.db), self.table("chunks"))
 
     def keyword_search(self) -> SqliteKeywordSearch:
         """Return the keyword search, for use without a method."""
@@ -170,38 +183,17 @@ class Snapshot:
         """Return the vector search, with the embedders of the index."""
         return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
 
-    def _uses_llm(self, signature: Signature) -> bool:
+    def uses_llm(self, signature: Signature) -> bool:
         """Return whether the method may call a chat model."""
         optional = "llm" in signature.optional_ports and self.models.chat(signature.name) is None
         return "llm" in signature.ports and not optional
-
-    def _tables(self, names: Iterable[str], filter_expression: str) -> dict[str, Table[Any]]:
-        """Return the tables as a method reads them.
-
-        A row made from several documents is visible only if all of them match.
-        """
-        tables = {name: self.table(name) for name in names}
-        if not filter_expression.strip():
-            return tables
-        bare = replace(self, matrices={})  # the filters outlive this snapshot
-        filters = self.db.once_per_build(
-            ("filter", filter_expression),
-            lambda: visibility_filters(bare.catalogue.wired, bare.table, bare.matching_documents(filter_expression)),
-        )
-        return {name: table.filtered(filters(name)) for name, table in tables.items()}
 
     def matching_documents(self, filter: str) -> frozenset[str]:
         """Return the ids of the documents that match the filter.
 
         Raises SettingsError.
         """
-        # imported here, since few questions have a filter
-        from kumihimo.search.metadata_filter import matching_documents
-
-        metadata_model = self.db.meta("models", {}).get("metadata", RULES)
-        # a table made by rule only repeats the metadata of the documents
-        metadata = self.table("metadata") if metadata_model != RULES else None
-        return matching_documents(filter, self.table(ROOT), metadata)
+        return visible_documents(self.narrowed(filter))
 
     def _require_indexed(self, name: str, signature: Signature) -> None:
         """Raise IndexUnavailable if the method lacks tables or views.
@@ -252,7 +244,8 @@ class Snapshot:
         """
         name, progress = name or self.default_method(), progress or ignore_progress
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
-        search = self._prepare_search(name, filter, settings, budget)
+        snapshot = self.narrowed(filter)
+        search, tracer = snapshot._prepare_search(name, settings, budget), snapshot.tracer
         check_question(question)
         answer_settings = self._answer_settings(length)
         note = ""
@@ -268,8 +261,8 @@ class Snapshot:
                 question,
                 name,
                 context,
-                self.tracer.spans_to_cite,
-                self.tracer.describe_document,
+                tracer.spans_to_cite,
+                tracer.describe_document,
                 self._llm("answer", budget),
                 self.tokenizer,
                 self.method(name).declaration.answer_prompt or PROMPT,
@@ -278,15 +271,14 @@ class Snapshot:
                 **answer_settings,
             )
         else:
-            result = announce(self._quote(question, name, filter, context, note), on_token, on_context)
-        citations = tuple(replace(citation, span=self.tracer.locate(citation.span)) for citation in result.citations)
+            result = announce(snapshot._quote(question, name, context, note), on_token, on_context)
+        citations = tuple(replace(citation, span=tracer.locate(citation.span)) for citation in result.citations)
         return add_usage(replace(result, citations=citations), budget, perf_counter() - start)
 
-    def _quote(self, question: str, name: str, filter_expression: str, context: Context, note: str) -> Answer:
+    def _quote(self, question: str, name: str, context: Context, note: str) -> Answer:
         """Return an answer of sentences of the documents, after a note."""
-        reader = replace(self.tracer, table=lambda table: self._tables([table], filter_expression)[table])
-        requests = name == self.default_method()
-        quoted = quote_answer(context.searched(question), name, context, reader, LocalEmbedder(), requests=requests)
+        searched, requests = context.searched(question), name == self.default_method()
+        quoted = quote_answer(searched, name, context, self.tracer, LocalEmbedder(), requests=requests)
         return replace(quoted, question=question, text=f"{note}\n\n{quoted.text}" if note else quoted.text)
 
     def _answer_settings(self, length: Length | None) -> dict[str, Any]:
@@ -352,6 +344,10 @@ class Snapshot:
         if document := self.table(ROOT).get(hash_parts(replace_surrogates(id))):
             return Evidence(ROOT, document, 1.0)
         raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")
+
+    def row_counts(self) -> dict[str, int]:
+        """Return the number of visible rows of each table."""
+        return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}
 
 
 def add_usage(answer: Answer, budget: Budget, seconds: float) -> Answer:

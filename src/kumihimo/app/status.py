@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.batch import count_waiting
-from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.missing import missing_entries
 from kumihimo.app.results import CommunityLevel, Status
-from kumihimo.app.snapshot import row_counts
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import NOT_READ, Chunk, Community, Report
-from kumihimo.core.table import Table, codec
+from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT
 from kumihimo.index.communities import communities_at_level, deepest_level
 from kumihimo.storage import IndexTransaction
@@ -22,44 +23,71 @@ if TYPE_CHECKING:
 SOURCE_LEVEL = "TS"  # the source texts, as in the paper
 
 
-def read_status(kumi: Kumihimo, *, levels: bool) -> Status:
+def read_status(kumi: Kumihimo, *, levels: bool, rights: str = "") -> Status:
     """Return the contents, failures and size of an index.
 
-    levels: include the figures of each community level.
+    levels: include the figures of each community level. rights: as for `Kumihimo.retrieve`; what does not follow from
+    the visible documents, such as paths, settings and sizes of files, is then empty.
     """
+    with kumi.store.read_transaction() as db:
+        snapshot = Snapshot(db, kumi.catalogue, kumi.settings, kumi.models, kumi.tokenizer, {}, rights=rights.strip())
+        status = _read_visible(snapshot, levels)
+        return status if snapshot.rights else replace(status, **_read_rest(kumi, db))
+
+
+def _read_visible(snapshot: Snapshot, levels: bool) -> Status:
+    """Return what follows from the visible documents."""
+    db = snapshot.db
+    return Status(
+        folder="",
+        sources={},
+        removed=(),
+        rows=snapshot.row_counts(),
+        methods=tuple(db.meta("methods", [])),
+        models=db.meta("models", {}),
+        settings={},
+        failed=(),
+        bytes=0,
+        cache={"replies": 0, "bytes": 0, "hits": 0, "misses": 0},
+        partial=_partial_documents(snapshot),
+        modularity=index_modularity(snapshot),
+        levels=index_levels(snapshot) if levels else (),
+        changed_reports=_count_changed_reports(snapshot),
+        missing=missing_entries(db, snapshot.catalogue),
+    )
+
+
+def _read_rest(kumi: Kumihimo, db: IndexTransaction) -> dict[str, Any]:
+    """Return the facts about the whole index, by field."""
     from kumihimo.index.documents import load_sources
 
-    with kumi.store.read_transaction() as db:
-        sources = load_sources(db, kumi.base)
-        return Status(
-            folder=str(kumi.folder),
-            sources={source.name: str(source.path) for source in sources.values()},
-            removed=tuple(rule for source in sources.values() for rule in source.rules if not rule.startswith("!")),
-            rows=row_counts(db, kumi.catalogue),
-            methods=tuple(db.meta("methods", [])),
-            models=db.meta("models", {}),
-            settings=kumi.settings_registry.non_default(db.meta("settings", {})),
-            missing=missing_entries(db, kumi.catalogue),
-            failed=db.failures(),
-            partial=_partial_documents(db),
-            bytes=sum(_file_size(path) for path in kumi.folder.rglob("*")),
-            cache=kumi.cache_stats(),
-            spent=tuple(kumi.spent()),
-            waiting=count_waiting(kumi.cache.path),
-            modularity=index_modularity(db),
-            levels=index_levels(db) if levels else (),
-            changed_reports=_count_changed_reports(db),
-        )
+    sources = load_sources(db, kumi.base)
+    return {
+        "folder": str(kumi.folder),
+        "sources": {source.name: str(source.path) for source in sources.values()},
+        "removed": tuple(rule for source in sources.values() for rule in source.rules if not rule.startswith("!")),
+        "settings": kumi.settings_registry.non_default(db.meta("settings", {})),
+        "failed": db.failures(),
+        "bytes": sum(_file_size(path) for path in kumi.folder.rglob("*")),
+        "cache": kumi.cache_stats(),
+        "spent": tuple(kumi.spent()),
+        "waiting": count_waiting(kumi.cache.path),
+    }
 
 
-def _count_changed_reports(db: IndexTransaction) -> int:
+def _count_changed_reports(snapshot: Snapshot) -> int:
     """Return the number of reports with changes since they were written."""
-    return sum(added != "[]" for (added,) in _open_table(db, "reports").columns("added")) if db.has("reports") else 0
+    if not snapshot.db.has("reports"):
+        return 0
+    return sum(added != "[]" for (added,) in snapshot.table("reports").columns("added"))
 
 
-def _partial_documents(db: IndexTransaction) -> tuple[str, ...]:
+def _partial_documents(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the documents read in part, with the reasons."""
-    notes = db.documents_with(NOT_READ) if db.has(ROOT) else ()
+    if not snapshot.db.has(ROOT):
+        return ()
+    visible = snapshot.table(ROOT).visible
+    notes = [(uri, reasons) for uri, reasons in snapshot.db.documents_with(NOT_READ) if visible(hash_parts(uri))]
     return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in notes if isinstance(reasons, list))
 
 
@@ -89,26 +117,23 @@ def _measure_level(name: str, sizes: list[int], source: int) -> CommunityLevel:
     return CommunityLevel(name, len(sizes), sum(sizes), 100 * sum(sizes) / source if source else 0.0)
 
 
-def index_levels(db: IndexTransaction) -> tuple[CommunityLevel, ...]:
+def index_levels(snapshot: Snapshot) -> tuple[CommunityLevel, ...]:
     """Return the levels of an index; empty without reports."""
-    if not all(map(db.has, ("communities", "reports", "chunks"))):
+    tables = ("communities", "reports", "chunks")
+    if not all(map(snapshot.db.has, tables)):
         return ()
-    return tuple(measure_levels(_open_table(db, "communities"), _open_table(db, "reports"), _open_table(db, "chunks")))
+    return tuple(measure_levels(*map(snapshot.table, tables)))
 
 
-def index_modularity(db: IndexTransaction) -> tuple[float, float] | None:
+def index_modularity(snapshot: Snapshot) -> tuple[float, float] | None:
     """Return the modularity of an index and of fresh communities.
 
     None if the index has no communities.
     """
     tables = ("entities", "relations", "communities")
-    if not all(map(db.has, tables)) or not db.count("communities"):
+    if not all(map(snapshot.db.has, tables)) or not snapshot.table("communities"):
         return None
     from kumihimo.index.communities import community_modularity
 
-    seed = db.meta("settings", {}).get("communities", {}).get("seed", 0)
-    return community_modularity(*(_open_table(db, name) for name in tables), seed=int(str(seed)))
-
-
-def _open_table(db: IndexTransaction, name: str) -> Table[Any]:
-    return Table(name, codec(BUILT_IN.record_types[name]), db.rows(name))
+    seed = snapshot.db.meta("settings", {}).get("communities", {}).get("seed", 0)
+    return community_modularity(*map(snapshot.table, tables), seed=int(str(seed)))

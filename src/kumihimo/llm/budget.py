@@ -105,6 +105,16 @@ class Budget:
                 for usage in charges:
                     self._record_usage("spent", account.scope, account.model, usage, size)
 
+    def record_spent(self, scope: str, model: str, usage: Usage) -> None:
+        """Record what another process has spent."""
+        with self._condition:
+            self.spent[scope] = self.spent.get(scope, Usage()) + usage
+            self.total += usage
+        if self._parent:
+            self._parent.record_spent(scope, model, usage)
+        if self._record_usage:
+            self._record_usage("spent", scope, model, usage, 0)
+
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""
         with self._condition:

@@ -69,13 +69,17 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def matching_documents(
-    expression: str, documents: Table[Document], model_metadata: Table[Metadata] | None = None
+    expression: str,
+    documents: Table[Document],
+    model_metadata: Table[Metadata] | None = None,
+    *,
+    lenient: bool = False,
 ) -> frozenset[str]:
     """Return the ids of the documents that match.
 
     model_metadata: metadata that a model extracted, for fields that the documents do not set themselves.
 
-    Raises SettingsError for a syntax error, or a field that no document has.
+    Raises SettingsError for a syntax error and, unless `lenient`, for a field that no document has.
     """
     filter_ = parse_filter(expression)
     columns = [name for name in DOCUMENT_COLUMNS if name in filter_.fields]
@@ -86,7 +90,7 @@ def matching_documents(
             missing -= {field for field in missing if any(True for _ in field_values(fields, field))}
         if filter_.matches(fields):
             matching.add(id)
-    if missing:
+    if missing and not lenient:
         field = next(field for field in filter_.fields if field in missing)
         raise SettingsError(f"the filter: {describe_unknown('field', field, _known_fields(documents, model_metadata))}")
     return frozenset(matching)
