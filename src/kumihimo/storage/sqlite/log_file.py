@@ -20,7 +20,7 @@ def log_size(path: Path) -> int:
 
 
 def truncate_log(connection: sqlite3.Connection, path: Path) -> None:
-    """Empty the log, unless a reader or a build needs it; then that one does.
+    """Empty the log, unless a reader or a build needs it.
 
     A build does so at its end, but readers of the earlier state may still be there. Whoever reads the new state before
     the log is copied into the file has to leave too; whoever comes later reads the file alone. So under steady traffic

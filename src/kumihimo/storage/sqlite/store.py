@@ -108,12 +108,12 @@ class Db:
             self.connection.close()
 
     def begin_reading(self, cancel: CancelToken | None = None) -> None:
-        """Open a transaction that only reads, and that the token can stop."""
+        """Open a transaction that only reads; a token can stop it."""
         on_release = partial(truncate_log, self.connection, self.path)
         self._begin(Session(self.connection, self.lock, "BEGIN", cancel, on_release))
 
     def begin_writing(self, cancel: CancelToken | None = None) -> None:
-        """Open the transaction of a build, which the token can stop."""
+        """Open the transaction of a build; a token can stop it."""
         self._begin(Session(self.connection, self.lock, "BEGIN IMMEDIATE", cancel))
 
     def _begin(self, session: Session) -> None:
