@@ -47,7 +47,7 @@ def ended_by(
     error: type[Exception], transaction: AbstractContextManager[Db], message: str | None = None
 ) -> Iterator[Db]:
     """Expect this error from a transaction."""
-    with pytest.raises(error, match=match), transaction as db:
+    with pytest.raises(error, match=message), transaction as db:
         yield db
 
 

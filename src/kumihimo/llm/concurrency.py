@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from threading import Event, Lock, Semaphore, Thread
@@ -86,7 +87,7 @@ def run_cancellable(call: Callable[[], A], cancel: CancelToken | None) -> A:
 
     forget = cancel.on_cancel(has_news.set)
     try:
-        Thread(target=run, name="kumihimo-request", daemon=True).start()
+        Thread(target=copy_context().run, args=(run,), name="kumihimo-request", daemon=True).start()
         has_news.wait(cancel.seconds_left)
     finally:
         forget()

@@ -1,0 +1,333 @@
+"""questions while other builds end, and callers who leave: one build, no lock, nothing said twice."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from kumihimo import Answer, Kumihimo
+from kumihimo.app.questions import MAX_RESTARTS
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.errors import Cancelled
+from kumihimo.core.records import Chunk
+from kumihimo.core.table import Table
+from kumihimo.core.task import ProgressEvent
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import LLM, Chat, ChatRequest
+from kumihimo.llm.registry import ModelRegistry
+from kumihimo.methods import METHODS
+from kumihimo.storage.sqlite.log_file import log_size
+from kumihimo.storage.sqlite.session import Session
+from kumihimo.testing.fake_models import FakeChat
+from tests import fake_graph_reader
+from tests.fixtures_index import fill
+
+QUESTION = "Who mended the pier of Fenwick?"
+ASKING = ("global", "rq", "drift", "hyde", "light", "meta", "mapreduce")  # a model in their search
+MODELLED = (*METHODS, "metadata", "questions", "summaries", "counting", "answer")  # all but the graph
+NOTES = {
+    "pier.txt": "Ada Vane built the pier in Fenwick. Bea Orrell paid for it after the storm.",
+    "ferry.txt": "The ferry of Fenwick leaves at nine. Ada Vane mends it in winter, and Cal Roe sails it.",
+    "gate.txt": "The gate of Fenwick leaks. Cal Roe mended the pier of Fenwick with oak.",
+}
+NEWS = "Dov Marsh mended the pier of Fenwick after the flood. Ada Vane drew the plan of the pier."
+
+
+class Interrupted(ModelRegistry):
+    """A model of few words; the tests do something before each of its replies."""
+
+    before: Callable[[str], object] = staticmethod(lambda scope: None)
+    writes_answers = True
+
+    def chat(self, scope: str) -> Chat | None:
+        if scope not in MODELLED or (scope == "answer" and not self.writes_answers):
+            return None
+
+        def reply(prompt: str) -> str:
+            self.before(scope)
+            if scope != "answer":
+                return fake_graph_reader.answer(prompt)
+            return '["When?"]' if "JSON schema" in prompt else "Cal Roe did [1][2]."
+
+        return FakeChat(reply, join_messages=True)
+
+
+class World:
+    """An index of some notes, and builds that add more."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.notes = folder / "notes"
+        self.kumi = Kumihimo.open(folder / ".kumi", **options)
+        self.kumi.models = self.models = Interrupted(self.kumi.models.settings, lambda: self.kumi.cache)
+        self.builds = 0
+
+    def build(self) -> None:
+        """Add a note to the index; its log is empty at the end."""
+        self.builds += 1
+        fill(self.notes, {f"news{self.builds}.txt": f"{NEWS} That was in the year {1900 + self.builds}."})
+        self.kumi.index(methods=())
+
+    def build_at(self, scopes: Iterable[str], times: int = 1) -> None:
+        """Let a build end while the model of one of these scopes speaks."""
+        lock, left = threading.Lock(), [True] * times
+
+        def interrupt(scope: str) -> None:
+            with lock:
+                is_due = scope in scopes and left and left.pop()
+            if is_due:
+                self.build()
+
+        self.models.before = interrupt
+
+    def log_size(self) -> int:
+        return log_size(self.kumi.store.path)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an index for all methods, which the tests copy."""
+    folder = tmp_path_factory.mktemp("base")
+    world = World(folder)
+    with world.kumi:
+        world.kumi.index(fill(world.notes, NOTES), methods=["braid", "local", "naive", *ASKING])
+    return folder
+
+
+@pytest.fixture
+def world(base: Path, tmp_path: Path) -> Iterator[World]:
+    shutil.copytree(base, tmp_path / "copy")
+    world = World(tmp_path / "copy")
+    yield world
+    world.kumi.close()
+
+
+def count_searches(events: list[ProgressEvent]) -> int:
+    return Counter(event.step for event in events)["search"]
+
+
+def content(answer: Answer) -> tuple[object, ...]:
+    return answer.text, answer.citations, answer.context, answer.sources
+
+
+# -- a build in the middle
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+@pytest.mark.parametrize("method", ASKING)
+def test_a_question_is_answered_from_the_build_that_ends_during_its_search(
+    world: World, method: str, quoted: bool
+) -> None:
+    world.models.writes_answers = not quoted
+    events: list[ProgressEvent] = []
+    evidence: list[Context] = []
+    world.build_at([method])
+    answer = world.kumi.ask(QUESTION, method, progress=events.append, on_context=evidence.append)
+    assert (world.builds, count_searches(events), evidence) == (1, 2, [answer.context])
+    assert content(world.kumi.ask(QUESTION, method)) == content(answer)
+    assert "Dov" in str([item.text for item in answer.context])
+
+
+@pytest.mark.parametrize("method", ASKING)
+def test_evidence_is_that_of_one_build(world: World, method: str) -> None:
+    earlier = world.kumi.retrieve(QUESTION, method)
+    world.kumi.prune()
+    world.build_at([method])
+    context = world.kumi.retrieve(QUESTION, method)
+    reads_after_the_model = method not in ("global", "mapreduce")
+    assert world.builds == 1
+    assert context == (world.kumi.retrieve(QUESTION, method) if reads_after_the_model else earlier)
+
+
+@pytest.mark.parametrize("method", ["braid", "local", "naive", *ASKING])
+def test_nothing_is_read_once_the_model_answers(world: World, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build that ends then changes nothing, and its log is empty at once."""
+    reads: list[str] = []
+    sizes: list[int] = []
+    undisturbed = content(world.kumi.ask(QUESTION, method))
+    world.kumi.prune()
+    resume = Session._resume
+
+    def record(session: Session) -> None:
+        reads.append("a read")
+        resume(session)
+
+    def build(scope: str) -> None:
+        if scope == "answer":
+            world.build()
+            sizes.append(world.log_size())
+            monkeypatch.setattr(Session, "_resume", record)
+
+    world.models.before = build
+    assert content(world.kumi.ask(QUESTION, method)) == undisturbed
+    assert (reads, sizes) == ([], [0])
+
+
+def test_the_log_is_empty_while_a_model_speaks_in_a_search(world: World) -> None:
+    sizes: list[int] = []
+
+    def build(scope: str) -> None:
+        if scope in ("hyde", "answer"):
+            world.build()
+            sizes.append(world.log_size())
+
+    world.models.before = build
+    world.kumi.retrieve(QUESTION, "hyde")
+    world.kumi.suggest(world.kumi.ask(QUESTION, "naive"))
+    assert sizes == [0] * 3
+
+
+def test_tokens_and_evidence_come_once(world: World) -> None:
+    news: list[object] = []
+    world.build_at(["light"])
+    answer = world.kumi.ask(QUESTION, "light", on_token=news.append, on_context=news.append)
+    assert news[0] == answer.context
+    assert "".join(map(str, news[1:])) == answer.text == "Cal Roe did [1][2]."
+
+
+def test_all_tries_are_charged(world: World) -> None:
+    asked: list[str] = []
+    world.build_at(["global"])
+    interrupt = world.models.before
+
+    def count(scope: str) -> None:
+        asked.append(scope)
+        interrupt(scope)
+
+    world.models.before = count
+    budget = world.kumi.models.budget()
+    answer = world.kumi.ask(QUESTION, "global", paid_by=budget)
+    assert answer.usage.calls == budget.total.calls == len(asked) - asked.count("metadata") == 3
+
+
+def counting(question: str, chunks: Table[Chunk], llm: LLM) -> Context:
+    """Ask how many chunks there are, then read them."""
+    llm(f"{question} There are {len(chunks)} chunks.")
+    return Context(tuple(Evidence("chunks", chunk, 1.0) for chunk in chunks))
+
+
+def test_after_some_restarts_a_question_keeps_its_build(base: Path, tmp_path: Path) -> None:
+    shutil.copytree(base, tmp_path / "copy")
+    world = World(tmp_path / "copy", methods=[counting])
+    events: list[ProgressEvent] = []
+    with world.kumi:
+        world.build_at(["counting"], times=10)
+        answer = world.kumi.ask(QUESTION, "counting", progress=events.append)
+        assert count_searches(events) == world.builds == MAX_RESTARTS + 1
+        assert len(answer.context) == len(NOTES) + MAX_RESTARTS  # all but the last of these builds
+        assert world.log_size() == 0  # it left when it had its answer
+
+
+def test_an_explicit_snapshot_keeps_its_build(world: World) -> None:
+    world.build_at(["hyde"])
+    with world.kumi.snapshot() as snapshot:
+        chunks = len(snapshot.table("chunks"))
+        snapshot.ask(QUESTION, "hyde")
+        assert (len(snapshot.table("chunks")), world.builds) == (chunks, 1)
+
+
+# -- a caller who leaves
+
+
+def endless(question: str, chunks: Table[Chunk]) -> Context:
+    """Read for ever."""
+    while question:
+        chunks.get(question)
+        begun.set()
+    return Context()
+
+
+begun = Event()
+
+
+def test_a_search_that_never_ends_is_cancelled(base: Path) -> None:
+    token = CancelToken()
+    with (
+        Kumihimo.open(base / ".kumi", methods=[endless]) as kumi,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        running = pool.submit(kumi.retrieve, QUESTION, "endless", cancel=token)
+        assert begun.wait(60)
+        token.cancel("the client has left")
+        with pytest.raises(Cancelled, match="the client has left"):
+            running.result(60)
+        assert kumi.retrieve(QUESTION, "naive")
+
+
+@pytest.mark.parametrize("method", ["naive", "global"])
+def test_a_question_is_cancelled_while_a_model_is_busy(world: World, method: str) -> None:
+    """Its reply arrives later, and the next question finds it."""
+    token, allowed = CancelToken(), Event()
+    asked: list[str] = []
+
+    def wait(scope: str) -> None:
+        asked.append(scope)
+        token.cancel()
+        assert allowed.wait(60)
+
+    world.models.before = wait
+    with pytest.raises(Cancelled):
+        world.kumi.ask(QUESTION, method, cancel=token)
+    assert asked == ["answer" if method == "naive" else method]
+    world.models.before = lambda _: None
+    allowed.set()
+    world.kumi.ask(QUESTION, method, cancel=CancelToken())
+
+
+def test_nothing_begins_for_a_caller_who_has_left(world: World) -> None:
+    token = CancelToken()
+    token.cancel()
+    world.models.before = lambda _: pytest.fail("a request")
+    before = world.kumi.status().rows
+    fill(world.notes, {"more.txt": NEWS})
+    for call in (
+        lambda: world.kumi.ask(QUESTION, cancel=token),
+        lambda: world.kumi.retrieve(QUESTION, cancel=token),
+        lambda: list(world.kumi.stream(QUESTION, cancel=token)),
+        lambda: world.kumi.index(cancel=token),
+        lambda: world.kumi.plan(cancel=token),
+        lambda: world.kumi.remove("notes", cancel=token),
+    ):
+        with pytest.raises(Cancelled):
+            call()
+    assert world.kumi.status().rows == before
+
+
+class Slow:
+    """A model that stops in the middle of its answer."""
+
+    fingerprint, workers, server = "slow", 1, None
+    prices = FakeChat(str).prices
+
+    def __init__(self) -> None:
+        self.allowed, self.answered = Event(), Event()
+
+    def determined_by(self, parameters: Any, *, structured: bool) -> dict[str, Any]:
+        return {"model": "slow", **parameters}
+
+    def __call__(self, request: ChatRequest) -> Reply:
+        assert request.on_token
+        request.on_token("Cal ")
+        assert self.allowed.wait(60)
+        request.on_token("Roe did [1].")
+        self.answered.set()
+        return Reply("Cal Roe did [1].")
+
+
+def test_a_stream_that_nobody_reads_any_more_is_cancelled(world: World) -> None:
+    slow = Slow()
+    world.models.chat = lambda scope: slow if scope == "answer" else None  # type: ignore[method-assign]
+    stream = world.kumi.stream(QUESTION, "naive")
+    assert next(stream) == "Cal"
+    stream.close()
+    assert not slow.answered.is_set()
+    slow.allowed.set()
+    assert slow.answered.wait(60)
