@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Event
+from threading import Barrier, Event, Lock, Semaphore
 
 import pytest
 
-from kumihimo.core.errors import ItemFailed
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.errors import Cancelled, ItemFailed
 from kumihimo.core.task import Job, StepResult
 from kumihimo.llm import concurrency
-from kumihimo.llm.concurrency import thread_pool
+from kumihimo.llm.concurrency import acquire_lock, thread_pool
 from kumihimo.llm.protocols import Prices
 from tests.counters import wait_until
 
@@ -132,3 +133,13 @@ def test_cached_tokens_have_their_own_price() -> None:
     assert prices.cost(1000, 1000, 0) == 0.0001
     assert prices.cost(1000, 500, 250) == 0.00155
     assert Prices().cost(10**9, 5, 10**9) == 0.0
+
+
+def test_a_token_ends_the_wait_for_a_lock() -> None:
+    lock, token = Lock(), CancelToken()
+    token.cancel()
+    with lock, pytest.raises(Cancelled), acquire_lock(lock, token):
+        pass
+    with acquire_lock(lock, token), acquire_lock(Semaphore(), None):
+        assert lock.locked()
+    assert not lock.locked()
