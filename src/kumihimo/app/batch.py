@@ -21,6 +21,7 @@ from kumihimo.app.cost import NOT_ASKED, PlanEstimator, RequestTally, usage_hist
 from kumihimo.app.prepare_build import WAITING_METHODS, run_and_save
 from kumihimo.app.results import BatchState, Built, Consent, Estimate, UsageEntry
 from kumihimo.app.snapshot import row_counts
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import (
     IndexUnavailable,
     ItemFailed,
@@ -71,7 +72,7 @@ def build_or_wait(
 
     start = perf_counter()
     with closing(BatchLog(kumi.cache.path)) as log:
-        collected = collect_batches(log, kumi.models, must_reach=batch)
+        collected = collect_batches(log, kumi.models, must_reach=batch, cancel=build.budget.cancel)
         require_consent(build, consent, rebuild=rebuild)
         if not batch and not log.waiting():
             return _with_batch(run_and_save(kumi, build), collected, BatchState())
@@ -135,7 +136,9 @@ class CollectedBatches:
     wave: int = 0
 
 
-def collect_batches(log: BatchLog, models: ModelRegistry, *, must_reach: bool) -> CollectedBatches:
+def collect_batches(
+    log: BatchLog, models: ModelRegistry, *, must_reach: bool, cancel: CancelToken | None = None
+) -> CollectedBatches:
     """Store the replies of all batches that have ended.
 
     A batch whose id was lost is found again by its name; if the server does not have it, its requests are free again.
@@ -145,6 +148,7 @@ def collect_batches(log: BatchLog, models: ModelRegistry, *, must_reach: bool) -
     collected, errors = CollectedBatches(), list[str]()
     servers = models.servers() if log.batches() else {}
     for name in [batch.name for batch in log.batches()]:
+        check_cancelled(cancel)
         with log.claim([name.encode()]):  # waits for a process that submits or collects it
             batch = next((each for each in log.batches() if each.name == name), None)
             if batch is None:
@@ -275,6 +279,7 @@ class _Submission:
         for group in groups.values():
             lines = ((key, request_line(key, _openai(each), each.request)) for key, each in group.items())
             for part in split_job(lines):
+                check_cancelled(self.build.budget.cancel)
                 job, keys = self._submit_part(group, part)
                 jobs += [job] if job else []
                 submitted |= {key: group[key] for key in keys}
