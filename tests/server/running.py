@@ -20,6 +20,7 @@ from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.server.access import Caller
+from kumihimo.server.app import create_app, local_caller
 from kumihimo.server.workspace import Workspace
 from kumihimo.testing.fake_models import FakeChat
 
@@ -113,15 +114,15 @@ class Answering:
 
 
 @contextmanager
-def one_place(workspace: Workspace) -> Iterator[Workspace]:
-    """The same indexes, each for one question at a time."""
-    kept = {
-        name: replace(served, questions=AsyncKumihimo(served.kumi, questions=1))
-        for name, served in workspace.indexes.items()
-    }
-    yield Workspace(kept)
-    for served in kept.values():
-        asyncio.run(served.questions.aclose())
+def serving_one(workspace: Workspace, answering: Answering) -> Iterator[str]:
+    """The address of a server that answers one question at a time, by this model."""
+    (served,) = workspace.indexes.values()
+    served = replace(served, questions=AsyncKumihimo(served.kumi, questions=1))
+    narrow = Workspace({served.name: served})
+    app = with_caller(create_app(narrow), local_caller(narrow))
+    with answered_by(served.kumi, answering.chat), running(app) as address:
+        yield address
+    asyncio.run(served.questions.aclose())
 
 
 @contextmanager

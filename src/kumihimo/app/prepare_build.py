@@ -149,7 +149,7 @@ def _build_missing(kumi: Kumihimo, db: IndexTransaction, name: str, progress: Pr
 def free_build(
     kumi: Kumihimo, db: IndexTransaction, name: str, missing: Sequence[str], progress: Progress | None = None
 ) -> Build | None:
-    """Return the build of the tables that a method lacks, if it costs nothing."""
+    """Return the build of the tables a method lacks, if free."""
     build = prepare_build(kumi, db, may_be_empty=True)
     models_made_tables = bool(models_by_scope(db, kumi.catalogue))
     build = replace(

@@ -39,7 +39,10 @@ def status_of(error: errors.KumiError) -> int:
 
 
 def problem(error: errors.KumiError, path: str = "") -> JSONResponse:
-    """Return the response for an error, in the form that clients of this path expect."""
+    """Return the response for an error.
+
+    path: of the request; clients of `/v1` expect another form.
+    """
     if path.startswith("/v1/"):
         from kumihimo.server.openai.errors import error_response  # here: it imports this module
 

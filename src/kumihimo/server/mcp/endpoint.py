@@ -68,13 +68,13 @@ class McpEndpoint:
 
 
 def _owner(caller: Caller) -> AuthenticatedUser:
-    """Return the name under which a session is kept: only the same key may use it."""
+    """Return the owner of a session: the key that may use it."""
     keys = ",".join(sorted({grant.key for grant in caller.grants.values()}))
     return AuthenticatedUser(AccessToken(token="", client_id=keys, scopes=[]))
 
 
 def add_mcp(app: FastAPI, workspace: Workspace, settings: ServerSettings) -> None:
-    """Add the endpoint to an application, and run it as long as the application runs."""
+    """Add the endpoint to an application, and to its lifespan."""
     endpoint, run_app = McpEndpoint(workspace, settings), app.router.lifespan_context
     app.router.routes.append(Route(PATH, endpoint))
 

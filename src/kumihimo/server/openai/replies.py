@@ -61,6 +61,6 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def extension_json(answer: Answer) -> dict[str, Any]:
-    """Return the method, the model that wrote the text, and the rows found."""
+    """Return the method, the model, the status and the rows found."""
     evidence = [":".join(item.reference) for item in answer.context][:_MAX_EVIDENCE]
     return {"method": answer.method, "model": answer.model, "status": answer.status, "evidence": evidence}

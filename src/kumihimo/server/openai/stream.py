@@ -71,7 +71,10 @@ async def stream_chunks(
 
 
 def _last_chunks(head: ReplyHead, answer: Answer, text: str, link: Link) -> list[dict[str, Any]]:
-    """Return the chunks with the rest of the text, the sources and the annotations."""
+    """Return the chunks after the text: the sources and the annotations.
+
+    text: as it was streamed.
+    """
     rest = answer.text.removeprefix(text) if answer.text.startswith(text) else ""
     last = {"content": rest + source_list(answer, link)}
     return [
