@@ -40,7 +40,7 @@ def test_tools_and_resources_are_there(address: str, mode: Mode) -> None:
     async def run() -> tuple[int, str, list[str | None]]:
         news: list[str | None] = []
 
-        async def hear(_: float, __: float | None, message: str | None) -> None:
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
             news.append(message)
 
         async with Client(address, mode=mode) as client:

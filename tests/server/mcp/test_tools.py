@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from mcp import Client, MCPError
 from mcp.types import CallToolResult
@@ -32,8 +32,9 @@ def text(result: CallToolResult) -> str:
 
 def values(result: CallToolResult) -> dict[str, Any]:
     assert not result.is_error, text(result)
-    assert result.structured_content
-    return result.structured_content
+    found: dict[str, Any] | None = result.structured_content
+    assert found
+    return found
 
 
 # -- what a client learns first

@@ -197,12 +197,11 @@ def show_report(snapshot: Snapshot, topic: str, budget: Budget) -> ReportResult:
         roots = browse_communities(snapshot).roots()
         listed = reports.get_many(roots[:_MAX_MORE]).values()
         return ReportResult(others=tuple(map(_report_link, listed)), note="Call report with one of the ids.")
-    found = reports.get(topic.strip().removeprefix("reports:"))
-    related: list[Report] = []
-    if found is None:
-        found, *related = _search_reports(snapshot, topic, budget) or [None]
-    if found is None:
+    named = reports.get(topic.strip().removeprefix("reports:"))
+    matches = [named] if named else _search_reports(snapshot, topic, budget)
+    if not matches:
         raise BadArgument(f"no report on {topic!r}: call report without a topic to list the main ones")
+    found, *related = matches
     return ReportResult(
         id=found.id,
         title=found.title,

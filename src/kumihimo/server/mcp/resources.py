@@ -86,7 +86,7 @@ def parse_cursor(cursor: str) -> Address:
 def list_page(snapshot: Snapshot, after: Address) -> tuple[list[types.Resource], str]:
     """Return a page of resources, and the next cursor.
 
-    after: the last resource of the page before. Documents come first, then reports. The cursor is empty at the end of the index.
+    after: the last resource of the page before. Documents come first, then reports. The cursor is empty at the end.
     """
     found = list(islice(_resources(snapshot, after), PAGE_SIZE + 1))
     if len(found) <= PAGE_SIZE:

@@ -43,7 +43,7 @@ def without_source_list(text: str) -> str:
     return _LIST.sub("", text)
 
 
-def annotations(answer: Answer, link: Link) -> list[dict[str, Any]]:
+def url_citations(answer: Answer, link: Link) -> list[dict[str, Any]]:
     """Return the citations in the text of an answer.
 
     Each has its characters `[start_index, end_index)`, a title and an address.

@@ -10,7 +10,7 @@ from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import KumiError
 from kumihimo.server.openai.errors import error_body
 from kumihimo.server.openai.replies import ReplyHead, extension_json, finish_reason, usage_json
-from kumihimo.server.openai.source_list import Link, annotations, source_list
+from kumihimo.server.openai.source_list import Link, source_list, url_citations
 from kumihimo.server.problems import status_of
 
 
@@ -79,7 +79,9 @@ def _last_chunks(head: ReplyHead, answer: Answer, text: str, link: Link) -> list
     last = {"content": rest + source_list(answer, link)}
     return [
         *([head.chunk(last)] if last["content"] else []),
-        head.chunk({"annotations": annotations(answer, link)}, finish_reason(answer), kumihimo=extension_json(answer)),
+        head.chunk(
+            {"annotations": url_citations(answer, link)}, finish_reason(answer), kumihimo=extension_json(answer)
+        ),
     ]
 
 
