@@ -13,6 +13,7 @@ from threading import Event, Thread
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kumihimo import Kumihimo
@@ -57,14 +58,19 @@ def running(app: ASGIApp) -> Iterator[str]:
 
 
 def with_caller(app: FastAPI, caller: Caller) -> ASGIApp:
-    """The application as this caller sees it."""
+    """The application as this caller sees it, whatever key is sent."""
+    app.user_middleware.append(Middleware(_AsCaller, caller=caller))
+    return app
 
-    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+
+class _AsCaller:
+    def __init__(self, app: ASGIApp, caller: Caller) -> None:
+        self.app, self.caller = app, caller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope["state"] = {**scope.get("state", {}), "caller": caller}
-        await app(scope, receive, send)
-
-    return call
+            scope["state"]["caller"] = self.caller
+        await self.app(scope, receive, send)
 
 
 def build_index(folder: Path, texts: dict[str, str]) -> Path:

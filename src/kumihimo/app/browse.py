@@ -151,3 +151,11 @@ def browse_communities(snapshot: Snapshot) -> CommunityTree:
     key = ("communities", snapshot.rights, snapshot.filter)
     tree: CommunityTree = snapshot.db.once_per_build(key, lambda: load_tree(snapshot))
     return tree
+
+
+def communities_of(snapshot: Snapshot, entity: str) -> list[str]:
+    """Return the communities of an entity, the largest first."""
+    memberships = table_or_empty(snapshot, "members").ids(entity=entity)
+    tree = browse_communities(snapshot) if memberships else None
+    leaves = [id.rpartition(".")[0] for id in memberships]
+    return [id for leaf in leaves if tree and leaf in tree.level for id in tree.ancestors(leaf)]

@@ -215,8 +215,13 @@ def community_json(tree: community_tree.CommunityTree, id: str, report: Report |
     }
 
 
-def report_json(snapshot: Snapshot, tree: community_tree.CommunityTree, report: Report) -> Json:
-    """Return a whole report, with the names of its references."""
+def report_json(
+    snapshot: Snapshot, tree: community_tree.CommunityTree, report: Report, *, most_passages: int | None = None
+) -> Json:
+    """Return a whole report, with the names of its references.
+
+    most_passages: to count by document; None: all, which takes long for a large community.
+    """
     names = community_tree.reference_names(snapshot, report)
 
     def sources(part: int) -> list[Json]:
@@ -225,7 +230,7 @@ def report_json(snapshot: Snapshot, tree: community_tree.CommunityTree, report: 
 
     return {
         **community_json(tree, report.id, report),
-        "above": [_title_json(snapshot, id) for id in tree.ancestors(report.id)[:-1]],
+        "above": [title_json(snapshot, id) for id in tree.ancestors(report.id)[:-1]],
         "summary": report.summary,
         "summary_sources": sources(0),
         "reason": report.reason,
@@ -233,23 +238,24 @@ def report_json(snapshot: Snapshot, tree: community_tree.CommunityTree, report: 
             {"summary": summary, "explanation": explanation, "sources": sources(n)}
             for n, (summary, explanation) in enumerate(report.findings, 1)
         ],
-        "parts": [_title_json(snapshot, id) for id in tree.sorted_children(report.id)],
+        "parts": [title_json(snapshot, id) for id in tree.sorted_children(report.id)],
         "members": [
             {"id": id, "name": community_tree.display_name(snapshot, ("entities", id))}
             for id in tree.members[report.id]
         ],
-        "sources": _source_counts(snapshot, report),
+        "sources": _source_counts(snapshot, report, most_passages),
         "dropped": report.dropped,
     }
 
 
-def _title_json(snapshot: Snapshot, id: str) -> Json:
+def title_json(snapshot: Snapshot, id: str) -> Json:
+    """Return a community with the title of its report."""
     return {"id": id, "title": community_tree.display_name(snapshot, ("reports", id))}
 
 
-def _source_counts(snapshot: Snapshot, report: Report) -> dict[str, int]:
+def _source_counts(snapshot: Snapshot, report: Report, most: int | None) -> dict[str, int]:
     """Return the documents of a community with passage counts, largest first."""
-    passages = Counter(span.uri for span in snapshot.trace(("reports", report.id)))
+    passages = Counter(span.uri for span in islice(snapshot.trace(("reports", report.id)), most))
     return dict(sorted(passages.items(), key=lambda item: (-item[1], item[0])))
 
 

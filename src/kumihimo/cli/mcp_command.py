@@ -16,7 +16,7 @@ IndexFolders = Annotated[
 def mcp(index_folders: IndexFolders = None) -> None:
     """Serve indexes to an AI application that starts this command."""
     try:
-        from kumihimo.server.app import local_caller
+        from kumihimo.server.access import local_caller
         from kumihimo.server.mcp.stdio import run_stdio
         from kumihimo.server.workspace import open_workspace
     except ModuleNotFoundError as error:

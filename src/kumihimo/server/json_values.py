@@ -11,6 +11,7 @@ from kumihimo.app.json_values import (
     document_json,
     entity_json,
     evidence_json,
+    method_json,
     neighbour_json,
     place_json,
     plain,
@@ -18,6 +19,7 @@ from kumihimo.app.json_values import (
     relation_json,
     report_json,
     span_json,
+    title_json,
     trace_json,
 )
 
@@ -32,6 +34,7 @@ __all__ = [
     "document_json",
     "entity_json",
     "evidence_json",
+    "method_json",
     "neighbour_json",
     "place_json",
     "plain",
@@ -39,5 +42,6 @@ __all__ = [
     "relation_json",
     "report_json",
     "span_json",
+    "title_json",
     "trace_json",
 ]

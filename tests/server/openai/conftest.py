@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from openai import OpenAI
 
-from kumihimo.server.app import create_app, local_caller
+from kumihimo.server.access import local_caller
+from kumihimo.server.app import create_app
 from kumihimo.server.workspace import Workspace
 from tests.server.running import running, with_caller
 

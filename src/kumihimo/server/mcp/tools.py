@@ -81,7 +81,7 @@ async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
         method,
         filter=arguments.filter,
         rights=access.rights,
-        budget=access.grant.new_budget(),
+        paid_by=access.grant.new_budget(),
         **({"k": arguments.k} if "k" in signature.settings else {}),
     )
     found = context.top(arguments.k)
@@ -97,7 +97,7 @@ async def ask(call: ToolCall, arguments: AskArguments) -> AskResult:
         filter=arguments.filter,
         length=arguments.length,
         rights=access.rights,
-        budget=access.grant.new_budget(),
+        paid_by=access.grant.new_budget(),
     )
     answer: Answer | None = None
     async with aclosing(events) as received:
