@@ -8,7 +8,6 @@ import pickle
 import signal
 from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
 from threading import Thread
 from typing import Any
 

@@ -106,6 +106,11 @@ class AsyncKumihimo:
         """Return the ids of the processes."""
         return self._room.pids if self._room else []
 
+    @property
+    def running(self) -> int:
+        """Return how many calls run or wait."""
+        return len(self._tokens)
+
     # -- questions
 
     async def ask(

@@ -137,6 +137,19 @@ def build_method(kumi: Kumihimo, name: str, progress: Progress | None = None) ->
 
 def _build_missing(kumi: Kumihimo, db: IndexTransaction, name: str, progress: Progress | None) -> None:
     """Build the tables that a method lacks, if they cost nothing."""
+    missing = missing_tables(db, kumi.catalogue, name)
+    build = free_build(kumi, db, name, missing, progress)
+    if not missing or build is None:
+        return
+    _require_unchanged(build, name)
+    log.warning("%s needs %s: building them", name, ", ".join(missing))
+    build.run()
+
+
+def free_build(
+    kumi: Kumihimo, db: IndexTransaction, name: str, missing: Sequence[str], progress: Progress | None = None
+) -> Build | None:
+    """Return the build of the tables that a method lacks, if it costs nothing."""
     build = prepare_build(kumi, db, may_be_empty=True)
     models_made_tables = bool(models_by_scope(db, kumi.catalogue))
     build = replace(
@@ -146,12 +159,7 @@ def _build_missing(kumi: Kumihimo, db: IndexTransaction, name: str, progress: Pr
         llm_steps=steps_using_llm(kumi.catalogue, kumi.models, methods_named=models_made_tables),
         progress=progress,
     )
-    missing = missing_tables(db, kumi.catalogue, name)
-    if not missing or build.may_cost or steps_without_llm(kumi.catalogue, kumi.models, missing):
-        return
-    _require_unchanged(build, name)
-    log.warning("%s needs %s: building them", name, ", ".join(missing))
-    build.run()
+    return None if build.may_cost or steps_without_llm(kumi.catalogue, kumi.models, missing) else build
 
 
 def _require_unchanged(build: Build, name: str) -> None:
