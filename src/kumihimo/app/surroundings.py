@@ -45,4 +45,6 @@ def _page_bounds(document: Document, start: int, end: int) -> tuple[int, int]:
 
 def _after_space(text: str, position: int, limit: int) -> int:
     """Return where the first whole word begins."""
+    if text[position - 1].isspace():
+        return position
     return next((i + 1 for i in range(position, min(limit, position + 40)) if text[i].isspace()), position)
