@@ -61,13 +61,14 @@ def error_page(request: Request, status: int, message: str) -> Response:
 
     message: it names the remedy after its last colon.
     """
-    look: Look = find_look(request)
+    look = find_look(request)
+    page: Look | Visit = look
     translated = look.translate(message)  # its order is that of the language
     what, remedy = split_remedy(message) if translated == message else (translated, "")
     with suppress(errors.KumiError, AttributeError):  # without an index, the page has no menu
-        look = visit_as("reader")(request)
+        page = visit_as("reader")(request)
     title = _TITLES.get(status, "Something went wrong")
-    return render(look, "error.html", status, status=status, heading=title, what=what, remedy=remedy)
+    return render(page, "error.html", status, status=status, heading=title, what=what, remedy=remedy)
 
 
 def split_remedy(message: str) -> tuple[str, str]:
