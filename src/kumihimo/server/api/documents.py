@@ -54,7 +54,7 @@ async def list_documents(
         listing = DocumentList(snapshot.narrowed(filter))
         page = listing.page(q, after=after, limit=limit)
         body = {"documents": plain(page.items), "next": page.next}
-        return body if after else {**body, **_describe_files(access, snapshot, listing)}
+        return body if after else {**body, **describe_files(access, snapshot, listing)}
 
     return JSONResponse(await read_index(request, access, read))
 
@@ -66,7 +66,7 @@ def _empty_list(access: Access) -> Json:
     return {"documents": [], "next": "", "counts": counts, "failed": [], "waiting": waiting[:_MAX_FAILED]}
 
 
-def _describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) -> Json:
+def describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) -> Json:
     """Return the counts, and the files that are no documents yet."""
     failed, unread = listing.failed_files(), _unread_uploads(access, snapshot)
     known = {file.uri for file in failed}
@@ -113,11 +113,11 @@ async def upload_documents(request: Request, access: Editor) -> JSONResponse:
     async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
         names = form.store(folder)
         files = [{"name": file.name, "bytes": file.bytes} for file in form.files]
-    job = queue_index(request, access, [str(access.served.uploads), *await _excluded_paths(access, folder, names)])
+    job = queue_index(request, access, [str(access.served.uploads), *await excluded_paths(access, folder, names)])
     return JSONResponse({"files": files, "build": build_json(access, job)}, 202)
 
 
-async def _excluded_paths(access: Access, folder: Path, names: list[str]) -> list[str]:
+async def excluded_paths(access: Access, folder: Path, names: list[str]) -> list[str]:
     """Return the files that were removed before.
 
     A build reads them again only if they are named.

@@ -8,8 +8,9 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.missing import missing_tables
 from kumihimo.app.results import Plan
-from kumihimo.app.snapshot import Snapshot, missing_tables
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.server.access import Access, Reader
 from kumihimo.server.api.parameters import STRICT, FilterText, Name, PathText, Question, Settings
 from kumihimo.server.api.reading import check_search, read_index, read_snapshot
@@ -68,7 +69,7 @@ async def plan(request: Request, access: Reader, body: PlanBody) -> JSONResponse
     async def estimate() -> Plan:
         if body.question:
             await read_snapshot(access, lambda s: check_search(s, body.method, body.filter, body.settings))
-            search: dict[str, Any] = {"filter": body.filter, "rights": access.rights, **body.settings}
+            search: dict[str, Any] = {**body.settings, "filter": body.filter, "rights": access.rights}
             return await access.served.questions.run(
                 lambda kumi: kumi.estimate_query_cost(body.method, body.question, **search)
             )

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from kumihimo.core import errors
 from kumihimo.server.pages.rendering import Look, find_look, render, visit_as
 from kumihimo.server.problems import status_of
+from kumihimo.server.sessions import check_csrf
 from kumihimo.text.translation import choose_language
 
 _TITLES = {
@@ -34,6 +35,7 @@ class PageRoute(APIRoute):
         async def handle_page(request: Request) -> Response:
             choose_language(find_look(request).language)
             try:
+                await check_form(request)
                 return await handle(request)
             except errors.KumiError as error:
                 return error_page(request, status_of(error), str(error))
@@ -45,18 +47,28 @@ class PageRoute(APIRoute):
         return handle_page
 
 
+async def check_form(request: Request) -> None:
+    """Raise Forbidden for a form without the token of this page.
+
+    A form with files is read piece by piece, and its route checks the token.
+    """
+    if request.method == "POST" and not request.headers.get("content-type", "").startswith("multipart/"):
+        check_csrf(request, str((await request.form()).get("csrf", "")))
+
+
 def error_page(request: Request, status: int, message: str) -> Response:
     """Return the page of an error.
 
     message: it names the remedy after its last colon.
     """
-    look: Look = find_look(request)
+    look = find_look(request)
+    page: Look | Visit = look
     translated = look.translate(message)  # its order is that of the language
     what, remedy = split_remedy(message) if translated == message else (translated, "")
     with suppress(errors.KumiError, AttributeError):  # without an index, the page has no menu
-        look = visit_as("reader")(request)
+        page = visit_as("reader")(request)
     title = _TITLES.get(status, "Something went wrong")
-    return render(look, "error.html", status, status=status, heading=title, what=what, remedy=remedy)
+    return render(page, "error.html", status, status=status, heading=title, what=what, remedy=remedy)
 
 
 def split_remedy(message: str) -> tuple[str, str]:
