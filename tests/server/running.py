@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -29,8 +30,9 @@ from kumihimo.testing.fake_models import FakeChat
 class _Server(uvicorn.Server):
     """A server that says when it listens."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(uvicorn.Config(app, port=0, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
+    def __init__(self, app: ASGIApp, **options: Any) -> None:
+        options = {"port": 0, "log_level": "warning", "lifespan": "on", "timeout_graceful_shutdown": 1, **options}
+        super().__init__(uvicorn.Config(app, **options))
         self.listens = Event()
 
     async def startup(self, sockets: object = None) -> None:
@@ -44,9 +46,9 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def running(app: ASGIApp) -> Iterator[str]:
-    """The address of an application that runs meanwhile."""
-    server = _Server(app)
+def running(app: ASGIApp, **options: Any) -> Iterator[str]:
+    """The address of an application that runs meanwhile. options: of uvicorn."""
+    server = _Server(app, **options)
     thread = Thread(target=asyncio.run, args=[server.serve()])
     thread.start()
     try:
