@@ -33,7 +33,7 @@ def safe_name(name: str, readers: Iterable[str]) -> str:
 
 
 def allowed_path(path: str, roots: Iterable[Path]) -> Path:
-    """Return a path with its links resolved, if it is inside a root.
+    """Return a path inside a root, with its links resolved.
 
     A relative path is inside the first root. Whether a path outside exists is not told. Raises Forbidden and
     SourceError.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """With a root beside the town, and without any build so far."""
     folder = tmp_path_factory.mktemp("harbour")
     fill(folder, {"root/tides.md": "The tide turns at six.", "town/a.md": "Ada Holm mended the net."})
+    fill(folder, {"kumi.toml": "[reading]\ntext = 1\n"})  # million characters
     with Kumihimo.open(folder / ".kumi") as kumi:
         kumi.index(folder / "town", methods=["bm25"])
     with serve(folder, roots=(folder / "root",), max_upload=MEGABYTE) as api:
@@ -142,7 +144,7 @@ def test_another_kind_of_body_is_no_form(api: Api) -> None:
 def bomb() -> bytes:
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        archive.writestr("word/document.xml", b"<a>" + b" " * 300 * MEGABYTE)
+        archive.writestr("word/document.xml", b"<a>" + b" " * 9 * MEGABYTE)
     return packed.getvalue()
 
 
@@ -177,3 +179,14 @@ def test_uploads_of_one_who_sees_only_some_documents_are_apart(api: Api) -> None
         assert api.client.delete(f"/api/v1/documents/{own['id']}", params={"whole_file": True}).status_code == 403
         api.built(api.delete(f"/documents/{own['id']}"))
     assert (api.served.uploads / "plan.md").read_text() == "The secret plan."
+
+
+def test_an_index_begins_with_its_first_upload(tmp_path: Path) -> None:
+    with serve(tmp_path) as api:
+        empty = api.get("/documents")
+        assert (empty["documents"], empty["counts"]["documents"], empty["waiting"]) == ([], 0, [])
+        assert "there is no index" in api.problem("/ask", 503, {"question": "Who?"})
+        reply = api.upload("first.md", "Ada Holm mended the net.")
+        assert api.built(reply)["state"] == "done"
+        assert uris(api) == ["uploads/first.md"]
+        assert api.post("/ask", {"question": "Who mended the net?"})["status"] == "answered"

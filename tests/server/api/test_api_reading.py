@@ -140,7 +140,7 @@ def test_a_path(api: Api) -> None:
     found = api.get("/path", **{"from": "Ysolde Marchbank", "to": "Kestrel"})
     assert [found["entities"][i]["name"] for i in (0, -1)] == ["Ysolde Marchbank", "Kestrel"]
     assert (len(found["relations"]), found["complete"]) == (len(found["entities"]) - 1, True)
-    assert "no entity 'Nobody'" in api.problem("/path", 404, **{"from": "Nobody", "to": "Kestrel"})
+    assert "no entity 'Nobody'" in api.problem("/path?from=Nobody&to=Kestrel", 404)
     assert api.problem("/path", 400, to="Kestrel").startswith("from: Field required")
 
 

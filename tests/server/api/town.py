@@ -16,14 +16,13 @@ from fastapi.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kumihimo import Kumihimo
-from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.app.build_process import answer_build
-from kumihimo.server.access import Caller, Grant, Role
+from kumihimo.app.keys import Role
+from kumihimo.server.access import Caller, Grant
 from kumihimo.server.api import include_api
-from kumihimo.server.builds import BuildQueue
 from kumihimo.server.problems import add_problem_handlers
 from kumihimo.server.settings import ServerSettings
-from kumihimo.server.workspace import Workspace
+from kumihimo.server.workspace import ServedIndex, Workspace, serve_index
 
 OPEN, SECRET = 'access = "open"', 'access = "secret"'
 FILES = {
@@ -69,23 +68,12 @@ def build_town(folder: Path) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class Served:
-    """A served index, as far as the routes need it."""
-
-    name: str
-    kumi: Kumihimo
-    questions: AsyncKumihimo
-    builds: BuildQueue
-    uploads: Path
-
-
 @dataclass
 class Api:
     """The API over an index; `grant` is that of the caller."""
 
     client: TestClient
-    served: Served
+    served: ServedIndex
     app: FastAPI
     grant: Grant
 
@@ -113,7 +101,11 @@ class Api:
     def problem(self, path: str, status: int, body: Mapping[str, Any] | None = None, **parameters: Any) -> str:
         """What an address says instead of an answer; with a body, to a POST."""
         address = f"/api/v1{path}"
-        response = self.client.get(address, params=parameters) if body is None else self.client.post(address, json=body)
+        response = (
+            self.client.get(address, params=parameters or None)
+            if body is None
+            else self.client.post(address, json=body)
+        )
         assert response.headers["content-type"] == "application/problem+json", response.text
         detail: str = self._json(response, status)["detail"]
         return detail
@@ -142,22 +134,22 @@ def parse_events(text: str) -> list[dict[str, Any]]:
 @contextmanager
 def serve(folder: Path, **settings: Any) -> Iterator[Api]:
     """Run the API over the index of a folder, with builds in this process."""
-    kumi = Kumihimo.open(folder / ".kumi")
-    served = Served("town", kumi, AsyncKumihimo(kumi), BuildQueue(kumi), folder / "uploads")
+    limits = ServerSettings(**settings)
+    served = serve_index("town", Kumihimo.open(folder / ".kumi"), limits)
+    served = replace(served, uploads=folder / "uploads")
     api: Api
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        await served.builds.close()
-        await served.questions.aclose()
+        await served.aclose()
 
     app = FastAPI(lifespan=lifespan)
-    app.state.workspace, app.state.settings = Workspace({"town": served}), ServerSettings(**settings)  # type: ignore[dict-item]
+    app.state.workspace, app.state.settings = Workspace({"town": served}), limits
     add_problem_handlers(app)
     include_api(app)
     app.add_middleware(_WithCaller, grant=lambda: api.grant)
-    with kumi, pytest.MonkeyPatch.context() as patch, TestClient(app) as client:
+    with pytest.MonkeyPatch.context() as patch, TestClient(app) as client:
         patch.setattr("kumihimo.server.builds.Worker", BuildHere)
         api = Api(client, served, app, Grant("admin"))
         yield api

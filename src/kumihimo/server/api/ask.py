@@ -145,7 +145,7 @@ async def describe_evidence(access: Access, question: str, context: Context) -> 
 
 
 async def answer_events(access: Access, body: AskBody) -> AsyncGenerator[ServerEvent, None]:
-    """Yield the events of one question; the last one is `answer` or `error`."""
+    """Yield the events of one question, up to `answer` or `error`."""
     call = access.served.questions.events(body.question, body.method, **_options(access, body))
     shown, evidence = Context(), list[Json]()
     try:

@@ -85,5 +85,8 @@ async def follow_build(
 
 @router.post("/builds/{id}/cancel")
 async def cancel_build(access: Editor, id: Name) -> JSONResponse:
-    """Stop a build that waits or runs; the index stays as it was before."""
+    """Stop a build that waits or runs.
+
+    The index stays as it was before.
+    """
     return JSONResponse(build_json(access, access.served.builds.cancel(id)))

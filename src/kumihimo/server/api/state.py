@@ -64,7 +64,7 @@ async def list_methods(request: Request, access: Reader) -> JSONResponse:
 
 @router.post("/plan")
 async def plan(request: Request, access: Reader, body: PlanBody) -> JSONResponse:
-    """Estimate the model calls and the cost of a question or of a build."""
+    """Estimate the model calls and cost of a question or build."""
 
     async def estimate() -> Plan:
         if body.question:
@@ -95,7 +95,7 @@ async def get_usage(access: Reader) -> JSONResponse:
 
 
 def _key_usage(access: Access) -> Json | None:
-    """Return what the key has spent today, and its limit; None without a budget."""
+    """Return the usage and limit of the key for today, if any."""
     budget = access.grant.new_budget()
     if budget is None:
         return None
@@ -104,7 +104,7 @@ def _key_usage(access: Access) -> Json | None:
 
 @router.get("/status")
 async def get_status(request: Request, access: Reader) -> JSONResponse:
-    """Return the contents of the index, as far as the sender sees them."""
+    """Return the contents of the index that the sender sees."""
 
     def read(kumi: Kumihimo) -> Json:
         status = plain(kumi.status(rights=access.rights))
