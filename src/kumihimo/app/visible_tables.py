@@ -65,4 +65,4 @@ class _NoModel:
     workers: ClassVar[int] = 1
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
-        raise ItemFailed
+        raise ItemFailed("")
