@@ -79,8 +79,10 @@ class Snapshot:
         return visible_table(self, self.stored_table(name))
 
     def narrowed(self, filter: str) -> Self:
-        """Return the snapshot with a filter, if it is not blank."""
-        return replace(self, filter=filter.strip()) if filter.strip() else self
+        """Return the snapshot of the documents that match, too; blank: all."""
+        if not (filter := filter.strip()):
+            return self
+        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
 
     def stored_table(self, name: str) -> Table[Any]:
         """Return a table with all its rows, visible or not.
