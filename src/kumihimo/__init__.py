@@ -21,19 +21,23 @@ if TYPE_CHECKING:
         UsageEntry,
     )
     from kumihimo.app.snapshot import Snapshot
+    from kumihimo.core.cancel import CancelToken
     from kumihimo.core.context import Answer, Context, Evidence
-    from kumihimo.core.errors import KumiError
+    from kumihimo.core.errors import Cancelled, KumiError
     from kumihimo.core.records import Chunk, Document, Record
     from kumihimo.core.spans import Citation, Span
     from kumihimo.core.task import ProgressEvent
     from kumihimo.core.usage import Usage
-    from kumihimo.llm.budget import Caps
+    from kumihimo.llm.budget import Budget, Caps
 
 __all__ = [
     "Answer",
     "AsyncKumihimo",
     "BatchState",
+    "Budget",
     "Built",
+    "CancelToken",
+    "Cancelled",
     "Caps",
     "CheckResult",
     "Chunk",
@@ -66,12 +70,13 @@ _MODULES = {  # module -> its public names
     "app.results": "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry",
     "app.snapshot": "Snapshot",
     "core.context": "Answer Context Evidence",
-    "core.errors": "KumiError",
+    "core.cancel": "CancelToken",
+    "core.errors": "Cancelled KumiError",
     "core.records": "Chunk Document Record",
     "core.spans": "Citation Span",
     "core.task": "ProgressEvent",
     "core.usage": "Usage",
-    "llm.budget": "Caps",
+    "llm.budget": "Budget Caps",
 }
 
 

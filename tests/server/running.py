@@ -10,9 +10,11 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kumihimo import Kumihimo
@@ -20,6 +22,7 @@ from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.server.access import Caller
+from kumihimo.server.app import create_app, local_caller
 from kumihimo.server.workspace import Workspace
 from kumihimo.testing.fake_models import FakeChat
 
@@ -27,8 +30,9 @@ from kumihimo.testing.fake_models import FakeChat
 class _Server(uvicorn.Server):
     """A server that says when it listens."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(uvicorn.Config(app, port=0, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
+    def __init__(self, app: ASGIApp, **options: Any) -> None:
+        options = {"port": 0, "log_level": "warning", "lifespan": "on", "timeout_graceful_shutdown": 1, **options}
+        super().__init__(uvicorn.Config(app, **options))
         self.listens = Event()
 
     async def startup(self, sockets: object = None) -> None:
@@ -42,9 +46,9 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def running(app: ASGIApp) -> Iterator[str]:
-    """The address of an application that runs meanwhile."""
-    server = _Server(app)
+def running(app: ASGIApp, **options: Any) -> Iterator[str]:
+    """The address of an application that runs meanwhile. options: of uvicorn."""
+    server = _Server(app, **options)
     thread = Thread(target=asyncio.run, args=[server.serve()])
     thread.start()
     try:
@@ -56,14 +60,19 @@ def running(app: ASGIApp) -> Iterator[str]:
 
 
 def with_caller(app: FastAPI, caller: Caller) -> ASGIApp:
-    """The application as this caller sees it."""
+    """The application as this caller sees it, whatever key is sent."""
+    app.user_middleware.append(Middleware(_AsCaller, caller=caller))
+    return app
 
-    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+
+class _AsCaller:
+    def __init__(self, app: ASGIApp, caller: Caller) -> None:
+        self.app, self.caller = app, caller
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope["state"] = {**scope.get("state", {}), "caller": caller}
-        await app(scope, receive, send)
-
-    return call
+            scope["state"]["caller"] = self.caller
+        await self.app(scope, receive, send)
 
 
 def build_index(folder: Path, texts: dict[str, str]) -> Path:
@@ -113,15 +122,15 @@ class Answering:
 
 
 @contextmanager
-def one_place(workspace: Workspace) -> Iterator[Workspace]:
-    """The same indexes, each for one question at a time."""
-    kept = {
-        name: replace(served, questions=AsyncKumihimo(served.kumi, questions=1))
-        for name, served in workspace.indexes.items()
-    }
-    yield Workspace(kept)
-    for served in kept.values():
-        asyncio.run(served.questions.aclose())
+def serving_one(workspace: Workspace, answering: Answering) -> Iterator[str]:
+    """The address of a server that answers one question at a time, by this model."""
+    (served,) = workspace.indexes.values()
+    served = replace(served, questions=AsyncKumihimo(served.kumi, questions=1))
+    narrow = Workspace({served.name: served})
+    app = with_caller(create_app(narrow), local_caller(narrow))
+    with answered_by(served.kumi, answering.chat), running(app) as address:
+        yield address
+    asyncio.run(served.questions.aclose())
 
 
 @contextmanager

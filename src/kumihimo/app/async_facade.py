@@ -123,11 +123,11 @@ class AsyncKumihimo:
         length: Length | None = None,
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
-        budget: Budget | None = None,
+        paid_by: Budget | None = None,
         **settings: Any,
     ) -> Answer:
         """Return the answer with its citations, as `Kumihimo.ask` does."""
-        asked = _Asked(question, method, filter, rights, settings, length, history, caps, budget)
+        asked = _Asked(question, method, filter, rights, settings, length, history, caps, paid_by)
         return await self._last(self._questions, lambda cancel, _: self._ask(asked, cancel), self._seconds)
 
     async def events(
@@ -140,15 +140,15 @@ class AsyncKumihimo:
         length: Length | None = None,
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
-        budget: Budget | None = None,
+        paid_by: Budget | None = None,
         **settings: Any,
     ) -> AsyncGenerator[QuestionEvent, None]:
         """Yield progress, the evidence, the answer's text as it arrives, and the answer.
 
-        A ProgressEvent comes as the search begins, and one as a model is asked. The evidence is a Context. The parameters
-        are those of `ask`. Close the generator to cancel the question: `async with aclosing(kumi.events(…)) as events`.
+        A ProgressEvent comes as the search begins, and one as a model is asked. The evidence is a Context. Parameters:
+        as for `ask`. Close the generator to cancel the question: `async with aclosing(kumi.events(…)) as events`.
         """
-        asked = _Asked(question, method, filter, rights, settings, length, history, caps, budget)
+        asked = _Asked(question, method, filter, rights, settings, length, history, caps, paid_by)
         call = self._run(self._questions, lambda cancel, emit: self._ask(asked, cancel, emit), self._seconds)
         async with aclosing(call) as events:
             async for event in events:
@@ -179,7 +179,7 @@ class AsyncKumihimo:
                 **asked.search,
                 **asked.answer,
                 caps=asked.caps,
-                budget=asked.budget,
+                paid_by=asked.paid_by,
                 on_token=emit,
                 on_context=emit,
                 progress=emit,
@@ -289,7 +289,7 @@ class _Asked:
     length: Length | None = None
     history: Sequence[Answer] = ()
     caps: Caps | None = None
-    budget: Budget | None = None
+    paid_by: Budget | None = None
 
     @property
     def search(self) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Self, cast
 
+from kumihimo.app.missing import missing_entries, missing_tables, steps_without_llm
 from kumihimo.app.question_limits import check_question
 from kumihimo.app.source_tracer import SourceTracer
 from kumihimo.app.visible_tables import visible_documents, visible_table
@@ -39,58 +38,17 @@ from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.indexed_words import IndexedWords
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.store import Store, as_db
+from kumihimo.storage.sqlite.store import as_db
 from kumihimo.text.word_variants import rewrite_question
 
 DEFAULT_METHOD = "braid"
 _FALLBACK_METHOD = "naive"  # for an index not built for the default method
-log = logging.getLogger("kumihimo")
 INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
 
 
 def check_length(name: str) -> Length:
     """Return the length with this name. Raise SettingsError for others."""
     return cast(Length, settings_of(answer)["length"].parse("answer", name))
-
-
-def steps_without_llm(catalogue: Catalogue, models: ModelRegistry, tables: Iterable[str]) -> list[str]:
-    """Return the steps of these tables that lack a required LLM."""
-    upstream = catalogue.upstream_steps(tables)
-    return [
-        name
-        for name, step in catalogue.steps.items()
-        if name in upstream
-        and "llm" in step.ports
-        and "llm" not in step.optional_ports
-        and models.chat(step.scope) is None
-    ]
-
-
-def missing_entries(db: IndexTransaction, catalogue: Catalogue) -> dict[str, str]:
-    """Return methods and steps that left the catalogue, with their origin."""
-    stored: dict[str, str] = db.meta("origins", {})
-    return {name: origin for name, origin in stored.items() if name not in {**catalogue.steps, **catalogue.methods}}
-
-
-def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str) -> list[str]:
-    """Return the tables of a method that are missing or not indexed."""
-    signature = catalogue.method(name)
-    missing = [table for table in signature.tables if not db.has(table)]
-    for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
-        if port in signature.ports:
-            searchable = [table for table in signature.tables if view in catalogue.record_types[table].SEARCHED_BY]
-            missing += [table for table in searchable if db.meta(f"{view}_{table}") is None]
-    return list(dict.fromkeys(missing))
-
-
-def without_missing_scopes(store: Store, catalogue: Catalogue, layers: Iterable[SettingValues]) -> list[SettingValues]:
-    """Return the settings without those of missing plug-ins, with a warning."""
-    missing: dict[str, str] = {}
-    with suppress(IndexUnavailable), store.read_transaction() as db:
-        missing = missing_entries(db, catalogue)
-    for scope in sorted({scope for layer in layers for scope in layer} & missing.keys()):
-        log.warning("[%s] has no effect: it belongs to %s, which is not installed", scope, missing[scope])
-    return [{scope: values for scope, values in layer.items() if scope not in missing} for layer in layers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +143,7 @@ class Snapshot:
         reranker = self.models.candidate_reranker(name, budget, self.generation)
         reranker.check_available(cast(RerankerName, values.get("reranker", "none")))
         ports: dict[str, Callable[[], object]] = {
-            "llm": lambda: self._llm(name, budget) if self._uses_llm(signature) else None,
+            "llm": lambda: self._llm(name, budget) if self.uses_llm(signature) else None,
             "keyword_search": self.keyword_search,
             "vector_search": lambda: self.vector_search(budget),
             "tokenizer": lambda: self.tokenizer,
@@ -201,7 +159,7 @@ class Snapshot:
         }
 
         # a model corrects by itself, and its replies are stored by the question as it was asked
-        words = None if self._uses_llm(signature) else self.indexed_words()
+        words = None if self.uses_llm(signature) else self.indexed_words()
 
         def search(question: str) -> Context:
             check_question(question)
@@ -225,7 +183,7 @@ class Snapshot:
         """Return the vector search, with the embedders of the index."""
         return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
 
-    def _uses_llm(self, signature: Signature) -> bool:
+    def uses_llm(self, signature: Signature) -> bool:
         """Return whether the method may call a chat model."""
         optional = "llm" in signature.optional_ports and self.models.chat(signature.name) is None
         return "llm" in signature.ports and not optional
@@ -272,6 +230,7 @@ class Snapshot:
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
         on_token: TokenCallback | None = None,
+        on_context: Callable[[Context], None] | None = None,
         progress: Progress | None = None,
         **settings: Any,
     ) -> Answer:
@@ -280,8 +239,8 @@ class Snapshot:
         A chat model writes it; without one, it consists of sentences of the documents, and with the default method
         requests such as lists are answered. filter: limits the documents. length: of a model's answer; None: as set.
         history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last.
-        caps: limits on what is spent. on_token: receives the text as it arrives. progress: receives an event as the
-        search and the model begin.
+        caps: limits on what is spent. on_token: receives the text as it arrives. on_context: receives the evidence
+        before that. progress: receives an event as the search and the model begin.
         """
         name, progress = name or self.default_method(), progress or ignore_progress
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
@@ -296,6 +255,8 @@ class Snapshot:
             question, note = carry_names(question, history)
         progress(ProgressEvent("search"))
         context = search(question)
+        if on_context:
+            on_context(context)
         if chat := self.models.chat("answer"):
             progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
             result = answer(
@@ -318,8 +279,7 @@ class Snapshot:
             if on_token:
                 on_token(result.text)
         citations = tuple(replace(citation, span=tracer.locate(citation.span)) for citation in result.citations)
-        usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
-        return replace(result, citations=citations, usage=usage, saved=saved)
+        return _add_usage(replace(result, citations=citations), budget, perf_counter() - start)
 
     def _answer_settings(self, length: Length | None) -> dict[str, Any]:
         """Return the settings of the answer, with this length if given."""
@@ -388,6 +348,12 @@ class Snapshot:
     def row_counts(self) -> dict[str, int]:
         """Return the number of visible rows of each table."""
         return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}
+
+
+def _add_usage(answer: Answer, budget: Budget, seconds: float) -> Answer:
+    """Return the answer with what its budget spent and saved."""
+    usage, saved = replace(budget.total, seconds=seconds), sum(budget.saved.values(), Usage())
+    return replace(answer, usage=usage, saved=saved)
 
 
 def row_counts(db: IndexTransaction, catalogue: Catalogue) -> dict[str, int]:

@@ -36,7 +36,7 @@ def surround(snapshot: Snapshot, span: Span, around: int) -> Surroundings:
 
 
 def _page_bounds(document: Document, start: int, end: int) -> tuple[int, int]:
-    """Return the start of the page of `start`, and the end of that of `end`."""
+    """Return where the first page begins and the last one ends."""
     starts = [place_start for place_start, _ in document.places] or [0]
     before = starts[max(bisect_right(starts, start) - 1, 0)]
     following = starts[bisect_right(starts, max(end - 1, start)) :]
@@ -45,4 +45,6 @@ def _page_bounds(document: Document, start: int, end: int) -> tuple[int, int]:
 
 def _after_space(text: str, position: int, limit: int) -> int:
     """Return where the first whole word begins."""
+    if text[position - 1].isspace():
+        return position
     return next((i + 1 for i in range(position, min(limit, position + 40)) if text[i].isspace()), position)

@@ -1,8 +1,8 @@
 """an index -> the methods that answer questions there."""
 
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.missing import missing_tables
 from kumihimo.app.prepare_build import free_build
-from kumihimo.app.snapshot import missing_tables
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.store import is_immutable
 

@@ -99,8 +99,7 @@ def new(
     folders = indexes.folders
     if missing := [folder for folder in folders if not folder.is_dir()]:
         raise SettingsError(f"there is no index in {missing[0]}: make one with `kumi index PATH`")
-    limits = {"daily_tokens": budget, "requests_per_minute": rate}
-    id, token = keys.create_key(folders, role, name=name, rights=filter, **limits)
+    id, token = keys.create_key(folders, role, name=name, rights=filter, daily_tokens=budget, requests_per_minute=rate)
     text = f"{translate('Keep this key: it is not shown again.')}\n{token}"
     indexes.show({"id": id, "key": token, "role": role, "filter": filter}, lambda _: printing.print_text(text))
 

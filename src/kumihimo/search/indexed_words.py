@@ -46,7 +46,7 @@ class IndexedWords:
 
     def _read_stems(self, letter: str) -> dict[str, int]:
         db, end = self.db, chr(ord(letter) + 1)
-        with db.lock:  # one connection for all threads
+        with db.locked():  # one connection for all threads
             db.run("PRAGMA query_only = 0")  # or there are no temporary tables
             try:
                 db.run(f'CREATE VIRTUAL TABLE temp."{_STEMS}" USING fts5vocab(main, "{self.name}", row)')

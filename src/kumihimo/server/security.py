@@ -146,6 +146,8 @@ class Guard:
         try:
             return find_caller(self.workspace, digest)
         except Unauthorized:
+            if not self.needs_key:  # programs that insist on a key send any
+                return local_caller(self.workspace)
             self.rates.take(failures, _FAILED_KEYS_PER_MINUTE)
             raise
 

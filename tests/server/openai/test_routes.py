@@ -15,11 +15,9 @@ from openai.types.chat import ChatCompletionChunk
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest
-from kumihimo.server.access import local_caller
-from kumihimo.server.app import create_app
 from kumihimo.server.workspace import Workspace
 from kumihimo.testing.fake_models import FakeChat
-from tests.server.running import Answering, answered_by, leaving_client, one_place, running, with_caller
+from tests.server.running import Answering, answered_by, leaving_client, serving_one
 
 QUESTION = "Who drew the tide gates?"
 
@@ -217,18 +215,13 @@ def test_the_last_line_of_a_stream_is_done(address: str) -> None:
 def test_a_client_that_leaves_gives_up_its_place(harbour: Workspace, stream: bool) -> None:
     answering = Answering(f"waits {stream}")
     with (
-        one_place(harbour) as workspace,
-        running(with_caller(create_app(workspace), local_caller(workspace))) as address,
+        serving_one(harbour, answering) as address,
+        OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
     ):
-        kumi = workspace.indexes["harbour"].kumi
-        with (
-            answered_by(kumi, answering.chat),
-            OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
-        ):
-            with leaving_client(address, {"model": "kumi", "stream": stream, "messages": user("Who waits?")}):
-                assert answering.began.wait(30)
-            assert "at once" in ask(client, "Who answers?").choices[0].message.content
-            answering.may_end.set()
+        with leaving_client(address, {"model": "kumi", "stream": stream, "messages": user("Who waits?")}):
+            assert answering.began.wait(30)
+        assert "at once" in ask(client, "Who answers?").choices[0].message.content
+        answering.may_end.set()
 
 
 # -- errors

@@ -86,7 +86,7 @@ async def retrieve(request: Request, access: Reader, body: SearchBody) -> JSONRe
 
     async def search() -> Json:
         await _check(access, body)
-        options = {"filter": body.filter, "rights": access.rights, **body.settings}
+        options: dict[str, Any] = {**body.settings, "filter": body.filter, "rights": access.rights}
         context = await access.served.questions.retrieve(body.question, body.method, **options)
         evidence = await describe_evidence(access, body.question, context)
         return {"question": body.question, **context_json(context, evidence)}
@@ -123,12 +123,12 @@ async def _check(access: Access, body: SearchBody | AskBody) -> None:
 
 def _options(access: Access, body: AskBody) -> dict[str, Any]:
     return {
+        **body.settings,  # first: what follows is not theirs to set
         "filter": body.filter,
         "rights": access.rights,
         "length": body.length,
         "history": [Answer(turn.question, "", turn.answer, (), Context(), Usage()) for turn in body.history],
-        "budget": access.grant.new_budget(),
-        **body.settings,
+        "paid_by": access.grant.new_budget(),
     }
 
 
@@ -145,7 +145,7 @@ async def describe_evidence(access: Access, question: str, context: Context) -> 
 
 
 async def answer_events(access: Access, body: AskBody) -> AsyncGenerator[ServerEvent, None]:
-    """Yield the events of one question; the last one is `answer` or `error`."""
+    """Yield the events of one question, up to `answer` or `error`."""
     call = access.served.questions.events(body.question, body.method, **_options(access, body))
     shown, evidence = Context(), list[Json]()
     try:

@@ -8,8 +8,9 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.missing import missing_tables
 from kumihimo.app.results import Plan
-from kumihimo.app.snapshot import Snapshot, missing_tables
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.server.access import Access, Reader
 from kumihimo.server.api.parameters import STRICT, FilterText, Name, PathText, Question, Settings
 from kumihimo.server.api.reading import check_search, read_index, read_snapshot
@@ -63,12 +64,12 @@ async def list_methods(request: Request, access: Reader) -> JSONResponse:
 
 @router.post("/plan")
 async def plan(request: Request, access: Reader, body: PlanBody) -> JSONResponse:
-    """Estimate the model calls and the cost of a question or of a build."""
+    """Estimate the model calls and cost of a question or build."""
 
     async def estimate() -> Plan:
         if body.question:
             await read_snapshot(access, lambda s: check_search(s, body.method, body.filter, body.settings))
-            search = {"filter": body.filter, "rights": access.rights, **body.settings}
+            search: dict[str, Any] = {**body.settings, "filter": body.filter, "rights": access.rights}
             return await access.served.questions.run(
                 lambda kumi: kumi.estimate_query_cost(body.method, body.question, **search)
             )
@@ -94,7 +95,7 @@ async def get_usage(access: Reader) -> JSONResponse:
 
 
 def _key_usage(access: Access) -> Json | None:
-    """Return what the key has spent today, and its limit; None without a budget."""
+    """Return the usage and limit of the key for today, if any."""
     budget = access.grant.new_budget()
     if budget is None:
         return None
@@ -103,7 +104,7 @@ def _key_usage(access: Access) -> Json | None:
 
 @router.get("/status")
 async def get_status(request: Request, access: Reader) -> JSONResponse:
-    """Return the contents of the index, as far as the sender sees them."""
+    """Return the contents of the index that the sender sees."""
 
     def read(kumi: Kumihimo) -> Json:
         status = plain(kumi.status(rights=access.rights))

@@ -60,7 +60,7 @@ class _Handlers:
         self.workspace, self.find_caller = workspace, find_caller
 
     async def list_tools(self, context: RequestContext, _: object) -> types.ListToolsResult:
-        """List the tools, with the names of the indexes that the caller may use."""
+        """List the tools, with the indexes that the caller may use."""
         names = ToolCall(self.workspace, self.find_caller(context), _ignore).indexes
         return types.ListToolsResult(tools=[_describe_tool(tool, names) for tool in TOOLS.values()])
 
@@ -115,7 +115,7 @@ class _Handlers:
         return types.ReadResourceResult(contents=[contents])
 
     async def _read(self, context: RequestContext, access: Access, read: Callable[[Any], T]) -> T:
-        """Return what a function reads from what the caller may see."""
+        """Return a result read from what the caller may see."""
 
         def run(kumi: Any) -> T:
             with kumi.snapshot(rights=access.rights) as snapshot:
@@ -145,7 +145,10 @@ async def _until_left(context: RequestContext, work: Awaitable[T]) -> T:
 
 
 def _describe_tool(tool: Tool, indexes: tuple[str, ...]) -> types.Tool:
-    """Return what a client reads about a tool. indexes: the names that its argument may have."""
+    """Return the description of a tool for a client.
+
+    indexes: the names that its argument may have.
+    """
     schema = dict(tool.input_schema)
     properties = dict(schema["properties"])
     if len(indexes) > 1:
@@ -183,7 +186,7 @@ def _error_result(message: str) -> types.CallToolResult:
 
 
 def _checked(call: Callable[[], T]) -> T:
-    """Return the result of a call; a KumiError becomes one of the protocol."""
+    """Return the result of a call. Raise MCPError for a KumiError."""
     try:
         return call()
     except KumiError as error:

@@ -50,7 +50,7 @@ class ToolCall:
     report_progress: Callable[[str], Awaitable[None]]
 
     def access(self, index: str) -> Access:
-        """Return the access to an index; without a name, to the first one."""
+        """Return the access to an index, by default the first one."""
         if index and index not in self.indexes:
             raise NotFound(f"no index {index!r}. Known: {', '.join(self.indexes) or 'none'}")
         return choose_access(self.workspace, self.caller, index)
@@ -62,7 +62,7 @@ class ToolCall:
 
 
 async def _read(access: Access, read: Callable[[Snapshot], T]) -> T:
-    """Return what a function reads from what the caller may see."""
+    """Return a result read from what the caller may see."""
 
     def run(kumi: Kumihimo) -> T:
         with kumi.snapshot(rights=access.rights) as snapshot:
@@ -81,7 +81,7 @@ async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
         method,
         filter=arguments.filter,
         rights=access.rights,
-        budget=access.grant.new_budget(),
+        paid_by=access.grant.new_budget(),
         **({"k": arguments.k} if "k" in signature.settings else {}),
     )
     found = context.top(arguments.k)
@@ -97,7 +97,7 @@ async def ask(call: ToolCall, arguments: AskArguments) -> AskResult:
         filter=arguments.filter,
         length=arguments.length,
         rights=access.rights,
-        budget=access.grant.new_budget(),
+        paid_by=access.grant.new_budget(),
     )
     answer: Answer | None = None
     async with aclosing(events) as received:

@@ -92,13 +92,13 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
         raise BadParameter(f"no method has a setting {unknown[0]!r}: see docs/methods.md", "kumihimo.settings")
     max_tokens = body.max_completion_tokens or body.max_tokens
     return question, {
+        **({"max_tokens": max_tokens} if max_tokens else {}),
+        **body.kumihimo.settings,  # before the rest, which is not theirs to set
         "filter": body.kumihimo.filter,
         "length": body.kumihimo.length,
         "history": history,
         "rights": chosen.access.rights,
-        "budget": chosen.access.grant.new_budget(),
-        **({"max_tokens": max_tokens} if max_tokens else {}),
-        **body.kumihimo.settings,
+        "paid_by": chosen.access.grant.new_budget(),
     }
 
 

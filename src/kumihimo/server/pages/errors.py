@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from kumihimo.core import errors
 from kumihimo.server.pages.rendering import Look, find_look, render, visit_as
 from kumihimo.server.problems import status_of
+from kumihimo.server.sessions import check_csrf
 from kumihimo.text.translation import choose_language
 
 _TITLES = {
@@ -34,6 +35,7 @@ class PageRoute(APIRoute):
         async def handle_page(request: Request) -> Response:
             choose_language(find_look(request).language)
             try:
+                await check_form(request)
                 return await handle(request)
             except errors.KumiError as error:
                 return error_page(request, status_of(error), str(error))
@@ -43,6 +45,15 @@ class PageRoute(APIRoute):
                 return error_page(request, error.status_code, str(error.detail))
 
         return handle_page
+
+
+async def check_form(request: Request) -> None:
+    """Raise Forbidden for a form without the token of this page.
+
+    A form with files is read piece by piece, and its route checks the token.
+    """
+    if request.method == "POST" and not request.headers.get("content-type", "").startswith("multipart/"):
+        check_csrf(request, str((await request.form()).get("csrf", "")))
 
 
 def error_page(request: Request, status: int, message: str) -> Response:
