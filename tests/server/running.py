@@ -21,8 +21,8 @@ from kumihimo import Kumihimo
 from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.server.access import Caller
-from kumihimo.server.app import create_app, local_caller
+from kumihimo.server.access import Caller, local_caller
+from kumihimo.server.app import create_app
 from kumihimo.server.workspace import Workspace
 from kumihimo.testing.fake_models import FakeChat
 

@@ -162,7 +162,7 @@ def test_all_options_reach_the_question(api: Api, monkeypatch: pytest.MonkeyPatc
         "rights": 'access = "open"',
         "length": "brief",
         "history": [],
-        "budget": None,
+        "paid_by": None,
         "k": 3,
     }
 
