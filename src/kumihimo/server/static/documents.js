@@ -9,16 +9,14 @@ const STEPS = {
   relations: T("connecting entities"), communities: T("grouping entities"), reports: T("writing reports"),
 };
 
+// Show the list as it is now.
 const refresh = async () => {
-  for (const selector of [".head p", "#documents", ".failures"]) {
-    const old = document.querySelector(selector);
-    try {
-      const fresh = await fetchPart(location.href, selector);
-      if (old) old.replaceWith(fresh);
-      else if (selector === ".failures") builds.after(fresh);
-      else location.reload(); // the first documents: the whole page changes
-    } catch { if (selector === ".failures") old?.remove(); }
-  }
+  const fresh = await fetchPart(location.href, "main");
+  if (!byId("documents") || !fresh.querySelector("#documents")) { location.reload(); return; } // the whole page changes
+  for (const selector of [".head p", "#documents"]) document.querySelector(selector).replaceWith(fresh.querySelector(selector));
+  document.querySelector(".failures")?.remove();
+  const failures = fresh.querySelector(".failures");
+  if (failures) builds.after(failures);
 };
 
 const fail = (text) => {
