@@ -15,6 +15,7 @@ from kumihimo.server.problems import status_of
 from kumihimo.server.sessions import check_csrf
 from kumihimo.text.translation import choose_language
 
+
 class PageRoute(APIRoute):
     """A route whose errors are pages, in the language of the person."""
 
@@ -70,10 +71,11 @@ def split_remedy(message: str) -> tuple[str, str]:
     what, _, remedy = message.rpartition(": ")
     if not what or " " not in what or "`" in what.rpartition(" ")[2]:
         what, remedy = message, ""
-    return _sentence(what), _sentence(remedy)
+    return sentence(what), sentence(remedy)
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return a message as a sentence."""
     text = text.strip()
     ended = text if not text or re.search(r"[.!?。！？]$", text) else f"{text}."
     return ended[:1].upper() + ended[1:]
