@@ -165,10 +165,17 @@ class AsyncKumihimo:
                     yield event
 
     async def retrieve(
-        self, question: str, method: str = "", *, filter: str = "", rights: str = "", **settings: Any
+        self,
+        question: str,
+        method: str = "",
+        *,
+        filter: str = "",
+        rights: str = "",
+        paid_by: Budget | None = None,
+        **settings: Any,
     ) -> Context:
         """Return the evidence, as `Kumihimo.retrieve` does."""
-        asked = _Asked(question, method, filter, rights, settings)
+        asked = _Asked(question, method, filter, rights, settings, paid_by=paid_by)
         return await self._last(self._questions, lambda cancel, _: self._retrieve(asked, cancel), self._seconds)
 
     def _ask(self, asked: _Asked, cancel: CancelToken, emit: Emit | None = None) -> Answer:
@@ -196,7 +203,8 @@ class AsyncKumihimo:
 
     def _retrieve(self, asked: _Asked, cancel: CancelToken) -> Context:
         if not self._room or not self._goes_to_room(asked, is_answer=False):
-            return self.kumi.retrieve(asked.question, asked.method, **asked.search, cancel=cancel)
+            paid = {"paid_by": asked.paid_by, "cancel": cancel}
+            return self.kumi.retrieve(asked.question, asked.method, **asked.search, **paid)
         context: Context = self._room.run(Request("retrieve", asked.question, asked.method, asked.search), cancel)
         return context
 
