@@ -203,8 +203,9 @@ class AsyncKumihimo:
 
     def _retrieve(self, asked: _Asked, cancel: CancelToken) -> Context:
         if not self._room or not self._goes_to_room(asked, is_answer=False):
-            paid = {"paid_by": asked.paid_by, "cancel": cancel}
-            return self.kumi.retrieve(asked.question, asked.method, **asked.search, **paid)
+            return self.kumi.retrieve(
+                asked.question, asked.method, **asked.search, paid_by=asked.paid_by, cancel=cancel
+            )
         context: Context = self._room.run(Request("retrieve", asked.question, asked.method, asked.search), cancel)
         return context
 
