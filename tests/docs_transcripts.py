@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.server.app import create_app, local_caller
+from kumihimo.server.access import local_caller
+from kumihimo.server.app import create_app
 from kumihimo.server.workspace import open_workspace
 from tests.docs_console import DOCS, HERE
 from tests.server.running import running, with_caller

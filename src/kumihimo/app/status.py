@@ -87,9 +87,9 @@ def _partial_documents(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the documents read in part, with the reasons."""
     if not snapshot.db.has(ROOT):
         return ()
-    visible = snapshot.table(ROOT).visible
-    notes = [(uri, reasons) for uri, reasons in snapshot.db.documents_with(NOT_READ) if visible(hash_parts(uri))]
-    return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in notes if isinstance(reasons, list))
+    documents, notes = snapshot.table(ROOT), snapshot.db.documents_with(NOT_READ)
+    visible = [(uri, reasons) for uri, reasons in notes if documents.ids(id=hash_parts(uri))]
+    return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in visible if isinstance(reasons, list))
 
 
 def _file_size(path: Path) -> int:

@@ -11,8 +11,8 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from kumihimo.server.access import Caller, Grant
-from kumihimo.server.app import create_app, local_caller
+from kumihimo.server.access import Caller, Grant, local_caller
+from kumihimo.server.app import create_app
 from kumihimo.server.workspace import Workspace
 from tests.server.running import Answering, running, serving_one, with_caller
 
