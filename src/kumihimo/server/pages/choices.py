@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from kumihimo.server.pages.errors import PageRoute
+from kumihimo.server.pages.errors import PageRoute, sentence
 from kumihimo.server.pages.preferences import COOKIE, parse_preferences
 from kumihimo.server.pages.rendering import find_look, render
 from kumihimo.server.problems import TooManyRequests, Unauthorized, status_of
@@ -37,7 +37,8 @@ async def start_session(request: Request) -> Response:
     try:
         sign_in(request, response, str(form.get("key", "")))
     except (Unauthorized, TooManyRequests) as error:
-        return render(find_look(request), "login.html", status_of(error), failed=str(error))
+        look = find_look(request)
+        return render(look, "login.html", status_of(error), failed=sentence(look.translate(str(error))))
     return response
 
 
