@@ -50,7 +50,7 @@ class ToolCall:
     report_progress: Callable[[str], Awaitable[None]]
 
     def access(self, index: str) -> Access:
-        """Return the access to an index; without a name, to the first one."""
+        """Return the access to an index, by default the first one."""
         if index and index not in self.indexes:
             raise NotFound(f"no index {index!r}. Known: {', '.join(self.indexes) or 'none'}")
         return choose_access(self.workspace, self.caller, index)
@@ -62,7 +62,7 @@ class ToolCall:
 
 
 async def _read(access: Access, read: Callable[[Snapshot], T]) -> T:
-    """Return what a function reads from what the caller may see."""
+    """Return a result read from what the caller may see."""
 
     def run(kumi: Kumihimo) -> T:
         with kumi.snapshot(rights=access.rights) as snapshot:

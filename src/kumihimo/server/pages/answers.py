@@ -75,7 +75,7 @@ def describe_cost(visit: Visit, answer: Mapping[str, Any]) -> str:
     usage, parts = answer["usage"], [answer["method"]]
     if answer["model"]:
         tokens = usage["prompt_tokens"] + usage["completion_tokens"]
-        parts += [answer["model"], visit.count_of(usage["calls"], "call"), visit.count_of(tokens, "token")]
+        parts += [answer["model"], visit.look.count_of(usage["calls"], "call"), visit.look.count_of(tokens, "token")]
     if usage["cost"]:
         parts.append(f"${usage['cost']:.4f}")
     return " · ".join([*parts, visit.translate(f"{usage['seconds']:.1f} s")])

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kumihimo.app.document_list import DocumentText
 
@@ -59,7 +60,7 @@ def _paragraph_spans(part: DocumentText) -> Iterator[tuple[int, int]]:
     """Yield start and end of each paragraph; a new page begins one too."""
     ends = {part.start + match.end() for match in _PARAGRAPH_END.finditer(part.text)}
     cuts = sorted({part.start, part.end, *ends, *(start for start, _ in part.places if start > part.start)})
-    yield from zip(cuts, cuts[1:], strict=False)
+    yield from pairwise(cuts)
 
 
 def _place_at(places: Sequence[tuple[int, str]], position: int, begin: int) -> str:

@@ -53,7 +53,8 @@ export const open = async (link) => {
     part.querySelector("header")?.remove();
     body.lang = part.lang;
     body.replaceChildren(...part.childNodes);
-    body.querySelector("mark")?.scrollIntoView({ block: "center" });
+    const mark = body.querySelector("mark");
+    if (mark) body.scrollTop += mark.getBoundingClientRect().top - body.getBoundingClientRect().top - body.clientHeight / 3;
     body.dataset.ready = "";
   } catch (error) {
     if (error.name !== "AbortError") body.replaceChildren(make("p", { className: "note alarm" }, icon("warn"), make("span", {}, describe(error))));
