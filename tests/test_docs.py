@@ -58,7 +58,8 @@ def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
     found = dict(group.commands)
     keys = {f"key {name}": command for name, command in found.pop("key").commands.items()}
-    return found | keys | {f"eval {name}": command for name, command in found.pop("eval").loaded.items()}
+    evaluation = {f"eval {name}": command for name, command in found.pop("eval").loaded.items()}
+    return found | keys | evaluation
 
 
 def command_of(words: list[str]) -> tuple[str, list[str]]:
