@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kumihimo.llm import retry, transport, wait_notes
+from kumihimo.llm import rate_limit, retry, transport, wait_notes
 
 
 class FakeClock:
@@ -38,8 +38,8 @@ class FakeClock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """Return the clock of all rate limiters made from now on."""
     clock = FakeClock()
-    for module in (retry, transport, wait_notes):
+    for module in (rate_limit, retry, transport, wait_notes):
         monkeypatch.setattr(module, "monotonic", lambda: clock.now)
-    monkeypatch.setattr(transport, "Event", lambda: clock)
+    monkeypatch.setattr(rate_limit, "Event", lambda: clock)
     monkeypatch.setattr(retry, "random", lambda: 0.5)
     return clock

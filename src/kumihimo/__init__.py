@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kumihimo.app.async_facade import AsyncKumihimo
     from kumihimo.app.check import CheckResult, Problem
     from kumihimo.app.facade import Kumihimo
     from kumihimo.app.results import (
@@ -20,18 +21,23 @@ if TYPE_CHECKING:
         UsageEntry,
     )
     from kumihimo.app.snapshot import Snapshot
+    from kumihimo.core.cancel import CancelToken
     from kumihimo.core.context import Answer, Context, Evidence
-    from kumihimo.core.errors import KumiError
+    from kumihimo.core.errors import Cancelled, KumiError
     from kumihimo.core.records import Chunk, Document, Record
     from kumihimo.core.spans import Citation, Span
     from kumihimo.core.task import ProgressEvent
     from kumihimo.core.usage import Usage
-    from kumihimo.llm.budget import Caps
+    from kumihimo.llm.budget import Budget, Caps
 
 __all__ = [
     "Answer",
+    "AsyncKumihimo",
     "BatchState",
+    "Budget",
     "Built",
+    "CancelToken",
+    "Cancelled",
     "Caps",
     "CheckResult",
     "Chunk",
@@ -58,17 +64,19 @@ __all__ = [
     "UsageEntry",
 ]
 _MODULES = {  # module -> its public names
+    "app.async_facade": "AsyncKumihimo",
     "app.check": "CheckResult Problem",
     "app.facade": "Kumihimo",
     "app.results": "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry",
     "app.snapshot": "Snapshot",
     "core.context": "Answer Context Evidence",
-    "core.errors": "KumiError",
+    "core.cancel": "CancelToken",
+    "core.errors": "Cancelled KumiError",
     "core.records": "Chunk Document Record",
     "core.spans": "Citation Span",
     "core.task": "ProgressEvent",
     "core.usage": "Usage",
-    "llm.budget": "Caps",
+    "llm.budget": "Budget Caps",
 }
 
 

@@ -165,7 +165,7 @@ def test_a_filter_says_which_documents_may_speak(built: Run) -> None:
     fill(Path(), {"asked.jsonl": '{"question": "the gate lamp ferry"}'})
     many = json_of(built("retrieve", "--questions", "asked.jsonl", *option, "-m", "bm25"))
     for line in (one, many):
-        uris = {chunk["uri"] for item in line["evidence"] for chunk in item["chunks"]}
+        uris = {chunk["uri"] for item in line["evidence"] for chunk in item["spans"]}
         assert uris == {"notes/talks.jsonl#bo", "notes/gate.md"}
     assert built("retrieve", "lamp", "--filter", "uri = 'x'", "-m", "bm25")[:2] == (0, "Nothing was found.\n")
     assert json_of(built("ask", "lamp", "--filter", "uri = 'x'", "--json"))["citations"] == []
@@ -255,9 +255,9 @@ def test_the_json_of_an_answer(built: Run) -> None:
     assert [c["n"] for c in answer["citations"]] == list(range(1, len(answer["citations"]) + 1))
     assert len({c["uri"] for c in answer["citations"]}) >= 2
     for citation in answer["citations"]:
-        assert list(citation) == ["n", "chunk", "title", "uri", "place", "start", "end", "quote"]
-        assert documents[citation["uri"]][citation["start"] : citation["end"]] == citation["quote"]
-        assert json_of(built("trace", citation["chunk"], "--json"))["chunks"][0]["uri"] == citation["uri"]
+        assert list(citation) == ["n", "chunk", "title", "uri", "place", "location", "start", "end", "text"]
+        assert documents[citation["uri"]][citation["start"] : citation["end"]] == citation["text"]
+        assert json_of(built("trace", citation["chunk"], "--json"))["spans"][0]["uri"] == citation["uri"]
 
 
 def test_the_json_of_evidence(built: Run) -> None:
@@ -265,10 +265,18 @@ def test_the_json_of_evidence(built: Run) -> None:
     (only,) = result.pop("evidence")
     assert result == {"id": "", "question": "ferry", "queries": [], "query_type": "", "replaced": []}
     assert only.pop("score") > 0
-    assert only.pop("id").endswith(".00000")
-    chunks = [{"uri": "notes/ferry.txt", "place": "line 1", "start": 0, "end": 52}]
+    chunk = only.pop("id")
+    assert chunk.endswith(".00000")
+    (span,) = only.pop("spans")
+    assert span.pop("chunk") == chunk
+    assert span.pop("title") == only.pop("title")
+    place = {"uri": "notes/ferry.txt", "place": "line 1", "location": "notes/ferry.txt, line 1"}
+    assert span == {**place, "start": 0, "end": 52}
+    snippet, marks = only.pop("snippet"), only.pop("marks")
+    assert [snippet[start:end] for start, end in marks] == ["ferry"]
+    assert snippet in NOTES["ferry.txt"]
     reason: dict[str, Any] = {"reason": "says “ferry”", "words": ["ferry"], "feature_scores": {}, "via": None}
-    assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "chunks": chunks, **reason}
+    assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], **reason}
 
 
 def test_the_json_of_a_build_and_of_status(kumi: Run) -> None:
@@ -292,7 +300,7 @@ def test_many_questions_give_a_line_each(built: Run) -> None:
         [["id", "question", "queries", "query_type", "replaced", "evidence"]] * 3,
     )
     assert [(line["id"], len(line["evidence"])) for line in lines] == [("q1", 1), (7, 1), ("4", 0)]
-    assert lines[0]["evidence"][0]["chunks"][0]["uri"] == "notes/ferry.txt"
+    assert lines[0]["evidence"][0]["spans"][0]["uri"] == "notes/ferry.txt"
     ran = built("retrieve", "--questions", "asked.jsonl", "--k", "1", "-m", "bm25", "--out", "found.jsonl")
     assert ran == (0, "", "")
     assert Path("found.jsonl").read_text(encoding="utf-8") == out

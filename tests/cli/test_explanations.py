@@ -54,7 +54,7 @@ def test_as_json(indexed: Run) -> None:
     assert [first["reason"], second["reason"]] == REASONS[:2]
     assert list(first["feature_scores"].values()) == sorted(first["feature_scores"].values(), reverse=True)
     via = second["via"]
-    assert (via["name"], via["goes_on"], via["uri"]) == ("Ada Holm", True, first["chunks"][0]["uri"])
+    assert (via["name"], via["continues"], via["uri"]) == ("Ada Holm", True, first["spans"][0]["uri"])
     answer = json.loads(indexed("ask", QUESTION, "--json")[1])
     assert answer["query_type"] == ""
     assert answer["evidence"][0]["feature_scores"] == first["feature_scores"]

@@ -329,7 +329,7 @@ def test_an_innermost_function_takes_the_place_of_the_model(cache: ResponseCache
 def test_each_paid_try_is_charged_and_a_pause_reserves_nothing(cache: ResponseCache) -> None:
     server = connect_server(vars(OpenAIChat(retries=1)))
     budget, in_flight = Budget(Caps(tokens=1000)), list[int]()
-    server.limiter.wait = lambda tokens: in_flight.append(len(budget._in_flight))  # type: ignore[method-assign]
+    server.limiter.wait = lambda *_: in_flight.append(len(budget._in_flight))  # type: ignore[method-assign]
     server.limiter.stopped.wait = lambda timeout=None: bool(in_flight.append(len(budget._in_flight)))  # type: ignore
     failures = [FailedTry("broke off", paid=True)]
 

@@ -8,10 +8,10 @@ import pytest
 
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.usage import Usage
-from kumihimo.llm import transport
+from kumihimo.llm import rate_limit
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest
-from kumihimo.llm.transport import RateLimiter, rate_limited
+from kumihimo.llm.rate_limit import RateLimiter, rate_limited
 from tests.counters import wait_until
 from tests.fake_clock import FakeClock
 from tests.fake_clock import clock as clock
@@ -114,7 +114,7 @@ class CountingEvent(Event):
 
 def test_giving_up_wakes_waiting_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     event = CountingEvent()
-    monkeypatch.setattr(transport, "Event", lambda: event)
+    monkeypatch.setattr(rate_limit, "Event", lambda: event)
     limiter = RateLimiter(requests=1)
     limiter.wait(0)
     limiter.pause(3600)

@@ -62,6 +62,14 @@ def test_one_model_for_all() -> None:
     assert (models.workers, chat_of(models, "hyde").workers) == (3, 3)
 
 
+def test_a_new_command_does_not_ask_a_server_that_was_given_up() -> None:
+    models = create_registry(chat={"model": "m", "base_url": "http://localhost:1/v1"})
+    server = chat_of(models, "answer").server
+    server.count_failure(server.failure_limit)
+    models.budget()
+    assert server.is_given_up
+
+
 def test_a_scope_may_have_its_own_model() -> None:
     models = create_registry(chat={"model": "m", "timeout": 7.0}, hyde={"model": "small", "max_tokens": 200})
     assert chat_of(models, "answer").fingerprint == "m temperature=0.0"

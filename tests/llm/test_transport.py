@@ -129,3 +129,45 @@ def test_a_wrong_value_of_a_parameter_does_not_remove_it(raw: RawServer) -> None
     with pytest.raises(RequestRefused, match=r"max_tokens must be at least 16 \(400\)$"):
         ask(raw)
     assert len(raw.requests) == 1
+
+
+# -- the circuit
+
+
+def test_a_server_that_was_given_up_is_tried_once_after_each_pause(raw: RawServer, clock: FakeClock) -> None:
+    chat = OpenAIChat(model="m", base_url=raw.url, retries=0, workers=1, patience=60.0)
+    send = connect(chat, chat.server, Budget(), Account("", "m", chat.prices))
+    request = ChatRequest([{"role": "user", "content": "When?"}])
+
+    def count_requests(tries: int) -> int:
+        """Return how many of these tries reach the server."""
+        before = len(raw.requests)
+        for _ in range(tries):
+            with pytest.raises(ItemFailed):
+                send(request)
+        return len(raw.requests) - before
+
+    raw.response = [http_response({"error": {"message": "Out of order."}}, 503, CLOSE)]
+    assert count_requests(20) == chat.server.failure_limit == 8
+    clock.now = 59.0
+    assert count_requests(3) == 0
+    clock.now = 60.0
+    assert count_requests(3) == 1
+    clock.now = 119.0
+    assert count_requests(3) == 0
+    clock.now, raw.response = 120.0, [completion("At ten.")]
+    assert [send(request).text for _ in range(3)] == ["At ten."] * 3
+    assert not clock.stopped  # requests wait for the rate limit again
+
+
+def test_while_a_server_is_tried_others_do_not_ask(raw: RawServer, clock: FakeClock) -> None:
+    server = OpenAIChat(model="m", base_url=raw.url, workers=1, patience=60.0).server
+    server.count_failure(8)
+    clock.now, raw.response = 60.0, [completion("At ten.")]
+    with server.post("/chat/completions", {}) as response:
+        with pytest.raises(ItemFailed, match="not asked"), server.post("/chat/completions", {}):
+            pass
+        assert "At ten." in response.read().decode()
+    with server.post("/chat/completions", {}) as response:
+        response.read()
+    assert len(raw.requests) == 2

@@ -519,7 +519,7 @@ def test_a_folder_that_is_read_only_can_be_read(tmp_path: Path, monkeypatch: pyt
     store = Store(tmp_path)
     fill(store, "one")
     store.close()
-    monkeypatch.setattr("kumihimo.storage.sqlite.store.os.access", lambda *_: False)
+    monkeypatch.setattr("kumihimo.storage.sqlite.file_locks.os.access", lambda *_: False)
     before = sorted(tmp_path.iterdir())
     assert texts(store) == ["one"]
     assert sorted(tmp_path.iterdir()) == before, "neither a log nor its index"

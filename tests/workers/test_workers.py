@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from threading import Thread
 
 import pytest
 
@@ -142,3 +143,26 @@ def test_a_handler_that_does_not_exist_stops_at_once() -> None:
     with Worker("tests.workers.handlers:nothing", memory=MEMORY) as worker, pytest.raises(WorkerStopped) as stop:
         list(worker.ask(None, seconds=60))
     assert stop.value.reason == "crash"
+
+
+def test_a_trusted_child_has_the_keys_and_may_write_large_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    with Worker("tests.workers.handlers:environment", memory=0, is_trusted=True) as worker:
+        values, _ = worker.ask(["OPENAI_API_KEY"], seconds=60)
+    assert values == ["secret"]
+    with Worker("tests.workers.handlers:print_errors", memory=0, is_trusted=True) as worker:
+        assert list(worker.ask(2_000_000)) == [True]
+
+
+def test_another_thread_stops_a_request_and_all_later_ones(make_worker: Callable[[str], Worker]) -> None:
+    worker = make_worker("misbehave")
+    replies = worker.ask("spin")
+    next(replies)
+    thread = Thread(target=worker.stop)
+    thread.start()
+    with pytest.raises(WorkerStopped) as stop:
+        next(replies)
+    thread.join()
+    assert stop.value.reason == "crash"
+    with pytest.raises(WorkerStopped):
+        list(worker.ask("spin"))

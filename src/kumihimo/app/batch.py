@@ -78,7 +78,7 @@ def build_or_wait(
         previous, upstream = models_by_scope(build.db, build.catalogue), model_dependencies(build)[0]
         requests = BatchRequests(kumi.models, previous, upstream, collected.refused, submits=batch)
         offline = replace(build, llm_for=requests.llm, pool=inline)
-        replace(offline, budget=Budget(), progress=None).dry_run(with_views=False)
+        replace(offline, budget=Budget(cancel=build.budget.cancel), progress=None).dry_run(with_views=False)
         state = BatchState(waiting=len(requests.waiting_keys))
         if batch and requests.missing:
             state = _Submission(log, build, requests, collected.wave + 1).submit()

@@ -9,9 +9,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
-from kumihimo.app.progress import add_shares
+from kumihimo.app.missing import steps_without_llm
+from kumihimo.app.progress import add_shares, stop_when_cancelled
 from kumihimo.app.results import Built
-from kumihimo.app.snapshot import row_counts, steps_without_llm
+from kumihimo.app.snapshot import row_counts
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.code_fingerprint import code_fingerprint
 from kumihimo.core.context import Tokenizer
@@ -106,6 +107,7 @@ class Build:
                 pool=self.pool,
                 progress=progress,
                 from_scratch=self.from_scratch,
+                cancel=self.budget.cancel,
             )
         if ledger.rows_written or row_counts(db, catalogue) != rows_before:
             db.set_meta(rdf_store.BUILD_KEY, number + 1)
@@ -131,7 +133,7 @@ class Build:
     def _progress_of_whole(self, views: Sequence[SearchIndex]) -> Progress | None:
         """Return the receiver of progress, with the shares of the whole build."""
         steps = [ROOT, *(step.name for step in self.steps), *(f"{view.kind} of {view.table}" for view in views)]
-        return add_shares(self.progress, steps, self.llm_steps)
+        return stop_when_cancelled(add_shares(self.progress, steps, self.llm_steps), self.budget.cancel)
 
     def _save_meta(self) -> None:
         """Store the methods, models, settings and plug-ins of this build."""

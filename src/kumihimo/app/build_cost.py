@@ -130,8 +130,9 @@ def _names_of(row: Any) -> Iterator[str]:
 
 
 def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:
+    budget = Budget(cancel=build.budget.cancel)
     return replace(
-        build, llm_for=dry_models.llm, embedder_for=dry_models.embedder, pool=inline, budget=Budget(), progress=None
+        build, llm_for=dry_models.llm, embedder_for=dry_models.embedder, pool=inline, budget=budget, progress=None
     )
 
 

@@ -7,10 +7,16 @@ store of the earlier build, and pages of text in index.db and its log.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kumihimo.app.build import Build
+from kumihimo.app.build_cost import require_consent
+from kumihimo.app.prepare_build import prepare_build, run_and_save
+from kumihimo.app.results import Built
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.task import Progress
 from kumihimo.rdf import store as rdf_store
 from kumihimo.search.vectors import remove_unused_files
 from kumihimo.storage.sqlite.cache_file import damaged_copy, delete_database
@@ -23,7 +29,35 @@ if TYPE_CHECKING:
 log = logging.getLogger("kumihimo")
 
 
-def erase_rows(build: Build) -> None:
+def remove_documents(
+    kumi: Kumihimo,
+    target: str | Path,
+    *,
+    forget: bool,
+    wait: bool,
+    progress: Progress | None,
+    cancel: CancelToken | None,
+) -> Built:
+    """Remove a source or documents from every table and search index.
+
+    forget: also from the free pages of the search indexes. Raises IndexUnavailable without an index.
+    """
+    from kumihimo.index.documents import remove_source
+
+    with kumi.store.read_transaction():
+        pass  # fails without an index, before anything is created
+    with kumi.store.write_transaction(wait=wait, cancel=cancel) as db:
+        build = prepare_build(kumi, db, (), (), kumi.models.budget(cancel=cancel), progress, may_be_empty=True)
+        names = set() if forget and not target else remove_source(db, build.sources, str(target))
+        build = replace(build, source_names=names)
+        require_consent(build, False)
+        built = run_and_save(kumi, build)
+        if forget:
+            _erase_rows(build)
+    return built
+
+
+def _erase_rows(build: Build) -> None:
     """Erase what deleted rows left in the search indexes and retired tables."""
     drop_retired_tables(as_db(build.db), [step.name for step in build.steps])
     for index in build.search_indexes():

@@ -172,14 +172,19 @@ def _explain_item(
     return Reason(new, item.document_terms, link, fallback_text)
 
 
-def _find_link(snapshot: Snapshot, item: Evidence, ranks: Mapping[Reference, int]) -> PassageLink:
-    """Return the link of a chunk to another passage."""
+def _find_link(snapshot: Snapshot, item: Evidence, ranks: Mapping[Reference, int]) -> PassageLink | None:
+    """Return the link of a chunk to another passage.
+
+    None if a build has removed the passage or the name since the search.
+    """
     passage, entity = item.via
-    linked: Chunk = snapshot.table("chunks")[passage]
-    (span,) = snapshot.trace(("chunks", passage))
+    linked: Chunk | None = snapshot.table("chunks").get(passage)
     mentions: Table[Mention] = snapshot.table("mentions")
     own_mentions = mentions.get_many(mentions.child_values([item.record.id], "id")[item.record.id])
-    name = next(mention.name for mention in own_mentions.values() if mention.entity == entity)
+    name = next((mention.name for mention in own_mentions.values() if mention.entity == entity), "")
+    if linked is None or not name:
+        return None
+    (span,) = snapshot.trace(("chunks", passage))
     heading = _HEADING.search(linked.text)
     is_other = linked.document != item.record.id.partition(".")[0]
     subject = (linked.title if is_other else "") or (heading[1] if heading else name)

@@ -5,27 +5,29 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from functools import cached_property
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from kumihimo.app import catalogue as catalogues
 from kumihimo.app import config
-from kumihimo.app.batch import build_or_wait, check_no_batch, drop_batches
-from kumihimo.app.build import skipped_methods
-from kumihimo.app.build_cost import plan_build, require_consent
+from kumihimo.app.batch import check_no_batch, drop_batches
 from kumihimo.app.check import CheckResult, check_index
-from kumihimo.app.erasure import erase_files, erase_rows, warn_of_unpruned_caches
+from kumihimo.app.erasure import erase_files, remove_documents, warn_of_unpruned_caches
 from kumihimo.app.estimate_query_cost import estimate_query_cost
-from kumihimo.app.prepare_build import absolute_paths, build_method, prepare_build, run_and_save
-from kumihimo.app.prune_cache import RollBack, prune_cache
+from kumihimo.app.index_address import IndexAddress
+from kumihimo.app.index_paths import index_paths, plan_paths
+from kumihimo.app.missing import missing_tables, without_missing_scopes
+from kumihimo.app.prepare_build import build_method
+from kumihimo.app.prune_cache import prune_cache
+from kumihimo.app.questions import answer_from_one_build, read_one_build
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import Snapshot, missing_tables, without_missing_scopes
-from kumihimo.app.trust import check_trust
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.trust import read_trusted_layers
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import IndexUnavailable
@@ -34,14 +36,14 @@ from kumihimo.core.settings import SettingValues, resolve_settings
 from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress
 from kumihimo.generation.answer import Length
-from kumihimo.llm.budget import Caps
-from kumihimo.llm.concurrency import iterate_tokens
+from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.concurrency import acquire_lock, iterate_tokens
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import NamedEntityRecognizer, TokenCallback
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.vectors import MappedFiles, load_matrices
 from kumihimo.storage import StorageError as StorageError
-from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry, adopt_old_cache
+from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry
 from kumihimo.storage.sqlite.store import Store, as_db
 
 log = logging.getLogger("kumihimo")
@@ -76,10 +78,11 @@ class Kumihimo:
         values = resolve_settings(self.settings_registry.all, *layers)
         self.settings = self.settings_registry.own_values(values)
         self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache, self.base)
-        self.tokenizer = LocalTokenizer()
         self._cache_path = Path(cache) if cache else self.folder / "cache.db"
+        self.cache = ResponseCache(self._cache_path)  # of replies, which several indexes may share
+        self.address = IndexAddress(str(self.folder.absolute()), str(self._cache_path.absolute()), layers)
         self._files: MappedFiles = {}
-        self._build_lock = Lock()
+        self.tokenizer, self._build_lock = LocalTokenizer(), Lock()
 
     @classmethod
     def open(
@@ -106,14 +109,9 @@ class Kumihimo:
             catalogue = catalogues.extend_catalogue(
                 catalogue, methods=methods, steps=steps, readers=readers, recognizers=recognizers
             )
-        config_path = Path(folder).resolve().parent / "kumi.toml"
-        file_settings = config.read_settings_file(config_path)
-        check_trust(config_path, file_settings, os.environ)
-        environment = config.read_environment(SettingsRegistry(catalogue).all, os.environ)
+        layers = read_trusted_layers(Path(folder).resolve().parent, SettingsRegistry(catalogue).all, os.environ)
         cache = cache or os.environ.get("KUMI_CACHE") or None
-        alias_settings = config.read_aliases(config_path.with_name("aliases.txt"))
-        layers = (file_settings, alias_settings, environment, settings or {})
-        return cls(folder, *layers, cache=cache, catalogue=catalogue)
+        return cls(folder, *layers, settings or {}, cache=cache, catalogue=catalogue)
 
     def __enter__(self) -> Kumihimo:
         return self
@@ -123,8 +121,8 @@ class Kumihimo:
 
     def close(self) -> None:
         self.store.close()
-        if cache := self.__dict__.pop("cache", None):
-            cache.close()
+        cache, self.cache = self.cache, ResponseCache(self._cache_path)
+        cache.close()
 
     # -- building
 
@@ -141,6 +139,7 @@ class Kumihimo:
         caps: Caps | None = None,
         consent: bool | Consent = False,
         progress: Progress | None = None,
+        cancel: CancelToken | None = None,
     ) -> Built:
         """Add or refresh files and folders; without paths, refresh all sources.
 
@@ -150,41 +149,28 @@ class Kumihimo:
         since. rebuild: build every table again, also if an older version built the index; cached replies are kept.
         batch: submit the requests to a Batch API; the next calls collect the replies, and the last one builds. caps:
         limits on what is spent. consent: allow paying again after a change of model, prompt or setting; a function is
-        called with the plan and decides. Without consent ConsentRequired is raised, and nothing changes.
+        called with the plan and decides. Without consent ConsentRequired is raised, and nothing changes. cancel: stops
+        the build, which raises Cancelled; the index stays as it was, and the replies that were paid stay in the cache.
         """
-        absolute, budget = absolute_paths(self, paths, methods), self.models.budget(caps)
-        if rebuild:
-            adopt_old_cache(self._cache_path)
-        with self.store.write_transaction(wait=wait, rebuild=rebuild) as db:
-            build = prepare_build(self, db, absolute, methods, budget, progress, reread=reread, batch=batch)
-            from_scratch = frozenset(["communities"] * recluster + ["reports"] * refresh)
-            build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
-            for source in build.sources.values() if rebuild else ():
-                source.files()  # raises SourceError before anything is lost
-            built = build_or_wait(self, build, consent, rebuild=rebuild, batch=batch)
-        if methods:
-            return built
-        skipped = skipped_methods(self.catalogue, self.models, build.methods)
-        return replace(built, skipped_methods=skipped, rule_based=build.rule_based)
+        redo = {"reread": reread, "recluster": recluster, "refresh": refresh, "rebuild": rebuild}
+        budget = self.models.budget(caps, cancel=cancel)
+        return index_paths(
+            self, paths, methods, budget, wait=wait, batch=batch, consent=consent, progress=progress, **redo
+        )
 
     def plan(
-        self, *paths: str | Path, methods: Sequence[str] = (), sample: int = 0, progress: Progress | None = None
+        self,
+        *paths: str | Path,
+        methods: Sequence[str] = (),
+        sample: int = 0,
+        progress: Progress | None = None,
+        cancel: CancelToken | None = None,
     ) -> Plan:
         """Estimate the LLM calls and cost of `index`, without building.
 
         sample: process this many chunks with real calls for a better estimate; the replies stay in the cache.
         """
-        absolute, plan, is_new = absolute_paths(self, paths, methods), Plan(()), not self.folder.exists()
-        with suppress(RollBack), self.store.write_transaction() as db:
-            build = prepare_build(self, db, absolute, methods, self.models.budget(), progress)
-            plan = replace(plan_build(build, sample), rule_based=build.rule_based)
-            raise RollBack
-        if is_new and not self.cache_stats()["replies"]:
-            from shutil import rmtree
-
-            self.close()
-            rmtree(self.folder)
-        return plan
+        return plan_paths(self, paths, methods, sample, progress, cancel)
 
     def estimate_query_cost(
         self, method: str = "", question: str = "", *, filter: str = "", rights: str = "", **settings: Any
@@ -197,27 +183,22 @@ class Kumihimo:
             return estimate_query_cost(snapshot, question, method, filter=filter, **settings)
 
     def remove(
-        self, target: str | Path = "", *, forget: bool = False, wait: bool = False, progress: Progress | None = None
+        self,
+        target: str | Path = "",
+        *,
+        forget: bool = False,
+        wait: bool = False,
+        progress: Progress | None = None,
+        cancel: CancelToken | None = None,
     ) -> Built:
         """Remove a source (name or path) or documents (uri or path).
 
         They stay out until you index them by name again. forget: also erase what is left of them in the files of the
         index folder, and the cached replies that only they needed, except in a cache outside the folder; without a
         target, what earlier removals left. Raises IndexBusy if another process uses the index; then the removal is
-        done, and the erasure is not.
+        done, and the erasure is not. cancel: stops the removal, not the erasure.
         """
-        from kumihimo.index.documents import remove_source
-
-        with self.store.read_transaction():
-            pass  # fails without an index, before anything is created
-        with self.store.write_transaction(wait=wait) as db:
-            build = prepare_build(self, db, (), (), self.models.budget(), progress, may_be_empty=True)
-            names = set() if forget and not target else remove_source(db, build.sources, str(target))
-            build = replace(build, source_names=names)
-            require_consent(build, False)
-            built = run_and_save(self, build)
-            if forget:
-                erase_rows(build)
+        built = remove_documents(self, target, forget=forget, wait=wait, progress=progress, cancel=cancel)
         if forget:
             self._files.clear()  # a mapped file stays on the disk
             erase_files(self, wait=wait)
@@ -241,7 +222,7 @@ class Kumihimo:
 
     # -- reading
 
-    def prepare_method(self, name: str, progress: Progress | None = None) -> None:
+    def prepare_method(self, name: str, progress: Progress | None = None, *, cancel: CancelToken | None = None) -> None:
         """Build the tables that a method lacks, if they cost nothing.
 
         The documents are not read again. The index remembers the method.
@@ -251,20 +232,20 @@ class Kumihimo:
         with self.store.read_transaction() as db:
             if not missing_tables(db, self.catalogue, name):
                 return
-        with self._build_lock:
-            build_method(self, name, progress)
+        with acquire_lock(self._build_lock, cancel):
+            build_method(self, name, progress, cancel)
 
     @contextmanager
-    def snapshot(self, method: str = "", *, rights: str = "") -> Iterator[Snapshot]:
+    def snapshot(self, method: str = "", *, rights: str = "", cancel: CancelToken | None = None) -> Iterator[Snapshot]:
         """Open a snapshot: one read transaction over one finished build.
 
         method: to be prepared first. rights: an expression over document metadata; documents that do not match do not
-        exist for this snapshot.
+        exist for this snapshot. cancel: stops what reads it, which raises Cancelled.
         """
-        self.prepare_method(method)
+        self.prepare_method(method, cancel=cancel)
         missing = ""
         for _ in range(5):
-            with self.store.read_transaction() as db:
+            with self.store.read_transaction(cancel) as db:
                 try:
                     vectors = load_matrices(as_db(db), self.folder, self._files)
                 except FileNotFoundError as error:  # a build has just replaced them: open the new ones
@@ -276,16 +257,29 @@ class Kumihimo:
         raise IndexUnavailable(f"the vectors in {missing} are missing: `kumi index` makes them again")
 
     def retrieve(
-        self, question: str, method: str = "", *, filter: str = "", rights: str = "", **settings: Any
+        self,
+        question: str,
+        method: str = "",
+        *,
+        filter: str = "",
+        rights: str = "",
+        caps: Caps | None = None,
+        paid_by: Budget | None = None,
+        cancel: CancelToken | None = None,
+        **settings: Any,
     ) -> Context:
         """Return the evidence that the method finds, best first.
 
         settings: of the method, such as k=5. filter: an expression over document metadata, such as `author = "Sabine
         Orrell" and date >= 2024`. rights: an expression, too: what the one who asks may see; a field that no document
-        has is unset. Tables that the method lacks are built first, if they cost nothing.
+        has is unset. Tables that the method lacks are built first, if they cost nothing. caps, paid_by, cancel: as for
+        `ask`.
         """
-        with self.snapshot(method, rights=rights) as snapshot:
-            return snapshot.retrieve(question, method, filter=filter, **settings)
+        return read_one_build(
+            partial(self.snapshot, method, rights=rights, cancel=cancel),
+            self.models.budget(caps, paid_by, cancel),
+            lambda snapshot: snapshot.retrieve(question, method, filter=filter, **settings),
+        )
 
     def ask(
         self,
@@ -297,31 +291,43 @@ class Kumihimo:
         length: Length | None = None,
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
+        paid_by: Budget | None = None,
         on_token: TokenCallback | None = None,
+        on_context: Callable[[Context], None] | None = None,
         progress: Progress | None = None,
+        cancel: CancelToken | None = None,
         **settings: Any,
     ) -> Answer:
         """Return the answer with its citations.
 
         filter, rights: as for `retrieve`. length: `brief`, `normal` or `full`, of a chat model's answer; None: as set.
         history: earlier answers; the question may refer to them if there is a chat model. caps: limits on what is
-        spent. on_token: receives the text as it arrives. progress: receives an event as the search and the model begin.
+        spent. paid_by: a budget that pays too, such as that of a key. on_token: receives the text as it arrives.
+        on_context: receives the evidence before that. progress: receives an event as the search and the model begin.
+        cancel: stops the question, which raises Cancelled; a request in flight is still paid.
         """
-        with self.snapshot(method, rights=rights) as snapshot:
-            search = {"filter": filter, "length": length, "history": history, **settings}
-            return snapshot.ask(question, method, caps=caps, on_token=on_token, progress=progress, **search)
+        search = {"filter": filter, "length": length, "history": history, **settings}
+        listeners: dict[str, Any] = {"on_token": on_token, "on_context": on_context, "progress": progress}
+        return answer_from_one_build(
+            partial(self.snapshot, method, rights=rights, cancel=cancel),
+            self.models.budget(caps, paid_by, cancel),
+            lambda snapshot: snapshot.ask(question, method, **listeners, **search),
+        )
 
     def stream(
         self, question: str, method: str = "", *, rights: str = "", **options: Any
     ) -> Generator[str, None, Answer]:
         """Yield the answer's text as it arrives; return the answer.
 
-        rights, options: as for `ask`.
+        options: as for `ask`. A generator that is closed cancels the question.
         """
-        with self.snapshot(method, rights=rights) as snapshot:
-            return (
-                yield from iterate_tokens(lambda on_token: snapshot.ask(question, method, on_token=on_token, **options))
+        cancel = options.pop("cancel", None) or CancelToken()
+        asked = {"rights": rights, **options}
+        return (
+            yield from iterate_tokens(
+                lambda on_token: self.ask(question, method, on_token=on_token, cancel=cancel, **asked), cancel
             )
+        )
 
     def suggest(self, answer: Answer, *, caps: Caps | None = None) -> Answer:
         """Return the answer with up to five next questions in `followups`.
@@ -329,7 +335,8 @@ class Kumihimo:
         This takes one LLM call. caps: for the answer and the call together.
         """
         with self.snapshot() as snapshot:
-            return snapshot.followup_suggester(caps)(answer)
+            suggester = snapshot.followup_suggester(caps)
+        return suggester(answer)
 
     def trace(self, reference: str | Reference, *, rights: str = "") -> list[Span]:
         """Return the source spans of a row, by id or (table, id)."""
@@ -356,11 +363,6 @@ class Kumihimo:
         return read_status(self, levels=levels, rights=rights)
 
     # -- the response cache
-
-    @cached_property
-    def cache(self) -> ResponseCache:
-        """Return the response cache, which several indexes may share."""
-        return ResponseCache(self._cache_path)
 
     @property
     def _owns_cache(self) -> bool:

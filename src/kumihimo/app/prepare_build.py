@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kumihimo.app.build import Build, default_methods, models_by_scope, steps_using_llm
+from kumihimo.app.missing import missing_entries, missing_tables, steps_without_llm
 from kumihimo.app.results import Built
-from kumihimo.app.snapshot import DEFAULT_METHOD, INSTALL_AGAIN, missing_entries, missing_tables, steps_without_llm
+from kumihimo.app.snapshot import DEFAULT_METHOD, INSTALL_AGAIN
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import thread_pool
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.store import is_immutable
+from kumihimo.storage.sqlite.file_locks import is_immutable
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -113,7 +115,9 @@ def run_and_save(kumi: Kumihimo, build: Build) -> Built:
     return built
 
 
-def build_method(kumi: Kumihimo, name: str, progress: Progress | None = None) -> None:
+def build_method(
+    kumi: Kumihimo, name: str, progress: Progress | None = None, cancel: CancelToken | None = None
+) -> None:
     """Build the tables that a method lacks, from the stored documents.
 
     Nothing is done if that may cost money, or if the index cannot be written: then a question names the remedy. It
@@ -124,8 +128,8 @@ def build_method(kumi: Kumihimo, name: str, progress: Progress | None = None) ->
         return
     for attempt in range(MAX_WAITS):
         try:
-            with kumi.store.write_transaction() as db:
-                _build_missing(kumi, db, name, progress)
+            with kumi.store.write_transaction(cancel=cancel) as db:
+                _build_missing(kumi, db, name, progress, cancel)
             return
         except IndexBusy:
             if attempt == 0:
@@ -135,9 +139,29 @@ def build_method(kumi: Kumihimo, name: str, progress: Progress | None = None) ->
     )
 
 
-def _build_missing(kumi: Kumihimo, db: IndexTransaction, name: str, progress: Progress | None) -> None:
+def _build_missing(
+    kumi: Kumihimo, db: IndexTransaction, name: str, progress: Progress | None, cancel: CancelToken | None = None
+) -> None:
     """Build the tables that a method lacks, if they cost nothing."""
-    build = prepare_build(kumi, db, may_be_empty=True)
+    missing = missing_tables(db, kumi.catalogue, name)
+    build = free_build(kumi, db, name, missing, progress, cancel)
+    if not missing or build is None:
+        return
+    _require_unchanged(build, name)
+    log.warning("%s needs %s: building them", name, ", ".join(missing))
+    build.run()
+
+
+def free_build(
+    kumi: Kumihimo,
+    db: IndexTransaction,
+    name: str,
+    missing: Sequence[str],
+    progress: Progress | None = None,
+    cancel: CancelToken | None = None,
+) -> Build | None:
+    """Return the build of the tables that a method lacks, if it costs nothing."""
+    build = prepare_build(kumi, db, budget=Budget(cancel=cancel), may_be_empty=True)
     models_made_tables = bool(models_by_scope(db, kumi.catalogue))
     build = replace(
         build,
@@ -146,12 +170,7 @@ def _build_missing(kumi: Kumihimo, db: IndexTransaction, name: str, progress: Pr
         llm_steps=steps_using_llm(kumi.catalogue, kumi.models, methods_named=models_made_tables),
         progress=progress,
     )
-    missing = missing_tables(db, kumi.catalogue, name)
-    if not missing or build.may_cost or steps_without_llm(kumi.catalogue, kumi.models, missing):
-        return
-    _require_unchanged(build, name)
-    log.warning("%s needs %s: building them", name, ", ".join(missing))
-    build.run()
+    return None if build.may_cost or steps_without_llm(kumi.catalogue, kumi.models, missing) else build
 
 
 def _require_unchanged(build: Build, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import ROOT
 from kumihimo.text.translation import translate
@@ -74,5 +75,18 @@ def add_shares(progress: Progress | None, steps: Iterable[str], model_steps: Col
         share = (earlier + weights[event.step] * event.done / max(event.total, 1)) / total
         highest = max(highest, share)
         progress(ProgressEvent(event.step, event.done, event.total, highest))
+
+    return receive
+
+
+def stop_when_cancelled(progress: Progress | None, cancel: CancelToken | None) -> Progress | None:
+    """Return a receiver that raises Cancelled as soon as the command is."""
+    if cancel is None:
+        return progress
+
+    def receive(event: ProgressEvent) -> None:
+        cancel.check()
+        if progress:
+            progress(event)
 
     return receive

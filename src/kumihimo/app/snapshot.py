@@ -1,15 +1,14 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Self, cast
 
+from kumihimo.app.missing import missing_entries, missing_tables, steps_without_llm
 from kumihimo.app.question_limits import check_question
-from kumihimo.app.source_tracer import SourceTracer
+from kumihimo.app.source_tracer import DocumentPlaces, SourceTracer
 from kumihimo.app.visible_tables import visible_documents, visible_table
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
@@ -24,7 +23,7 @@ from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import LENGTHS as LENGTHS
-from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import PROMPT, announce, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.answer import Length as Length
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
@@ -39,58 +38,17 @@ from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.indexed_words import IndexedWords
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.store import Store, as_db
+from kumihimo.storage.sqlite.store import as_db
 from kumihimo.text.word_variants import rewrite_question
 
 DEFAULT_METHOD = "braid"
 _FALLBACK_METHOD = "naive"  # for an index not built for the default method
-log = logging.getLogger("kumihimo")
 INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
 
 
 def check_length(name: str) -> Length:
     """Return the length with this name. Raise SettingsError for others."""
     return cast(Length, settings_of(answer)["length"].parse("answer", name))
-
-
-def steps_without_llm(catalogue: Catalogue, models: ModelRegistry, tables: Iterable[str]) -> list[str]:
-    """Return the steps of these tables that lack a required LLM."""
-    upstream = catalogue.upstream_steps(tables)
-    return [
-        name
-        for name, step in catalogue.steps.items()
-        if name in upstream
-        and "llm" in step.ports
-        and "llm" not in step.optional_ports
-        and models.chat(step.scope) is None
-    ]
-
-
-def missing_entries(db: IndexTransaction, catalogue: Catalogue) -> dict[str, str]:
-    """Return methods and steps that left the catalogue, with their origin."""
-    stored: dict[str, str] = db.meta("origins", {})
-    return {name: origin for name, origin in stored.items() if name not in {**catalogue.steps, **catalogue.methods}}
-
-
-def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str) -> list[str]:
-    """Return the tables of a method that are missing or not indexed."""
-    signature = catalogue.method(name)
-    missing = [table for table in signature.tables if not db.has(table)]
-    for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
-        if port in signature.ports:
-            searchable = [table for table in signature.tables if view in catalogue.record_types[table].SEARCHED_BY]
-            missing += [table for table in searchable if db.meta(f"{view}_{table}") is None]
-    return list(dict.fromkeys(missing))
-
-
-def without_missing_scopes(store: Store, catalogue: Catalogue, layers: Iterable[SettingValues]) -> list[SettingValues]:
-    """Return the settings without those of missing plug-ins, with a warning."""
-    missing: dict[str, str] = {}
-    with suppress(IndexUnavailable), store.read_transaction() as db:
-        missing = missing_entries(db, catalogue)
-    for scope in sorted({scope for layer in layers for scope in layer} & missing.keys()):
-        log.warning("[%s] has no effect: it belongs to %s, which is not installed", scope, missing[scope])
-    return [{scope: values for scope, values in layer.items() if scope not in missing} for layer in layers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +65,7 @@ class Snapshot:
     models: ModelRegistry
     tokenizer: Tokenizer
     matrices: Matrices
-    line_ends: dict[str, list[int] | None] = field(default_factory=dict)  # by uri
+    places: dict[str, DocumentPlaces] = field(default_factory=dict)  # by uri
     generation: int = 0  # number of the run, for several answers to one question
     budget: Budget | None = None  # for all questions together; None: one for each question
     rights: str = ""
@@ -124,7 +82,7 @@ class Snapshot:
         """Return the snapshot of the documents that match, too; blank: all."""
         if not (filter := filter.strip()):
             return self
-        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
+        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter, places={})
 
     def stored_table(self, name: str) -> Table[Any]:
         """Return a table with all its rows, visible or not.
@@ -187,7 +145,7 @@ class Snapshot:
         reranker = self.models.candidate_reranker(name, budget, self.generation)
         reranker.check_available(cast(RerankerName, values.get("reranker", "none")))
         ports: dict[str, Callable[[], object]] = {
-            "llm": lambda: self._llm(name, budget) if self._uses_llm(signature) else None,
+            "llm": lambda: self._llm(name, budget) if self.uses_llm(signature) else None,
             "keyword_search": self.keyword_search,
             "vector_search": lambda: self.vector_search(budget),
             "tokenizer": lambda: self.tokenizer,
@@ -203,7 +161,7 @@ class Snapshot:
         }
 
         # a model corrects by itself, and its replies are stored by the question as it was asked
-        words = None if self._uses_llm(signature) else self.indexed_words()
+        words = None if self.uses_llm(signature) else self.indexed_words()
 
         def search(question: str) -> Context:
             check_question(question)
@@ -227,7 +185,7 @@ class Snapshot:
         """Return the vector search, with the embedders of the index."""
         return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
 
-    def _uses_llm(self, signature: Signature) -> bool:
+    def uses_llm(self, signature: Signature) -> bool:
         """Return whether the method may call a chat model."""
         optional = "llm" in signature.optional_ports and self.models.chat(signature.name) is None
         return "llm" in signature.ports and not optional
@@ -274,6 +232,7 @@ class Snapshot:
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
         on_token: TokenCallback | None = None,
+        on_context: Callable[[Context], None] | None = None,
         progress: Progress | None = None,
         **settings: Any,
     ) -> Answer:
@@ -282,8 +241,8 @@ class Snapshot:
         A chat model writes it; without one, it consists of sentences of the documents, and with the default method
         requests such as lists are answered. filter: limits the documents. length: of a model's answer; None: as set.
         history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last.
-        caps: limits on what is spent. on_token: receives the text as it arrives. progress: receives an event as the
-        search and the model begin.
+        caps: limits on what is spent. on_token: receives the text as it arrives. on_context: receives the evidence
+        before that. progress: receives an event as the search and the model begin.
         """
         name, progress = name or self.default_method(), progress or ignore_progress
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
@@ -304,24 +263,25 @@ class Snapshot:
                 question,
                 name,
                 context,
-                tracer.spans,
+                tracer.spans_to_cite,
                 tracer.describe_document,
                 self._llm("answer", budget),
                 self.tokenizer,
                 self.method(name).declaration.answer_prompt or PROMPT,
                 on_token,
+                on_context,
                 **answer_settings,
             )
         else:
-            requests = name == self.default_method()
-            quoted = quote_answer(context.searched(question), name, context, tracer, LocalEmbedder(), requests=requests)
-            text = f"{note}\n\n{quoted.text}" if note else quoted.text
-            result = replace(quoted, question=question, text=text)
-            if on_token:
-                on_token(result.text)
+            result = announce(snapshot._quote(question, name, context, note), on_token, on_context)
         citations = tuple(replace(citation, span=tracer.locate(citation.span)) for citation in result.citations)
-        usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
-        return replace(result, citations=citations, usage=usage, saved=saved)
+        return add_usage(replace(result, citations=citations), budget, perf_counter() - start)
+
+    def _quote(self, question: str, name: str, context: Context, note: str) -> Answer:
+        """Return an answer of sentences of the documents, after a note."""
+        searched, requests = context.searched(question), name == self.default_method()
+        quoted = quote_answer(searched, name, context, self.tracer, LocalEmbedder(), requests=requests)
+        return replace(quoted, question=question, text=f"{note}\n\n{quoted.text}" if note else quoted.text)
 
     def _answer_settings(self, length: Length | None) -> dict[str, Any]:
         """Return the settings of the answer, with this length if given."""
@@ -346,7 +306,7 @@ class Snapshot:
         It adds their cost too. caps: for the answer and the questions together. Raises SettingsError without a chat
         model.
         """
-        budget = self.models.budget(caps)
+        budget = self.models.budget(caps, self.budget)
         llm = self.models.llm("answer", budget)
 
         def add_followups(current: Answer) -> Answer:
@@ -359,7 +319,7 @@ class Snapshot:
     @property
     def tracer(self) -> SourceTracer:
         """Return what finds the source spans of rows."""
-        return SourceTracer(self.db, self.catalogue, self.table, self.line_ends)
+        return SourceTracer(self.db, self.catalogue, self.table, self.places)
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Yield the source spans of a row or evidence, cited first."""
@@ -390,6 +350,12 @@ class Snapshot:
     def row_counts(self) -> dict[str, int]:
         """Return the number of visible rows of each table."""
         return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}
+
+
+def add_usage(answer: Answer, budget: Budget, seconds: float) -> Answer:
+    """Return the answer with what its budget spent and saved."""
+    usage, saved = replace(budget.total, seconds=seconds), sum(budget.saved.values(), Usage())
+    return replace(answer, usage=usage, saved=saved)
 
 
 def row_counts(db: IndexTransaction, catalogue: Catalogue) -> dict[str, int]:

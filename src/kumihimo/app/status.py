@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.batch import count_waiting
+from kumihimo.app.missing import missing_entries
 from kumihimo.app.results import CommunityLevel, Status
-from kumihimo.app.snapshot import Snapshot, missing_entries
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import NOT_READ, Chunk, Community, Report
 from kumihimo.core.table import Table

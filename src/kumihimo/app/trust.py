@@ -12,9 +12,9 @@ from shlex import quote
 from tempfile import mkstemp
 from typing import NamedTuple
 
-from kumihimo.app.config import read_settings_file
+from kumihimo.app.config import read_aliases, read_environment, read_settings_file
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.settings import SettingValues
+from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.llm.http_client import is_local
 from kumihimo.llm.recorded import RECORDED_PREFIX
 from kumihimo.llm.registry import CHAT, MODEL_SETTINGS
@@ -54,6 +54,20 @@ class TrustRequired(SettingsError):
             f"{path} {'; it '.join(map(str, grants))}: to allow this, run `kumi trust {quote(str(path))}`; "
             "KUMI_TRUST=1 allows it for every file"
         )
+
+
+def read_trusted_layers(
+    folder: Path, scopes: Mapping[str, Mapping[str, Setting]], environment: Mapping[str, str]
+) -> tuple[SettingValues, ...]:
+    """Return the settings of kumi.toml, aliases.txt and the environment.
+
+    Later ones override earlier ones. Raises TrustRequired for a kumi.toml without trust.
+    """
+    path = folder / "kumi.toml"
+    file_settings = read_settings_file(path)
+    check_trust(path, file_settings, environment)
+    aliases = read_aliases(path.with_name("aliases.txt"))
+    return file_settings, aliases, read_environment(scopes, environment)
 
 
 def check_trust(path: Path, settings: SettingValues, environment: Mapping[str, str]) -> None:

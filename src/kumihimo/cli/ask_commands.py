@@ -1,7 +1,7 @@
 """a question on the command line -> its answer, its evidence, or the source of a row."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -9,22 +9,21 @@ from typing import Annotated, Any
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app.explanations import Reason, explain_evidence
+from kumihimo.app.explanations import explain_evidence
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.json_values import answer_json, context_json, evidence_json, trace_json
 from kumihimo.app.safe_write import check_replaceable, read_text_file, write_file
 from kumihimo.app.snapshot import Length, Snapshot
 from kumihimo.cli import options, printing, repl, terminal
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.records import Reference
-from kumihimo.core.spans import Span
 from kumihimo.text.matching import mark_matches
 from kumihimo.text.tokens import subject_terms
 from kumihimo.text.translation import suggest_language
 
 _EVIDENCE_KEYS = {"id", "question", "queries", "query_type", "evidence"}  # of each line of `retrieve --out`
 _MAX_LINE = 10**8  # characters of such a line
-_MAX_PLACES, _MAX_PAGE_PLACES = 20, 3  # per piece of evidence: a report may come from every passage
+_MAX_PAGE_PLACES = 3  # per piece of evidence: a report may come from every passage
 
 Row = dict[str, Any]
 
@@ -68,59 +67,7 @@ def _print_answer_line(snapshot: Snapshot, answer: Answer) -> None:
 
 
 def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
-    citations = [(citation.n, citation.span) for citation in answer.citations]
-    ranked = _with_reasons(snapshot, answer.question, answer.context)
-    return {
-        "question": answer.question,
-        "method": answer.method,
-        "model": answer.model,
-        "status": answer.status,
-        "text": answer.text,
-        "citations": [
-            {"n": n, "chunk": s.chunk, "title": s.title, **span_location(s), "quote": s.text} for n, s in citations
-        ],
-        "sources": [{"n": n, "rows": _rows_json(rows)} for n, rows in enumerate(answer.sources, 1)],
-        "dangling": answer.dangling,
-        "queries": list(answer.context.queries),
-        "query_type": answer.context.query_type,
-        "replaced": _replaced_json(answer.context),
-        "evidence": [{**_item_json(rank, item), **_reason_json(item, reason)} for rank, item, reason in ranked],
-        "followups": answer.followups,
-        "usage": answer.usage,
-        "saved": answer.saved,
-    }
-
-
-def _rows_json(rows: Iterable[Reference]) -> list[Row]:
-    return [{"table": table, "id": id} for table, id in rows]
-
-
-def _replaced_json(context: Context) -> list[Row]:
-    return [{"word": word, "searched": spelling} for word, spelling in context.replaced]
-
-
-def _with_reasons(snapshot: Snapshot, question: str, context: Context) -> Iterator[tuple[int, Evidence, Reason]]:
-    """Return each piece of evidence with its rank and reason."""
-    item_reasons = explain_evidence(snapshot, question, context)
-    return ((rank, item, reason) for rank, (item, reason) in enumerate(zip(context, item_reasons, strict=True), 1))
-
-
-def _item_json(rank: int, item: Evidence) -> Row:
-    return {"rank": rank, "score": item.score, "table": item.table, "id": item.record.id}
-
-
-def _reason_json(item: Evidence, reason: Reason) -> Row:
-    """Return a reason as JSON: sentence, matched words, feature scores, linked passage."""
-    via = None
-    if link := reason.link:
-        name = {"goes_on": link.continues, "entity": link.entity, "name": link.name}
-        via = {"chunk": link.span.chunk, **span_location(link.span), **name}
-    scores = dict(item.feature_scores)
-    return {"reason": reason.describe(), "words": reason.words, "feature_scores": scores, "via": via}
-
-
-def span_location(span: Span) -> Row:
-    return {"uri": span.uri, "place": span.place, "start": span.start, "end": span.end}
+    return answer_json(answer, evidence_json(snapshot, answer.question, answer.context, texts=False))
 
 
 # -- evidence
@@ -261,20 +208,10 @@ def _retrieve_one(kumi: Kumihimo, filter: str, search: Row, row: Row, failed: li
         with kumi.snapshot() as whole:
             snapshot = whole.narrowed(filter)
             context = snapshot.retrieve(head["question"], **search)
-            evidence = _evidence_json(snapshot, head["question"], context)
-            found = {"queries": context.queries, "query_type": context.query_type, "replaced": _replaced_json(context)}
-            return {**head, **found, "evidence": evidence}
+            return {**head, **context_json(context, evidence_json(snapshot, head["question"], context))}
     except ItemFailed as failure:
         failed.append(str(failure))
         return {**head, "queries": [], "query_type": "", "replaced": [], "evidence": [], "failed": str(failure)}
-
-
-def _evidence_json(snapshot: Snapshot, question: str, context: Context) -> list[Row]:
-    rows = []
-    for rank, item, reason in _with_reasons(snapshot, question, context):
-        chunks = [span_location(span) for span in islice(snapshot.trace(item), _MAX_PLACES)]
-        rows.append({**_item_json(rank, item), "text": item.text, "chunks": chunks, **_reason_json(item, reason)})
-    return rows
 
 
 def _read_question_lines(path: Path) -> list[Row]:
@@ -305,6 +242,5 @@ def trace(
     with index.snapshot() as snapshot:
         row = snapshot.find(id)
         spans = list(snapshot.trace(row.reference))
-    chunks = [{"chunk": span.chunk, **span_location(span), "text": span.text} for span in spans]
-    document = {"table": row.table, "id": row.record.id, "text": row.text, "chunks": chunks}
+    document = trace_json(row.reference, row.text, spans)
     index.show(document, lambda _: terminal.show_trace(row, spans))

@@ -14,10 +14,11 @@ from typer import Argument, Exit, Option
 
 from kumihimo.app import safe_write
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.json_values import entity_json, neighbour_json, place_json
 from kumihimo.app.results import RdfTerm, Solutions
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
-from kumihimo.cli import ask_commands, merged_names, options, printing, similar_entities
+from kumihimo.cli import merged_names, options, printing, similar_entities
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
@@ -109,11 +110,7 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
 def _list_entities(snapshot: Snapshot, limit: int) -> dict[str, Any]:
     table = snapshot.table("entities")
     ranked = nsmallest(limit, table, key=lambda entity: (-entity.mentions, entity.name, entity.id))
-    return {"entities": [_entity_summary(entity) for entity in ranked], "total": len(table)}
-
-
-def _entity_summary(entity: Entity) -> dict[str, Any]:
-    return {name: getattr(entity, name) for name in ("id", "name", "type", "mentions", "forms")}
+    return {"entities": [entity_json(entity) for entity in ranked], "total": len(table)}
 
 
 def _entity_details(snapshot: Snapshot, entity: Entity) -> dict[str, Any]:
@@ -122,18 +119,12 @@ def _entity_details(snapshot: Snapshot, entity: Entity) -> dict[str, Any]:
     edges.sort(key=lambda relation: (-relation.weight, relation.names, relation.id))
     spans = snapshot.trace(("entities", entity.id))
     return {
-        **_entity_summary(entity),
+        **entity_json(entity),
         "types": entity.types,
         "text": entity.text,
-        "neighbours": [_neighbour_row(entity, relation) for relation in edges],
-        "places": list(map(ask_commands.span_location, islice(spans, _MAX_PLACES))),
+        "neighbours": [neighbour_json(entity.id, relation) for relation in edges],
+        "places": list(map(place_json, islice(spans, _MAX_PLACES))),
     }
-
-
-def _neighbour_row(entity: Entity, relation: Relation) -> dict[str, Any]:
-    end = 1 if relation.source == entity.id else 0
-    neighbour = {"id": (relation.source, relation.target)[end], "name": relation.names[end]}
-    return {**neighbour, "weight": relation.weight, "strength": relation.strength, "text": relation.text}
 
 
 def _show_entities(result: dict[str, Any]) -> None:
@@ -159,9 +150,7 @@ def _show_entity(result: dict[str, Any]) -> None:
         printing.show_rows(rows, head=("neighbour", "ties", ""), numeric=(1,))
         remaining = len(result["neighbours"]) - len(rows)
         printing.print_message(f"{remaining:,} more neighbours.\n" if remaining else "")
-    places = (
-        Span(chunk="", text="", **{**span, "place": translate(span["place"])}).location for span in result["places"]
-    )
+    places = (Span("", place["uri"], 0, 0, "", translate(place["place"])).location for place in result["places"])
     printing.print_text("\n".join(dict.fromkeys(places)))
 
 

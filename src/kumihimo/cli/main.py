@@ -3,9 +3,9 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextvars import copy_context
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,14 +15,26 @@ from typer import Argument, Exit, Option
 from kumihimo.app import config, method_guide, safe_write
 from kumihimo.app.catalogue import installed_catalogue
 from kumihimo.app.facade import StorageError
+from kumihimo.app.json_values import method_json
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import DEFAULT_METHOD
 from kumihimo.app.trust import trust_settings_file
-from kumihimo.cli import ask_commands, builds, failures, graph_commands, options, printing, report_commands, terminal
-from kumihimo.cli.translated_help import TranslatedCommand, TranslatedGroup, format_examples
+from kumihimo.cli import (
+    ask_commands,
+    builds,
+    failures,
+    graph_commands,
+    mcp_command,
+    options,
+    printing,
+    report_commands,
+    serve_commands,
+    terminal,
+)
+from kumihimo.cli.groups import EvalGroup, add_commands
+from kumihimo.cli.translated_help import TranslatedGroup, format_examples
 from kumihimo.cli.tune import tune
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
-from kumihimo.core.signature import Signature
 from kumihimo.text.translation import translate
 
 Paths = Annotated[list[str] | None, Argument(help="Files and folders. Default: everything indexed before.")]
@@ -140,26 +152,12 @@ def methods(output: options.Output) -> None:
     """List the retrieval methods, with their recall and settings."""
     catalogue = installed_catalogue()
     if output.as_json:
-        printing.print_json({name: _method_json(name, method) for name, method in catalogue.methods.items()})
+        printing.print_json({name: method_json(name, method) for name, method in catalogue.methods.items()})
         return
     terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
     rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in method_guide.RECALL.items()]
     printing.print_message("Recall@5 without a model (see docs/methods.md):")
     printing.show_rows(rows, head=("", *method_guide.RECALL_SETS), numeric=range(1, 6))
-
-
-def _method_json(name: str, method: Signature) -> dict[str, object]:
-    return {
-        "summary": method.summary,
-        "suits": method.declaration.best_for,
-        "recall@5": dict(zip(method_guide.RECALL_SETS, method_guide.RECALL.get(name, ()), strict=False)),
-        "default": name == DEFAULT_METHOD,
-        "reads": list(method.tables),
-        "settings": {
-            setting.name: {"type": setting.type_description, "default": setting.default}
-            for setting in method.settings.values()
-        },
-    }
 
 
 def init(
@@ -202,25 +200,6 @@ def cache(
         if action not in actions:
             raise SettingsError(describe_unknown("cache command", action, actions))
         index.show(actions[action](), terminal.show_cache)
-
-
-class EvalGroup(TranslatedGroup):
-    """The group `kumi eval`, which imports its commands when it needs them."""
-
-    @cached_property
-    def loaded(self) -> dict[str, Any]:
-        """Return the commands by name."""
-        from kumihimo.cli.evaluating import EVAL_COMMANDS
-
-        group = typer.Typer()
-        _add_commands(group, EVAL_COMMANDS, None, self.rich_markup_mode == "rich")
-        return dict(typer.main.get_group(group).commands)
-
-    def list_commands(self, _ctx: Any) -> list[str]:
-        return list(self.loaded)
-
-    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        return self.loaded.get(cmd_name)
 
 
 def show_version_or_help(
@@ -295,6 +274,14 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
         ),
         tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write", "kumi tune --questions asked.jsonl"),
     },
+    "Serve it": {
+        serve_commands.serve: (
+            "kumi serve                             the page, in a browser on this machine",
+            "kumi serve --index notes.kumi --index reports.kumi --port 9000",
+            "kumi serve --host 0.0.0.0 --allow-host docs.example.org",
+        ),
+        mcp_command.mcp: ("kumi mcp --index reports/.kumi",),
+    },
     "Look after it": {
         status: ("kumi status", "kumi status --levels", "kumi status --json"),
         check: ("kumi check", "kumi check --repair"),
@@ -305,6 +292,13 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
     },
 }
 EXAMPLES = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")
+KEY_HELP = "Make the keys of a server, list them, and revoke them."
+KEY_EXAMPLES = (
+    "kumi key new --role reader --name Ana",
+    "kumi key new --role reader --filter 'author = \"Sabine Orrell\"' --budget 200000",
+    "kumi key list",
+    "kumi key revoke 4f376d63",
+)
 EVAL_HELP = "Measure which method works best for you, and at what cost."
 EVAL_EXAMPLES = (
     "kumi eval questions",
@@ -326,22 +320,17 @@ def _build_app(*, colour: bool) -> typer.Typer:
     )
     root.callback()(show_version_or_help)
     for panel, commands in COMMANDS.items():
-        _add_commands(root, commands, panel, colour)
-    group = typer.Typer(
+        add_commands(root, commands, panel, colour=colour)
+    keys = typer.Typer(
+        cls=TranslatedGroup, help=KEY_HELP, epilog=format_examples(KEY_EXAMPLES, colour), no_args_is_help=True
+    )
+    add_commands(keys, serve_commands.KEY_COMMANDS, None, colour=colour)
+    root.add_typer(keys, name="key", rich_help_panel="Serve it")
+    evaluation = typer.Typer(
         cls=EvalGroup, help=EVAL_HELP, epilog=format_examples(EVAL_EXAMPLES, colour), no_args_is_help=True
     )
-    root.add_typer(group, name="eval", rich_help_panel="Evaluate it")
+    root.add_typer(evaluation, name="eval", rich_help_panel="Evaluate it")
     return root
-
-
-def _add_commands(
-    group: typer.Typer, commands: Mapping[Callable[..., None], Sequence[str]], panel: str | None, colour: bool
-) -> None:
-    """Add commands with their examples."""
-    for command, examples in commands.items():
-        name, epilog = command.__name__.rstrip("_"), format_examples(examples, colour)
-        decorate = group.command(name, cls=TranslatedCommand, epilog=epilog, rich_help_panel=panel)
-        decorate(options.expand_option_groups(command))
 
 
 app = _build_app(colour=bool(sys.stdout) and sys.stdout.isatty())

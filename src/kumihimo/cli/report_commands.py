@@ -1,6 +1,5 @@
 """the reports and summaries of an index -> text, JSON, an HTML page, or export files."""
 
-from collections import Counter
 from itertools import count, islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +7,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from kumihimo.app import community_tree
+from kumihimo.app.json_values import community_json, report_json
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
@@ -98,7 +98,7 @@ def report(
             shown = None if list_all else _MAX_LISTED
             index.show(_list_reports(snapshot, tree, level), lambda rows: _show_report_tree(rows, tree, level, shown))
         else:
-            index.show(_report_details(snapshot, tree, _find_report(snapshot, tree, id)), _show_report)
+            index.show(report_json(snapshot, tree, _find_report(snapshot, tree, id)), _show_report)
 
 
 def _find_report(snapshot: Snapshot, tree: community_tree.CommunityTree, id: str) -> Report:
@@ -131,19 +131,7 @@ def _list_reports(snapshot: Snapshot, tree: community_tree.CommunityTree, level:
     else:
         ids = tree.at_level(level)
     reports = community_tree.table_or_empty(snapshot, "reports")
-    return [row for id in ids if (row := _report_row(tree, id, reports.get(id)))["title"] or row["entities"] > 1]
-
-
-def _report_row(tree: community_tree.CommunityTree, id: str, report: Report | None) -> Row:
-    return {
-        "id": id,
-        "level": tree.level[id],
-        "parent": tree.parent[id],
-        "entities": tree.size[id],
-        **{name: getattr(report, name, None) for name in ("title", "rating", "extractive")},
-        "maker": community_tree.maker_of(report) if report else None,
-        "changes": len(report.added) if report else 0,
-    }
+    return [row for id in ids if (row := community_json(tree, id, reports.get(id)))["title"] or row["entities"] > 1]
 
 
 def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level: int | None, most: int | None) -> None:
@@ -190,44 +178,6 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
 def _id_prefix_length(tree: community_tree.CommunityTree) -> int:
     """Return the length of the shortest unambiguous id prefix, at least 6."""
     return next(n for n in count(6) if len({id[:n] for id in tree.level}) == len(tree.level))
-
-
-def _report_details(snapshot: Snapshot, tree: community_tree.CommunityTree, report: Report) -> Row:
-    """Return a whole report, with the names of its references."""
-    name_by_ref = community_tree.reference_names(snapshot, report)
-
-    def source_rows(part: int) -> list[Row]:
-        references = community_tree.part_sources(report, part)
-        return [{"table": table, "id": id, "name": name_by_ref[table, id]} for table, id in references]
-
-    return {
-        **_report_row(tree, report.id, report),
-        "above": [_title_row(snapshot, id) for id in tree.ancestors(report.id)[:-1]],
-        "summary": report.summary,
-        "summary_sources": source_rows(0),
-        "reason": report.reason,
-        "findings": [
-            {"summary": summary, "explanation": explanation, "sources": source_rows(n)}
-            for n, (summary, explanation) in enumerate(report.findings, 1)
-        ],
-        "parts": [_title_row(snapshot, id) for id in tree.sorted_children(report.id)],
-        "members": [
-            {"id": id, "name": community_tree.display_name(snapshot, ("entities", id))}
-            for id in tree.members[report.id]
-        ],
-        "sources": _source_counts(snapshot, report),
-        "dropped": report.dropped,
-    }
-
-
-def _title_row(snapshot: Snapshot, id: str) -> Row:
-    return {"id": id, "title": community_tree.display_name(snapshot, ("reports", id))}
-
-
-def _source_counts(snapshot: Snapshot, report: Report) -> dict[str, int]:
-    """Return the documents of a community with passage counts, largest first."""
-    passages = Counter(span.uri for span in snapshot.trace(("reports", report.id)))
-    return dict(sorted(passages.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _show_report(report: Row) -> None:

@@ -47,6 +47,11 @@ class CancelToken:
         for callback in callbacks:
             callback()
 
+    @property
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the deadline; None without one."""
+        return None if self._ends_at is None else max(0.0, self._ends_at - monotonic())
+
     def check(self) -> None:
         """Raise Cancelled if the command is to stop."""
         if self.is_cancelled:
@@ -54,9 +59,8 @@ class CancelToken:
 
     def wait(self, seconds: float) -> bool:
         """Wait for some seconds; return True as soon as cancelled."""
-        if self._ends_at is not None:
-            seconds = max(0.0, min(seconds, self._ends_at - monotonic()))
-        self._cancelled.wait(seconds)
+        left = self.seconds_left
+        self._cancelled.wait(seconds if left is None else min(seconds, left))
         return self.is_cancelled
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -75,3 +79,9 @@ class CancelToken:
     def _forget(self, key: object) -> None:
         with self._lock:
             self._callbacks.pop(key, None)
+
+
+def check_cancelled(cancel: CancelToken | None) -> None:
+    """Raise Cancelled if there is a token and it is cancelled."""
+    if cancel:
+        cancel.check()

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.records import Record
@@ -92,12 +93,13 @@ def build_tables(
     pool: Pool = inline,
     progress: Progress | None = None,
     from_scratch: Collection[str] = (),
+    cancel: CancelToken | None = None,
 ) -> None:
     """Update every table after changes to `documents`.
 
     steps: in an order in which each comes after its inputs. ledger: holds the changes; call `watch_tables` on it first.
     ports: the ports of each step. pool: runs the steps that call an LLM. from_scratch: steps that ignore their previous
-    rows.
+    rows. cancel: stops the build between two jobs, or two steps.
     """
     ledger.retire([step.name for step in steps])
     step_fingerprints = fingerprints(steps, settings=settings, ports=ports, code=code)
@@ -106,7 +108,7 @@ def build_tables(
         task = Task(step, arguments, ports(step.name), ledger.rows, failing, step.name in from_scratch)
         whole = "" if step.name in step.tables.values() else "*"  # its rows are kept only if the step reads them
         ledger.ensure_table(step.name, step.output_codec, step.source, step.key or whole)
-        _StepRun(task, ledger, pool, progress or ignore_progress).update(step_fingerprints[step.name])
+        _StepRun(task, ledger, pool, progress or ignore_progress, cancel).update(step_fingerprints[step.name])
 
 
 def fingerprints(
@@ -133,12 +135,15 @@ def fingerprints(
 class _StepRun:
     """A step within a build."""
 
-    def __init__(self, task: Task, ledger: Ledger, pool: Pool, progress: Progress) -> None:
+    def __init__(
+        self, task: Task, ledger: Ledger, pool: Pool, progress: Progress, cancel: CancelToken | None = None
+    ) -> None:
         self.task, self.step, self.failing = task, task.step, task.failing
-        self.ledger, self.progress = ledger, progress
+        self.ledger, self.progress, self.cancel = ledger, progress, cancel
         self.pool = pool if task.calls_llm else inline
 
     def update(self, fingerprint: str) -> None:
+        check_cancelled(self.cancel)
         remake = self.task.from_scratch or self.ledger.fingerprint(self.step.name) != fingerprint
         if self.step.keyed:
             self._run_keyed(remake)
@@ -160,6 +165,7 @@ class _StepRun:
         for wave in ledger.waves():
             pending: list[StepResult] = []
             for results in self.pool(self.task, self._jobs(wave)):
+                check_cancelled(self.cancel)
                 pending += results
                 finished = done + len(pending)
                 self.progress(ProgressEvent(step.name, finished, max(ledger.todo_count, finished)))

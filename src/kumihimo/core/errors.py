@@ -13,6 +13,7 @@ KumiError                 any error this package raises on purpose
     StepError             a step is not written as the engine needs it: a programming error
     MalformedReply        a reply does not have the requested form
     Cancelled             the caller has left, or the time limit is reached
+    IndexChanged          another build has ended in the middle of a question
     ItemFailed            one item failed; the rest continues: exit 1
         UpstreamFailed    an item it depends on failed in this build
         BudgetExceeded    a cap was reached before the request
@@ -94,6 +95,13 @@ class MalformedReply(KumiError):
 
 class Cancelled(KumiError):
     """A command that its caller has cancelled, or that took too long."""
+
+
+class IndexChanged(KumiError):
+    """An index that another build has changed in the middle of a question.
+
+    The question is asked again; its caller does not see this.
+    """
 
 
 class ItemFailed(KumiError):

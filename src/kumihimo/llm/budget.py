@@ -2,13 +2,15 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Condition
 from time import monotonic
 
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import BudgetExceeded
 from kumihimo.core.usage import Usage
+from kumihimo.llm.concurrency import POLL_SECONDS
 from kumihimo.llm.protocols import FailedTry, Prices, Q, R
 
 UsageRecorder = Callable[[str, str, str, Usage, int], None]  # "spent" or "saved", scope, model, usage, prompt bytes
@@ -52,11 +54,17 @@ class Budget:
     Requests in flight count with their estimated cost, so that a cap is exceeded by one request at most. Near a cap of
     tokens or cost requests go one by one: the cost of a reply is known only when it has arrived.
     parent: a budget that pays for this one too, such as that of a command for its questions. It has its own caps, and
-    keeps the records.
+    keeps the records. cancel: stops the command; that of the parent by default.
+    released: entered while a model is asked, to hold nothing that others wait for; that of the parent at first.
     """
 
     def __init__(
-        self, caps: Caps | None = None, record_usage: UsageRecorder | None = None, parent: "Budget | None" = None
+        self,
+        caps: Caps | None = None,
+        record_usage: UsageRecorder | None = None,
+        parent: "Budget | None" = None,
+        *,
+        cancel: CancelToken | None = None,
     ) -> None:
         self.caps = caps or Caps()
         self.spent: dict[str, Usage] = {}  # by scope
@@ -64,6 +72,8 @@ class Budget:
         self.total = Usage()
         self.given_up: dict[str, int] = {}  # prompts without a readable reply -> how many replies were read
         self._record_usage = record_usage
+        self.cancel: CancelToken | None = cancel or (parent.cancel if parent else None)
+        self.released: Callable[[], AbstractContextManager[object]] = parent.released if parent else nullcontext
         self._parent = parent
         self._in_flight: list[Usage] = []
         self._measured_scopes: set[str] = set()  # scopes with a reply of known cost
@@ -72,15 +82,18 @@ class Budget:
         self._condition = Condition()
 
     @contextmanager
-    def reserve(self, account: Account, size: int) -> Iterator[list[Usage]]:
+    def reserve(self, account: Account, size: int, cancel: CancelToken | None = None) -> Iterator[list[Usage]]:
         """Wait until a request fits under the caps.
 
-        At the end it pays the charges that the caller has put into the list. size: bytes of the prompt.
+        At the end it pays the charges that the caller has put into the list. size: bytes of the prompt. cancel: stops
+        the wait; that of the budget by default.
         """
-        estimate = self._wait_for_room(account, size)
+        cancel = cancel or self.cancel
+        estimate = self._wait_for_room(account, size, cancel)
         charges: list[Usage] = []
         try:
-            with self._parent.reserve(account, size) if self._parent else nullcontext(charges) as charges:
+            parent = self._parent.reserve(account, size, cancel) if self._parent else nullcontext(charges)
+            with parent as charges:
                 yield charges
         finally:
             with self._condition:
@@ -92,6 +105,16 @@ class Budget:
                 for usage in charges:
                     self._record_usage("spent", account.scope, account.model, usage, size)
 
+    def record_spent(self, scope: str, model: str, usage: Usage) -> None:
+        """Record what another process has spent."""
+        with self._condition:
+            self.spent[scope] = self.spent.get(scope, Usage()) + usage
+            self.total += usage
+        if self._parent:
+            self._parent.record_spent(scope, model, usage)
+        if self._record_usage:
+            self._record_usage("spent", scope, model, usage, 0)
+
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""
         with self._condition:
@@ -101,7 +124,7 @@ class Budget:
         if self._record_usage:
             self._record_usage("saved", scope, model, usage, 0)
 
-    def _wait_for_room(self, account: Account, size: int) -> Usage:
+    def _wait_for_room(self, account: Account, size: int, cancel: CancelToken | None) -> Usage:
         """Wait until a request fits, and return its estimated usage."""
         with self._condition:
             while True:
@@ -115,7 +138,8 @@ class Budget:
                 if self._fits(account.scope, estimate):
                     self._in_flight.append(estimate)
                     return estimate
-                self._condition.wait()
+                check_cancelled(cancel)
+                self._condition.wait(POLL_SECONDS if cancel else None)
 
     def _fits(self, scope: str, estimate: Usage) -> bool:
         """Return whether this request and those in flight stay under the caps.
@@ -154,6 +178,7 @@ def budgeted(send: Callable[[Q], R], budget: Budget, account: Account) -> Callab
     def reserve_and_send(request: Q) -> R:
         started = monotonic()
         with budget.reserve(account, request.size) as charges:
+            check_cancelled(budget.cancel)  # the last moment before it costs something
             try:
                 reply = send(request)
             except FailedTry as failure:

@@ -1,9 +1,10 @@
 """a model + the response cache -> LLM, and an embedder: the way of a request from the caller to the server.
 
-    prompt -> StructuredLLM -> cached -> retrying -> rate_limited -> budgeted -> the model, one HTTP request
+    prompt -> StructuredLLM -> cancellable -> cached -> retrying -> rate_limited -> budgeted -> the model, by HTTP
 
 Each of them wraps the next one and knows nothing else. A request waits for the rate limit before it reserves a part of
-the budget, so that a pause holds nothing back; each try is charged; what is cached reaches none of them.
+the budget, so that a pause holds nothing back; each try is charged; what is cached reaches none of them. A caller who
+cancels is free at once, and the request in flight is charged and cached behind its back.
 """
 
 import json
@@ -13,16 +14,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply, WaitsForBatch
 from kumihimo.llm import protocols
 from kumihimo.llm.budget import Account, Budget, budgeted
-from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.concurrency import map_concurrent, run_cancellable
 from kumihimo.llm.prompts import ReasoningFilter, Reply, reply_form, require_complete_text
 from kumihimo.llm.protocols import Chat, ChatRequest, Messages, Q, R, TextsReply, TextsRequest, TokenCallback
+from kumihimo.llm.rate_limit import rate_limited
 from kumihimo.llm.rerank import parse_cached_scores
 from kumihimo.llm.retry import retrying
-from kumihimo.llm.transport import ModelServer, rate_limited
+from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.sqlite.response_cache import DAMAGE_ERRORS, Parser, ResponseCache, cache_key
 
 EMBEDDING = "embedding"  # the scope of the embedding model
@@ -50,16 +53,43 @@ def create_llm(
     account = Account(scope, chat.fingerprint, chat.prices)
     send = innermost or connect(chat, chat.server, budget, account)
     send = cached(send, chat, cache, budget, scope, generation, dry_run=innermost is not None)
-    return StructuredLLM(send, chat.fingerprint, chat.workers, budget.given_up)
+    return StructuredLLM(cancellable(send, budget.cancel), chat.fingerprint, chat.workers, budget.given_up)
 
 
 def connect(send: Callable[[Q], R], server: ModelServer | None, budget: Budget, account: Account) -> Callable[[Q], R]:
     """Return `send` under the caps of a budget.
 
-    For a model on a server it waits for the limits of the server, and tries again.
+    For a model on a server it waits for the limits of the server, and tries again. Meanwhile the budget holds nothing.
     """
-    send = budgeted(send, budget, account)
-    return retrying(rate_limited(send, server.limiter), server) if server else send
+    send, cancel = budgeted(send, budget, account), budget.cancel
+    send = retrying(rate_limited(send, server.limiter, cancel), server, cancel) if server else send
+
+    def release_and_send(request: Q) -> R:
+        check_cancelled(cancel)
+        with budget.released():
+            return send(request)
+
+    return release_and_send
+
+
+def cancellable(send: Callable[[ChatRequest], Reply], cancel: CancelToken | None) -> Callable[[ChatRequest], Reply]:
+    """Return `send`, which its caller may leave.
+
+    A streamed reply is closed; any other arrives in the background.
+    """
+    if cancel is None:
+        return send
+
+    def send_in_thread(request: ChatRequest) -> Reply:
+        on_token = request.on_token and _until_cancelled(request.on_token, cancel)
+        return run_cancellable(lambda: send(replace(request, on_token=on_token, cancel=cancel)), cancel)
+
+    return send_in_thread
+
+
+def _until_cancelled(on_token: TokenCallback, cancel: CancelToken) -> TokenCallback:
+    """Return a callback that receives nothing more once its caller has left."""
+    return lambda token: None if cancel.is_cancelled else on_token(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +222,7 @@ def cached(
 class CachedEmbedder:
     """An `Embedder` that caches its vectors, for models paid by the text.
 
-    prefix: put before each text. dry_run: `send` only raises an error.
+    prefix: put before each text. dry_run: `send` only raises an error. cancel: frees the caller of a request.
     """
 
     send: Callable[[TextsRequest], TextsReply]
@@ -202,8 +232,12 @@ class CachedEmbedder:
     cache: ResponseCache
     prefix: str = ""
     dry_run: bool = False
+    cancel: CancelToken | None = None
 
     def __call__(self, texts: Sequence[str]) -> protocols.Vectors:
+        return run_cancellable(lambda: self._embed(texts), self.cancel)
+
+    def _embed(self, texts: Sequence[str]) -> protocols.Vectors:
         import numpy as np
 
         if not texts:

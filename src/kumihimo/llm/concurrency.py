@@ -1,17 +1,23 @@
-"""a call + jobs -> results in the order of the jobs: the thread pools for model calls."""
+"""a call + jobs -> results in the order of the jobs; a call -> its result, unless cancelled: threads of model calls."""
+
+from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
+from threading import Event, Lock, Semaphore, Thread
 from typing import TypeVar
 
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.task import Pool
 from kumihimo.llm.protocols import TokenCallback
 
 A = TypeVar("A")
 B = TypeVar("B")
+POLL_SECONDS = 0.05  # between two looks at a token, where a wait cannot be woken
 
 
 def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> Iterator[B]:
@@ -40,14 +46,64 @@ def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> I
         executor.shutdown(wait=wait_for_running, cancel_futures=True)
 
 
-def iterate_tokens(call: Callable[[TokenCallback], A]) -> Generator[str, None, A]:
-    """Yield the tokens `call` receives; return the result of `call`."""
+def iterate_tokens(call: Callable[[TokenCallback], A], cancel: CancelToken) -> Generator[str, None, A]:
+    """Yield the tokens `call` receives; return the result of `call`.
+
+    A generator that is closed cancels the call.
+    """
     tokens: SimpleQueue[str | None] = SimpleQueue()
     with ThreadPoolExecutor(1) as executor:
         future = executor.submit(call, tokens.put)
         future.add_done_callback(lambda _: tokens.put(None))
-        yield from iter(tokens.get, None)
+        try:
+            yield from iter(tokens.get, None)
+        except GeneratorExit:
+            cancel.cancel("nobody reads the answer any more")
+            raise
         return future.result()
+
+
+def run_cancellable(call: Callable[[], A], cancel: CancelToken | None) -> A:
+    """Return the result of a call; raise Cancelled as soon as cancelled.
+
+    The call runs to its end in a thread of its own, so that a reply which is paid for is charged and cached. Without a
+    token it runs in this thread.
+    """
+    if cancel is None:
+        return call()
+    cancel.check()
+    outcome: Future[A] = Future()
+    has_news = Event()
+
+    def run() -> None:
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001 (the caller raises it)
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(result)
+        has_news.set()
+
+    forget = cancel.on_cancel(has_news.set)
+    try:
+        Thread(target=run, name="kumihimo-request", daemon=True).start()
+        has_news.wait(cancel.seconds_left)
+    finally:
+        forget()
+    if not outcome.done():
+        cancel.check()
+    return outcome.result()
+
+
+@contextmanager
+def acquire_lock(lock: Lock | Semaphore, cancel: CancelToken | None) -> Iterator[None]:
+    """Hold a lock; a token ends the wait for it."""
+    while not (lock.acquire() if cancel is None else lock.acquire(timeout=POLL_SECONDS)):
+        check_cancelled(cancel)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def thread_pool(workers: int) -> Pool:

@@ -16,7 +16,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest, TokenCallback, Vectors
 from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, read_json_body, split_lines
-from kumihimo.llm.transport import connect_server, reported_error
+from kumihimo.llm.transport import closed_when_cancelled, connect_server, reported_error
 
 StructuredOutput = Literal["auto", "schema", "json", "text"]
 _MAX_TOKEN_CHARS = 32  # far more than a token has in any text
@@ -74,14 +74,18 @@ class OpenAIChat:
         try:
             with self.server.post("/chat/completions", body) as response:
                 if request.on_token:
-                    lines = split_lines(response.iter_bytes())
-                    finish_reason, counts = _read_stream(lines, request.on_token, tokens, timeout, _max_chars(body))
+                    with closed_when_cancelled(response, request.cancel):
+                        lines = split_lines(response.iter_bytes())
+                        finish_reason, counts = _read_stream(lines, request.on_token, tokens, timeout, _max_chars(body))
                     raw = "".join(tokens)
                 else:
                     raw, finish_reason, counts = _parse_completion(read_json_body(response.iter_bytes(), timeout))
         except FailedTry as failure:
             if tokens:
                 failure.final = ItemFailed(f"{self.model} broke off in the middle of its answer: ask again")
+            if tokens and request.cancel and request.cancel.is_cancelled:
+                reply_bytes = len("".join(tokens).encode())
+                failure.usage = _chat_usage({}, request.size, reply_bytes, self.prices, monotonic() - started)
             raise
         usage = _chat_usage(counts, request.size, len(raw.encode()), self.prices, monotonic() - started)
         if finish_reason == "content_filter":

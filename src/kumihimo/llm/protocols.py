@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, astuple, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overload
 
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
 from kumihimo.core.errors import ItemFailed, ModelError, SettingsError
 from kumihimo.core.usage import Usage
@@ -31,7 +32,7 @@ class ChatRequest:
 
     schema: the JSON schema of the reply. parameters: of the model, such as temperature. on_token: receives the reply
     while it arrives. sample: the number of the sample. attempt: how many malformed replies came before. followups: how
-    many turns of the conversation may follow.
+    many turns of the conversation may follow. cancel: closes a streamed reply.
     """
 
     messages: Messages
@@ -41,6 +42,7 @@ class ChatRequest:
     sample: int = 0
     attempt: int = 0
     followups: int = 0
+    cancel: CancelToken | None = None
     is_divisible: ClassVar[bool] = False  # into smaller requests
 
     @cached_property

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import settings_of
@@ -20,7 +21,6 @@ from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
 from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 
-PaidModel = TypeVar("PaidModel", openai.OpenAIEmbedder, rerank.RerankClient)
 CHAT = "chat"
 RULES = "rules"  # the model setting of a step that uses rules instead
 _SERVER_SETTINGS = (  # equal ones share one rate limiter
@@ -92,17 +92,18 @@ class ModelRegistry:
     _chats: dict[str, Chat] = field(default_factory=dict)
     _servers: dict[str, ModelServer] = field(default_factory=dict)  # equal connections share one rate limiter
 
-    def budget(self, caps: Caps | None = None, parent: Budget | None = None) -> Budget:
+    def budget(
+        self, caps: Caps | None = None, parent: Budget | None = None, cancel: CancelToken | None = None
+    ) -> Budget:
         """Return a budget for one command or one question.
 
-        The response cache records its usage. Servers that were given up get another chance.
-        parent: the budget of a command whose questions have one each.
+        The response cache records its usage.
+        parent: the budget of a command whose questions have one each. cancel: stops the command.
         """
-        for server in () if parent else self._servers.values():
-            server.close_circuit()
         if caps and caps.cost is not None and (unpriced := self._scopes_without_prices()):
             raise SettingsError(f"a cap on cost needs prices: set {' and '.join(unpriced)}, 0 for a free model")
-        return Budget(caps, None if parent else lambda *entry: self.cache().record_usage(*entry), parent)
+        record_usage = None if parent else lambda *entry: self.cache().record_usage(*entry)
+        return Budget(caps, record_usage, parent, cancel=cancel)
 
     def _scopes_without_prices(self) -> list[str]:
         """Return the names of the price settings that are missing."""
@@ -174,7 +175,7 @@ class ModelRegistry:
         """Return the embedding model of a server, if one is set."""
         settings: dict[str, Any] = dict(self.settings[EMBEDDING])
         is_server = settings["model"] and not settings["model"].startswith(LOCAL_PREFIX)
-        return self._keep_server(EMBEDDING, openai.OpenAIEmbedder(**settings)) if is_server else None
+        return openai.OpenAIEmbedder(**settings) if is_server else None
 
     @cached_property
     def local_embedder(self) -> Embedder | None:
@@ -193,10 +194,6 @@ class ModelRegistry:
 
     def _embeds(self, table: str) -> bool:
         return not self.embedding_tables or table in self.embedding_tables
-
-    def _keep_server(self, scope: str, model: PaidModel) -> PaidModel:
-        self._servers[scope] = model.server
-        return model
 
     def embedder(self, budget: Budget, table: str = "chunks") -> Embedder:
         """Return the embedder for the rows of a table."""
@@ -219,14 +216,15 @@ class ModelRegistry:
 
     def _server_embedder(self, model: openai.OpenAIEmbedder, prefix: str, budget: Budget) -> CachedEmbedder:
         send = connect(model, model.server, budget, Account(EMBEDDING, model.fingerprint, model.prices, reply=0))
-        return CachedEmbedder(send, model.fingerprint, model.batch, model.workers, self.cache(), prefix)
+        limits = model.batch, model.workers
+        return CachedEmbedder(send, model.fingerprint, *limits, self.cache(), prefix, cancel=budget.cancel)
 
     @cached_property
     def paid_reranker(self) -> rerank.RerankClient | None:
         """Return the client of the reranking server, if one is set."""
         settings: dict[str, Any] = dict(self.settings[RERANKING])
         is_set = settings["model"] and settings["base_url"]
-        return self._keep_server(RERANKING, rerank.RerankClient(**settings)) if is_set else None
+        return rerank.RerankClient(**settings) if is_set else None
 
     def endpoint_scorer(self, budget: Budget) -> rerank.RelevanceScorer:
         """Return the scorer of the reranking server. Raise SettingsError without one."""
@@ -237,7 +235,7 @@ class ModelRegistry:
                 'kumi.toml, or KUMI_RERANKING_MODEL and KUMI_RERANKING_BASE_URL; reranker = "model" asks the chat model'
             )
         send = connect(client, client.server, budget, Account(RERANKING, client.fingerprint, client.prices, reply=0))
-        return rerank.cached_scorer(send, client.fingerprint, self.cache())
+        return rerank.cached_scorer(send, client.fingerprint, self.cache(), budget.cancel)
 
     def candidate_reranker(self, scope: str, budget: Budget, generation: int = 0) -> rerank.CandidateReranker:
         """Return the reranker of a method."""

@@ -9,9 +9,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.usage import Usage
+from kumihimo.llm.concurrency import run_cancellable
 from kumihimo.llm.fences import number_sources
 from kumihimo.llm.openai import get_count, nonempty_texts, parse_values
 from kumihimo.llm.prompts import render_prompt
@@ -161,15 +163,25 @@ def parse_scores(response: Mapping[str, Any], texts: int) -> list[float]:
 
 
 def cached_scorer(
-    send: Callable[[TextsRequest], TextsReply], fingerprint: str, cache: ResponseCache
+    send: Callable[[TextsRequest], TextsReply],
+    fingerprint: str,
+    cache: ResponseCache,
+    cancel: CancelToken | None = None,
 ) -> RelevanceScorer:
-    """Return the scorer of a reranking model behind the response cache."""
+    """Return the scorer of a reranking model behind the response cache.
+
+    cancel: frees the caller of a request.
+    """
 
     def score_texts(question: str, texts: Sequence[str]) -> list[float]:
         request, documents = TextsRequest(texts, question), list(texts)
         request_key = cache_key(reranker=fingerprint, query=question, documents=documents)
         parse = partial(parse_cached_scores, count=len(documents))
-        return list(cache.get_or_fetch(request_key, lambda: json.dumps(send(request).values).encode(), parse))
+
+        def fetch() -> bytes:
+            return json.dumps(send(request).values).encode()
+
+        return list(run_cancellable(lambda: cache.get_or_fetch(request_key, fetch, parse), cancel))
 
     return score_texts
 

@@ -4,19 +4,22 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from threading import Event, Lock, Semaphore
+from socket import SHUT_RDWR, socket
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact, register_secret, register_url_secrets
 from kumihimo.llm.http_client import OPENAI_URL, check_offline, parse_host, shared_client
-from kumihimo.llm.protocols import FailedTry, Q, R
+from kumihimo.llm.protocols import FailedTry
+from kumihimo.llm.rate_limit import RateLimiter
 from kumihimo.llm.response_body import LateReply, error_reason
 from kumihimo.llm.wait_notes import WaitNotes
 
@@ -25,62 +28,10 @@ if TYPE_CHECKING:
     from openai import APIConnectionError, APIStatusError, OpenAI
 
 
-class RateLimiter:
-    """A rate limiter for the requests to one server.
-
-    It spaces them evenly, and pauses them all when the server asks for it. Limits are per minute; 0: no limit.
-    The tokens of a prompt are a guess until the server has counted them. slots: for the requests in flight.
-    """
-
-    def __init__(self, requests: int = 0, tokens: int = 0, in_flight: int = 8) -> None:
-        self.slots = Semaphore(in_flight)
-        self._request_interval = 60 / requests if requests else 0.0
-        self._token_interval = 60 / tokens if tokens else 0.0
-        self._next_request = self._next_tokens = self._paused_until = 0.0  # times of `monotonic`
-        self._lock = Lock()
-        self.stopped = Event()  # set: all waiting threads wake up, and no request waits
-
-    def wait(self, tokens: int) -> None:
-        """Wait until a request with this many tokens may go.
-
-        Return at once while `stopped` is set.
-        """
-        send_at = -1.0
-        while send_at < self._paused_until:  # a new pause puts the request back into the queue
-            with self._lock:
-                send_at = max(monotonic(), self._next_request, self._next_tokens, self._paused_until)
-                self._next_request = send_at + self._request_interval
-                self._next_tokens = send_at + tokens * self._token_interval
-            if (remaining := send_at - monotonic()) > 0 and self.stopped.wait(remaining):
-                return
-
-    def correct(self, guessed: int, counted: int) -> None:
-        """Correct the guessed tokens of a request; later ones move accordingly."""
-        with self._lock:
-            self._next_tokens += (counted - guessed) * self._token_interval
-
-    def pause(self, seconds: float) -> None:
-        """Pause all requests for this many seconds."""
-        self._paused_until = max(self._paused_until, monotonic() + seconds)
-
-
-def rate_limited(send: Callable[[Q], R], limiter: RateLimiter) -> Callable[[Q], R]:
-    """Return `send` behind a rate limiter."""
-
-    def wait_and_send(request: Q) -> R:
-        guessed_tokens = request.size // 4
-        limiter.wait(guessed_tokens)
-        with limiter.slots:
-            reply = send(request)
-        limiter.correct(guessed_tokens, reply.usage.tokens)
-        return reply
-
-    return wait_and_send
-
-
 # The header of the SDK's `with_streaming_response`, which exists for its own routes only. The SDK then leaves the body
 # to us, and we stop reading a body that arrives too slowly.
 STREAM_HEADERS = {"X-Stainless-Raw-Response": "stream"}
+_MIN_PAUSE = 1.0  # seconds between two requests to a server that was given up
 _SHORTER_PROMPT_HINT = "lower budget under [answer] or the method, size under [chunks], or use a model that takes more"
 _TOO_LONG = re.compile(r"context[ _](?:length|size|window)|\bn_ctx\b|too large to process", re.I)
 log = logging.getLogger("kumihimo")
@@ -102,7 +53,8 @@ class ModelServer:
     retries: how often a request is repeated. patience: seconds of failures until no request is repeated. workers:
     maximum of requests in flight. api_version: for Azure deployments, else empty. refused_parameters: left out of
     requests. failing_since: the time of the first failure after the last answer. failures: requests in a row that
-    failed after all tries; many of them open the circuit. refusals: requests that it has refused.
+    failed after all tries; many of them open the circuit. While it is open, one request is sent after each pause, as
+    long as `patience`; an answer closes it. refusals: requests that it has refused.
     """
 
     limiter: RateLimiter
@@ -116,6 +68,9 @@ class ModelServer:
     refused_parameters: set[str] = field(default_factory=set)
     has_answered: bool = False
     failing_since: float | None = None
+    last_failure: float = 0.0  # times of `monotonic`, as are the others
+    next_trial: float = 0.0  # of a request while the circuit is open
+    is_on_trial: bool = False  # such a request is under way
     failures: int = 0
     refusals: int = 0
     lock: Lock = field(default_factory=Lock)
@@ -125,6 +80,11 @@ class ModelServer:
     def failure_limit(self) -> int:
         """Return how many failed requests in a row open the circuit."""
         return max(8, 2 * self.workers)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Return whether the circuit is open."""
+        return self.failures >= self.failure_limit
 
     @property
     def url(self) -> str:
@@ -156,15 +116,41 @@ class ModelServer:
             raise SettingsError(f"{self.key} holds no valid key: it has characters that a key cannot have")
         return shared_client(self.url, api_key or "none", self.api_version, self.timeout)
 
-    def start_patience(self) -> float:
+    def start_patience(self, started: float) -> float:
         """Note a failure, and return the seconds until no request is repeated.
 
-        They count from the first failure after the last answer.
+        They count from the first failure after the last answer. started: when the request began; if that was long
+        after the last failure, they count from now.
         """
         with self.lock:
-            if self.failing_since is None:
-                self.failing_since = monotonic()
-            return self.patience - (monotonic() - self.failing_since)
+            now = monotonic()
+            if self.failing_since is None or started - self.last_failure > self.patience:
+                self.failing_since = now
+            self.last_failure = now
+            return self.patience - (now - self.failing_since)
+
+    def count_failure(self, count: int = 1) -> None:
+        """Count failed requests; many of them open the circuit."""
+        with self.lock:
+            self.failures += count
+            if self.is_given_up:
+                self.limiter.stopped.set()
+                self.next_trial = monotonic() + max(self.patience, _MIN_PAUSE)
+
+    @contextmanager
+    def _admitted(self) -> Iterator[None]:
+        """Admit a request; while the circuit is open, one after each pause."""
+        with self.lock:
+            on_trial = self.is_given_up
+            if on_trial and (self.is_on_trial or monotonic() < self.next_trial):
+                raise ItemFailed(f"not asked: {self.display_url} failed {self.failure_limit} times in a row")
+            self.is_on_trial = self.is_on_trial or on_trial
+        try:
+            yield
+        finally:
+            if on_trial:
+                with self.lock:
+                    self.is_on_trial = False
 
     @contextmanager
     def post(self, route: str, body: Mapping[str, Any]) -> "Iterator[Response]":
@@ -177,11 +163,9 @@ class ModelServer:
         """
         import httpx2
 
-        if self.failures >= self.failure_limit:
-            raise ItemFailed(f"not asked: {self.display_url} failed {self.failure_limit} times in a row")
-        client = self.client
-        body = {name: value for name, value in body.items() if name not in self.refused_parameters}
-        with self.explained_errors():
+        with self._admitted(), self.explained_errors():
+            client = self.client
+            body = {name: value for name, value in body.items() if name not in self.refused_parameters}
             with self.notes.watch(self.display_url):
                 response = client.post(route, cast_to=httpx2.Response, body=body, options={"headers": STREAM_HEADERS})
             with closing(response):
@@ -233,8 +217,7 @@ class ModelServer:
             message = f"{message}: the account has no credit left"
             if not self.has_answered:
                 return ModelError(message)
-            with self.lock:
-                self.failures = self.failure_limit
+            self.count_failure(self.failure_limit)
             return ItemFailed(message)
         message = f"{message} ({code})"
         if code in (408, 409, 429) or (code >= 500 and not _is_refusal(message)):
@@ -258,6 +241,26 @@ class ModelServer:
             log.warning("%s does not take %s: it is left out from now on", self.display_url, name)
             return ParameterRefused(message)
         return refuse(message, error.code)
+
+
+@contextmanager
+def closed_when_cancelled(response: "Response", cancel: CancelToken | None) -> Iterator[None]:
+    """Break off a response as soon as its caller cancels.
+
+    The socket is shut down, since only that wakes a thread that reads from it.
+    """
+    stream = response.extensions.get("network_stream")
+    connection: Any = stream.get_extra_info("socket") if stream else None
+
+    def shut_down() -> None:
+        with suppress(OSError):  # the server has closed it
+            socket.shutdown(connection, SHUT_RDWR)  # not the method of a TLS socket, which another thread is reading
+
+    forget = cancel.on_cancel(shut_down) if cancel and connection else lambda: None
+    try:
+        yield
+    finally:
+        forget()
 
 
 def _is_refusal(message: str) -> bool:

@@ -54,7 +54,7 @@ class IndexedWords:
         condition, values = (f"AND {slots.condition('doc')}", [slots.value]) if slots else ("", [])
         counts = "term, count(DISTINCT doc)" if slots else "term, doc"
         terms = f'SELECT {counts} FROM temp."{_STEMS}" WHERE term >= ? AND term < ? {condition} GROUP BY term'
-        with db.lock:  # one connection for all threads
+        with db.locked():  # one connection for all threads
             db.run("PRAGMA query_only = 0")  # or there are no temporary tables
             try:
                 kind = "instance" if slots else "row"

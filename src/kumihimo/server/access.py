@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, cast, get_args
+from functools import partial
+from operator import itemgetter
+from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from kumihimo.app.keys import ROLES, Role
 from kumihimo.llm.budget import Budget
-from kumihimo.server.problems import Forbidden, NotFound
+from kumihimo.server.problems import Forbidden, NotFound, Unauthorized
 from kumihimo.server.workspace import ServedIndex, Workspace
-
-Role = Literal["reader", "editor", "admin"]  # each may do what the ones before it may
-ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,14 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of a request, as authentication found it: a grant for each index it may use."""
+    """The sender of a request: a grant for each index it may use.
+
+    key: its id; empty without a key. requests_per_minute: its rate limit; 0: none.
+    """
 
     grants: Mapping[str, Grant]
+    key: str = ""
+    requests_per_minute: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,14 @@ def find_access(request: Request, name: str = "") -> Access:
 
     Raises NotFound for an index that does not exist, or that the caller may not use.
     """
-    workspace, caller = cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller)
+    return choose_access(cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller), name)
+
+
+def choose_access(workspace: Workspace, caller: Caller, name: str = "") -> Access:
+    """Return the access of a caller to an index; without a name, to the first one.
+
+    Raises NotFound as `find_access`.
+    """
     usable = [served for served in workspace.indexes.values() if served.name in caller.grants]
     found = next((served for served in usable if not name or served.name == name), None)
     if found is None:
@@ -74,6 +86,24 @@ def require(role: Role) -> Callable[[Request], Access]:
         return access
 
     return find_and_check
+
+
+def local_caller(workspace: Workspace) -> Caller:
+    """Return a caller without a key: everything is allowed."""
+    return Caller(dict.fromkeys(workspace.indexes, Grant("admin")))
+
+
+def find_caller(workspace: Workspace, digest: bytes) -> Caller:
+    """Return what a key may do on each index. Raise Unauthorized for an unknown or revoked key."""
+    grants: dict[str, Grant] = {}
+    rates: list[tuple[str, int]] = []
+    for served in workspace.indexes.values():
+        if key := served.keys.find(digest):
+            grants[served.name] = Grant(cast(Role, key.role), key.rights, key.id, partial(served.keys.budget, key))
+            rates.append((key.id, key.requests_per_minute))
+    if not grants:
+        raise Unauthorized("this key is not valid here: it is unknown, or was revoked")
+    return Caller(grants, *min(rates, key=itemgetter(1)))
 
 
 Reader = Annotated[Access, Depends(require("reader"))]

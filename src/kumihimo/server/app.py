@@ -1,29 +1,40 @@
 """a workspace -> the FastAPI application."""
 
-from fastapi import APIRouter, FastAPI
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from kumihimo.server.access import Caller, Grant
+from fastapi import FastAPI
+
+from kumihimo.server import system_routes
+from kumihimo.server.api import include_api
+from kumihimo.server.mcp.endpoint import add_mcp
+from kumihimo.server.metrics import Metrics
+from kumihimo.server.openai.routes import router as openai_router
+from kumihimo.server.pages import add_pages
 from kumihimo.server.problems import add_problem_handlers
+from kumihimo.server.security import Guard
+from kumihimo.server.sessions import Sessions
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace
 
-INDEX_PREFIXES = ("/api/v1", "/api/v1/indexes/{index_name}")  # of the first index, and of each
-
 
 def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> FastAPI:
-    """Return the application that serves these indexes."""
-    app = FastAPI(title="Kumihimo", docs_url=None, redoc_url=None)
-    app.state.workspace, app.state.settings = workspace, settings or ServerSettings()
+    """Return the application that serves these indexes; its end closes them."""
+    settings = settings or ServerSettings()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await workspace.aclose()
+
+    app = FastAPI(title="Kumihimo", docs_url=None, redoc_url=None, lifespan=lifespan)
+    app.state.workspace, app.state.settings = workspace, settings
+    app.state.sessions, app.state.metrics = Sessions(), Metrics(workspace)
     add_problem_handlers(app)
+    app.include_router(system_routes.router)
+    include_api(app)
+    app.include_router(openai_router)
+    add_mcp(app, workspace, settings)
+    add_pages(app)
+    app.add_middleware(Guard, workspace=workspace, settings=settings, sessions=app.state.sessions)
     return app
-
-
-def include_index_routes(app: FastAPI, router: APIRouter) -> None:
-    """Add routes under the address of the first index, and of each index."""
-    for prefix in INDEX_PREFIXES:
-        app.include_router(router, prefix=prefix)
-
-
-def local_caller(workspace: Workspace) -> Caller:
-    """Return a caller without a key: everything is allowed."""
-    return Caller(dict.fromkeys(workspace.indexes, Grant("admin")))

@@ -13,8 +13,9 @@ class ServerSettings:
     roots: folders whose files may be added by path. uploads: the folder for uploaded files; None: `uploads` beside each
     index. require_keys: ask for a key on loopback too. hosts: names, beside the address, that the Host header may have.
     workers: processes for questions that no model answers; 0: threads. questions: that run together. seconds: of one
-    question. max_upload, max_body: bytes of a file, and of any other request. audit: the file of the audit log; None:
-    none. audit_questions: whether it holds the text of questions.
+    question. max_upload, max_body: bytes of a request with files, and of any other. header_seconds, body_seconds: how
+    long a client may be silent before its headers are complete, and between parts of its body. max_connections: open at
+    once. audit: the file of the audit log; None: no log. audit_questions: whether it holds the text of questions.
     """
 
     host: str = "127.0.0.1"
@@ -28,5 +29,8 @@ class ServerSettings:
     seconds: float = 300.0
     max_upload: int = 200 * MEGABYTE
     max_body: int = 2 * MEGABYTE
+    header_seconds: float = 15.0
+    body_seconds: float = 30.0
+    max_connections: int = 2_000
     audit: Path | None = None
     audit_questions: bool = False

@@ -4,16 +4,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.keys import IndexKeys
 from kumihimo.core.errors import SettingsError
+from kumihimo.server.builds import BuildQueue
+from kumihimo.server.settings import ServerSettings
 
 
 @dataclass(frozen=True, slots=True)
 class ServedIndex:
-    """An index with its name in addresses."""
+    """An index with its name in addresses, its questions, builds, keys and uploads."""
 
     name: str
     kumi: Kumihimo
+    questions: AsyncKumihimo
+    builds: BuildQueue
+    keys: IndexKeys
+    uploads: Path  # the folder for uploaded files
+
+    async def aclose(self) -> None:
+        """End its builds and questions, and close it."""
+        await self.builds.close()
+        await self.questions.aclose()
+        self.keys.close()
+        self.kumi.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +36,15 @@ class Workspace:
     """The served indexes; the first one also has the short addresses."""
 
     indexes: Mapping[str, ServedIndex]
+
+    def any_keys(self) -> bool:
+        """Return whether an index has a valid key."""
+        return any(served.keys.any_valid() for served in self.indexes.values())
+
+    async def aclose(self) -> None:
+        """Close all indexes."""
+        for served in self.indexes.values():
+            await served.aclose()
 
 
 def index_name(folder: Path) -> str:
@@ -33,12 +57,22 @@ def index_name(folder: Path) -> str:
     return folder.parent.name if folder.name.startswith(".") else folder.stem
 
 
-def open_workspace(folders: Iterable[Path]) -> Workspace:
-    """Open the indexes. Raise SettingsError for two of the same name."""
+def open_workspace(folders: Iterable[Path], settings: ServerSettings | None = None) -> Workspace:
+    """Open the indexes; one that does not exist yet is empty until its first build.
+
+    Raises SettingsError for two of the same name.
+    """
     indexes: dict[str, ServedIndex] = {}
     for folder in folders:
         name = index_name(folder)
         if name in indexes:
             raise SettingsError(f"two indexes are called {name}: rename the folder of one of them")
-        indexes[name] = ServedIndex(name, Kumihimo.open(folder))
+        indexes[name] = serve_index(name, Kumihimo.open(folder), settings or ServerSettings())
     return Workspace(indexes)
+
+
+def serve_index(name: str, kumi: Kumihimo, settings: ServerSettings) -> ServedIndex:
+    """Return an open index as a server needs it."""
+    uploads = (settings.uploads or kumi.base / "uploads") / name
+    questions = AsyncKumihimo(kumi, workers=settings.workers, questions=settings.questions, seconds=settings.seconds)
+    return ServedIndex(name, kumi, questions, BuildQueue(kumi), IndexKeys.of(kumi), uploads.resolve())

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from tempfile import TemporaryFile
-from threading import Event, Timer
+from threading import TIMEOUT_MAX, Event, Timer
 from typing import IO, Any, Literal, Self
 
 from kumihimo.core.errors import KumiError
 from kumihimo.core.redaction import redact
 
 StopReason = Literal["memory", "time", "clock", "error", "crash"]
+MAX_FILE_BYTES = 1 << 20  # of a file that a process without trust may write
 _ERROR_BYTES = 4000  # read from the end of its standard error
 _OUT_OF_MEMORY = re.compile("memory allocation|bad_alloc|out of memory|cannot allocate memory|MemoryError", re.I)
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")  # parts of names of variables
@@ -39,12 +40,14 @@ class Worker:
     It starts with the first request and serves many. It has no variables of the environment that look like secrets.
 
     handler: `module:function`. The function gets each request and yields the replies; all are JSON values. memory: the
-    bytes that the process may use, on systems that can limit it.
+    bytes that the process may use, on systems that can limit it; 0: no limit. is_trusted: the handler calls models and
+    writes an index, so it gets all variables of the environment, and may write files of any size.
     """
 
-    def __init__(self, handler: str, *, memory: int) -> None:
-        self.handler, self.memory = handler, memory
+    def __init__(self, handler: str, *, memory: int, is_trusted: bool = False) -> None:
+        self.handler, self.memory, self.is_trusted = handler, memory, is_trusted
         self.requests = 0  # answered by the present process
+        self._stopped = Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None  # what the libraries of the process print when they end it
 
@@ -54,13 +57,15 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def ask(self, request: object, *, seconds: float, cpu_seconds: int = 0) -> Iterator[Any]:
+    def ask(self, request: object, *, seconds: float = 0, cpu_seconds: int = 0) -> Iterator[Any]:
         """Yield the replies to a request.
 
-        seconds: of the clock. cpu_seconds: of the processor, on systems that can limit it; 0: no limit. Raises
+        seconds: of the clock. cpu_seconds: of the processor, on systems that can limit it. 0: no limit. Raises
         WorkerStopped after the replies so far where a limit is reached, or the process crashes.
         """
         process = self._process = self._process or self._start()
+        if self._stopped.is_set():
+            process.kill()
         assert self._errors
         self._errors.truncate(self._errors.seek(0))  # each request may print as much
         timed_out, is_complete, errors = Event(), False, ""
@@ -69,8 +74,9 @@ class Worker:
             timed_out.set()
             process.kill()
 
-        timer = Timer(seconds, stop)
-        timer.start()
+        timer = Timer(seconds or TIMEOUT_MAX, stop)
+        if seconds:
+            timer.start()
         try:
             for kind, value in _exchange(process, {"request": request, "cpu_seconds": cpu_seconds}):
                 if kind != "reply":
@@ -86,6 +92,15 @@ class Worker:
         if not is_complete:
             raise _stop_error(kind, value, process.returncode, timed_out.is_set(), errors)
         self.requests += 1
+
+    def stop(self) -> None:
+        """Kill the process from another thread, for good.
+
+        The request in progress, and each later one, raises WorkerStopped.
+        """
+        self._stopped.set()
+        if process := self._process:
+            process.kill()
 
     def close(self) -> str:
         """End the process, and return its last errors.
@@ -106,21 +121,30 @@ class Worker:
             return errors.read().decode(errors="replace")
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        if not sys.executable:
-            raise KumiError("this program cannot start Python, which files are read in: run it with a usual Python")
-        program = [sys.executable, "-P", "-m", "kumihimo.workers", self.handler, str(self.memory)]
-        environment, pipe = _child_environment(os.environ), subprocess.PIPE
+        file_bytes = 0 if self.is_trusted else MAX_FILE_BYTES
+        program = python_command("kumihimo.workers", self.handler, str(self.memory), str(file_bytes))
+        environment, pipe = child_environment(os.environ, with_secrets=self.is_trusted), subprocess.PIPE
         self._errors = TemporaryFile()  # noqa: SIM115 (closed with the process)
         return subprocess.Popen(program, env=environment, stdin=pipe, stdout=pipe, stderr=self._errors)
 
 
-def _child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without secrets, and with our import paths."""
+def python_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module in a child process."""
+    if not sys.executable:
+        raise KumiError("this program cannot start Python, which it needs for a part of its work: use a usual Python")
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def child_environment(environment: Mapping[str, str], *, with_secrets: bool = False) -> dict[str, str]:
+    """Return the environment of a child process, with our import paths.
+
+    Variables that look like secrets are left out, unless with_secrets is set.
+    """
     paths = os.pathsep.join(path or str(os.getcwd()) for path in sys.path)  # noqa: PTH109 (as Python itself)
     public = {
         name: value
         for name, value in environment.items()
-        if redact(value) == value and not any(word in name.upper() for word in _SECRET_NAMES)
+        if with_secrets or (redact(value) == value and not any(word in name.upper() for word in _SECRET_NAMES))
     }
     return {**public, "PYTHONPATH": paths, "RUST_BACKTRACE": "0"}  # a trace would hide the reason
 

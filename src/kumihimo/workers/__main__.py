@@ -7,8 +7,6 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, BinaryIO
 
-MAX_FILE_BYTES = 1 << 20
-
 try:
     import resource
 except ImportError:  # not on this system
@@ -16,13 +14,15 @@ except ImportError:  # not on this system
 
 
 def main() -> None:
-    handler_name, memory = sys.argv[1], int(sys.argv[2])
+    handler_name, memory, file_bytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not get between the replies
     if resource:
-        _set_limit(resource.RLIMIT_DATA, memory)
-        _set_limit(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)  # such as warnings without end
-        sys.dont_write_bytecode = True  # Python would keep a file that was cut off
+        if memory:
+            _set_limit(resource.RLIMIT_DATA, memory)
+        if file_bytes:
+            _set_limit(resource.RLIMIT_FSIZE, file_bytes)  # such as warnings without end
+            sys.dont_write_bytecode = True  # Python would keep a file that was cut off
     module, _, name = handler_name.partition(":")
     handler = getattr(import_module(module), name)
     for line in sys.stdin.buffer:

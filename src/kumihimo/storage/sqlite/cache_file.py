@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.storage.sqlite.store import is_immutable
+from kumihimo.storage.sqlite.file_locks import is_immutable
 
 _CREATE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);

@@ -9,16 +9,16 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from kumihimo.core.errors import IndexBusy
+from kumihimo.core.errors import BudgetExceeded, Cancelled, IndexBusy
 from kumihimo.core.usage import Usage
 from kumihimo.storage.key_claims import KeyClaims
 from kumihimo.storage.sqlite.cache_file import check_cache, explain_cache_errors, open_to_read, open_to_write
@@ -73,6 +73,7 @@ class ResponseCache:
         self._unwritten_usage: dict[tuple[str, str, str], tuple[Usage, int]] = {}
         self._in_flight: dict[bytes, Future[Any]] = {}
         self._claims = KeyClaims(path.with_name(f"{path.name}-claims"))
+        self._is_closed = False
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
 
@@ -84,25 +85,34 @@ class ResponseCache:
         Equal requests in flight become one, in all processes. A damaged reply is fetched again. dry_run: `fetch` only
         raises an error, so no other process waits for it.
         """
+        own: Future[Any] = Future()
+        while (running := self._join(key, own)) is not own:
+            try:
+                return running.result()
+            except (BudgetExceeded, Cancelled):  # the other caller gave up: this one asks itself
+                continue
+        try:
+            reply = self.get_or_fetch_many([key], lambda _: {key: fetch()}, parse, dry_run=dry_run)[key]
+        except BaseException as error:
+            self._leave(key)
+            own.set_exception(error)
+            raise
+        self._leave(key)
+        own.set_result(reply)
+        return reply
+
+    def _join(self, key: bytes, own: Future[Any]) -> Future[Any]:
+        """Return the request in flight for a key, else our own."""
         with self._lock:
             if self.used_keys is not None:
                 self.used_keys.add(key)
-            if running := self._in_flight.get(key):
-                self.hits += 1
-            else:
-                own = self._in_flight[key] = Future()
-        if running:
-            return running.result()
-        try:
-            reply = self.get_or_fetch_many([key], lambda _: {key: fetch()}, parse, dry_run=dry_run)[key]
-            own.set_result(reply)
-        except BaseException as error:
-            own.set_exception(error)
-            raise
-        finally:
-            with self._lock:
-                self._in_flight.pop(key, None)
-        return reply
+            running = self._in_flight.setdefault(key, own)
+            self.hits += running is not own
+            return running
+
+    def _leave(self, key: bytes) -> None:
+        with self._lock:
+            self._in_flight.pop(key, None)
 
     def get_or_fetch_many(
         self,
@@ -188,7 +198,7 @@ class ResponseCache:
 
         usage: write the usage even if no reply waits.
         """
-        with self._write_lock:
+        with self._write_lock, self._disconnected_if_closed():
             with self._lock:
                 if not self._unwritten and not (usage and self._unwritten_usage and self._may_write()):
                     return
@@ -200,8 +210,17 @@ class ResponseCache:
                 with self._lock:
                     self._unwritten = batch + self._unwritten  # the threads that wait for them try to write them
                 for owner, (u, size) in amounts.items():
-                    self.record_usage(*owner, u, size)
+                    self._add_usage(owner, u, size)
                 raise
+
+    @contextmanager
+    def _disconnected_if_closed(self) -> Iterator[None]:
+        """Leave no connection open after `close`: a late reply is still stored."""
+        try:
+            yield
+        finally:
+            if self._is_closed:
+                self._disconnect()
 
     def _write_batch(
         self, batch: list[tuple[bytes, bytes]], amounts: Mapping[tuple[str, str, str], tuple[Usage, int]]
@@ -229,7 +248,11 @@ class ResponseCache:
 
         It is written with the next reply, or on close.
         """
-        owner = kind, scope, model
+        self._add_usage((kind, scope, model), usage, size)
+        if self._is_closed:
+            self._flush(usage=True)
+
+    def _add_usage(self, owner: tuple[str, str, str], usage: Usage, size: int) -> None:
         with self._lock:
             earlier_usage, earlier_size = self._unwritten_usage.get(owner, (Usage(), 0))
             self._unwritten_usage[owner] = earlier_usage + usage, earlier_size + size
@@ -297,6 +320,7 @@ class ResponseCache:
                 writer.execute("BEGIN IMMEDIATE")
                 writer.executemany(add, [("hits", self.hits), ("misses", self.misses)])
         with self._write_lock:
+            self._is_closed = True
             self._disconnect()
         self._claims.close()
 

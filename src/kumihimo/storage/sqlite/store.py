@@ -1,27 +1,34 @@
 """a folder -> index.db: tables in SQLite, one transaction per build, one read transaction per question."""
 
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, TypeVar
 
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import redact
 from kumihimo.core.table import Row
 from kumihimo.storage import IndexTransaction
+from kumihimo.storage.sqlite.file_locks import is_immutable
 from kumihimo.storage.sqlite.integrity import raise_if_unusable
+from kumihimo.storage.sqlite.log_file import truncate_log
+from kumihimo.storage.sqlite.rows import SqlRows as SqlRows
 from kumihimo.storage.sqlite.schema import FORMAT, file_format, prepare_tables
+from kumihimo.storage.sqlite.session import Session
 
 T = TypeVar("T")
 PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from being truncated
 _MAX_COMPUTED = 64  # values that a connection remembers
 _REWRITE_TIMEOUT = 10_000  # milliseconds to wait for other processes
+_BUSY_TIMEOUT = 1000  # milliseconds to wait for another build
+_POLL_MILLISECONDS = 50  # between two looks at a token
 
 
 @dataclass(slots=True)
@@ -36,6 +43,7 @@ class Db:
     lock: RLock = field(default_factory=RLock)
     computed: dict[Hashable, Any] = field(default_factory=dict)
     version: int = 0  # of the file, when they were computed
+    session: Session | None = None  # the transaction that is under way
 
     def all(self, sql: str, *values: object) -> list[Row]:
         return self._guard(lambda: self.connection.execute(sql, values).fetchall())
@@ -68,7 +76,8 @@ class Db:
     def rows_one_by_one(self, sql: str, *values: object) -> Iterator[Iterable[Row]]:
         """Yield an iterable that computes each row as it is read."""
         try:
-            with self.lock, closing(self.connection.execute(sql, values)) as rows:
+            running = self.session.running() if self.session else self.lock
+            with running, closing(self.connection.execute(sql, values)) as rows:
                 yield rows
         except sqlite3.DatabaseError as error:
             raise_if_unusable(self.path, error)
@@ -83,6 +92,8 @@ class Db:
     def _guard(self, statement: Callable[[], T]) -> T:
         """Run a statement; raise IndexDamaged if the file is damaged."""
         try:
+            if self.session:
+                return self.session.run(statement)
             with self.lock:
                 return statement()
         except sqlite3.DatabaseError as error:
@@ -92,7 +103,41 @@ class Db:
     def close(self) -> None:
         """Close the connection once no statement is running."""
         with self.lock:
+            if self.session:
+                self.session.stop()
             self.connection.close()
+
+    def begin_reading(self, cancel: CancelToken | None = None) -> None:
+        """Open a transaction that only reads, and that the token can stop."""
+        on_release = partial(truncate_log, self.connection, self.path)
+        self._begin(Session(self.connection, self.lock, "BEGIN", cancel, on_release))
+
+    def begin_writing(self, cancel: CancelToken | None = None) -> None:
+        """Open the transaction of a build, which the token can stop."""
+        self._begin(Session(self.connection, self.lock, "BEGIN IMMEDIATE", cancel))
+
+    def _begin(self, session: Session) -> None:
+        self._guard(session.begin)
+        self.session = session
+
+    def commit(self) -> None:
+        """Commit the transaction, which no token stops any more."""
+        session, self.session = self.session, None
+        if session:
+            self._guard(session.end)
+
+    def released(self) -> AbstractContextManager[None]:
+        """Hold no transaction inside the context, while a model speaks.
+
+        The next statement opens it again, and raises IndexChanged if another build has ended meanwhile.
+        """
+        return self.session.released() if self.session else nullcontext()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other threads from this connection."""
+        with self.session.locked() if self.session else self.lock:
+            yield
 
     def has(self, table: str) -> bool:
         return self.one("SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?", table) is not None
@@ -110,7 +155,7 @@ class Db:
 
         For transactions that only read.
         """
-        with self.lock:
+        with self.locked():
             version = self.all("PRAGMA data_version")[0][0]
             if version != self.version or len(self.computed) >= _MAX_COMPUTED:
                 self.computed.clear()
@@ -120,7 +165,7 @@ class Db:
             value: T = self.computed[key]
             return value
 
-    def rows(self, table: str) -> "SqlRows":
+    def rows(self, table: str) -> SqlRows:
         return SqlRows(self, table)
 
     def count(self, table: str) -> int:
@@ -173,51 +218,6 @@ def as_db(transaction: IndexTransaction) -> Db:
     return transaction
 
 
-@dataclass(frozen=True, slots=True)
-class SqlRows:
-    """The raw rows of one table over one connection."""
-
-    db: Db
-    table: str
-
-    def get(self, id: str) -> Row | None:
-        return self.db.one(f'SELECT * FROM "{self.table}" WHERE id = ?', id)
-
-    def get_many(self, ids: Sequence[str]) -> list[Row]:
-        return self.db.all_in(f'SELECT * FROM "{self.table}" WHERE id IN (?)', ids)
-
-    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        condition = " AND ".join(f'"{column}" IS ?' for column in columns)
-        return self.db.all(f'SELECT * FROM "{self.table}" WHERE {condition} ORDER BY id', *values)
-
-    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
-        condition = " AND ".join(f'"{column}" IS ?' for column in columns)
-        return [id for (id,) in self.db.all(f'SELECT id FROM "{self.table}" WHERE {condition} ORDER BY id', *values)]
-
-    def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
-        if limit is None:
-            query = f'SELECT "{column}", id FROM "{self.table}" WHERE "{column}" IN (?) ORDER BY "{column}", id'
-            return self.db.all_in(query, values)
-        subquery = f'SELECT id FROM "{self.table}" WHERE "{column}" = value ORDER BY id LIMIT ?'
-        query = f"SELECT value, (SELECT json_group_array(id) FROM ({subquery})) FROM json_each(?)"
-        groups = self.db.all(query, limit, json.dumps(list(values)))
-        return [(value, id) for value, ids in groups for id in json.loads(ids)]
-
-    def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
-        condition = "id > value || '.' AND id < value || '/'"  # / follows . in ASCII
-        subquery = f'SELECT "{column}" AS child FROM "{self.table}" WHERE {condition} ORDER BY id'
-        query = f"SELECT value, (SELECT json_group_array(child) FROM ({subquery})) FROM json_each(?)"
-        return {parent: json.loads(values) for parent, values in self.db.all(query, json.dumps(list(parents)))}
-
-    def pages(self, *columns: str) -> Iterator[list[Row]]:
-        names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
-        for page in self.db.paged(f'SELECT {names} FROM "{self.table}" WHERE id > ?'):
-            yield [row[1:] for row in page] if columns else page
-
-    def count(self) -> int:
-        return int(self.db.all(f'SELECT count(*) FROM "{self.table}"')[0][0])
-
-
 class Store:
     """The file `index.db` of one index folder."""
 
@@ -228,11 +228,14 @@ class Store:
         self._lock = Lock()
 
     @contextmanager
-    def read_transaction(self) -> Iterator[Db]:
-        """Open a read transaction: a snapshot of one finished build."""
+    def read_transaction(self, cancel: CancelToken | None = None) -> Iterator[Db]:
+        """Open a read transaction: a snapshot of one finished build.
+
+        cancel: stops its statements, which raise Cancelled.
+        """
         inode, db = self._acquire()
         try:
-            db.run("BEGIN")
+            db.begin_reading(cancel)
             version = file_format(db)  # the first read fixes the snapshot
             self._check_format(version)
             if version == 0 and not self.path.stat().st_size:
@@ -243,25 +246,28 @@ class Store:
                 remedy = "wait, or start again with `kumi index PATH`"
                 raise IndexUnavailable(f"the first build of {self.folder} is not finished: {remedy}")
             yield db
+            db.commit()
         except BaseException:
             db.close()
             raise
-        db.run("COMMIT")
         with self._lock:
             self._idle.append((inode, db))
 
     @contextmanager
-    def write_transaction(self, *, wait: bool = False, rebuild: bool = False) -> Iterator[Db]:
+    def write_transaction(
+        self, *, wait: bool = False, rebuild: bool = False, cancel: CancelToken | None = None
+    ) -> Iterator[Db]:
         """Open the write transaction of a build: its lock and its swap.
 
-        rebuild: drop what can be built again, also in an index of an older version. Raises IndexBusy where another
-        build runs.
+        rebuild: drop what can be built again, also in an index of an older version. cancel: stops the wait and the
+        statements, which raise Cancelled. Raises IndexBusy where another build runs.
         """
         with closing(self._open_to_write()) as db:  # without COMMIT, this rolls back
-            self._begin_write(db, wait=wait, rebuild=rebuild)
+            self._begin_write(db, cancel, wait=wait, rebuild=rebuild)
             prepare_tables(db, rebuild=rebuild)
             yield db
-            db.run("COMMIT")
+            check_cancelled(cancel)
+            db.commit()
             db.run("PRAGMA busy_timeout = 50")  # a reader may hold the log: then the next build truncates it
             db.all("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -315,22 +321,26 @@ class Store:
         db.run("PRAGMA secure_delete = ON")
         return db
 
-    def _begin_write(self, db: Db, *, wait: bool, rebuild: bool) -> None:
+    def _begin_write(self, db: Db, cancel: CancelToken | None, *, wait: bool, rebuild: bool) -> None:
+        tries, timeout = 0, _POLL_MILLISECONDS if cancel else _BUSY_TIMEOUT  # SQLite's own wait cannot be cancelled
         while True:
             try:
-                db.run("PRAGMA busy_timeout = 1000")
+                db.run(f"PRAGMA busy_timeout = {timeout}")
                 self._check_format(file_format(db), rebuild=rebuild)
                 db.all("PRAGMA journal_mode = WAL")
                 db.run("PRAGMA synchronous = NORMAL")
                 db.run("PRAGMA cache_size = -131072")
-                db.run("BEGIN IMMEDIATE")
+                db.begin_writing(cancel)
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error):
                     raise
-                if not wait:
+                tries += 1
+                check_cancelled(cancel)
+                if not wait and tries * timeout >= _BUSY_TIMEOUT:
                     message = f"another build is running on {self.folder}: wait for it with `--wait`, or stop it"
                     raise IndexBusy(message) from error
-                time.sleep(0.1)
+                if wait:
+                    time.sleep(0.1)
             else:
                 return
 
@@ -352,16 +362,6 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=512)
 
 
-def is_immutable(path: Path) -> bool:
-    """Return whether to read a database without its log and locks.
-
-    A folder that is read-only to us cannot hold them. An existing log has rows that are not in the file.
-    """
-    path = path.resolve()
-    log = path.with_name(f"{path.name}-wal")
-    return not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
-
-
 def _rewrite_file(db: Db) -> bool:
     """Rewrite the file, empty its log; return whether that succeeded."""
     db.run(f"PRAGMA busy_timeout = {_REWRITE_TIMEOUT}")
@@ -373,15 +373,3 @@ def _rewrite_file(db: Db) -> bool:
         return False
     blocked, *_ = db.all("PRAGMA wal_checkpoint(TRUNCATE)")[0]
     return not blocked
-
-
-@contextmanager
-def exclusive_lock(path: Path, *, timeout: float) -> Iterator[None]:
-    """Hold a lock on this file until the process ends.
-
-    timeout: in seconds.
-    """
-    with closing(Db(sqlite3.connect(path, timeout=timeout, isolation_level=None), path)) as lock:
-        lock.run("BEGIN EXCLUSIVE")
-        yield
-        lock.run("ROLLBACK")

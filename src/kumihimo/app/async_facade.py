@@ -1,0 +1,313 @@
+"""an index -> AsyncKumihimo: questions and builds for programs with asyncio, which cancel them by leaving."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, suppress
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.index_address import find_address
+from kumihimo.app.question_process import Request
+from kumihimo.app.question_room import QuestionRoom, needs_no_model
+from kumihimo.app.results import Built
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.errors import Cancelled
+from kumihimo.core.task import Progress, ProgressEvent
+from kumihimo.generation.answer import Length
+from kumihimo.llm.budget import Budget, Caps
+
+T = TypeVar("T")
+QuestionEvent = ProgressEvent | Context | str | Answer  # a str is a token; the Answer is the last event
+Emit = Callable[[Any], None]
+_THREADS_PER_PLACE = 2  # a cancelled call has given up its place, and may still end in its thread
+_READS = 8  # that run together
+_END = object()
+
+
+class AsyncKumihimo:
+    """An index for one event loop.
+
+    Its methods run `Kumihimo` in threads. Cancel the task that waits, or close the generator: then the search and the
+    requests to models stop, and the place is free for the next question at once.
+
+    kumi: stays open at the end, unless `AsyncKumihimo.open` has opened it. workers: processes for questions that no
+    model and no server answers, so that they use all processors; 0: threads, and so is an index with functions passed
+    to `Kumihimo.open`, which another process cannot have. questions: how many run together; others wait. seconds: after
+    which a question raises Cancelled; 0: no limit.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> async def ask_note() -> str:
+    ...     with TemporaryDirectory() as folder:
+    ...         note = Path(folder, "note.txt")
+    ...         _ = note.write_text("The ferry leaves at nine. The harbour office opens at eight.")
+    ...         async with AsyncKumihimo.open(Path(folder, ".kumi")) as kumi:
+    ...             await kumi.index(note)
+    ...             return (await kumi.ask("When does the ferry leave?")).text
+    >>> asyncio.run(ask_note())
+    'The ferry leaves at nine. The harbour office opens at eight. [1]'
+    """
+
+    def __init__(self, kumi: Kumihimo, *, workers: int = 0, questions: int = 32, seconds: float = 0) -> None:
+        self.kumi, self._seconds, self._owns_kumi = kumi, seconds, False
+        self._questions, self._reads, self._builds = _Lane.create(questions), _Lane.create(_READS), _Lane.create(1, 1)
+        address = find_address(kumi)
+        self._room = QuestionRoom(address, workers) if workers and address else None
+        self._tokens: set[CancelToken] = set()  # of all calls in progress
+        self._is_closed = False
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path = ".kumi",
+        *,
+        workers: int = 0,
+        questions: int = 32,
+        seconds: float = 0,
+        **options: Any,
+    ) -> Self:
+        """Open the index in a folder; `aclose` closes it.
+
+        options: as for `Kumihimo.open`.
+        """
+        opened = cls(Kumihimo.open(folder, **options), workers=workers, questions=questions, seconds=seconds)
+        opened._owns_kumi = True
+        return opened
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Cancel all calls in progress, and end threads and processes."""
+        self._is_closed = True
+        for token in [*self._tokens]:
+            token.cancel("the index was closed")
+        await asyncio.to_thread(self._end)
+
+    def _end(self) -> None:
+        if self._room:
+            self._room.close()
+        for lane in (self._questions, self._reads, self._builds):
+            lane.threads.shutdown()
+        if self._owns_kumi:
+            self.kumi.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """Return the ids of the processes."""
+        return self._room.pids if self._room else []
+
+    @property
+    def running(self) -> int:
+        """Return how many calls run or wait."""
+        return len(self._tokens)
+
+    # -- questions
+
+    async def ask(
+        self,
+        question: str,
+        method: str = "",
+        *,
+        filter: str = "",
+        rights: str = "",
+        length: Length | None = None,
+        history: Sequence[Answer] = (),
+        caps: Caps | None = None,
+        paid_by: Budget | None = None,
+        **settings: Any,
+    ) -> Answer:
+        """Return the answer with its citations, as `Kumihimo.ask` does."""
+        asked = _Asked(question, method, filter, rights, settings, length, history, caps, paid_by)
+        return await self._last(self._questions, lambda cancel, _: self._ask(asked, cancel), self._seconds)
+
+    async def events(
+        self,
+        question: str,
+        method: str = "",
+        *,
+        filter: str = "",
+        rights: str = "",
+        length: Length | None = None,
+        history: Sequence[Answer] = (),
+        caps: Caps | None = None,
+        paid_by: Budget | None = None,
+        **settings: Any,
+    ) -> AsyncGenerator[QuestionEvent, None]:
+        """Yield progress, the evidence, the answer's text as it arrives, and the answer.
+
+        A ProgressEvent comes as the search begins, and one as a model is asked. The evidence is a Context. Parameters:
+        as for `ask`. Close the generator to cancel the question: `async with aclosing(kumi.events(…)) as events`.
+        """
+        asked = _Asked(question, method, filter, rights, settings, length, history, caps, paid_by)
+        call = self._run(self._questions, lambda cancel, emit: self._ask(asked, cancel, emit), self._seconds)
+        async with aclosing(call) as events:
+            async for event in events:
+                yield event
+
+    async def stream(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[str, None]:
+        """Yield the answer's text as it arrives.
+
+        options: as for `ask`.
+        """
+        async with aclosing(self.events(question, method, **options)) as events:
+            async for event in events:
+                if isinstance(event, str):
+                    yield event
+
+    async def retrieve(
+        self, question: str, method: str = "", *, filter: str = "", rights: str = "", **settings: Any
+    ) -> Context:
+        """Return the evidence, as `Kumihimo.retrieve` does."""
+        asked = _Asked(question, method, filter, rights, settings)
+        return await self._last(self._questions, lambda cancel, _: self._retrieve(asked, cancel), self._seconds)
+
+    def _ask(self, asked: _Asked, cancel: CancelToken, emit: Emit | None = None) -> Answer:
+        if not self._room or not self._goes_to_room(asked, is_answer=True):
+            return self.kumi.ask(
+                asked.question,
+                asked.method,
+                **asked.search,
+                **asked.answer,
+                caps=asked.caps,
+                paid_by=asked.paid_by,
+                on_token=emit,
+                on_context=emit,
+                progress=emit,
+                cancel=cancel,
+            )
+        if emit:
+            emit(ProgressEvent("search"))
+        options = {**asked.search, **asked.answer}
+        answer: Answer = self._room.run(Request("ask", asked.question, asked.method, options), cancel)
+        if emit:
+            emit(answer.context)
+            emit(answer.text)
+        return answer
+
+    def _retrieve(self, asked: _Asked, cancel: CancelToken) -> Context:
+        if not self._room or not self._goes_to_room(asked, is_answer=False):
+            return self.kumi.retrieve(asked.question, asked.method, **asked.search, cancel=cancel)
+        context: Context = self._room.run(Request("retrieve", asked.question, asked.method, asked.search), cancel)
+        return context
+
+    def _goes_to_room(self, asked: _Asked, *, is_answer: bool) -> bool:
+        """Return whether a process may answer; build the method's tables first."""
+        with self.kumi.snapshot(asked.method) as snapshot:
+            return needs_no_model(snapshot, asked.method, asked.settings, is_answer=is_answer)
+
+    # -- builds and other calls
+
+    async def index(self, *paths: str | Path, progress: Progress | None = None, **options: Any) -> Built:
+        """Add or refresh files and folders, as `Kumihimo.index` does.
+
+        progress: is called in the event loop; a function as `consent`, in a thread. Builds run one after the other.
+        """
+
+        def build(cancel: CancelToken, emit: Emit) -> Built:
+            return self.kumi.index(*paths, progress=emit if progress else None, cancel=cancel, **options)
+
+        async with aclosing(self._run(self._builds, build)) as events:
+            async for event in events:
+                if progress and isinstance(event, ProgressEvent):
+                    progress(event)
+        built: Built = event
+        return built
+
+    async def run(self, call: Callable[[Kumihimo], T]) -> T:
+        """Return the result of another read, such as `lambda kumi: kumi.status()`.
+
+        It runs in a thread. One that is cancelled ends by itself there.
+        """
+        return await self._last(self._reads, lambda *_: call(self.kumi))
+
+    # -- calls in threads
+
+    async def _last(self, lane: _Lane, call: Callable[[CancelToken, Emit], T], seconds: float = 0) -> T:
+        """Return the result of a call."""
+        async with aclosing(self._run(lane, call, seconds)) as events:
+            async for event in events:
+                pass
+        result: T = event
+        return result
+
+    async def _run(
+        self, lane: _Lane, call: Callable[[CancelToken, Emit], object], seconds: float = 0
+    ) -> AsyncGenerator[Any, None]:
+        """Run a call in a thread; yield what it emits, then its result.
+
+        At the end of the generator the call is cancelled, unless it has ended.
+        """
+        async with lane.places:
+            if self._is_closed:
+                raise Cancelled("the index was closed: open it again")
+            loop, token, events = asyncio.get_running_loop(), CancelToken(), asyncio.Queue[Any]()
+
+            def emit(event: object) -> None:
+                with suppress(RuntimeError):  # the loop has ended, and nobody waits
+                    loop.call_soon_threadsafe(events.put_nowait, event)
+
+            self._tokens.add(token)
+            token.on_cancel(lambda: emit(_END))
+            future = lane.threads.submit(copy_context().run, call, token, emit)
+            future.add_done_callback(lambda _: emit(_END))
+            reason = f"it took longer than {seconds:g} s: ask for less, or raise the time limit"
+            timer = loop.call_later(seconds, token.cancel, reason) if seconds else None
+            try:
+                while (event := await events.get()) is not _END:
+                    yield event
+                if not future.done():
+                    token.check()
+                yield future.result()
+            finally:
+                if timer:
+                    timer.cancel()
+                self._tokens.discard(token)
+                if not future.done():
+                    token.cancel("the caller has left")
+                    future.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question with its options."""
+
+    question: str
+    method: str
+    filter: str
+    rights: str
+    settings: dict[str, Any]
+    length: Length | None = None
+    history: Sequence[Answer] = ()
+    caps: Caps | None = None
+    paid_by: Budget | None = None
+
+    @property
+    def search(self) -> dict[str, Any]:
+        return {"filter": self.filter, "rights": self.rights, **self.settings}
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        return {"length": self.length, "history": tuple(self.history)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """Places for calls of one kind, and the threads that they run in."""
+
+    places: asyncio.Semaphore
+    threads: ThreadPoolExecutor
+
+    @classmethod
+    def create(cls, places: int, threads: int = 0) -> _Lane:
+        executor = ThreadPoolExecutor(threads or _THREADS_PER_PLACE * places, thread_name_prefix="kumihimo")
+        return cls(asyncio.Semaphore(places), executor)

@@ -1,0 +1,37 @@
+"""texts -> their vectors, by the embedding model of an index."""
+
+from collections.abc import Sequence
+
+from kumihimo.app.facade import Kumihimo
+from kumihimo.core.errors import IndexUnavailable
+from kumihimo.core.usage import Usage
+from kumihimo.llm.budget import Budget
+from kumihimo.llm.local_embedder import create_local_embedder, is_local
+from kumihimo.llm.protocols import Vectors
+
+_TABLE = "chunks"
+
+
+def embed_texts(
+    kumi: Kumihimo, texts: Sequence[str], *, as_questions: bool = False, budget: Budget | None = None
+) -> tuple[Vectors, Usage]:
+    """Return the vectors of texts, and what they cost.
+
+    They are those of the passages in the index, which can be compared. as_questions: those that searches use. budget:
+    one that pays too.
+    """
+    own_budget = kumi.models.budget(None, budget)
+    with kumi.snapshot() as snapshot:
+        stored = str((snapshot.db.meta(f"vectors_{_TABLE}") or {}).get("embedder", ""))
+    if is_local(stored):
+        embedder = create_local_embedder(stored, is_query=as_questions)
+    elif as_questions:
+        embedder = kumi.models.query_embedder(own_budget, _TABLE, stored)
+    else:
+        embedder = kumi.models.embedder(own_budget, _TABLE)
+    if stored not in ("", embedder.fingerprint):
+        raise IndexUnavailable(
+            f"the passages of this index were embedded by {stored}: set that as `model` under [embedding] in "
+            f"kumi.toml, or `kumi index --yes` embeds them by {embedder.fingerprint}"
+        )
+    return embedder(list(texts)), own_budget.total

@@ -1,0 +1,77 @@
+"""paths -> Built, or the Plan of it: one write transaction, which a plan rolls back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kumihimo.app.batch import build_or_wait
+from kumihimo.app.build import skipped_methods
+from kumihimo.app.build_cost import plan_build
+from kumihimo.app.prepare_build import absolute_paths, prepare_build
+from kumihimo.app.prune_cache import RollBack
+from kumihimo.app.results import Built, Consent, Plan
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.task import Progress
+from kumihimo.llm.budget import Budget
+from kumihimo.storage.sqlite.response_cache import adopt_old_cache
+
+if TYPE_CHECKING:
+    from kumihimo.app.facade import Kumihimo
+
+
+def index_paths(
+    kumi: Kumihimo,
+    paths: Sequence[str | Path],
+    methods: Sequence[str],
+    budget: Budget,
+    *,
+    wait: bool,
+    reread: bool,
+    recluster: bool,
+    refresh: bool,
+    rebuild: bool,
+    batch: bool,
+    consent: bool | Consent,
+    progress: Progress | None,
+) -> Built:
+    """Build the index of these paths and its other sources."""
+    absolute = absolute_paths(kumi, paths, methods)
+    if rebuild:
+        adopt_old_cache(kumi.cache.path)
+    with kumi.store.write_transaction(wait=wait, rebuild=rebuild, cancel=budget.cancel) as db:
+        build = prepare_build(kumi, db, absolute, methods, budget, progress, reread=reread, batch=batch)
+        from_scratch = frozenset(["communities"] * recluster + ["reports"] * refresh)
+        build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
+        for source in build.sources.values() if rebuild else ():
+            source.files()  # raises SourceError before anything is lost
+        built = build_or_wait(kumi, build, consent, rebuild=rebuild, batch=batch)
+    if methods:
+        return built
+    skipped = skipped_methods(kumi.catalogue, kumi.models, build.methods)
+    return replace(built, skipped_methods=skipped, rule_based=build.rule_based)
+
+
+def plan_paths(
+    kumi: Kumihimo,
+    paths: Sequence[str | Path],
+    methods: Sequence[str],
+    sample: int,
+    progress: Progress | None,
+    cancel: CancelToken | None,
+) -> Plan:
+    """Estimate the calls and cost of a build, without building."""
+    absolute, plan, is_new = absolute_paths(kumi, paths, methods), Plan(()), not kumi.folder.exists()
+    with suppress(RollBack), kumi.store.write_transaction(cancel=cancel) as db:
+        build = prepare_build(kumi, db, absolute, methods, kumi.models.budget(cancel=cancel), progress)
+        plan = replace(plan_build(build, sample), rule_based=build.rule_based)
+        raise RollBack
+    if is_new and not kumi.cache_stats()["replies"]:
+        from shutil import rmtree
+
+        kumi.close()
+        rmtree(kumi.folder)
+    return plan

@@ -1,0 +1,137 @@
+"""`kumi serve` and `kumi key` -> a running server, and the keys for it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from kumihimo.app import keys
+from kumihimo.cli import options, printing
+from kumihimo.core.errors import SettingsError
+from kumihimo.text.translation import translate
+
+INSTALL_SERVER = "the server is not installed: `pip install 'kumihimo[server]'` does that"
+
+
+@dataclass(frozen=True)
+class IndexFolders(options.Output):
+    """The option for several indexes."""
+
+    index_folders: Annotated[
+        list[Path] | None,
+        Option("--index", envvar="KUMI_INDEX", help="An index folder; several are possible.", metavar="DIR"),
+    ] = None
+
+    @property
+    def folders(self) -> list[Path]:
+        return self.index_folders or [Path(".kumi")]
+
+
+@dataclass(frozen=True)
+class ServerLimits:
+    """The options for what a server takes and writes down."""
+
+    roots: Annotated[
+        list[Path] | None,
+        Option("--root", help="A folder whose files may be added by path; several are possible.", metavar="DIR"),
+    ] = None
+    uploads: Annotated[
+        Path | None, Option(help="The folder for uploaded files. Default: uploads beside the index.", metavar="DIR")
+    ] = None
+    hosts: Annotated[
+        list[str] | None, Option("--allow-host", help="A name of this server, as behind a proxy.", metavar="NAME")
+    ] = None
+    require_keys: Annotated[bool, Option("--require-key", help="Ask for a key on this machine too.")] = False
+    workers: Annotated[int, Option(help="Processes for questions that need no model; 0: threads.", min=0)] = 0
+    questions: Annotated[int, Option(help="Questions that run together; others wait.", min=1)] = 32
+    seconds: Annotated[float, Option(help="Time limit of one question.", min=1)] = 300.0
+    audit: Annotated[Path | None, Option(help="Write each request into this file.", metavar="FILE")] = None
+    audit_questions: Annotated[bool, Option("--audit-questions", help="Write the text of questions too.")] = False
+
+
+def serve(
+    indexes: IndexFolders,
+    limits: ServerLimits,
+    host: Annotated[str, Option(help="The address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, Option(help="The port to listen on.", min=0, max=65535)] = 8460,
+    no_browser: Annotated[bool, Option("--no-browser", help="Do not open the page.")] = False,
+) -> None:
+    """Serve indexes: a page, HTTP, OpenAI-compatible and MCP."""
+    try:
+        from kumihimo.server.run import run_server
+        from kumihimo.server.settings import ServerSettings
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("kumihimo"):
+            raise
+        raise SettingsError(INSTALL_SERVER) from error
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        roots=tuple(path.resolve() for path in limits.roots or ()),
+        uploads=limits.uploads and limits.uploads.resolve(),
+        hosts=tuple(name.lower() for name in limits.hosts or ()),
+        require_keys=limits.require_keys,
+        workers=limits.workers,
+        questions=limits.questions,
+        seconds=limits.seconds,
+        audit=limits.audit,
+        audit_questions=limits.audit_questions,
+    )
+    run_server(indexes.folders, settings, _announce, open_browser=not no_browser)
+
+
+def _announce(address: str) -> None:
+    """Print where the server listens."""
+    printing.print_message(f"Kumihimo listens on {address} (Ctrl-C ends it).")
+
+
+def new(
+    indexes: IndexFolders,
+    role: Annotated[str, Option(help="What it may do: reader, editor or admin.", metavar="NAME")],
+    name: Annotated[str, Option(help="Whose key it is, for lists and logs.", metavar="TEXT")] = "",
+    filter: options.FilterExpression = "",
+    budget: Annotated[int | None, Option(help="Tokens of model calls a day. Default: no limit.", min=1)] = None,
+    rate: Annotated[int, Option(help="Requests a minute.", min=1)] = keys.REQUESTS_PER_MINUTE,
+) -> None:
+    """Make a key for these indexes, and show it once."""
+    folders = indexes.folders
+    if missing := [folder for folder in folders if not folder.is_dir()]:
+        raise SettingsError(f"there is no index in {missing[0]}: make one with `kumi index PATH`")
+    id, token = keys.create_key(folders, role, name=name, rights=filter, daily_tokens=budget, requests_per_minute=rate)
+    text = f"{translate('Keep this key: it is not shown again.')}\n{token}"
+    indexes.show({"id": id, "key": token, "role": role, "filter": filter}, lambda _: printing.print_text(text))
+
+
+def list_(indexes: IndexFolders) -> None:
+    """List the keys of these indexes, without the keys themselves."""
+    found = {str(folder): keys.list_keys(folder) for folder in indexes.folders}
+    indexes.show({folder: [key._asdict() for key in each] for folder, each in found.items()}, lambda _: _show(found))
+
+
+def _show(found: dict[str, list[keys.StoredKey]]) -> None:
+    for folder, each in found.items():
+        rows = [
+            (key.id, key.role, key.name, key.rights, str(key.daily_tokens or ""), key.created[:10], key.revoked[:10])
+            for key in each
+        ]
+        printing.print_text(folder)
+        printing.show_rows(rows, head=("id", "role", "name", "filter", "budget", "created", "revoked"))
+
+
+def revoke(
+    indexes: IndexFolders, id: Annotated[str, Argument(help="The id of the key, from `kumi key list`.")]
+) -> None:
+    """Revoke a key: from now on it opens nothing."""
+    revoked = [str(folder) for folder in indexes.folders if keys.revoke_key(folder, id)]
+    if not revoked:
+        raise SettingsError(f"no key has the id {id!r}: `kumi key list` shows the ids")
+    indexes.show({"id": id, "indexes": revoked}, f"Revoked {id}.")
+
+
+KEY_COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
+    new: ("kumi key new --role reader --name Ana", "kumi key new --role editor --index notes.kumi --index b.kumi"),
+    list_: ("kumi key list", "kumi key list --json"),
+    revoke: ("kumi key revoke 4f376d63",),
+}

@@ -1,0 +1,85 @@
+"""requests -> the same, spaced within the limits of one server."""
+
+from collections.abc import Callable
+from threading import Event, Lock, Semaphore
+from time import monotonic
+
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.errors import Cancelled
+from kumihimo.llm.concurrency import POLL_SECONDS, acquire_lock
+from kumihimo.llm.protocols import Q, R
+
+
+class RateLimiter:
+    """A rate limiter for the requests to one server.
+
+    It spaces them evenly, and pauses them all when the server asks for it. Limits are per minute; 0: no limit.
+    The tokens of a prompt are a guess until the server has counted them. slots: for the requests in flight.
+    """
+
+    def __init__(self, requests: int = 0, tokens: int = 0, in_flight: int = 8) -> None:
+        self.slots = Semaphore(in_flight)
+        self._request_interval = 60 / requests if requests else 0.0
+        self._token_interval = 60 / tokens if tokens else 0.0
+        self._next_request = self._next_tokens = self._paused_until = 0.0  # times of `monotonic`
+        self._lock = Lock()
+        self.stopped = Event()  # set: all waiting threads wake up, and no request waits
+
+    def wait(self, tokens: int, cancel: CancelToken | None = None) -> None:
+        """Wait until a request with this many tokens may go.
+
+        Return at once while `stopped` is set. A request that is cancelled gives its time to later ones.
+        """
+        send_at = -1.0
+        while send_at < self._paused_until:  # a new pause puts the request back into the queue
+            with self._lock:
+                send_at = max(monotonic(), self._next_request, self._next_tokens, self._paused_until)
+                self._next_request = send_at + self._request_interval
+                self._next_tokens = send_at + tokens * self._token_interval
+            if (remaining := send_at - monotonic()) > 0 and self._sleep_in_queue(remaining, tokens, cancel):
+                return
+
+    def _sleep_in_queue(self, seconds: float, tokens: int, cancel: CancelToken | None) -> bool:
+        try:
+            return self.sleep(seconds, cancel)
+        except Cancelled:
+            with self._lock:
+                self._next_request -= self._request_interval
+                self._next_tokens -= tokens * self._token_interval
+            raise
+
+    def sleep(self, seconds: float, cancel: CancelToken | None = None) -> bool:
+        """Wait; return True as soon as `stopped` is set.
+
+        Raises Cancelled as soon as cancelled.
+        """
+        if cancel is None:
+            return self.stopped.wait(seconds)
+        ends_at = monotonic() + seconds
+        while not self.stopped.is_set() and (left := ends_at - monotonic()) > 0:
+            cancel.wait(min(left, POLL_SECONDS))
+            cancel.check()
+        return self.stopped.is_set()
+
+    def correct(self, guessed: int, counted: int) -> None:
+        """Correct the guessed tokens of a request; later ones move accordingly."""
+        with self._lock:
+            self._next_tokens += (counted - guessed) * self._token_interval
+
+    def pause(self, seconds: float) -> None:
+        """Pause all requests for this many seconds."""
+        self._paused_until = max(self._paused_until, monotonic() + seconds)
+
+
+def rate_limited(send: Callable[[Q], R], limiter: RateLimiter, cancel: CancelToken | None = None) -> Callable[[Q], R]:
+    """Return `send` behind a rate limiter."""
+
+    def wait_and_send(request: Q) -> R:
+        guessed_tokens = request.size // 4
+        limiter.wait(guessed_tokens, cancel)
+        with acquire_lock(limiter.slots, cancel):
+            reply = send(request)
+        limiter.correct(guessed_tokens, reply.usage.tokens)
+        return reply
+
+    return wait_and_send

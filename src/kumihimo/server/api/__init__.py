@@ -1,0 +1,16 @@
+"""an application -> the routes under /api/v1, of the first index and of each."""
+
+from fastapi import FastAPI
+
+from kumihimo.server.api import ask, builds, communities, documents, entities, indexes, state, trace
+
+INDEX_PREFIXES = ("/api/v1", "/api/v1/indexes/{index_name}")  # of the first index, and of each
+
+
+def include_api(app: FastAPI) -> None:
+    """Add the routes of the API."""
+    app.state.charges = set()
+    app.include_router(indexes.router, prefix=INDEX_PREFIXES[0])
+    for module in (ask, builds, communities, documents, entities, state, trace):
+        for prefix in INDEX_PREFIXES:
+            app.include_router(module.router, prefix=prefix)

@@ -1,0 +1,174 @@
+"""a question -> HTTP: the answer or the evidence, whole or as server-sent events."""
+
+import json
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import Field
+
+from kumihimo.app.progress import describe_event
+from kumihimo.app.question_limits import check_question
+from kumihimo.app.snapshot import Length
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.errors import KumiError
+from kumihimo.core.task import ProgressEvent
+from kumihimo.core.usage import Usage
+from kumihimo.server.access import Access, Reader
+from kumihimo.server.api.builds import STREAM_HEADERS
+from kumihimo.server.api.parameters import STRICT, FilterText, Name, Question, Settings
+from kumihimo.server.api.reading import check_search, read_snapshot
+from kumihimo.server.disconnect import cancel_on_disconnect
+from kumihimo.server.events import ServerEvent, encode_events
+from kumihimo.server.json_values import (
+    Json,
+    answer_json,
+    bare_evidence_json,
+    citation_json,
+    context_json,
+    evidence_json,
+)
+from kumihimo.server.problems import problem
+from kumihimo.text.translation import suggest_language
+
+router = APIRouter(tags=["questions"])
+log = logging.getLogger("kumihimo")
+_MAX_TURNS = 50
+_MAX_ANSWER = 50_000  # characters of an earlier answer
+_INTERNAL = "the server has made a mistake: its log has the details; ask again, and report it if that happens each time"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """A question of the conversation so far, with its answer."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    question: Question
+    answer: Annotated[str, Field(max_length=_MAX_ANSWER)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchBody:
+    """A question to search for. settings: of the method, as `/methods` lists them."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    question: Question
+    method: Name = ""
+    filter: FilterText = ""
+    settings: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskBody:
+    """A question to answer.
+
+    length: of an answer that a model writes. history: the conversation so far, oldest first. stream: send server-sent
+    events.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    question: Question
+    method: Name = ""
+    filter: FilterText = ""
+    settings: Settings = field(default_factory=dict)
+    length: Length | None = None
+    history: Annotated[list[Turn], Field(max_length=_MAX_TURNS)] = field(default_factory=list)
+    stream: bool = False
+
+
+@router.post("/retrieve")
+async def retrieve(request: Request, access: Reader, body: SearchBody) -> JSONResponse:
+    """Return the evidence for a question, best first, with reasons."""
+
+    async def search() -> Json:
+        await _check(access, body)
+        options: dict[str, Any] = {**body.settings, "filter": body.filter, "rights": access.rights}
+        context = await access.served.questions.retrieve(body.question, body.method, **options)
+        evidence = await describe_evidence(access, body.question, context)
+        return {"question": body.question, **context_json(context, evidence)}
+
+    return JSONResponse(await cancel_on_disconnect(request, search()))
+
+
+@router.post("/ask")
+async def ask(request: Request, access: Reader, body: AskBody) -> Response:
+    """Answer a question with citations.
+
+    With `stream`, the events are `progress`, `evidence`, `token`, `citations` and `answer`, or `error`. A client that
+    leaves stops the search and the model.
+    """
+    if body.stream:
+        await cancel_on_disconnect(request, _check(access, body))
+        events = encode_events(answer_events(access, body))
+        return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+
+    async def answer() -> Json:
+        await _check(access, body)
+        result = await access.served.questions.ask(body.question, body.method, **_options(access, body))
+        return answer_json(result, await describe_evidence(access, result.question, result.context))
+
+    return JSONResponse(await cancel_on_disconnect(request, answer()))
+
+
+async def _check(access: Access, body: SearchBody | AskBody) -> None:
+    """Raise every error that can be known before the search."""
+    check_question(body.question)
+    suggest_language(body.question)
+    await read_snapshot(access, lambda s: check_search(s, body.method, body.filter, body.settings))
+
+
+def _options(access: Access, body: AskBody) -> dict[str, Any]:
+    return {
+        **body.settings,  # first: what follows is not theirs to set
+        "filter": body.filter,
+        "rights": access.rights,
+        "length": body.length,
+        "history": [Answer(turn.question, "", turn.answer, (), Context(), Usage()) for turn in body.history],
+        "paid_by": access.grant.new_budget(),
+    }
+
+
+async def describe_evidence(access: Access, question: str, context: Context) -> list[Json]:
+    """Return the evidence with its reasons.
+
+    If a build has just removed some of it, without reasons.
+    """
+    try:
+        return await read_snapshot(access, lambda snapshot: evidence_json(snapshot, question, context))
+    except KumiError as error:
+        log.info("the evidence has changed since the search: %s", error)
+        return bare_evidence_json(context)
+
+
+async def answer_events(access: Access, body: AskBody) -> AsyncGenerator[ServerEvent, None]:
+    """Yield the events of one question; the last one is `answer` or `error`."""
+    call = access.served.questions.events(body.question, body.method, **_options(access, body))
+    shown, evidence = Context(), list[Json]()
+    try:
+        async with aclosing(call) as events:
+            async for event in events:
+                if isinstance(event, Context):
+                    shown, evidence = event, await describe_evidence(access, body.question, event)
+                    yield ServerEvent("evidence", context_json(shown, evidence))
+                elif isinstance(event, Answer):
+                    if event.context != shown:
+                        evidence = await describe_evidence(access, event.question, event.context)
+                    yield ServerEvent("citations", {"citations": [citation_json(c) for c in event.citations]})
+                    yield ServerEvent("answer", answer_json(event, evidence))
+                else:
+                    yield _describe(event)
+    except KumiError as error:
+        yield ServerEvent("error", json.loads(bytes(problem(error).body)))
+    except Exception:
+        log.exception("a question has failed")
+        yield ServerEvent("error", {"title": "InternalError", "status": 500, "detail": _INTERNAL})
+
+
+def _describe(event: ProgressEvent | str) -> ServerEvent:
+    if isinstance(event, str):
+        return ServerEvent("token", {"text": event})
+    return ServerEvent("progress", {"step": event.step, "text": describe_event(event), "model": event.model})

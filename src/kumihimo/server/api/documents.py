@@ -1,0 +1,185 @@
+"""documents of an index -> HTTP: list, upload, add, delete, and the text of one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
+
+from kumihimo.app.document_list import DocumentList, FailedFile, ListedDocument
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.source_files import file_uri, find_file, is_excluded
+from kumihimo.server.access import Access, Editor, Reader
+from kumihimo.server.api.build_values import build_json, queue_index, queue_remove
+from kumihimo.server.api.parameters import STRICT, Cursor, FilterQuery, PageSize, PathText, RowId, SearchText
+from kumihimo.server.api.reading import found, read_index, read_snapshot
+from kumihimo.server.json_values import Json, plain
+from kumihimo.server.problems import Forbidden
+from kumihimo.server.upload_names import allowed_path
+from kumihimo.server.uploads import receive_form
+
+router = APIRouter(tags=["documents"])
+_MAX_TEXT = 100_000  # characters of one response
+_MAX_FAILED = 200
+_EMPTY = "no text was found in this file: if it is a scan, run a text recognition over it first"
+
+
+@dataclass(frozen=True)
+class AddedPath:
+    """A file or folder on the server, to be indexed."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    path: PathText
+
+
+@router.get("/documents")
+async def list_documents(
+    request: Request,
+    access: Reader,
+    q: SearchText = "",
+    filter: FilterQuery = "",
+    after: Cursor = "",
+    limit: PageSize = 50,
+) -> JSONResponse:
+    """List documents by uri, with their state.
+
+    The first page also has `counts`, the files that `failed`, with the remedy, and those that are `waiting`.
+    """
+
+    def read(snapshot: Snapshot) -> Json:
+        listing = DocumentList(snapshot.narrowed(filter))
+        page = listing.page(q, after=after, limit=limit)
+        body = {"documents": plain(page.items), "next": page.next}
+        return body if after else {**body, **_describe_files(access, snapshot, listing)}
+
+    return JSONResponse(await read_index(request, access, read))
+
+
+def _describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) -> Json:
+    """Return the counts, and the files that are no documents yet."""
+    failed, unread = listing.failed_files(), _unread_uploads(access, snapshot)
+    known = {file.uri for file in failed}
+    new = [(uri, name) for uri, name in unread if uri not in known]
+    is_busy = any(not job.has_ended for job in access.served.builds.jobs)
+    waiting = [name for _, name in new] if is_busy else []
+    empty = [] if is_busy else [FailedFile(uri or name, _EMPTY) for uri, name in new]
+    counts = {**listing.counts(), "failed": len(failed) + len(empty), "waiting": len(waiting)}
+    return {"counts": counts, "failed": plain([*failed, *empty][:_MAX_FAILED]), "waiting": waiting[:_MAX_FAILED]}
+
+
+def _unread_uploads(access: Access, snapshot: Snapshot) -> list[tuple[str, str]]:
+    """Return the uri and the name of each upload of the sender without a document."""
+    folder, documents = upload_folder(access).resolve(), snapshot.stored_table("documents")
+    if not folder.is_dir():
+        return []
+    names = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    uris = [(file_uri(access.served.kumi, snapshot, folder / name), name) for name in names]
+    return [(uri, name) for uri, name in uris if not uri or not documents.ids(file=uri)]
+
+
+def upload_folder(access: Access) -> Path:
+    """Return the folder for the uploads of the sender.
+
+    One who sees only some documents has a folder apart: no name of a hidden file is taken or replaced.
+    """
+    uploads: Path = access.served.uploads
+    return uploads / access.grant.key if access.rights else uploads
+
+
+@router.post("/documents", status_code=202)
+async def upload_documents(request: Request, access: Editor) -> JSONResponse:
+    """Store the files of a form, and queue a build that reads them.
+
+    A file replaces an earlier upload of the same name. The form is multipart/form-data; the names of its fields do not
+    matter.
+    """
+    folder, kumi = upload_folder(access), access.served.kumi
+    limit = request.app.state.settings.max_upload
+    async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
+        names = form.store(folder)
+        files = [{"name": file.name, "bytes": file.bytes} for file in form.files]
+    job = queue_index(request, access, [str(access.served.uploads), *await _excluded_paths(access, folder, names)])
+    return JSONResponse({"files": files, "build": build_json(access, job)}, 202)
+
+
+async def _excluded_paths(access: Access, folder: Path, names: list[str]) -> list[str]:
+    """Return the files that were removed before: a build reads them again only by name."""
+    kumi, paths = access.served.kumi, [folder.resolve() / name for name in names]
+    if not kumi.store.path.exists():
+        return []
+    return await read_snapshot(access, lambda snapshot: [str(p) for p in paths if is_excluded(kumi, snapshot, p)])
+
+
+@router.post("/documents/paths", status_code=202)
+async def add_path(request: Request, access: Editor, body: AddedPath) -> JSONResponse:
+    """Queue a build that adds a file or folder of the server.
+
+    It has to be inside the folders that `kumi serve --root` names.
+    """
+    path = allowed_path(body.path, request.app.state.settings.roots)
+    job = queue_index(request, access, [str(path)])
+    return JSONResponse({"path": str(path), "build": build_json(access, job)}, 202)
+
+
+@router.get("/documents/{id}")
+async def get_document(request: Request, access: Reader, id: RowId) -> JSONResponse:
+    """Return a document without its text."""
+
+    def read(snapshot: Snapshot) -> Json:
+        listing = DocumentList(snapshot)
+        document = found(listing.find(id), "document", id)
+        chunks = snapshot.table("chunks").child_values([id], "id")[id] if snapshot.db.has("chunks") else []
+        text = found(listing.read_text(id, 0, 0), "document", id)
+        return {**plain(document), "characters": text.characters, "chunks": len(chunks)}
+
+    return JSONResponse(await read_index(request, access, read))
+
+
+@router.get("/documents/{id}/text")
+async def get_text(
+    request: Request,
+    access: Reader,
+    id: RowId,
+    start: Annotated[int, Query(ge=0)] = 0,
+    end: Annotated[int | None, Query(ge=0)] = None,
+) -> JSONResponse:
+    """Return a part of the text, as the reader has extracted it, with its pages.
+
+    At most 100,000 characters come at once.
+    """
+
+    def read(snapshot: Snapshot) -> Json:
+        last = start + _MAX_TEXT if end is None else min(end, start + _MAX_TEXT)
+        return _text_json(found(DocumentList(snapshot).read_text(id, start, last), "document", id))
+
+    return JSONResponse(await read_index(request, access, read))
+
+
+def _text_json(text: Any) -> Json:
+    return {**plain(text), "places": [{"start": start, "name": name} for start, name in text.places]}
+
+
+@router.delete("/documents/{id}", status_code=202)
+async def delete_document(request: Request, access: Editor, id: RowId, whole_file: bool = False) -> JSONResponse:
+    """Queue the removal of a document; an uploaded file is deleted.
+
+    whole_file: of a file with several documents, remove all. Files that were not uploaded stay where they are; they are
+    not read again until their path is added.
+    """
+    if whole_file and access.rights:
+        raise Forbidden("a file may have documents that this key does not see: delete them one by one")
+
+    def locate(snapshot: Snapshot) -> tuple[ListedDocument, Path | None]:
+        document = found(DocumentList(snapshot).find(id), "document", id)
+        return document, find_file(access.served.kumi, snapshot, document.file)
+
+    document, path = await read_snapshot(access, locate)
+    uploads: Path = access.served.uploads
+    is_whole = whole_file or document.uri == document.file
+    if is_whole and path and uploads.resolve() in path.resolve().parents:
+        path.unlink(missing_ok=True)
+        job = queue_index(request, access, [str(uploads)])
+    else:
+        job = queue_remove(access, document.file if is_whole else document.uri)
+    return JSONResponse({"document": plain(document), "build": build_json(access, job)}, 202)

@@ -1,0 +1,37 @@
+"""parts of an address or a body -> checked parameters: every size has a limit."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import Field
+
+from kumihimo.app.question_limits import MAX_QUESTION_CHARS
+
+MAX_PAGE = 200  # rows
+_MAX_NAME = 200
+_MAX_ID = 2000  # a uri may be long
+_MAX_FILTER = 2000
+_MAX_SETTINGS = 50
+_MAX_VALUE = 1000  # characters, or items of a list
+_MAX_NUMBER = 1e6
+_MAX_PATH = 4000
+
+PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Rows of a page.")]
+Cursor = Annotated[str, Query(max_length=_MAX_ID, description="`next` of the page before.")]
+SearchText = Annotated[str, Query(alias="q", max_length=_MAX_NAME, description="A part of a name.")]
+FilterQuery = Annotated[str, Query(alias="filter", max_length=_MAX_FILTER, description="Only documents that match.")]
+RowId = Annotated[str, Path(max_length=_MAX_ID)]
+Table = Annotated[str, Path(max_length=_MAX_NAME)]
+
+Question = Annotated[str, Field(max_length=MAX_QUESTION_CHARS)]
+Name = Annotated[str, Field(max_length=_MAX_NAME)]
+FilterText = Annotated[str, Field(max_length=_MAX_FILTER)]
+PathText = Annotated[str, Field(min_length=1, max_length=_MAX_PATH)]
+_Number = Annotated[float, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
+_Integer = Annotated[int, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
+_Text = Annotated[str, Field(max_length=_MAX_VALUE)]
+_Value = bool | _Integer | _Number | _Text | None
+Settings = Annotated[
+    dict[Name, _Value | Annotated[list[_Value], Field(max_length=_MAX_VALUE)]], Field(max_length=_MAX_SETTINGS)
+]
+STRICT: Any = {"extra": "forbid"}  # of a body: a name that does not exist is an error

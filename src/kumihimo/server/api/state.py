@@ -1,0 +1,118 @@
+"""an index -> HTTP: its methods, what a build or a question would cost, what was spent, and its state."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from pydantic import Field
+
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.missing import missing_tables
+from kumihimo.app.results import Plan
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.server.access import Access, Reader
+from kumihimo.server.api.parameters import STRICT, FilterText, Name, PathText, Question, Settings
+from kumihimo.server.api.reading import check_search, read_index, read_snapshot
+from kumihimo.server.disconnect import cancel_on_disconnect
+from kumihimo.server.json_values import Json, method_json, plain
+from kumihimo.server.problems import Forbidden
+from kumihimo.server.upload_names import allowed_path
+
+router = APIRouter(tags=["state"])
+_FOR_EDITORS = ("folder", "sources", "removed", "spent", "cache", "bytes", "waiting")
+_MAX_LISTED = 1000  # failures and documents read in part
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanBody:
+    """What to estimate: a question, if there is one, else a build of these paths and methods."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    question: Question = ""
+    method: Name = ""
+    filter: FilterText = ""
+    settings: Settings = field(default_factory=dict)
+    paths: Annotated[list[PathText], Field(max_length=20)] = field(default_factory=list)
+    methods: Annotated[list[Name], Field(max_length=50)] = field(default_factory=list)
+
+
+@router.get("/methods")
+async def list_methods(request: Request, access: Reader) -> JSONResponse:
+    """List the methods with their settings.
+
+    `needs_model`: it asks a chat model. `built`: its tables are there; others are built by the first question, if that
+    costs nothing.
+    """
+
+    def read(snapshot: Snapshot) -> Json:
+        default = snapshot.default_method()
+        methods = []
+        for name, method in snapshot.catalogue.methods.items():
+            needs_model = "llm" in method.ports and "llm" not in method.optional_ports
+            state = {
+                "default": name == default,
+                "needs_model": needs_model,
+                "has_model": snapshot.models.chat(name) is not None,
+                "built": not missing_tables(snapshot.db, snapshot.catalogue, name),
+            }
+            methods.append({"name": name, **method_json(name, method), **state})
+        return {"methods": methods}
+
+    return JSONResponse(await read_index(request, access, read))
+
+
+@router.post("/plan")
+async def plan(request: Request, access: Reader, body: PlanBody) -> JSONResponse:
+    """Estimate the model calls and the cost of a question or of a build."""
+
+    async def estimate() -> Plan:
+        if body.question:
+            await read_snapshot(access, lambda s: check_search(s, body.method, body.filter, body.settings))
+            search: dict[str, Any] = {**body.settings, "filter": body.filter, "rights": access.rights}
+            return await access.served.questions.run(
+                lambda kumi: kumi.estimate_query_cost(body.method, body.question, **search)
+            )
+        if access.rights or not access.may("editor"):
+            raise Forbidden("the plan of a build counts all documents: it needs a key for editors without a filter")
+        paths = [allowed_path(path, request.app.state.settings.roots) for path in body.paths]
+        return await access.served.questions.run(lambda kumi: kumi.plan(*paths, methods=body.methods))
+
+    return JSONResponse(plain(await cancel_on_disconnect(request, estimate())))
+
+
+@router.get("/usage")
+async def get_usage(access: Reader) -> JSONResponse:
+    """Return what was spent on models.
+
+    `key` has what the key of this request has spent today. Editors without a filter also see `entries`: what was
+    spent, and saved by the cache, by step, method and role.
+    """
+    body: Json = {"key": _key_usage(access)}
+    if access.may("editor") and not access.rights:
+        body["entries"] = plain(await access.served.questions.run(Kumihimo.spent))
+    return JSONResponse(body)
+
+
+def _key_usage(access: Access) -> Json | None:
+    """Return what the key has spent today, and its limit; None without a budget."""
+    budget = access.grant.new_budget()
+    if budget is None:
+        return None
+    return {"id": access.grant.key, "spent": plain(budget.total), "tokens": budget.caps.tokens}
+
+
+@router.get("/status")
+async def get_status(request: Request, access: Reader) -> JSONResponse:
+    """Return the contents of the index, as far as the sender sees them."""
+
+    def read(kumi: Kumihimo) -> Json:
+        status = plain(kumi.status(rights=access.rights))
+        for name in ("failed", "partial"):
+            status[name] = status[name][:_MAX_LISTED]
+        hidden = (
+            [] if access.may("editor") and not access.rights else ["folder", "sources", "removed", "spent", "cache"]
+        )
+        return {name: value for name, value in status.items() if name not in hidden}
+
+    return JSONResponse(await cancel_on_disconnect(request, access.served.questions.run(read)))

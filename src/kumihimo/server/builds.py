@@ -1,0 +1,242 @@
+"""builds of one index -> one child process after the other: a queue with progress, results and cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from secrets import token_hex
+from typing import Any, Literal
+
+from kumihimo.app.build_process import HANDLER
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.index_address import IndexAddress, find_address
+from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
+from kumihimo.llm.budget import Caps
+from kumihimo.server.events import EventLog, ServerEvent
+from kumihimo.server.problems import NotFound
+from kumihimo.workers import Worker, WorkerStopped
+
+JobState = Literal["queued", "running", "done", "failed", "cancelled"]
+JobKind = Literal["index", "remove"]
+_MAX_WAITING = 20
+_MAX_KEPT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class BuildError:
+    """Why a build failed: the name of the error, and its message with the remedy."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuildJob:
+    """A build that waits, runs or has ended.
+
+    options: as submitted. created, started, ended: times in UTC, in ISO format; empty: not yet. progress: the fields of
+    the last ProgressEvent. result: the fields of Built; long lists are cut, and `listed` has their lengths.
+    """
+
+    id: str
+    kind: JobKind
+    options: Mapping[str, Any]
+    state: JobState
+    created: str
+    started: str = ""
+    ended: str = ""
+    progress: Mapping[str, Any] | None = None
+    result: Mapping[str, Any] | None = None
+    error: BuildError | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state not in ("queued", "running")
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    job: BuildJob
+    log: EventLog
+
+    def change(self, **changes: Any) -> None:
+        self.job = replace(self.job, **changes)
+
+    def log_state(self) -> None:
+        self.log.append("state", asdict(self.job))
+
+
+class BuildQueue:
+    """The builds of one index, for one event loop.
+
+    One build runs at a time, in a process of its own: it takes nothing from the speed of questions, and its memory is
+    free again at its end. A build that is cancelled at any moment leaves the index as it was, and the replies that it
+    paid for stay in the cache. Call all methods from the event loop.
+
+    waiting: builds that may wait. kept: jobs that are remembered after their end.
+    """
+
+    def __init__(self, kumi: Kumihimo, *, waiting: int = _MAX_WAITING, kept: int = _MAX_KEPT) -> None:
+        address = find_address(kumi)
+        if address is None:
+            raise SettingsError(
+                "builds run in a process of their own, which cannot have the functions that were passed to "
+                "Kumihimo.open: install them as a plug-in"
+            )
+        self.address: IndexAddress = address
+        self._max_waiting, self._max_kept = waiting, kept
+        self._entries: dict[str, _Entry] = {}  # oldest first
+        self._waiting: deque[_Entry] = deque()
+        self._running: tuple[_Entry, Worker] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kumihimo-build")
+        self._runner: asyncio.Task[None] | None = None
+
+    # -- submitting
+
+    def index(
+        self,
+        paths: Sequence[str] = (),
+        *,
+        methods: Sequence[str] = (),
+        refresh: bool = False,
+        batch: bool = False,
+        caps: Caps | None = None,
+        consent: bool = False,
+    ) -> BuildJob:
+        """Queue `Kumihimo.index` with these options, and return the job.
+
+        Raises IndexBusy if too many builds wait.
+        """
+        options = {"paths": list(paths), "methods": list(methods), "refresh": refresh, "batch": batch}
+        return self._submit("index", {**options, "caps": asdict(caps or Caps()), "consent": consent})
+
+    def remove(self, target: str, *, forget: bool = False) -> BuildJob:
+        """Queue `Kumihimo.remove` with these options, and return the job.
+
+        Raises IndexBusy if too many builds wait.
+        """
+        return self._submit("remove", {"target": target, "forget": forget})
+
+    def _submit(self, kind: JobKind, options: Mapping[str, Any]) -> BuildJob:
+        if len(self._waiting) >= self._max_waiting:
+            raise IndexBusy(f"{len(self._waiting):,} builds wait already: cancel one, or wait until one has ended")
+        entry = _Entry(BuildJob(token_hex(6), kind, options, "queued", _now()), EventLog())
+        self._entries[entry.job.id] = entry
+        self._waiting.append(entry)
+        entry.log_state()
+        if self._runner is None or self._runner.done():
+            self._runner = asyncio.get_running_loop().create_task(self._run_waiting())
+        return entry.job
+
+    # -- reading
+
+    @property
+    def jobs(self) -> list[BuildJob]:
+        """Return the jobs, newest first."""
+        return [entry.job for entry in reversed(self._entries.values())]
+
+    def find(self, id: str) -> BuildJob:
+        """Return a job. Raise NotFound if it is unknown."""
+        return self._entry(id).job
+
+    def events(self, id: str, after: int = 0) -> AsyncGenerator[ServerEvent, None]:
+        """Yield the events of a job after this event id, until the job has ended.
+
+        `state`: the fields of the job; `progress`: those of a ProgressEvent.
+        """
+        return self._entry(id).log.subscribe(after)
+
+    async def wait(self, id: str) -> BuildJob:
+        """Return the job when it has ended."""
+        entry = self._entry(id)
+        async for _ in entry.log.subscribe():
+            pass
+        return entry.job
+
+    def _entry(self, id: str) -> _Entry:
+        if id not in self._entries:
+            raise NotFound(f"there is no build {id!r}: the list of builds shows the latest {self._max_kept}")
+        return self._entries[id]
+
+    # -- stopping
+
+    def cancel(self, id: str) -> BuildJob:
+        """Stop a job, and return it; one that has ended stays as it is."""
+        entry = self._entry(id)
+        if entry in self._waiting:
+            self._waiting.remove(entry)
+        if self._running and self._running[0] is entry:
+            self._running[1].stop()
+        self._finish(entry, "cancelled")
+        return entry.job
+
+    async def close(self) -> None:
+        """Cancel all jobs, and end the process."""
+        for job in self.jobs:
+            self.cancel(job.id)
+        if self._runner:
+            await self._runner
+        self._thread.shutdown()
+
+    # -- running
+
+    async def _run_waiting(self) -> None:
+        """Run the jobs that wait, one after the other."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            entry, worker = self._waiting.popleft(), Worker(HANDLER, memory=0, is_trusted=True)
+            self._running = entry, worker
+            entry.change(state="running", started=_now())
+            entry.log_state()
+            try:
+                await loop.run_in_executor(self._thread, self._build, loop, entry, worker)
+            except WorkerStopped as stop:
+                self._finish(entry, "failed", error=BuildError(type(stop).__name__, _describe_stop(stop)))
+            except (KumiError, OSError) as error:  # the process cannot be started
+                self._finish(entry, "failed", error=BuildError(type(error).__name__, str(error)))
+            finally:
+                self._running = None
+
+    def _build(self, loop: asyncio.AbstractEventLoop, entry: _Entry, worker: Worker) -> None:
+        """Hand the replies of the process to the event loop, from this thread."""
+        request = {"index": asdict(self.address), "kind": entry.job.kind, "options": entry.job.options}
+        with worker:
+            for reply in worker.ask(request):
+                loop.call_soon_threadsafe(self._handle, entry, reply)
+
+    def _handle(self, entry: _Entry, reply: Mapping[str, Any]) -> None:
+        if entry.job.has_ended:
+            return
+        if progress := reply.get("progress"):
+            entry.change(progress=progress)
+            entry.log.append("progress", progress)
+        elif result := reply.get("result"):
+            self._finish(entry, "done", result=result)
+        else:
+            self._finish(entry, "failed", error=BuildError(reply["error"], reply["message"]))
+
+    def _finish(self, entry: _Entry, state: JobState, **outcome: Any) -> None:
+        """Record the end of a job, and forget the oldest that have ended."""
+        if entry.job.has_ended:
+            return
+        entry.change(state=state, ended=_now(), **outcome)
+        entry.log_state()
+        entry.log.close()
+        ended = [each.job.id for each in self._entries.values() if each.job.has_ended]
+        for old in ended[: -self._max_kept]:
+            del self._entries[old]
+
+
+def _describe_stop(stop: WorkerStopped) -> str:
+    """Return why the process of a build ended, with a remedy."""
+    if stop.reason == "memory":
+        return "the build needs more memory than there is: index fewer files at a time, or give it more memory"
+    return f"the process of the build has ended ({stop}): start the build again, and it goes on with what is cached"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

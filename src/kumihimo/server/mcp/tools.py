@@ -1,0 +1,241 @@
+"""a call of a tool -> its result: search, ask, open_citation, list_documents, entity, report."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.core.context import Answer
+from kumihimo.core.task import ProgressEvent
+from kumihimo.server.access import Access, Caller, choose_access
+from kumihimo.server.mcp import reading
+from kumihimo.server.mcp.arguments import (
+    AskArguments,
+    DocumentsArguments,
+    EntityArguments,
+    OpenArguments,
+    ReportArguments,
+    SearchArguments,
+    schema_of,
+)
+from kumihimo.server.mcp.results import (
+    AskResult,
+    CitedPassage,
+    DocumentsResult,
+    EntityResult,
+    OpenedPassage,
+    Place,
+    ReportResult,
+    SearchResult,
+    cut,
+)
+from kumihimo.server.problems import NotFound
+from kumihimo.server.workspace import Workspace
+
+T = TypeVar("T")
+_MAX_ANSWER, _MAX_QUOTE, _MAX_CITATIONS = 30_000, 1_000, 60
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The sender of a call, and the way to tell it what happens meanwhile."""
+
+    workspace: Workspace
+    caller: Caller
+    report_progress: Callable[[str], Awaitable[None]]
+
+    def access(self, index: str) -> Access:
+        """Return the access to an index; without a name, to the first one."""
+        if index and index not in self.indexes:
+            raise NotFound(f"no index {index!r}. Known: {', '.join(self.indexes) or 'none'}")
+        return choose_access(self.workspace, self.caller, index)
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """Return the names of the indexes that the sender may use."""
+        return tuple(name for name in self.workspace.indexes if name in self.caller.grants)
+
+
+async def _read(access: Access, read: Callable[[Snapshot], T]) -> T:
+    """Return what a function reads from what the caller may see."""
+
+    def run(kumi: Kumihimo) -> T:
+        with kumi.snapshot(rights=access.rights) as snapshot:
+            return read(snapshot)
+
+    return await access.served.questions.run(run)
+
+
+async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
+    """Find passages."""
+    access = call.access(arguments.index)
+    method = arguments.method or await _read(access, Snapshot.default_method)
+    signature = access.served.kumi.catalogue.method(method)
+    context = await access.served.questions.retrieve(
+        arguments.question,
+        method,
+        filter=arguments.filter,
+        rights=access.rights,
+        paid_by=access.grant.new_budget(),
+        **({"k": arguments.k} if "k" in signature.settings else {}),
+    )
+    found = context.top(arguments.k)
+    return await _read(access, lambda s: reading.show_evidence(s, access.served.name, method, found))
+
+
+async def ask(call: ToolCall, arguments: AskArguments) -> AskResult:
+    """Answer a question."""
+    access = call.access(arguments.index)
+    events = access.served.questions.events(
+        arguments.question,
+        arguments.method,
+        filter=arguments.filter,
+        length=arguments.length,
+        rights=access.rights,
+        paid_by=access.grant.new_budget(),
+    )
+    answer: Answer | None = None
+    async with aclosing(events) as received:
+        async for event in received:
+            if isinstance(event, ProgressEvent):
+                await call.report_progress(_describe_progress(event))
+            elif isinstance(event, Answer):
+                answer = event
+    assert answer  # it is the last event
+    return _ask_result(access.served.name, answer)
+
+
+def _describe_progress(event: ProgressEvent) -> str:
+    if event.step == "answer":
+        return f"{event.model} writes the answer" if event.model else "writing the answer"
+    return "searching" if event.step == "search" else f"building {event.step}"
+
+
+def _ask_result(index: str, answer: Answer) -> AskResult:
+    return AskResult(
+        index=index,
+        method=answer.method,
+        model=answer.model.partition(" ")[0],
+        status=answer.status,
+        answer=cut(answer.text, _MAX_ANSWER),
+        citations=tuple(
+            CitedPassage(n=citation.n, quote=cut(citation.span.text, _MAX_QUOTE), place=Place.of(citation.span))
+            for citation in answer.citations[:_MAX_CITATIONS]
+        ),
+    )
+
+
+async def open_citation(call: ToolCall, arguments: OpenArguments) -> OpenedPassage:
+    """Show a passage in its document."""
+    return await _read(call.access(arguments.index), lambda s: reading.open_passage(s, arguments))
+
+
+async def list_documents(call: ToolCall, arguments: DocumentsArguments) -> DocumentsResult:
+    """List documents."""
+    access = call.access(arguments.index)
+    name, indexes = access.served.name, call.indexes
+    return await _read(access, lambda s: reading.list_documents(s, name, indexes, arguments))
+
+
+async def entity(call: ToolCall, arguments: EntityArguments) -> EntityResult:
+    """Show an entity of the graph."""
+    return await _read(call.access(arguments.index), lambda s: reading.show_entity(s, arguments.name))
+
+
+async def report(call: ToolCall, arguments: ReportArguments) -> ReportResult:
+    """Show a report."""
+    access = call.access(arguments.index)
+    budget = access.served.kumi.models.budget(None, access.grant.new_budget())
+    return await _read(access, lambda s: reading.show_report(s, arguments.topic, budget))
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool: what a language model reads about it, and what it does."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Any]
+    result: type[Any]
+    run: Callable[[ToolCall, Any], Awaitable[Any]] = field(repr=False)
+
+    @cached_property
+    def argument_adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.arguments)
+
+    @cached_property
+    def result_adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.result)
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        return schema_of(self.argument_adapter, "validation")
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any]:
+        return schema_of(self.result_adapter, "serialization")
+
+
+_TOOLS = (
+    Tool(
+        "search",
+        "Search the documents",
+        "Find passages of the user's documents that answer a question. Use it to read the evidence yourself; each "
+        "passage has an id and its place. For a finished answer with citations use ask.",
+        SearchArguments,
+        SearchResult,
+        search,
+    ),
+    Tool(
+        "ask",
+        "Answer from the documents",
+        "Answer a question from the user's documents, with numbered citations [1] that name file, page or line. "
+        "It may take a minute if a language model writes the answer. Keep the citations when you pass it on.",
+        AskArguments,
+        AskResult,
+        ask,
+    ),
+    Tool(
+        "open_citation",
+        "Open a passage",
+        "Show a passage in its document with the text around it, to check a citation or to read on. "
+        "The passage stands between >>> and <<<.",
+        OpenArguments,
+        OpenedPassage,
+        open_citation,
+    ),
+    Tool(
+        "list_documents",
+        "List the documents",
+        "List the documents of a collection with their metadata, by path. Use it to see what there is, or to learn "
+        "the fields for a filter.",
+        DocumentsArguments,
+        DocumentsResult,
+        list_documents,
+    ),
+    Tool(
+        "entity",
+        "Show an entity",
+        "Show what the documents say about a person, place, organisation or thing: description, related entities, "
+        "and passages that mention it.",
+        EntityArguments,
+        EntityResult,
+        entity,
+    ),
+    Tool(
+        "report",
+        "Read a report",
+        "Read a report on a topic of the whole collection, written when it was indexed. Use it for an overview; use "
+        "search for details.",
+        ReportArguments,
+        ReportResult,
+        report,
+    ),
+)
+TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in _TOOLS}

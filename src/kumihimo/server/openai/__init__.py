@@ -1,0 +1,1 @@
+"""requests of OpenAI's API -> the same answers as everywhere else, in the shape that its clients expect."""

@@ -1,0 +1,95 @@
+"""an error of a page's route -> a page that says what happened and what to do."""
+
+import re
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from fastapi import HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+
+from kumihimo.core import errors
+from kumihimo.server.pages.rendering import Look, find_look, render, visit_as
+from kumihimo.server.problems import status_of
+from kumihimo.server.sessions import check_csrf
+from kumihimo.text.translation import choose_language
+
+_TITLES = {
+    400: "This does not work so",
+    403: "Your key does not allow this",
+    404: "There is nothing here",
+    409: "The index is busy",
+    413: "This is too large",
+    429: "The limit is reached",
+    503: "The index is not ready",
+}
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages, in the language of the person."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_page(request: Request) -> Response:
+            choose_language(find_look(request).language)
+            try:
+                await check_form(request)
+                return await handle(request)
+            except errors.KumiError as error:
+                return error_page(request, status_of(error), str(error))
+            except RequestValidationError as error:
+                return error_page(request, 400, _describe(error))
+            except HTTPException as error:
+                return error_page(request, error.status_code, str(error.detail))
+
+        return handle_page
+
+
+async def check_form(request: Request) -> None:
+    """Raise Forbidden for a form without the token of this page.
+
+    A form with files is read piece by piece, and its route checks the token.
+    """
+    if request.method == "POST" and not request.headers.get("content-type", "").startswith("multipart/"):
+        check_csrf(request, str((await request.form()).get("csrf", "")))
+
+
+def error_page(request: Request, status: int, message: str) -> Response:
+    """Return the page of an error.
+
+    message: it names the remedy after its last colon.
+    """
+    look: Look = find_look(request)
+    translated = look.translate(message)  # its order is that of the language
+    what, remedy = split_remedy(message) if translated == message else (translated, "")
+    with suppress(errors.KumiError, AttributeError):  # without an index, the page has no menu
+        look = visit_as("reader")(request)
+    title = _TITLES.get(status, "Something went wrong")
+    return render(look, "error.html", status, status=status, heading=title, what=what, remedy=remedy)
+
+
+def split_remedy(message: str) -> tuple[str, str]:
+    """Return what went wrong, and what to do, each as a sentence.
+
+    >>> split_remedy("no index 'a': GET /api lists the names")
+    ("No index 'a'.", 'GET /api lists the names.')
+    >>> split_remedy("notes.txt: cannot be read")
+    ('Notes.txt: cannot be read.', '')
+    """
+    what, _, remedy = message.rpartition(": ")
+    if not what or " " not in what or "`" in what.rpartition(" ")[2]:
+        what, remedy = message, ""
+    return _sentence(what), _sentence(remedy)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    ended = text if not text or re.search(r"[.!?。！？]$", text) else f"{text}."
+    return ended[:1].upper() + ended[1:]
+
+
+def _describe(error: RequestValidationError) -> str:
+    found = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:3]]
+    return f"the form has values that do not fit ({'; '.join(found)}): go back and correct them"

@@ -1,0 +1,129 @@
+"""addresses under /graph -> an entity with its relations, passages and communities; the path between two entities."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
+from kumihimo.app.browse import (
+    Page,
+    browse_communities,
+    find_entity,
+    list_claims,
+    list_entities,
+    list_passages,
+    list_relations,
+    search_entities,
+)
+from kumihimo.app.community_tree import display_name
+from kumihimo.app.graph_path import GraphPath, find_path
+from kumihimo.app.json_values import Json, neighbour_json, relation_json, span_json
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.core.errors import IndexUnavailable
+from kumihimo.core.records import Entity
+from kumihimo.server.pages.answers import marked_pieces
+from kumihimo.server.pages.errors import PageRoute
+from kumihimo.server.pages.rendering import ReaderVisit, Visit, render
+from kumihimo.server.problems import NotFound
+from kumihimo.text.matching import mark_matches
+from kumihimo.text.tokens import subject_terms
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_MAX_FOUND, _MAX_RELATIONS, _MAX_PASSAGES, _MAX_CLAIMS = 40, 30, 8, 20
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQuery:
+    """What the address of the graph asks for.
+
+    q: a part of a name. entity: an id. to: an id or a name, the end of a path. relations_after, passages_after: ids,
+    where the next page begins.
+    """
+
+    q: str = ""
+    entity: str = ""
+    to: str = ""
+    after: str = ""
+    relations_after: str = ""
+    passages_after: str = ""
+
+
+@router.get("/graph")
+def show_graph(
+    visit: ReaderVisit,
+    q: str = "",
+    entity: str = "",
+    to: str = "",
+    after: str = "",
+    relations_after: str = "",
+    passages_after: str = "",
+) -> HTMLResponse:
+    """Send the page of the graph: a search, an entity, or a path."""
+    query = GraphQuery(q.strip(), entity, to.strip(), after, relations_after, passages_after)
+    values: dict[str, Any] = {"found": Page(()), "shown": None, "path": None, "total": 0}
+    try:
+        with visit.access.served.kumi.snapshot(rights=visit.access.rights) as snapshot:
+            values |= _read(visit, snapshot, query)
+    except IndexUnavailable:
+        pass  # nothing has been added yet
+    return render(visit, "graph.html", query=query, **values)
+
+
+def _read(visit: Visit, snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
+    """Return what the page shows: found entities, or one with all that belongs to it."""
+    if not snapshot.db.has("entities"):
+        return {}
+    total = len(snapshot.table("entities"))
+    if not query.entity:
+        return {"total": total, "found": _find(snapshot, query)}
+    entity = find_entity(snapshot, query.entity)
+    if entity is None:
+        raise NotFound("this entity is not in the graph, or it is gone since the last build: search for its name")
+    end = find_entity(snapshot, query.to) if query.to else None
+    path = _show_path(find_path(snapshot, entity, end)) if end else None
+    return {"total": total, "shown": _show_entity(visit, snapshot, entity, query), "path": path, "end": end}
+
+
+def _find(snapshot: Snapshot, query: GraphQuery) -> Page[Entity]:
+    """Return entities by name; by their descriptions if no name matches."""
+    page = list_entities(snapshot, query.q, after=query.after, limit=_MAX_FOUND)
+    if page.items or not query.q or query.after:
+        return page
+    return Page(tuple(search_entities(snapshot, query.q, _MAX_FOUND)))
+
+
+def _show_entity(visit: Visit, snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
+    """Return an entity with its relations, passages, claims and communities."""
+    relations = list_relations(snapshot, entity.id, after=query.relations_after, limit=_MAX_RELATIONS)
+    passages = list_passages(snapshot, entity, after=query.passages_after, limit=_MAX_PASSAGES)
+    tree = browse_communities(snapshot)
+    communities = list(dict.fromkeys(tree.entity_path(entity.id)))
+    terms = frozenset(subject_terms(" ".join((entity.name, *entity.forms))))
+    return {
+        "entity": entity,
+        "relations": [neighbour_json(entity.id, relation) for relation in relations.items],
+        "relations_next": relations.next,
+        "passages": [_show_passage(span_json(span), terms) for span in passages.items],
+        "passages_next": passages.next,
+        "claims": list_claims(snapshot, entity.id, _MAX_CLAIMS),
+        "communities": [(id, display_name(snapshot, ("reports", id))) for id in communities],
+    }
+
+
+def _show_passage(span: Json, terms: frozenset[str]) -> Json:
+    text = " ".join(span["text"].split())
+    return {**span, "pieces": marked_pieces(text, list(mark_matches(text, terms)))}
+
+
+def _show_path(path: GraphPath) -> Json:
+    """Return the steps of a path: each relation with the entity behind it."""
+    steps = (
+        [
+            {"relation": relation_json(relation), "entity": entity}
+            for relation, entity in zip(path.relations, path.entities[1:], strict=True)
+        ]
+        if path.entities
+        else []
+    )
+    return {"first": path.entities[0] if path.entities else None, "steps": steps, "complete": path.complete}

@@ -1,0 +1,157 @@
+r"""the Markdown of an answer or a report -> blocks of text, which a template writes as HTML.
+
+static/markdown.js does the same in the browser. Links and HTML stay text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["paragraph", "heading", "list", "table", "code", "quote"]
+_INLINE = re.compile(r"\*\*(?P<strong>\S(?:.{0,400}?\S)?)\*\*|`(?P<code>[^`\n]+)`|\[(?P<cite>\d{1,4})\]", re.S)
+_HEADING = re.compile(r"(#{1,6})\s+(.*)")
+_ITEM = re.compile(r"(\s*)([-*•]|\d{1,9}[.)])\s+(.*)")
+_ROW = re.compile(r"\s*\|(.*)\|\s*")
+_RULER = re.compile(r"[\s|:-]*-[\s|:-]*")
+_CELL_END = re.compile(r"(?<!\\)\|")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a line. kind: text, strong, code or cite, a number in brackets."""
+
+    kind: str
+    text: str
+    pieces: tuple["Piece", ...] = ()  # of strong text
+
+
+@dataclass(slots=True)
+class Block:
+    """A block: a paragraph, a list with blocks as its items, or a table with lines as its rows.
+
+    level: of a heading. start: the number of the first item; 0: bullets.
+    """
+
+    kind: Kind
+    text: str = ""
+    level: int = 0
+    start: int = 0
+    items: list["Block"] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    has_head: bool = False
+    indent: int = 0
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        return tuple(inline_pieces(self.text))
+
+    @property
+    def cells(self) -> list[list[tuple[Piece, ...]]]:
+        return [[tuple(inline_pieces(cell)) for cell in row] for row in self.rows]
+
+
+def inline_pieces(text: str) -> Iterator[Piece]:
+    """Yield the pieces of a line.
+
+    >>> [(piece.kind, piece.text) for piece in inline_pieces("The **arm** leaks [2].")]
+    [('text', 'The '), ('strong', 'arm'), ('text', ' leaks '), ('cite', '2'), ('text', '.')]
+    """
+    end = 0
+    for match in _INLINE.finditer(text):
+        if match.start() > end:
+            yield Piece("text", text[end : match.start()])
+        kind = str(match.lastgroup)
+        inner = match[kind]
+        yield Piece(kind, inner, tuple(inline_pieces(inner)) if kind == "strong" else ())
+        end = match.end()
+    if end < len(text):
+        yield Piece("text", text[end:])
+
+
+def markdown_blocks(text: str) -> list[Block]:
+    """Return the blocks of a text.
+
+    >>> [(block.kind, block.text) for block in markdown_blocks("# A\\n\\nOne\\ntwo.\\n- three")]
+    [('heading', 'A'), ('paragraph', 'One\\ntwo.'), ('list', '')]
+    """
+    parser = _Parser()
+    for line in text.split("\n"):
+        parser.add_line(line)
+    return parser.blocks
+
+
+@dataclass(slots=True)
+class _Parser:
+    """The blocks so far, and the one that the next line may continue."""
+
+    blocks: list[Block] = field(default_factory=list)
+    current: Block | None = None  # a paragraph, an item, a table or code
+    items: Block | None = None  # the list that is open
+    after_blank: bool = False
+
+    def add_line(self, line: str) -> None:
+        """Add a line to the block that is open, or begin one."""
+        if self.current and self.current.kind == "code":
+            self._continue_code(line)
+        elif line.strip().startswith("```"):
+            self._begin(Block("code"))
+        elif not line.strip():
+            self.after_blank, self.current = True, None
+            return
+        elif heading := _HEADING.fullmatch(line):
+            self._begin(Block("heading", heading[2].strip(), level=len(heading[1])))
+            self.current = None
+        elif row := _ROW.fullmatch(line):
+            self._add_row([cell.strip().replace("\\|", "|") for cell in _CELL_END.split(row[1])], line)
+        elif item := _ITEM.fullmatch(line):
+            self._add_item(len(item[1]), item[2], item[3])
+        else:
+            self._add_text(line)
+        self.after_blank = False
+
+    def _begin(self, block: Block) -> None:
+        self.blocks.append(block)
+        self.current, self.items = block, None
+
+    def _continue_code(self, line: str) -> None:
+        assert self.current
+        if line.strip().startswith("```"):
+            self.current = None
+        else:
+            self.current.text += f"{line}\n"
+
+    def _add_row(self, cells: list[str], line: str) -> None:
+        if not (self.current and self.current.kind == "table"):
+            self._begin(Block("table"))
+        assert self.current
+        if len(self.current.rows) == 1 and _RULER.fullmatch(line):
+            self.current.has_head = True
+        else:
+            self.current.rows.append(cells)
+
+    def _add_item(self, indent: int, marker: str, text: str) -> None:
+        item, number = Block("paragraph", text), int(marker[:-1]) if marker[:-1] else 0
+        parent = self.items
+        if parent and indent >= parent.indent + 2 and parent.items:
+            last = parent.items[-1]
+            if not last.items:
+                last.items.append(Block("list", start=number, indent=indent))
+            last.items[-1].items.append(item)
+        else:
+            if not parent or bool(parent.start) != bool(number):
+                self._begin(Block("list", start=number, indent=indent))
+                parent = self.items = self.current
+            assert parent
+            parent.items.append(item)
+        self.current = item
+
+    def _add_text(self, line: str) -> None:
+        text, quoted = line.strip(), line.startswith(">")
+        indented = line[:1].isspace()
+        if self.current and self.current.kind in ("paragraph", "quote"):
+            self.current.text += f"\n{text.lstrip('> ') if quoted else text}"
+        elif self.items and indented and self.after_blank:
+            self.items.items[-1].text += f"\n{text}"
+        else:
+            self._begin(Block("quote", text.lstrip("> ")) if quoted else Block("paragraph", text))

@@ -1,0 +1,71 @@
+"""a cookie and headers -> Preferences: language, colours and defaults of questions in one browser."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from urllib.parse import parse_qsl, urlencode
+
+from kumihimo.text.translation import LANGUAGES
+
+COOKIE = "kumi_preferences"
+THEMES = ("", "light", "dark")  # empty: as the system
+_MAX_CHARS = 1000  # of a value
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What a person chose in this browser; empty: nothing.
+
+    theme: light or dark; empty: as the system. method, length, filter: of a new question.
+    """
+
+    language: str = ""
+    theme: str = ""
+    method: str = ""
+    length: str = ""
+    filter: str = ""
+
+    def encode(self) -> str:
+        """Return the value of the cookie."""
+        return urlencode({name: value for name, value in asdict(self).items() if value})
+
+    def update(self, values: Mapping[str, str]) -> "Preferences":
+        """Return the preferences with new values; unknown names and values are left out.
+
+        >>> Preferences().update({"theme": "dark", "language": "xx", "colour": "red"})
+        Preferences(language='', theme='dark', method='', length='', filter='')
+        """
+        names = {field.name for field in fields(self)}
+        known = {name: value.strip()[:_MAX_CHARS] for name, value in values.items() if name in names}
+        choices = {"language": ("", *LANGUAGES), "theme": THEMES}
+        return replace(self, **{name: v for name, v in known.items() if v in choices.get(name, (v,))})
+
+
+def parse_preferences(cookie: str) -> Preferences:
+    """Return the preferences that a cookie holds.
+
+    >>> parse_preferences("language=ja&filter=year+%3E+2020").filter
+    'year > 2020'
+    """
+    return Preferences().update(dict(parse_qsl(cookie)))
+
+
+def accepted_language(header: str) -> str:
+    """Return the language that a browser asks for and a catalogue has.
+
+    >>> [accepted_language(header) for header in ("fr, zh-TW;q=0.8, ja;q=0.9", "de", "", "en;q=0, ja;q=x")]
+    ['ja', 'en', 'en', 'en']
+    """
+    weights: dict[str, float] = {}
+    for part in header.split(","):
+        name, _, parameters = part.strip().partition(";")
+        language = name.partition("-")[0].strip().lower()
+        if language in LANGUAGES:
+            weights.setdefault(language, _parse_weight(parameters))
+    return max((name for name in weights if weights[name]), key=weights.__getitem__, default="en")
+
+
+def _parse_weight(parameters: str) -> float:
+    try:
+        return float(parameters.partition("q=")[2] or 1)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,162 @@
+// the JSON of an answer -> one turn of a conversation, as templates/turn.html makes it on the server
+import { countOf, figure, icon, make, prefix, T, textLanguage } from "./lib.js";
+import { render } from "./markdown.js";
+
+const MAX_PLACES = 3; // of one source, before the rest folds
+
+export const passageAddress = (span) => {
+  const place = new URLSearchParams({ start: span.start, end: span.end });
+  const document = span.chunk ? span.chunk.split(".")[0] : "";
+  if (document) return `${prefix}/documents/${document}?${place}#passage`;
+  return `${prefix}/passage?${new URLSearchParams({ uri: span.uri, start: span.start, end: span.end })}#passage`;
+};
+
+const translatePlace = (place) => {
+  const [, kind, number] = place.match(/^(p\.|line|slide|sheet) (.*)$/) || [];
+  if (kind === "p.") return T("p. {0}", number);
+  if (kind === "line") return T("line {0}", number);
+  if (kind === "slide") return T("slide {0}", number);
+  return kind === "sheet" ? T("sheet {0}", number) : place;
+};
+export const placeOf = (span) => [span.uri, span.place && translatePlace(span.place)].filter(Boolean).join(", ");
+
+export const passageLink = (span, ...inside) => make("a", {
+  href: passageAddress(span), "data-passage": "", "data-title": span.title || span.uri, "data-place": placeOf(span),
+}, ...(inside.length ? inside : [span.title || span.uri]));
+
+const group = (citations) => {
+  const found = new Map();
+  for (const citation of citations) found.set(citation.n, [...(found.get(citation.n) || []), citation]);
+  return found;
+};
+
+const citeMaker = (cites) => (n) => {
+  if (!cites) return make("span", { className: "cite" }, String(n)); // still streaming
+  const span = cites.get(n)?.[0];
+  if (!span) return null;
+  const link = passageLink(span, String(n));
+  link.className = "cite";
+  link.setAttribute("aria-label", T("Source {0}: {1}", n, [span.title || span.uri, span.place && translatePlace(span.place)].filter(Boolean).join(", ")));
+  return link;
+};
+
+// An answer of excerpts shows each with its source; null: another answer.
+const excerpts = (answer, cites) => {
+  if (answer.model) return null;
+  let found = 0;
+  const parts = answer.text.split("\n\n").filter(Boolean).map((block) => {
+    const [, words, number] = block.match(/^([\s\S]*?)(?: \[(\d+)\])?$/), span = number && cites.get(Number(number))?.[0];
+    if (!span) return render(block, citeMaker(cites));
+    found += 1;
+    return make("figure", { className: "excerpt", id: null }, make("blockquote", { className: "prose", lang: textLanguage(words) }, render(words)), fromLine(span, `[${number}]`));
+  });
+  return found && found === cites.size ? parts.flat() : null;
+};
+
+const fromLine = (span, label = "") => make("p", { className: "from" }, label ? [make("span", { className: "figure" }, label), " "] : "", passageLink(span),
+  span.title && !span.uri.includes(span.title) ? ` · ${placeOf(span)}` : span.place ? `, ${translatePlace(span.place)}` : "");
+
+const sourceList = (cites) => make("section", { className: "sources" }, make("h3", {}, T("Sources")),
+  make("ol", {}, [...cites].sort(([a], [b]) => a - b).map(([n, spans]) =>
+    make("li", { className: "source" }, make("span", { className: "n" }, String(n)), make("div", { className: "places" }, byPlace(spans))))));
+
+// Spans of one place stand below its title.
+const byPlace = (spans) => {
+  const places = new Map();
+  for (const span of spans) places.set(placeOf(span), [...(places.get(placeOf(span)) || []), span]);
+  const shown = [...places.values()].map(([first, ...others]) => make("div", {}, passageLink(first), " ",
+    make("span", { className: "place" }, placeOf(first)),
+    [first, ...others].slice(0, MAX_PLACES).map((span) => make("span", { className: "words", lang: textLanguage(span.text) }, span.text))));
+  if (shown.length <= MAX_PLACES) return shown;
+  return [...shown.slice(0, MAX_PLACES), make("details", { className: "fold" }, make("summary", {}, T("{0} more passages", figure.format(shown.length - MAX_PLACES))), shown.slice(MAX_PLACES))];
+};
+
+const marked = (text, marks) => {
+  const parts = [];
+  let end = 0;
+  for (const [start, stop] of marks) {
+    parts.push(text.slice(end, start), make("mark", {}, text.slice(start, stop)));
+    end = stop;
+  }
+  return [...parts, text.slice(end)];
+};
+
+// Positions count characters, not the code units of JavaScript.
+const markedByCharacters = (text, marks) => {
+  const characters = [...text];
+  if (characters.length === text.length) return marked(text, marks);
+  const place = (n) => characters.slice(0, n).join("").length;
+  return marked(text, marks.map(([start, end]) => [place(start), place(end)]));
+};
+
+export const evidenceList = (evidence) => make("details", { className: "fold evidence" },
+  make("summary", {}, T("Evidence: {0}", countOf(evidence.length, "passage"))),
+  make("ol", {}, evidence.map((item) => make("li", {}, make("div", {},
+    item.spans?.length ? fromLine(item.spans[0]) : make("p", { className: "from" }, item.title || item.table),
+    make("p", { className: "words", lang: textLanguage(item.snippet || "") }, markedByCharacters(item.snippet || (item.text || "").slice(0, 300), item.marks || [])),
+    item.reason ? make("p", { className: "reason" }, item.reason) : "")))));
+
+export const costLine = (answer) => {
+  const { usage } = answer, parts = [answer.method];
+  if (answer.model) parts.push(answer.model, countOf(usage.calls, "call"), countOf(usage.prompt_tokens + usage.completion_tokens, "token"));
+  if (usage.cost) parts.push(T("cost {0}", usage.cost.toFixed(4)));
+  return [...parts, T("{0} s", usage.seconds.toFixed(1))].join(" · ");
+};
+
+// One question with what has arrived of its answer.
+export class Turn {
+  constructor(question) {
+    this.question = question;
+    this.text = "";
+    this.frame = 0;
+    this.state = make("p", { className: "state", role: "status" });
+    this.body = make("div", { className: "answer prose" });
+    this.rest = make("div", { className: "stack" });
+    this.element = make("article", { className: "turn" },
+      make("h2", { className: "question", lang: textLanguage(question), tabindex: -1 }, question), this.state, this.body, this.rest);
+  }
+
+  say(text, { busy = true } = {}) {
+    this.state.replaceChildren(...(text ? [busy ? make("span", { className: "pulse" }) : "", make("span", {}, text)] : []));
+    this.state.hidden = !text;
+  }
+
+  addToken(text) {
+    this.text += text;
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      if (!this.answer) this.body.replaceChildren(...render(this.text, citeMaker(null)));
+    });
+  }
+
+  showEvidence(evidence) { if (evidence.length) this.rest.replaceChildren(evidenceList(evidence)); }
+
+  showAnswer(answer, tools) {
+    this.answer = answer;
+    const cites = group(answer.citations), quoted = excerpts(answer, cites);
+    this.say("");
+    this.body.lang = textLanguage(answer.text) || "";
+    this.body.replaceChildren(...(quoted || render(answer.text, citeMaker(cites))));
+    this.rest.replaceChildren(...[
+      quoted || !cites.size ? "" : sourceList(cites),
+      answer.evidence.length ? evidenceList(answer.evidence) : "",
+      answer.followups?.length ? make("div", { className: "next", "aria-label": T("You could ask next:") }, answer.followups.map((text) => make("button", { type: "button", className: "button hint", value: text }, text))) : "",
+      make("div", { className: "turn-tools" }, make("span", { className: "about" }, costLine(answer)), tools),
+    ].filter(Boolean));
+  }
+
+  showProblem(text, ...tools) {
+    this.say("");
+    this.rest.prepend(make("div", { className: "note alarm", role: "alert" }, icon("warn"), make("div", {}, make("p", {}, text), make("p", { className: "row" }, tools))));
+  }
+}
+
+// -- an answer as Markdown, for export
+
+export const toMarkdown = (turn) => {
+  const sources = turn.answer.citations.map((citation) => {
+    const quote = citation.text.trim().split("\n").map((line) => `> ${line}`).join("\n");
+    return `[${citation.n}] ${[citation.title, placeOf(citation)].filter(Boolean).join(" · ")}\n${quote}`;
+  });
+  return `## ${turn.answer.question}\n\n${turn.answer.text}\n\n${sources.join("\n\n")}\n`;
+};

@@ -1,0 +1,166 @@
+"""a form with files -> files in a folder, streamed to the disk under limits, whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO
+
+from fastapi import Request
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from kumihimo.core.errors import LimitExceeded, SettingsError
+from kumihimo.server.upload_names import safe_name
+
+MAX_FILES = 100
+_MAX_FIELDS, _MAX_FIELD = 20, 10_000  # fields of a form beside the files, and bytes of one
+_INCOMING = ".incoming"  # beside the stored files; a build reads no hidden folder
+_MEGABYTE = 2**20
+
+
+@dataclass(slots=True)
+class IncomingFile:
+    """A file of a form, in a temporary place until it is stored."""
+
+    name: str
+    path: Path
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class Form:
+    """The files and the other fields of a form."""
+
+    files: list[IncomingFile] = field(default_factory=list)
+    fields: dict[str, str] = field(default_factory=dict)
+
+    def store(self, folder: Path) -> list[str]:
+        """Move the files into a folder; one of the same name is replaced."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in self.files:
+            file.path.replace(folder / file.name)
+        return [file.name for file in self.files]
+
+
+@asynccontextmanager
+async def receive_form(request: Request, folder: Path, *, max_file: int, readers: Iterable[str]) -> AsyncIterator[Form]:
+    """Stream the files of a form to the disk, below a folder.
+
+    What is not stored in the end is deleted. max_file: bytes. readers: the suffixes of readable files. Raises
+    LimitExceeded, SourceError and SettingsError.
+    """
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    if kind != b"multipart/form-data" or b"boundary" not in options:
+        raise SettingsError("files come as multipart/form-data: `curl -F file=@notes.md` sends them so")
+    incoming = folder / _INCOMING / token_hex(8)
+    incoming.mkdir(parents=True)
+    try:
+        reader = _FormReader(incoming, max_file, [*readers])
+        try:
+            parser = MultipartParser(options[b"boundary"], reader.callbacks)
+            async for part in request.stream():
+                parser.write(part)
+            parser.finalize()
+        except FormParserError as error:
+            raise SettingsError(f"the form cannot be read ({error}): send it as multipart/form-data") from error
+        finally:
+            reader.close()
+        reader.check_complete()
+        yield reader.form
+    finally:
+        shutil.rmtree(incoming, ignore_errors=True)
+
+
+@dataclass(slots=True)
+class _FormReader:
+    """What the parser calls for each part of a form."""
+
+    folder: Path
+    max_file: int
+    readers: list[str]
+    form: Form = field(default_factory=Form)
+    is_complete: bool = False
+    _headers: dict[bytes, bytes] = field(default_factory=dict)
+    _header: tuple[bytes, bytes] = (b"", b"")
+    _field: str = ""
+    _value: bytes = b""
+    _file: BinaryIO | None = None
+
+    @property
+    def callbacks(self) -> dict[str, object]:
+        return {
+            "on_part_begin": self._headers.clear,
+            "on_header_field": lambda data, start, end: self._add_header(data[start:end], b""),
+            "on_header_value": lambda data, start, end: self._add_header(b"", data[start:end]),
+            "on_header_end": self._end_header,
+            "on_headers_finished": self._begin_part,
+            "on_part_data": lambda data, start, end: self._add_data(data[start:end]),
+            "on_part_end": self._end_part,
+            "on_end": self._end,
+        }
+
+    def close(self) -> None:
+        """Close a file that has not ended."""
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def check_complete(self) -> None:
+        """Raise SettingsError if the form has broken off, or has no file."""
+        if not self.is_complete:
+            raise SettingsError("the form has broken off: send it again")
+        if not self.form.files:
+            raise SettingsError("the form has no file: `curl -F file=@notes.md` sends one")
+
+    def _add_header(self, name: bytes, value: bytes) -> None:
+        self._header = (self._header[0] + name, self._header[1] + value)
+
+    def _end_header(self) -> None:
+        name, value = self._header
+        self._headers[name.lower()] = value
+        self._header = (b"", b"")
+
+    def _begin_part(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition", b"").decode("latin-1"))
+        self._field, self._value = options.get(b"name", b"").decode(errors="replace"), b""
+        if b"filename" not in options:
+            if len(self.form.fields) >= _MAX_FIELDS:
+                raise LimitExceeded(f"the form has more than {_MAX_FIELDS} fields: send the files alone")
+            return
+        if not options[b"filename"]:  # a browser sends this for a field without a chosen file
+            return
+        if len(self.form.files) >= MAX_FILES:
+            raise LimitExceeded(f"the form has more than {MAX_FILES} files: send them in several requests")
+        name = safe_name(options[b"filename"].decode(errors="replace"), self.readers)
+        if any(name == file.name for file in self.form.files):
+            raise SettingsError(f"two files are called {name}: rename one")
+        file = IncomingFile(name, self.folder / f"{len(self.form.files)}{Path(name).suffix}")
+        self.form.files.append(file)
+        self._file = file.path.open("xb")
+
+    def _add_data(self, data: bytes) -> None:
+        if self._file:
+            file = self.form.files[-1]
+            file.bytes += len(data)
+            if file.bytes > self.max_file:
+                limit = f"{self.max_file / _MEGABYTE:,.4g} MB"
+                raise LimitExceeded(f"{file.name} has more than {limit}: split it, or raise `max_upload`")
+            self._file.write(data)
+        else:
+            self._value += data
+            if len(self._value) > _MAX_FIELD:
+                raise LimitExceeded(f"a field of the form has more than {_MAX_FIELD:,} bytes: send files as files")
+
+    def _end_part(self) -> None:
+        if self._file:
+            self.close()
+        elif self._field:
+            self.form.fields[self._field] = self._value.decode(errors="replace")
+
+    def _end(self) -> None:
+        self.is_complete = True

@@ -1,0 +1,208 @@
+"""Processes answer what needs no model, as the facade does, and one that ends takes one question with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+from collections.abc import Iterator
+from io import BytesIO
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from kumihimo import Answer, AsyncKumihimo, Context, Kumihimo, ProgressEvent
+from kumihimo.app import question_process, question_room
+from kumihimo.app.index_address import find_address
+from kumihimo.app.question_process import Request
+from kumihimo.app.question_room import QuestionRoom, needs_no_model
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.errors import Cancelled, ItemFailed, SettingsError
+from kumihimo.workers import WorkerStopped
+from tests.counters import wait_until
+from tests.fixtures_index import BUILT, EXAMPLES, QUESTIONS
+
+
+@pytest.fixture(scope="module")
+def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+    """An index of the examples for all methods that need no model."""
+    with Kumihimo.open(tmp_path_factory.mktemp("room") / ".kumi") as kumi:
+        kumi.index(EXAMPLES, methods=BUILT)
+        yield kumi
+
+
+@pytest.fixture(scope="module")
+def room(kumi: Kumihimo) -> Iterator[QuestionRoom]:
+    address = find_address(kumi)
+    assert address
+    room = QuestionRoom(address, 2)
+    yield room
+    room.close()
+
+
+def ask(room: QuestionRoom, question: str, method: str = "", **options: Any) -> Any:
+    return room.run(Request("ask", question, method, options), CancelToken())
+
+
+FREE_METHODS = [name for name in BUILT if name not in ("hyde", "rq", "drift", "mapreduce", "meta")]
+
+
+@pytest.mark.parametrize("method", FREE_METHODS)
+def test_the_answers_are_those_of_the_facade(method: str, kumi: Kumihimo, room: QuestionRoom) -> None:
+    for question in QUESTIONS[:2]:
+        answer, expected = ask(room, question, method), kumi.ask(question, method)
+        assert answer.context == expected.context
+        assert (answer.text, answer.citations, answer.status) == (expected.text, expected.citations, expected.status)
+        request = Request("retrieve", question, method, {})
+        assert room.run(request, CancelToken()) == kumi.retrieve(question, method)
+
+
+def test_options_and_earlier_answers_are_sent_too(kumi: Kumihimo, room: QuestionRoom) -> None:
+    first = kumi.ask("What did Mr Kerrow promise about the first stone?")
+    options = {"history": (first,), "filter": 'file contains "court"'}
+    assert ask(room, "And did he keep it?", **options).text == kumi.ask("And did he keep it?", **options).text
+    with pytest.raises(SettingsError, match="k is a whole number"):
+        ask(room, "?", "bm25", k="x")
+
+
+def test_a_question_of_a_program_goes_to_a_process(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kumi, "ask", None)
+    monkeypatch.setattr(kumi, "retrieve", None)
+
+    async def play() -> tuple[list[object], Context]:
+        async with AsyncKumihimo(kumi, workers=1) as questions:
+            events = [event async for event in questions.events(QUESTIONS[0])]
+            return events, await questions.retrieve(QUESTIONS[0], "bm25", k=2)
+
+    (search, context, text, answer), found = asyncio.run(play())
+    assert search == ProgressEvent("search")
+    assert isinstance(answer, Answer)
+    assert (context, text, len(found)) == (answer.context, answer.text, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "method", "options", "is_answer", "expected"),
+    [
+        ({}, "bm25", {}, True, True),
+        ({}, "", {}, True, True),
+        ({}, "hyde", {}, False, False),
+        ({}, "bm25", {"reranker": "model"}, False, False),
+        ({"bm25": {"reranker": "endpoint"}}, "bm25", {}, False, False),
+        ({"bm25": {"reranker": "endpoint"}}, "bm25", {"reranker": "none"}, False, True),
+        ({"chat": {"model": "m"}}, "bm25", {}, False, True),
+        ({"chat": {"model": "m"}}, "bm25", {}, True, False),
+        ({"chat": {"model": "m"}}, "global", {}, False, False),
+        ({"chat": {"model": "m"}, "answer": {"model": "rules"}}, "bm25", {}, True, True),
+        ({"embedding": {"model": "m", "base_url": "http://localhost:1/v1"}}, "bm25", {}, True, True),
+        ({"embedding": {"model": "m", "base_url": "http://localhost:1/v1"}}, "naive", {}, False, False),
+    ],
+)
+def test_what_needs_a_model_stays_in_a_thread(
+    settings: dict[str, Any], method: str, options: dict[str, Any], is_answer: bool, expected: bool, kumi: Kumihimo
+) -> None:
+    with Kumihimo.open(kumi.folder, settings=settings) as other, other.snapshot() as snapshot:
+        assert needs_no_model(snapshot, method, options, is_answer=is_answer) is expected
+
+
+# -- processes that end
+
+
+def test_a_killed_process_fails_its_question_and_another_takes_its_place(kumi: Kumihimo) -> None:
+    address = find_address(kumi)
+    assert address
+    room = QuestionRoom(address, 1)
+    ask(room, QUESTIONS[0], "bm25")
+    (pid,) = room.pids
+    os.kill(pid, signal.SIGSTOP)
+    killer = Thread(target=lambda: os.kill(pid, signal.SIGKILL))
+    errors = list[BaseException]()
+
+    def ask_and_record() -> None:
+        try:
+            ask(room, QUESTIONS[0], "bm25")
+        except WorkerStopped as error:
+            errors.append(error)
+
+    asking = Thread(target=ask_and_record)
+    asking.start()
+    wait_until(lambda: room._processes[0]._number == 2)
+    killer.start()
+    asking.join()
+    assert "Killed): ask it again" in str(errors[0])
+    assert len(ask(room, QUESTIONS[0], "bm25").citations)
+    assert room.pids != [pid]
+    os.kill(room.pids[0], signal.SIGKILL)
+    wait_until(lambda: room._processes[0]._process.poll() is not None)
+    assert len(ask(room, QUESTIONS[0], "bm25").citations), "it had ended while it was idle: no question fails"
+    room.close()
+
+
+def test_a_cancelled_question_that_does_not_end_ends_with_its_process(
+    kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(question_room, "_GRACE", 0.0)
+    address = find_address(kumi)
+    assert address
+    room, token = QuestionRoom(address, 1), CancelToken()
+    ask(room, QUESTIONS[0], "bm25")
+    (pid,) = room.pids
+    os.kill(pid, signal.SIGSTOP)
+    canceller = Thread(target=lambda: (wait_until(lambda: not room._idle), token.cancel("left")))
+    canceller.start()
+    with pytest.raises(Cancelled, match="left"):
+        room.run(Request("ask", QUESTIONS[0], "bm25", {}), token)
+    canceller.join()
+    assert len(ask(room, QUESTIONS[0], "bm25").citations)
+    room.close()
+
+
+def test_a_question_that_waits_for_a_process_can_be_cancelled(room: QuestionRoom) -> None:
+    token = CancelToken()
+    busy = [room._borrow(CancelToken()) for _ in room.pids]
+    canceller = Thread(target=token.cancel)
+    canceller.start()
+    with pytest.raises(Cancelled):
+        room.run(Request("ask", QUESTIONS[0], "bm25", {}), token)
+    canceller.join()
+    for process in busy:
+        room._give_back(process)
+
+
+def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
+    address = find_address(kumi)
+    assert address
+    room = QuestionRoom(address, 1)
+    process = room._borrow(CancelToken())
+    room.close()
+    room._give_back(process)
+    assert process._process.returncode == -signal.SIGKILL
+    with pytest.raises(Cancelled, match="the index was closed"):
+        ask(room, "?")
+
+
+# -- the other side
+
+
+def test_a_process_cancels_the_request_of_the_given_number() -> None:
+    inbox = question_process._Inbox()
+    inbox.read(BytesIO(b"".join(map(pickle.dumps, [(1, "first"), (2, None)]))))
+    question, token = inbox.requests.get()
+    assert (question, token.is_cancelled) == ("first", False)
+    inbox.read(BytesIO(pickle.dumps((1, None))))
+    assert token.is_cancelled
+
+
+@pytest.mark.parametrize(
+    "error", [SettingsError("no"), ItemFailed("no", fallback=[]), WorkerStopped("clock", "no"), ValueError("no")]
+)
+def test_errors_travel_between_processes(error: Exception, monkeypatch: pytest.MonkeyPatch, kumi: Kumihimo) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(kumi, "ask", fail)
+    succeeded, value = pickle.loads(question_process._answer(kumi, Request("ask", "?", "", {}), CancelToken()))
+    assert not succeeded
+    assert "no" in str(value)
+    assert type(value) is (type(error) if not isinstance(error, ValueError) else RuntimeError)

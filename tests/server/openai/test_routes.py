@@ -1,0 +1,302 @@
+"""OpenAI's client -> models, answers whole and streamed, with citations, and errors that it understands."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import openai
+import pytest
+from openai import OpenAI
+from openai.types.chat import ChatCompletionChunk
+
+from kumihimo.core.errors import ItemFailed
+from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import ChatRequest
+from kumihimo.server.access import local_caller
+from kumihimo.server.app import create_app
+from kumihimo.server.workspace import Workspace
+from kumihimo.testing.fake_models import FakeChat
+from tests.server.running import Answering, answered_by, leaving_client, one_place, running, with_caller
+
+QUESTION = "Who drew the tide gates?"
+
+
+def user(question: str) -> Any:
+    return [{"role": "user", "content": question}]
+
+
+def ask(client: OpenAI, question: str = QUESTION, model: str = "kumi", **options: Any) -> Any:
+    return client.chat.completions.create(model=model, messages=user(question), **options)
+
+
+def streamed(client: OpenAI, **options: Any) -> list[ChatCompletionChunk]:
+    return list(ask(client, stream=True, **options))
+
+
+def content(chunks: list[ChatCompletionChunk]) -> str:
+    return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+
+
+# -- models
+
+
+def test_each_model_is_an_index_with_a_method_that_works_there(client: OpenAI) -> None:
+    names = [model.id for model in client.models.list()]
+    assert {"kumi", "kumi/braid", "kumi/bm25", "kumi/global", "harbour", "harbour/bm25"} <= set(names)
+    assert {"kumi/hyde", "harbour/rq"}.isdisjoint(names)  # they need a chat model
+    assert len(set(names)) == len(names)
+
+
+def test_a_model_is_found_by_its_name(client: OpenAI) -> None:
+    assert client.models.retrieve("kumi/bm25").owned_by == "kumihimo"
+    with pytest.raises(openai.NotFoundError) as caught:
+        client.models.retrieve("kumi/bm52")
+    assert caught.value.code == "model_not_found"
+
+
+# -- whole answers
+
+
+def test_an_answer_has_its_sources_below_and_as_annotations(client: OpenAI, harbour: Workspace) -> None:
+    choice = ask(client).choices[0]
+    text, sources = choice.message.content.split("\n\n---\n\n")
+    assert text.startswith("Maren Oldacre drew the tide gates in 1983.")
+    assert sources.startswith("- [1] [The tide gates · files/gates.md, line 7](http://127.0.0.1:")
+    first = choice.message.annotations[0].url_citation
+    assert text[first.start_index : first.end_index] == "[1]"
+    assert f"]({first.url})" in sources.splitlines()[0]
+    address = urlsplit(first.url)
+    start, end = (int(parse_qs(address.query)[name][0]) for name in ("start", "end"))
+    with harbour.indexes["harbour"].kumi.snapshot() as snapshot:
+        document = snapshot.table("documents")[address.path.removeprefix("/documents/")]
+    assert document.text[start:end].startswith("Maren Oldacre drew the tide gates in 1983.")
+    assert choice.finish_reason == "stop"
+
+
+def test_an_answer_without_a_model_costs_no_tokens(client: OpenAI) -> None:
+    reply = ask(client, model="harbour/bm25")
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.total_tokens) == (0, 0, 0)
+    assert reply.model == "harbour/bm25"
+    assert reply.kumihimo["method"] == "bm25"
+    assert reply.kumihimo["evidence"][0].startswith("chunks:")
+
+
+def test_content_may_be_parts_of_text(client: OpenAI) -> None:
+    parts: Any = [{"type": "text", "text": "Who drew"}, {"type": "text", "text": "the tide gates?"}]
+    reply = client.chat.completions.create(model="kumi", messages=[{"role": "user", "content": parts}])
+    assert "Maren Oldacre" in (reply.choices[0].message.content or "")
+
+
+def test_what_openai_has_and_answers_do_not_need_is_ignored(client: OpenAI) -> None:
+    system: Any = {"role": "system", "content": "Answer like a pirate."}
+    user: Any = {"role": "user", "content": QUESTION}
+    options: Any = {"temperature": 0.3, "seed": 7, "tool_choice": "auto", "extra_body": {"unheard_of": 1}}
+    reply = client.chat.completions.create(model="kumi", messages=[system, user], **options)
+    assert reply.choices[0].message.content == ask(client).choices[0].message.content
+
+
+def test_documents_may_be_filtered(client: OpenAI) -> None:
+    filtered = ask(client, extra_body={"kumihimo": {"filter": 'author = "Nell Attery"', "settings": {"k": 3}}})
+    assert {a.url_citation.title.partition(" · ")[0] for a in filtered.choices[0].message.annotations} <= {
+        "The seed library"
+    }
+    assert "1983" not in filtered.choices[0].message.content
+
+
+# -- a model writes
+
+
+def test_a_model_writes_and_its_tokens_are_counted(client: OpenAI, harbour: Workspace) -> None:
+
+    chat = FakeChat(lambda prompt: "Maren Oldacre drew them [1].")
+    with answered_by(harbour.indexes["harbour"].kumi, chat):
+        reply = ask(client, "Who drew the gates of the tide?")
+    assert (reply.choices[0].message.content or "").startswith("Maren Oldacre drew them [1].\n\n---\n\n- [1] [")
+    assert reply.usage.completion_tokens == 5
+    assert reply.usage.prompt_tokens > 20
+    assert reply.kumihimo["model"] == "fake"
+
+
+def test_the_history_is_what_was_asked_and_answered(client: OpenAI, harbour: Workspace) -> None:
+    prompts: list[str] = []
+
+    def reply(prompt: str) -> str:
+        prompts.append(prompt)
+        return "In which year did Maren Oldacre draw the tide gates?" if len(prompts) == 1 else "In 1983 [1]."
+
+    first = ask(client).choices[0].message.content
+    messages: Any = [
+        {"role": "assistant", "content": "How can I help?"},
+        {"role": "user", "content": "A question without an answer"},
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": first},
+        {"role": "user", "content": "And in which year?"},
+    ]
+    with answered_by(harbour.indexes["harbour"].kumi, FakeChat(reply, join_messages=True)):
+        answer = client.chat.completions.create(model="kumi", messages=messages).choices[0].message.content
+    assert (answer or "").startswith("In 1983 [1].")
+    assert f"Asked: {QUESTION}\nAnswered: {first.partition('---')[0].rstrip()}" in prompts[0]
+    assert "files/gates.md" not in prompts[0]  # no list of sources
+    assert "How can I help?" not in prompts[0]
+    assert "without an answer" not in prompts[0]
+
+
+def test_without_a_model_names_of_the_history_are_understood(client: OpenAI) -> None:
+    messages: Any = [
+        {"role": "user", "content": "Who is Maren Oldacre?"},
+        {"role": "assistant", "content": "She drew the tide gates. [1]"},
+        {"role": "user", "content": "What did she borrow?"},
+    ]
+    reply = client.chat.completions.create(model="kumi", messages=messages)
+    assert (reply.choices[0].message.content or "").startswith("(about Maren Oldacre)")
+
+
+# -- streams
+
+
+def test_a_stream_says_the_same_as_a_whole_answer(client: OpenAI) -> None:
+    whole, chunks = ask(client).choices[0], streamed(client)
+    assert content(chunks) == whole.message.content
+    last: Any = chunks[-1].choices[0]
+    assert last.delta.annotations == [annotation.to_dict() for annotation in whole.message.annotations]
+    assert last.finish_reason == "stop"
+    assert [chunk.choices[0].finish_reason for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
+    assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
+
+
+def test_a_stream_ends_with_the_usage_if_that_is_wanted(client: OpenAI, harbour: Workspace) -> None:
+    with answered_by(harbour.indexes["harbour"].kumi, FakeChat(lambda _: "She did [1]. Nobody else [1].")):
+        chunks = streamed(client, stream_options={"include_usage": True}, question="Who drew them all?")
+    assert content(chunks).startswith("She did [1]. Nobody else [1].\n\n---\n\n- [1] [")
+    assert len([chunk for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]) > 4
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage
+    assert chunks[-1].usage.completion_tokens == 6
+    assert [chunk.usage for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
+
+
+def test_an_error_after_the_first_text_is_the_last_event(client: OpenAI, harbour: Workspace) -> None:
+    class Breaks:
+        """A model that stops in the middle."""
+
+        fingerprint, prices, server, workers = "breaks", FakeChat(str).prices, None, 1
+        determined_by = FakeChat.determined_by
+
+        def __call__(self, request: ChatRequest) -> Reply:
+            assert request.on_token
+            request.on_token("Maren ")
+            raise ItemFailed("the model has gone away")
+
+    seen: list[str] = []
+
+    def read() -> None:
+        seen.extend(chunk.choices[0].delta.content or "" for chunk in ask(client, "Who drew what?", stream=True))
+
+    model: Any = Breaks()
+    with answered_by(harbour.indexes["harbour"].kumi, model), pytest.raises(openai.APIError, match="has gone away"):
+        read()
+    assert seen == ["", "Maren"]
+
+
+def test_the_last_line_of_a_stream_is_done(address: str) -> None:
+    body = {"model": "kumi", "stream": True, "messages": user(QUESTION)}
+    with httpx2.stream("POST", f"{address}/v1/chat/completions", json=body) as response:
+        lines = [line for line in response.iter_lines() if line]
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert lines[-1] == "data: [DONE]"
+    assert all(json.loads(line.removeprefix("data: "))["object"] == "chat.completion.chunk" for line in lines[:-1])
+
+
+# -- clients that leave
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_leaves_gives_up_its_place(harbour: Workspace, stream: bool) -> None:
+    answering = Answering(f"waits {stream}")
+    with (
+        one_place(harbour) as workspace,
+        running(with_caller(create_app(workspace), local_caller(workspace))) as address,
+    ):
+        kumi = workspace.indexes["harbour"].kumi
+        with (
+            answered_by(kumi, answering.chat),
+            OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
+        ):
+            with leaving_client(address, {"model": "kumi", "stream": stream, "messages": user("Who waits?")}):
+                assert answering.began.wait(30)
+            assert "at once" in ask(client, "Who answers?").choices[0].message.content
+            answering.may_end.set()
+
+
+# -- errors
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "param", "message"),
+    [
+        ({"model": "nowhere"}, openai.NotFoundError, "model", "no model 'nowhere': GET /v1/models lists the names"),
+        ({"model": "kumi/bm52"}, openai.NotFoundError, "model", "no model 'kumi/bm52'"),
+        ({"model": "kumi/hyde"}, openai.BadRequestError, None, "hyde needs a chat model: set `model ="),
+        ({"n": 2}, openai.BadRequestError, "n", "n is 1 here"),
+        ({"tool_choice": "required"}, openai.BadRequestError, "tool_choice", "this model calls no tools"),
+        (
+            {"response_format": {"type": "json_object"}},
+            openai.BadRequestError,
+            "response_format",
+            "text with citations",
+        ),
+        ({"question": " "}, openai.BadRequestError, None, "the question is empty"),
+        ({"question": "x" * 10_001}, openai.BadRequestError, None, "10,000 is the limit"),
+        ({"temperature": 1, "max_tokens": "many"}, openai.BadRequestError, "max_tokens", "valid integer"),
+        (
+            {"extra_body": {"kumihimo": {"filter": "author ="}}},
+            openai.BadRequestError,
+            None,
+            "the filter ends too early",
+        ),
+        (
+            {"extra_body": {"kumihimo": {"settings": {"rights": ""}}}},
+            openai.BadRequestError,
+            "kumihimo.settings",
+            "no method has a setting 'rights'",
+        ),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_errors_name_the_parameter_and_the_remedy(
+    client: OpenAI,
+    options: dict[str, Any],
+    kind: type[openai.APIStatusError],
+    param: str | None,
+    message: str,
+    stream: bool,
+) -> None:
+    with pytest.raises(kind) as caught:
+        ask(client, stream=stream, **options)
+    assert caught.value.param == param
+    assert message in caught.value.message
+    assert caught.value.type == "invalid_request_error"
+    assert caught.value.response.headers["x-should-retry"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        ([{"role": "assistant", "content": "Hello"}], "there is no message of the user"),
+        ([], "there is no message of the user"),
+        ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], "of the type image_url"),
+        ([{"content": "Who?"}], "messages.0.role: Field required"),
+    ],
+)
+def test_messages_that_hold_no_question_are_refused(client: OpenAI, messages: Any, message: str) -> None:
+    with pytest.raises(openai.BadRequestError, match=message):
+        client.chat.completions.create(model="kumi", messages=messages)
+
+
+def test_a_body_that_is_no_json_is_refused(address: str) -> None:
+    response = httpx2.post(f"{address}/v1/chat/completions", content=b"{", headers={"content-type": "application/json"})
+    assert response.status_code == 400
+    assert response.json()["error"]["message"].startswith("the body: Invalid JSON")
