@@ -82,7 +82,7 @@ class Snapshot:
         """Return the snapshot of the documents that match, too; blank: all."""
         if not (filter := filter.strip()):
             return self
-        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
+        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter, places={})
 
     def stored_table(self, name: str) -> Table[Any]:
         """Return a table with all its rows, visible or not.
