@@ -285,7 +285,7 @@ class Snapshot:
         return replace(quoted, question=question, text=f"{note}\n\n{quoted.text}" if note else quoted.text)
 
     def _answer_settings(self, length: Length | None = None, max_tokens: int | None = None) -> dict[str, Any]:
-        """Return the settings of the answer, with this length and limit if given."""
+        """Return the settings of the answer, with this length and limit."""
         settings: dict[str, Any] = {**self.settings["answer"]}
         limit = settings["max_tokens"] if max_tokens is None else min(max_tokens, settings["max_tokens"])
         return settings | {"max_tokens": limit} | ({} if length is None else {"length": check_length(length)})
