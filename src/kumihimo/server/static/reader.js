@@ -61,6 +61,14 @@ export const open = async (link) => {
   }
 };
 
+// A window that becomes narrow has no room for the passage beside the answer.
+beside.addEventListener("change", () => {
+  const link = opener;
+  if (!dialog.open) return;
+  dialog.close();
+  open(link);
+});
+
 // A plain click opens the passage here; with a modifier the browser opens the document as always.
 addEventListener("click", (event) => {
   const link = event.target.closest?.("a[data-passage]");
