@@ -26,6 +26,7 @@ BENCHMARKS = (
     ("replies", ""),
     ("example_facts", ""),
     ("growth", ""),
+    ("log_growth", ""),
     ("shapes", ""),
     ("shapes", "--chunks 10000 --model"),
     ("served", ""),

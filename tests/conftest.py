@@ -62,6 +62,7 @@ SLOW = (
     "tests/test_benchmarks.py",
     "tests/test_counters.py::test_quadratic_work_is_found",
     "tests/test_docs.py",
+    "tests/test_docs_requests.py",
     "tests/test_docs_transcripts.py",
     "tests/test_fake_server.py",
     "tests/test_faults.py",

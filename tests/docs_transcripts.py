@@ -11,10 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.server.app import create_app, local_caller
-from kumihimo.server.workspace import open_workspace
 from tests.docs_console import DOCS, HERE
-from tests.server.running import running, with_caller
+from tests.server.running import serving
 
 PAGES = sorted((DOCS / "server").glob("*.md"))
 ADDRESS = "http://127.0.0.1:8460"  # as the pages have it
@@ -30,11 +28,8 @@ def served_examples() -> Iterator[str]:
         (folder / "examples").symlink_to(HERE / "examples")
         with Kumihimo.open(folder / ".kumi") as kumi:
             kumi.index(folder / "examples")
-        workspace = open_workspace([folder / ".kumi"])
-        with running(with_caller(create_app(workspace), local_caller(workspace))) as address:
-            yield address
-        for served in workspace.indexes.values():
-            served.kumi.close()
+        with serving(folder / ".kumi") as server:
+            yield server.address
 
 
 def transcribed(page: str, address: str) -> str:

@@ -168,7 +168,7 @@ def test_a_task_that_is_cancelled_frees_the_place_while_its_thread_still_ends(
 
     async def play() -> Answer:
         async with AsyncKumihimo(kumi, questions=1) as questions:
-            task = asyncio.create_task(questions.ask("slow") if form == "ask" else stream(questions))  # type: ignore[arg-type]
+            task = asyncio.create_task(questions.ask("slow") if form == "ask" else stream(questions))
             await happens(slow.started)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):

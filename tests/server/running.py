@@ -1,4 +1,4 @@
-"""an application -> the same on a port of its own, in a thread; a caller -> requests that are his."""
+"""an application, or index folders -> a server on a port of its own, in a thread; a chat model that answers there."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
-from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from kumihimo import Kumihimo
-from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.server.access import Caller, local_caller
 from kumihimo.server.app import create_app
-from kumihimo.server.workspace import Workspace
+from kumihimo.server.settings import ServerSettings
+from kumihimo.server.workspace import Workspace, open_workspace
 from kumihimo.testing.fake_models import FakeChat
 
 
@@ -59,20 +56,26 @@ def running(app: ASGIApp, **options: Any) -> Iterator[str]:
         thread.join()
 
 
-def with_caller(app: FastAPI, caller: Caller) -> ASGIApp:
-    """The application as this caller sees it, whatever key is sent."""
-    app.user_middleware.append(Middleware(_AsCaller, caller=caller))
-    return app
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server that runs, with what it serves."""
+
+    address: str
+    workspace: Workspace
+
+    @property
+    def kumi(self) -> Kumihimo:
+        """The first index."""
+        return next(iter(self.workspace.indexes.values())).kumi
 
 
-class _AsCaller:
-    def __init__(self, app: ASGIApp, caller: Caller) -> None:
-        self.app, self.caller = app, caller
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            scope["state"]["caller"] = self.caller
-        await self.app(scope, receive, send)
+@contextmanager
+def serving(*folders: Path, settings: ServerSettings | None = None) -> Iterator[Serving]:
+    """A server of these indexes."""
+    settings = settings or ServerSettings()
+    workspace = open_workspace(folders, settings)
+    with running(create_app(workspace, settings)) as address:
+        yield Serving(address, workspace)
 
 
 def build_index(folder: Path, texts: dict[str, str]) -> Path:
@@ -122,15 +125,10 @@ class Answering:
 
 
 @contextmanager
-def serving_one(workspace: Workspace, answering: Answering) -> Iterator[str]:
+def serving_one(folder: Path, answering: Answering) -> Iterator[str]:
     """The address of a server that answers one question at a time, by this model."""
-    (served,) = workspace.indexes.values()
-    served = replace(served, questions=AsyncKumihimo(served.kumi, questions=1))
-    narrow = Workspace({served.name: served})
-    app = with_caller(create_app(narrow), local_caller(narrow))
-    with answered_by(served.kumi, answering.chat), running(app) as address:
-        yield address
-    asyncio.run(served.questions.aclose())
+    with serving(folder, settings=ServerSettings(questions=1)) as server, answered_by(server.kumi, answering.chat):
+        yield server.address
 
 
 @contextmanager

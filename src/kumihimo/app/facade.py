@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,7 +22,7 @@ from kumihimo.app.index_paths import index_paths, plan_paths
 from kumihimo.app.missing import missing_tables, without_missing_scopes
 from kumihimo.app.prepare_build import build_method
 from kumihimo.app.prune_cache import prune_cache
-from kumihimo.app.questions import ask_one_build
+from kumihimo.app.questions import answer_from_one_build, read_one_build
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import Snapshot
@@ -79,6 +79,7 @@ class Kumihimo:
         self.settings = self.settings_registry.own_values(values)
         self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache, self.base)
         self._cache_path = Path(cache) if cache else self.folder / "cache.db"
+        self.cache = ResponseCache(self._cache_path)  # of replies, which several indexes may share
         self.address = IndexAddress(str(self.folder.absolute()), str(self._cache_path.absolute()), layers)
         self._files: MappedFiles = {}
         self.tokenizer, self._build_lock = LocalTokenizer(), Lock()
@@ -120,8 +121,8 @@ class Kumihimo:
 
     def close(self) -> None:
         self.store.close()
-        if cache := self.__dict__.pop("cache", None):
-            cache.close()
+        cache, self.cache = self.cache, ResponseCache(self._cache_path)
+        cache.close()
 
     # -- building
 
@@ -274,7 +275,7 @@ class Kumihimo:
         has is unset. Tables that the method lacks are built first, if they cost nothing. caps, paid_by, cancel: as for
         `ask`.
         """
-        return ask_one_build(
+        return read_one_build(
             partial(self.snapshot, method, rights=rights, cancel=cancel),
             self.models.budget(caps, paid_by, cancel),
             lambda snapshot: snapshot.retrieve(question, method, filter=filter, **settings),
@@ -307,7 +308,7 @@ class Kumihimo:
         """
         search = {"filter": filter, "length": length, "history": history, **settings}
         listeners: dict[str, Any] = {"on_token": on_token, "on_context": on_context, "progress": progress}
-        return ask_one_build(
+        return answer_from_one_build(
             partial(self.snapshot, method, rights=rights, cancel=cancel),
             self.models.budget(caps, paid_by, cancel),
             lambda snapshot: snapshot.ask(question, method, **listeners, **search),
@@ -334,7 +335,8 @@ class Kumihimo:
         This takes one LLM call. caps: for the answer and the call together.
         """
         with self.snapshot() as snapshot:
-            return snapshot.followup_suggester(caps)(answer)
+            suggester = snapshot.followup_suggester(caps)
+        return suggester(answer)
 
     def trace(self, reference: str | Reference, *, rights: str = "") -> list[Span]:
         """Return the source spans of a row, by id or (table, id)."""
@@ -361,11 +363,6 @@ class Kumihimo:
         return read_status(self, levels=levels, rights=rights)
 
     # -- the response cache
-
-    @cached_property
-    def cache(self) -> ResponseCache:
-        """Return the response cache, which several indexes may share."""
-        return ResponseCache(self._cache_path)
 
     @property
     def _owns_cache(self) -> bool:

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.snapshot import Snapshot, add_usage
+from kumihimo.core.context import Answer
+from kumihimo.core.errors import IndexChanged
 from kumihimo.llm.budget import Budget
 
 T = TypeVar("T")
+OpenSnapshot = Callable[[], AbstractContextManager[Snapshot]]
+MAX_RESTARTS = 2  # of a question, because of other builds
 
 
-def ask_one_build(
-    open_snapshot: Callable[[], AbstractContextManager[Snapshot]], budget: Budget, call: Callable[[Snapshot], T]
-) -> T:
+def answer_from_one_build(open_snapshot: OpenSnapshot, budget: Budget, ask: Callable[[Snapshot], Answer]) -> Answer:
+    """Return an answer, with what all tries spent."""
+    answer = read_one_build(open_snapshot, budget, ask)
+    return add_usage(answer, budget, answer.usage.seconds)
+
+
+def read_one_build(open_snapshot: OpenSnapshot, budget: Budget, call: Callable[[Snapshot], T]) -> T:
     """Return what a call makes of one finished build.
 
-    budget: of the question; its caps and its token count for every model that the call asks.
+    It holds no transaction while a model speaks. If another build ends meanwhile, the call begins again on that one,
+    and the cache has the replies to the requests that stay the same; the last try holds its transaction. So the call
+    may tell its caller nothing before its last read. budget: of the question; its caps and its token count for every
+    model that the call asks.
     """
-    with open_snapshot() as snapshot:
-        return call(replace(snapshot, budget=budget))
+    for restarts_left in reversed(range(MAX_RESTARTS + 1)):
+        with suppress(IndexChanged), open_snapshot() as snapshot:
+            budget.released = snapshot.db.released if restarts_left else nullcontext
+            return call(replace(snapshot, budget=budget))
+    raise AssertionError("a transaction that is never released sees no other build")

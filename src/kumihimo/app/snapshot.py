@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 
 from kumihimo.app.missing import missing_entries, missing_tables, steps_without_llm
 from kumihimo.app.question_limits import check_question
-from kumihimo.app.source_tracer import SourceTracer
+from kumihimo.app.source_tracer import DocumentPlaces, SourceTracer
 from kumihimo.app.visible_tables import visible_documents, visible_table
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
@@ -23,7 +23,7 @@ from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import LENGTHS as LENGTHS
-from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import PROMPT, announce, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.answer import Length as Length
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
@@ -65,7 +65,7 @@ class Snapshot:
     models: ModelRegistry
     tokenizer: Tokenizer
     matrices: Matrices
-    line_ends: dict[str, list[int] | None] = field(default_factory=dict)  # by uri
+    places: dict[str, DocumentPlaces] = field(default_factory=dict)  # by uri
     generation: int = 0  # number of the run, for several answers to one question
     budget: Budget | None = None  # for all questions together; None: one for each question
     rights: str = ""
@@ -79,8 +79,10 @@ class Snapshot:
         return visible_table(self, self.stored_table(name))
 
     def narrowed(self, filter: str) -> Self:
-        """Return the snapshot with a filter, if it is not blank."""
-        return replace(self, filter=filter.strip()) if filter.strip() else self
+        """Return the snapshot of the documents that match, too; blank: all."""
+        if not (filter := filter.strip()):
+            return self
+        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
 
     def stored_table(self, name: str) -> Table[Any]:
         """Return a table with all its rows, visible or not.
@@ -227,6 +229,7 @@ class Snapshot:
         *,
         filter: str = "",
         length: Length | None = None,
+        max_tokens: int | None = None,
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
         on_token: TokenCallback | None = None,
@@ -237,17 +240,17 @@ class Snapshot:
         """Return the answer with its citations.
 
         A chat model writes it; without one, it consists of sentences of the documents, and with the default method
-        requests such as lists are answered. filter: limits the documents. length: of a model's answer; None: as set.
-        history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last.
-        caps: limits on what is spent. on_token: receives the text as it arrives. on_context: receives the evidence
-        before that. progress: receives an event as the search and the model begin.
+        requests such as lists are answered. filter: limits the documents. length, max_tokens: of a model's answer; None
+        or more tokens: as set. history: earlier answers; the question may refer to them. Without a model, it takes over
+        the names of the last. caps: limits on what is spent. on_token: receives the text as it arrives. on_context:
+        receives the evidence before that. progress: receives an event as the search and the model begin.
         """
         name, progress = name or self.default_method(), progress or ignore_progress
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
         snapshot = self.narrowed(filter)
         search, tracer = snapshot._prepare_search(name, settings, budget), snapshot.tracer
         check_question(question)
-        answer_settings = self._answer_settings(length)
+        answer_settings = self._answer_settings(length, max_tokens)
         note = ""
         if history and self.models.chat("answer"):
             question = rewrite_standalone(question, history, self._llm("answer", budget))
@@ -255,39 +258,41 @@ class Snapshot:
             question, note = carry_names(question, history)
         progress(ProgressEvent("search"))
         context = search(question)
-        if on_context:
-            on_context(context)
         if chat := self.models.chat("answer"):
             progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
             result = answer(
                 question,
                 name,
                 context,
-                tracer.spans,
+                tracer.spans_to_cite,
                 tracer.describe_document,
                 self._llm("answer", budget),
                 self.tokenizer,
                 self.method(name).declaration.answer_prompt or PROMPT,
                 on_token,
+                on_context,
                 **answer_settings,
             )
         else:
-            requests = name == self.default_method()
-            quoted = quote_answer(context.searched(question), name, context, tracer, LocalEmbedder(), requests=requests)
-            text = f"{note}\n\n{quoted.text}" if note else quoted.text
-            result = replace(quoted, question=question, text=text)
-            if on_token:
-                on_token(result.text)
+            result = announce(snapshot._quote(question, name, context, note), on_token, on_context)
         citations = tuple(replace(citation, span=tracer.locate(citation.span)) for citation in result.citations)
-        return _add_usage(replace(result, citations=citations), budget, perf_counter() - start)
+        return add_usage(replace(result, citations=citations), budget, perf_counter() - start)
 
-    def _answer_settings(self, length: Length | None) -> dict[str, Any]:
-        """Return the settings of the answer, with this length if given."""
-        return {**self.settings["answer"], **({} if length is None else {"length": check_length(length)})}
+    def _quote(self, question: str, name: str, context: Context, note: str) -> Answer:
+        """Return an answer of sentences of the documents, after a note."""
+        searched, requests = context.searched(question), name == self.default_method()
+        quoted = quote_answer(searched, name, context, self.tracer, LocalEmbedder(), requests=requests)
+        return replace(quoted, question=question, text=f"{note}\n\n{quoted.text}" if note else quoted.text)
+
+    def _answer_settings(self, length: Length | None = None, max_tokens: int | None = None) -> dict[str, Any]:
+        """Return the settings of the answer, with this length and limit if given."""
+        settings: dict[str, Any] = {**self.settings["answer"]}
+        limit = settings["max_tokens"] if max_tokens is None else min(max_tokens, settings["max_tokens"])
+        return settings | {"max_tokens": limit} | ({} if length is None else {"length": check_length(length)})
 
     def prompt_sources(self, question: str, context: Context) -> list[PackedSource]:
         """Return the sources that the prompt of an answer holds."""
-        values = self._answer_settings(None)
+        values = self._answer_settings()
         limits = {"budget": values["budget"], "limit": values["sources"], "score_share": values["score_share"]}
         return pack_sources(question, context, self.tokenizer, **limits)
 
@@ -304,7 +309,7 @@ class Snapshot:
         It adds their cost too. caps: for the answer and the questions together. Raises SettingsError without a chat
         model.
         """
-        budget = self.models.budget(caps)
+        budget = self.models.budget(caps, self.budget)
         llm = self.models.llm("answer", budget)
 
         def add_followups(current: Answer) -> Answer:
@@ -317,7 +322,7 @@ class Snapshot:
     @property
     def tracer(self) -> SourceTracer:
         """Return what finds the source spans of rows."""
-        return SourceTracer(self.db, self.catalogue, self.table, self.line_ends)
+        return SourceTracer(self.db, self.catalogue, self.table, self.places)
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Yield the source spans of a row or evidence, cited first."""
@@ -350,7 +355,7 @@ class Snapshot:
         return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}
 
 
-def _add_usage(answer: Answer, budget: Budget, seconds: float) -> Answer:
+def add_usage(answer: Answer, budget: Budget, seconds: float) -> Answer:
     """Return the answer with what its budget spent and saved."""
     usage, saved = replace(budget.total, seconds=seconds), sum(budget.saved.values(), Usage())
     return replace(answer, usage=usage, saved=saved)

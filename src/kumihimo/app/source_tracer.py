@@ -3,7 +3,7 @@
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -25,13 +25,32 @@ _MAX_SPANS = 50  # source spans of one piece of evidence
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentPlaces:
+    """Where a span stands in its document: the title, and the named places or the line ends.
+
+    line_ends: None unless the text is that of the file.
+    """
+
+    title: str
+    named: Sequence[Any]
+    line_ends: Sequence[int] | None
+
+    def describe(self, span: Span) -> str:
+        """Return the page, slide, sheet or line; empty without one."""
+        if self.named:
+            return describe_place(self.named, span.start, span.end)
+        return "" if self.line_ends is None else f"line {bisect_left(self.line_ends, span.start) + 1}"
+
+
+@dataclass(frozen=True, slots=True)
 class SourceTracer:
     """The way back from rows to documents, in one snapshot."""
 
     db: IndexTransaction
     catalogue: Catalogue
     table: Callable[[str], Table[Any]]
-    line_ends: dict[str, list[int] | None] = field(default_factory=dict)  # by uri
+    places: dict[str, DocumentPlaces] = field(default_factory=dict)  # by uri
+    read_spans: dict[Reference, Span] = field(default_factory=dict)
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Yield the source spans of a row or of evidence.
@@ -57,18 +76,28 @@ class SourceTracer:
         """
         return islice(self._source_spans(item), _MAX_SPANS)
 
+    def spans_to_cite(self, item: Evidence) -> Iterator[Span]:
+        """Yield the same spans, and read what `locate` needs.
+
+        So nothing is read any more once the model has begun to answer.
+        """
+        for span in self.spans(item):
+            self._places(span.uri)
+            yield span
+
     def find_table(self, name: str) -> Table[Any] | None:
         """Return a table, or None if it has not been built."""
         return self.table(name) if self.db.has(name) else None
 
     def document(self, uri: str) -> tuple[str, str, int]:
         """Return the text, title and start of the body."""
-        text, title, body = (self.db.value(ROOT, hash_parts(uri), name) for name in ("text", "title", "body"))
+        id = self._visible_id(hash_parts(uri))
+        text, title, body = (self.db.value(ROOT, id, name) for name in ("text", "title", "body"))
         return text, title, body
 
     def describe_document(self, id: str) -> str:
         """Return the title of a document, or its uri, and its date."""
-        title = readable_title(self.db.value(ROOT, id, "title")) or self.db.value(ROOT, id, "uri")
+        title = readable_title(self.db.value(ROOT, self._visible_id(id), "title")) or self.db.value(ROOT, id, "uri")
         title = title if len(title) <= _MAX_TITLE_CHARS else f"{title[:_MAX_TITLE_CHARS]}…"
         descriptions = self.find_table("descriptions")
         description = descriptions.get(id) if descriptions else None
@@ -81,13 +110,18 @@ class SourceTracer:
             if (table, id) in visited:
                 continue
             visited.add((table, id))
-            record = self.table(table)[id]
-            if isinstance(record, Chunk | Passage):
-                uri = self.db.value(ROOT, id.partition(".")[0], "uri")
-                chunk = id if isinstance(record, Chunk) else record.chunk
-                yield Span(chunk, uri, record.start, record.end, record.text)
-            else:
-                yield Span("", record.uri, 0, len(record.text), record.text)
+            if (table, id) not in self.read_spans:  # several rows have the same sources
+                self.read_spans[table, id] = self._read_span(table, id)
+            yield self.read_spans[table, id]
+
+    def _read_span(self, table: str, id: str) -> Span:
+        """Return a chunk, a passage or a whole document as a span."""
+        record = self.table(table)[id]
+        if not isinstance(record, Chunk | Passage):
+            return Span("", record.uri, 0, len(record.text), record.text)
+        uri = self.db.value(ROOT, id.partition(".")[0], "uri")
+        chunk = id if isinstance(record, Chunk) else record.chunk
+        return Span(chunk, uri, record.start, record.end, record.text)
 
     def sources(self, item: Reference | Evidence) -> Iterator[Reference]:
         """Yield the source chunks and documents, or the passage itself.
@@ -113,22 +147,26 @@ class SourceTracer:
 
         A line needs a document whose text is its file.
         """
-        span = replace(span, title=self.db.value(ROOT, hash_parts(span.uri), "title"))
-        if named_places := json.loads(self.db.value(ROOT, hash_parts(span.uri), "places")):
-            return replace(span, place=describe_place(named_places, span.start, span.end))
-        if (ends := self._line_ends(span.uri)) is None:
-            return span
-        return replace(span, place=f"line {bisect_left(ends, span.start) + 1}")
+        self._visible_id(hash_parts(span.uri))
+        places = self._places(span.uri)
+        return replace(span, title=places.title, place=places.describe(span) or span.place)
 
-    def _line_ends(self, uri: str) -> list[int] | None:
-        """Return the line ends of a plain-text document, or None.
-
-        They are read once.
-        """
-        if uri not in self.line_ends:
+    def _places(self, uri: str) -> DocumentPlaces:
+        """Return the places of a document, which are read once."""
+        if uri not in self.places:
             id = hash_parts(uri)
-            file, media_type = self.db.value(ROOT, id, "file"), self.db.value(ROOT, id, "media_type")
-            verbatim = file == uri and media_type in ("text/plain", "text/markdown")
+            columns = ("title", "places", "file", "media_type")
+            title, named, file, media_type = (self.db.value(ROOT, id, name) for name in columns)
+            places = json.loads(named)
+            verbatim = not places and file == uri and media_type in ("text/plain", "text/markdown")
             text = self.db.value(ROOT, id, "text") if verbatim else None
-            self.line_ends[uri] = None if text is None else [match.start() for match in re.finditer("\n", text)]
-        return self.line_ends[uri]
+            ends = None if text is None else [match.start() for match in re.finditer("\n", text)]
+            self.places[uri] = DocumentPlaces(title, places, ends)
+        return self.places[uri]
+
+    def _visible_id(self, id: str) -> str:
+        """Return the id of a document. Raise KumiError if it is hidden."""
+        documents = self.table(ROOT)
+        if documents.view and not documents.view.is_whole(id):
+            documents[id]  # raises the error of a document that does not exist
+        return id

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from math import log
 from pathlib import Path
 from typing import Literal
@@ -38,6 +39,7 @@ LENGTHS: dict[Length, str] = {  # what the prompt says of the length
         " fill space: where little is known, the answer is short."
     ),
 }
+QuotableRows = tuple[Sequence[Evidence], Sequence[Span]]  # rows that a citation quotes together, and their sources
 TRUNCATION_NOTE = "(The model's reply ends here: it reached the maximum length.)"
 
 
@@ -51,6 +53,7 @@ def answer(
     tokenizer: Tokenizer,
     prompt_path: Path,
     on_token: TokenCallback | None,
+    on_context: Callable[[Context], None] | None = None,
     *,
     length: Length = "normal",
     budget: int = 12000,
@@ -63,6 +66,7 @@ def answer(
 
     The text is the model's, without citations of missing sources; those are counted. prompt_path: the prompt file.
     describe_document: returns the title and the date of a document by its id. on_token: receives the text as it comes.
+    on_context: receives the evidence before that. From then on nothing is read: the index may change under the model.
     length: `normal` is as broad as the question. budget: maximum evidence tokens for the model. sources: their maximum
     number in the prompt. score_share: the best texts with this share of all scores are given; 1: all. max_tokens: of
     the answer. response: wanted form, such as `one paragraph` or `a table`; empty for a free form.
@@ -72,14 +76,12 @@ def answer(
     if max_tokens < 1:
         raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 4096")
     if not context:
-        text = no_answer_text(question, context)
-        if on_token:
-            on_token(text)
-        return Answer(question, method, text, (), context, Usage(), llm.fingerprint, status="nothing")
+        empty = Answer(question, method, no_answer_text(question, context), (), context, Usage(), llm.fingerprint)
+        return announce(replace(empty, status="nothing"), on_token, on_context)
     packed = pack_sources(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
     if not packed:
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
-    live_filter = CitationFilter(len(packed), on_token)
+    quotable = [_read_spans(source, spans) for source in packed]
     prompt = render_prompt(
         prompt_path,
         sources=number_packed_sources(packed, describe_document),
@@ -88,17 +90,28 @@ def answer(
         form=response,
         question=question,
     )
-    stream = live_filter if on_token else None
-    reply: Reply = llm(prompt, parse=_check_text, on_token=stream, max_tokens=max_tokens)
-    citation_filter = CitationFilter(len(packed))
-    citation_filter(reply.text)
-    for text_filter in (live_filter, citation_filter):
+    if on_context:
+        on_context(context)
+    live_filter = CitationFilter(len(packed), on_token)
+    reply: Reply = llm(prompt, parse=_check_text, on_token=on_token and live_filter, max_tokens=max_tokens)
+    whole = CitationFilter(len(packed))
+    whole(reply.text)
+    for text_filter in (live_filter, whole):
         text_filter.end()
         text_filter.add(f"\n\n{TRUNCATION_NOTE}" if reply.truncated else "")
-    text, dangling = citation_filter.text, citation_filter.dangling
-    citations = tuple(_resolve_citations(text, citation_filter.citations, packed, spans))
+    citations = tuple(_resolve_citations(whole.text, whole.citations, quotable))
     rows = tuple(tuple(item.reference for item in source.rows) for source in packed)
+    text, dangling = whole.text, whole.dangling
     return Answer(question, method, text, citations, context, Usage(), llm.fingerprint, dangling, sources=rows)
+
+
+def announce(answer: Answer, on_token: TokenCallback | None, on_context: Callable[[Context], None] | None) -> Answer:
+    """Pass on an answer without a model: its evidence, then its text."""
+    if on_context:
+        on_context(answer.context)
+    if on_token:
+        on_token(answer.text)
+    return answer
 
 
 def number_packed_sources(packed: Sequence[PackedSource], describe_document: Callable[[str], str]) -> list[Source]:
@@ -106,6 +119,10 @@ def number_packed_sources(packed: Sequence[PackedSource], describe_document: Cal
     headings = {source.document: describe_document(source.document) for source in packed if source.document}
     labels = label_sources(packed, headings)
     return [Source(n, source.text, label) for n, (source, label) in enumerate(zip(packed, labels, strict=True), 1)]
+
+
+def _read_spans(source: PackedSource, spans: SpanFinder) -> list[QuotableRows]:
+    return [(rows, [*chain.from_iterable(map(spans, rows))]) for rows in source.quoted_rows]
 
 
 def _check_text(reply: Reply) -> Reply:
@@ -117,13 +134,13 @@ def _check_text(reply: Reply) -> Reply:
 
 
 def _resolve_citations(
-    text: str, places: Iterable[tuple[int, int, list[int]]], sources: Sequence[PackedSource], spans: SpanFinder
+    text: str, places: Iterable[tuple[int, int, list[int]]], sources: Sequence[Sequence[QuotableRows]]
 ) -> Iterator[Citation]:
     """Return the cited sentences, by source and each once.
 
     Each citation gets the sentence of its source that best matches the statement before it.
     """
-    quotes = cache(lambda n: [_source_quoter(rows, spans) for rows in sources[n - 1].quoted_rows])
+    quotes = cache(lambda n: [_source_quoter(rows, spans) for rows, spans in sources[n - 1]])
     citations: dict[Citation, None] = {}
     position, statement = 0, ""
     for start, end, numbers in places:
@@ -134,12 +151,11 @@ def _resolve_citations(
     return iter(sorted(citations, key=lambda citation: citation.n))
 
 
-def _source_quoter(rows: Sequence[Evidence], spans: SpanFinder) -> Callable[[str], Iterable[Span]]:
+def _source_quoter(rows: Sequence[Evidence], source_spans: Sequence[Span]) -> Callable[[str], Iterable[Span]]:
     """Return a function that finds the spans behind a statement.
 
     Of a whole document it returns no more than necessary.
     """
-    source_spans = [span for item in rows for span in spans(item)]
     find_sentence = make_quoter(source_spans)
 
     def quote(statement: str) -> Iterable[Span]:

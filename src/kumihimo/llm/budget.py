@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Condition
 from time import monotonic
@@ -55,6 +55,7 @@ class Budget:
     tokens or cost requests go one by one: the cost of a reply is known only when it has arrived.
     parent: a budget that pays for this one too, such as that of a command for its questions. It has its own caps, and
     keeps the records. cancel: stops the command; that of the parent by default.
+    released: entered while a model is asked, to hold nothing that others wait for; that of the parent at first.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Budget:
         self.given_up: dict[str, int] = {}  # prompts without a readable reply -> how many replies were read
         self._record_usage = record_usage
         self.cancel: CancelToken | None = cancel or (parent.cancel if parent else None)
+        self.released: Callable[[], AbstractContextManager[object]] = parent.released if parent else nullcontext
         self._parent = parent
         self._in_flight: list[Usage] = []
         self._measured_scopes: set[str] = set()  # scopes with a reply of known cost

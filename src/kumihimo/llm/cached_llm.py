@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from kumihimo.core.cancel import CancelToken
+from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply, WaitsForBatch
 from kumihimo.llm import protocols
@@ -59,10 +59,17 @@ def create_llm(
 def connect(send: Callable[[Q], R], server: ModelServer | None, budget: Budget, account: Account) -> Callable[[Q], R]:
     """Return `send` under the caps of a budget.
 
-    For a model on a server it waits for the limits of the server, and tries again.
+    For a model on a server it waits for the limits of the server, and tries again. Meanwhile the budget holds nothing.
     """
     send, cancel = budgeted(send, budget, account), budget.cancel
-    return retrying(rate_limited(send, server.limiter, cancel), server, cancel) if server else send
+    send = retrying(rate_limited(send, server.limiter, cancel), server, cancel) if server else send
+
+    def release_and_send(request: Q) -> R:
+        check_cancelled(cancel)
+        with budget.released():
+            return send(request)
+
+    return release_and_send
 
 
 def cancellable(send: Callable[[ChatRequest], Reply], cancel: CancelToken | None) -> Callable[[ChatRequest], Reply]:

@@ -130,7 +130,7 @@ class ModelServer:
             return self.patience - (now - self.failing_since)
 
     def count_failure(self, count: int = 1) -> None:
-        """Count requests that failed after all tries; open the circuit at the limit."""
+        """Count failed requests; many of them open the circuit."""
         with self.lock:
             self.failures += count
             if self.is_given_up:

@@ -70,7 +70,10 @@ class EventLog:
         self._wake()
 
     async def subscribe(self, after: int = 0) -> AsyncGenerator[ServerEvent, None]:
-        """Yield the events after this id, then new ones until the log closes."""
+        """Yield the events after this id, old ones and new.
+
+        It ends when the log is closed.
+        """
         while True:
             changed = self._changed
             for event in [event for event in self.events if event.id > after]:

@@ -15,4 +15,4 @@ def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
     is_first = find_access(request).served is access.served
     index = "" if is_first else f"indexes/{quote(access.served.name, safe='')}/"
     base = f"{request.base_url}{index}documents/"
-    return lambda span: f"{base}{hash_parts(span.uri)}?start={span.start}&end={span.end}"
+    return lambda span: f"{base}{hash_parts(span.uri)}?start={span.start}&end={span.end}#passage"

@@ -151,8 +151,8 @@ class _FormReader:
             file = self.form.files[-1]
             file.bytes += len(data)
             if file.bytes > self.max_file:
-                limit = f"{self.max_file / _MEGABYTE:,.4g} MB"
-                raise LimitExceeded(f"{file.name} has more than {limit}: split it, or raise `max_upload`")
+                megabytes = self.max_file / _MEGABYTE
+                raise LimitExceeded(f"{file.name} has more than {megabytes:,.4g} MB: split it into smaller files")
             self._file.write(data)
         else:
             self._value += data

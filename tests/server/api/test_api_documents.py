@@ -122,7 +122,7 @@ def test_a_path_inside_a_root_is_added_and_its_documents_removed(api: Api) -> No
         ),
         (form(('name="f"; filename="a.md"', b"x"))[:-20], 400, "the form has broken off"),
         (b"no form", 400, "the form cannot be read"),
-        (form(('name="f"; filename="big.md"', b"x" * (MEGABYTE + 1))), 413, "big.md has more than 1 MB"),
+        (form(('name="f"; filename="big.md"', b"x" * (MEGABYTE + 1))), 413, "big.md has more than 1 MB: split it"),
         (form(('name="f"', b"x" * 20_000)), 413, "a field of the form has more than 10,000 bytes"),
         (form(*[(f'name="{i}"', b"x") for i in range(30)]), 413, "more than 20 fields"),
         (form(*[(f'name="f"; filename="{i}.md"', b"x") for i in range(101)]), 413, "more than 100 files"),

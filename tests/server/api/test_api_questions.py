@@ -68,8 +68,17 @@ def test_events_come_in_order_and_end_with_the_whole_answer(api: Api) -> None:
 
 def test_a_conversation(api: Api) -> None:
     history = [{"question": "Who is Joss Kerrow?", "answer": "He keeps the tide tables."}]
-    answer = api.post("/ask", {"question": "What does he steer?", "history": history})
+    body = {"question": "What does he steer?", "history": history}
+    answer = api.post("/ask", body)
     assert "Joss Kerrow" in answer["question"]
+    assert without_time(stream(api, **body)[-1]["data"]) == without_time(answer)
+
+
+def test_reasons_are_left_out_on_request(api: Api) -> None:
+    bare = ["rank", "score", "table", "id", "text"]
+    for path in ("/ask", "/retrieve"):
+        assert list(api.post(path, {**MENDED, "reasons": False})["evidence"][0]) == bare
+    assert list(stream(api, reasons=False)[-1]["data"]["evidence"][0]) == bare
 
 
 @pytest.mark.parametrize("is_stream", [False, True])

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from kumihimo.server.access import Caller
-from kumihimo.server.app import local_caller
+from kumihimo.server.access import Caller, local_caller
 from kumihimo.server.mcp.server import create_mcp_server
 from kumihimo.server.workspace import Workspace
 

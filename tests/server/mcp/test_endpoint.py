@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
 from typing import Any, Literal
 
 import httpx2
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
-from kumihimo.server.access import Caller, Grant
-from kumihimo.server.app import create_app, local_caller
-from kumihimo.server.workspace import Workspace
-from tests.server.running import Answering, running, serving_one, with_caller
+from kumihimo.app.keys import create_key
+from kumihimo.server.settings import ServerSettings
+from tests.server.running import Answering, serving, serving_one
 
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")  # without and with a session
@@ -22,9 +24,9 @@ QUESTION = "Who drew the tide gates?"
 
 
 @pytest.fixture(scope="module")
-def address(harbour: Workspace) -> Iterator[str]:
-    with running(with_caller(create_app(harbour), local_caller(harbour))) as address:
-        yield f"{address}/mcp"
+def address(harbour_folder: Path) -> Iterator[str]:
+    with serving(harbour_folder) as server:
+        yield f"{server.address}/mcp"
 
 
 def call(address: str, mode: Mode, name: str, **arguments: Any) -> CallToolResult:
@@ -58,7 +60,7 @@ def test_tools_and_resources_are_there(address: str, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_question_that_is_cancelled_gives_up_its_place(harbour: Workspace, mode: Mode) -> None:
+def test_a_question_that_is_cancelled_gives_up_its_place(harbour_folder: Path, mode: Mode) -> None:
     answering = Answering(f"cancelled {mode}")
 
     async def run(address: str) -> CallToolResult:
@@ -68,7 +70,7 @@ def test_a_question_that_is_cancelled_gives_up_its_place(harbour: Workspace, mod
             waiting.cancel()
             return await client.call_tool("ask", {"question": "Who answers?"})
 
-    with serving_one(harbour, answering) as at:
+    with serving_one(harbour_folder, answering) as at:
         answer = asyncio.run(run(at))
         answering.may_end.set()
     assert "at once" in str(answer.structured_content)
@@ -85,9 +87,9 @@ def post(address: str, body: Any, **headers: str) -> httpx2.Response:
     return httpx2.post(address, json=body, headers=accept | {n.replace("_", "-"): v for n, v in headers.items()})
 
 
-def test_a_client_of_a_session_that_leaves_gives_up_its_place(harbour: Workspace) -> None:
+def test_a_client_of_a_session_that_leaves_gives_up_its_place(harbour_folder: Path) -> None:
     answering = Answering("left a session")
-    with serving_one(harbour, answering) as at:
+    with serving_one(harbour_folder, answering) as at:
         session = open_session(f"{at}/mcp").headers["mcp-session-id"]
         post(f"{at}/mcp", {"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=session)
         headers = {"accept": "application/json, text/event-stream", "mcp-session-id": session}
@@ -99,20 +101,57 @@ def test_a_client_of_a_session_that_leaves_gives_up_its_place(harbour: Workspace
         answering.may_end.set()
 
 
-def test_a_session_belongs_to_the_key_that_opened_it(harbour: Workspace) -> None:
-    app = create_app(harbour)
-    callers = {name: with_caller(app, Caller({"harbour": Grant("reader", key=name)})) for name in ("one", "other")}
+@pytest.fixture(scope="module")
+def keys(harbour_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    """A server that asks for keys, and the keys of two readers."""
+    folder = tmp_path_factory.mktemp("keys") / "harbour" / ".kumi"
+    copytree(harbour_folder, folder)
+    tokens = {name: create_key([folder], "reader", rights=f'author = "{name}"')[1] for name in ("Nell Attery", "Joss")}
+    with serving(folder, settings=ServerSettings(require_keys=True)) as server:
+        yield f"{server.address}/mcp", tokens
 
-    async def by_header(scope: Any, receive: Any, send: Any) -> None:
-        headers = dict(scope.get("headers", ()))
-        await callers[headers.get(b"x-name", b"one").decode()](scope, receive, send)
 
+def test_without_a_valid_key_there_is_nothing(keys: tuple[str, dict[str, str]]) -> None:
+    address, _ = keys
+    assert open_session(address).status_code == 401
+    assert open_session(address, authorization="Bearer kumi_wrong").status_code == 401
+    assert httpx2.get(address).status_code == 401
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_key_sees_its_documents_alone(keys: tuple[str, dict[str, str]], mode: Mode) -> None:
+    address, tokens = keys
+
+    async def run() -> tuple[Any, list[str]]:
+        headers = {"Authorization": f"Bearer {tokens['Nell Attery']}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(address, http_client=http), mode=mode) as client,
+        ):
+            listed = await client.call_tool("list_documents", {})
+            resources = (await client.list_resources()).resources
+            return listed.structured_content, [resource.name for resource in resources]
+
+    listed, resources = asyncio.run(run())
+    assert [document["uri"] for document in listed["documents"]] == ["files/seeds.md"]
+    assert resources[0] == "files/seeds.md"
+    assert not any("ferry" in name or "gates" in name for name in resources)
+
+
+def test_a_session_belongs_to_the_key_that_opened_it(keys: tuple[str, dict[str, str]]) -> None:
+    address, tokens = keys
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
-    with running(by_header) as at:
-        session = open_session(f"{at}/mcp").headers["mcp-session-id"]
-        post(f"{at}/mcp", {"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=session)
-        assert post(f"{at}/mcp", listing, mcp_session_id=session).status_code == 200
-        assert post(f"{at}/mcp", listing, mcp_session_id=session, x_name="other").status_code == 404
+    own, other = ({"authorization": f"Bearer {tokens[name]}"} for name in ("Nell Attery", "Joss"))
+    session = open_session(address, **own).headers["mcp-session-id"]
+    post(address, {"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=session, **own)
+    assert post(address, listing, mcp_session_id=session, **own).status_code == 200
+    assert post(address, listing, mcp_session_id=session, **other).status_code == 404
+    assert post(address, listing, mcp_session_id=session).status_code == 401
+
+
+def test_a_page_of_another_site_reaches_nothing(address: str) -> None:
+    assert open_session(address, origin="https://evil.example").status_code == 403
+    assert open_session(address, host="evil.example").status_code == 421
 
 
 def test_nothing_is_sent_without_a_request(address: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from mcp import Client, MCPError
 
 from kumihimo.server.mcp import resources
-from kumihimo.server.workspace import ServedIndex, Workspace
+from kumihimo.server.workspace import Workspace
 from tests.server.mcp.conftest import Talk, talk_to
 
 
@@ -40,7 +42,7 @@ def test_documents_and_reports_are_listed_once_and_can_be_read(talk: Talk) -> No
 
 def test_pages_follow_one_another_through_all_indexes(harbour: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     (served,) = harbour.indexes.values()
-    both = Workspace({"harbour": served, "my town": ServedIndex("my town", served.kumi, served.questions)})
+    both = Workspace({"harbour": served, "my town": replace(served, name="my town")})
     whole = talk_to(both)(list_all)
     monkeypatch.setattr(resources, "PAGE_SIZE", 2)
     pages = talk_to(both)(list_all)

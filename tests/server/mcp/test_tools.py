@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
@@ -12,7 +13,7 @@ from mcp import Client, MCPError
 from mcp.types import CallToolResult
 
 from kumihimo.server.access import Caller, Grant
-from kumihimo.server.workspace import ServedIndex, Workspace
+from kumihimo.server.workspace import Workspace
 from kumihimo.testing.fake_models import FakeChat
 from tests.server.mcp.conftest import Talk, talk_to
 from tests.server.running import answered_by
@@ -54,7 +55,7 @@ def test_each_tool_is_described_to_somebody_who_knows_nothing(talk: Talk) -> Non
 
 def test_the_index_is_asked_for_only_where_there_are_several(talk: Talk, harbour: Workspace) -> None:
     (served,) = harbour.indexes.values()
-    both = Workspace({"harbour": served, "town": ServedIndex("town", served.kumi, served.questions)})
+    both = Workspace({"harbour": served, "town": replace(served, name="town")})
     one, several = (t(lambda client: client.list_tools()).tools[0].input_schema for t in (talk, talk_to(both)))
     assert "index" not in one["properties"]
     assert several["properties"]["index"]["enum"] == ["", "harbour", "town"]
@@ -254,7 +255,7 @@ def test_a_caller_sees_the_documents_of_his_key_alone(harbour: Workspace) -> Non
 
 def test_a_caller_sees_his_indexes_alone(harbour: Workspace) -> None:
     (served,) = harbour.indexes.values()
-    both = Workspace({"harbour": served, "town": ServedIndex("town", served.kumi, served.questions)})
+    both = Workspace({"harbour": served, "town": replace(served, name="town")})
     result = talk_to(both, Caller({"town": Grant("reader")}))(calling("search", question="oat", index="harbour"))
     assert result.is_error
     assert text(result) == "no index 'harbour'. Known: town"

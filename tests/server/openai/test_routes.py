@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from shutil import copytree
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,12 +14,14 @@ import pytest
 from openai import OpenAI
 from openai.types.chat import ChatCompletionChunk
 
+from kumihimo import Kumihimo
+from kumihimo.app.keys import create_key
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest
-from kumihimo.server.workspace import Workspace
+from kumihimo.server.settings import ServerSettings
 from kumihimo.testing.fake_models import FakeChat
-from tests.server.running import Answering, answered_by, leaving_client, serving_one
+from tests.server.running import Answering, answered_by, leaving_client, serving, serving_one
 
 QUESTION = "Who drew the tide gates?"
 
@@ -58,7 +62,7 @@ def test_a_model_is_found_by_its_name(client: OpenAI) -> None:
 # -- whole answers
 
 
-def test_an_answer_has_its_sources_below_and_as_annotations(client: OpenAI, harbour: Workspace) -> None:
+def test_an_answer_has_its_sources_below_and_as_annotations(client: OpenAI, kumi: Kumihimo) -> None:
     choice = ask(client).choices[0]
     text, sources = choice.message.content.split("\n\n---\n\n")
     assert text.startswith("Maren Oldacre drew the tide gates in 1983.")
@@ -68,7 +72,7 @@ def test_an_answer_has_its_sources_below_and_as_annotations(client: OpenAI, harb
     assert f"]({first.url})" in sources.splitlines()[0]
     address = urlsplit(first.url)
     start, end = (int(parse_qs(address.query)[name][0]) for name in ("start", "end"))
-    with harbour.indexes["harbour"].kumi.snapshot() as snapshot:
+    with kumi.snapshot() as snapshot:
         document = snapshot.table("documents")[address.path.removeprefix("/documents/")]
     assert document.text[start:end].startswith("Maren Oldacre drew the tide gates in 1983.")
     assert choice.finish_reason == "stop"
@@ -107,10 +111,10 @@ def test_documents_may_be_filtered(client: OpenAI) -> None:
 # -- a model writes
 
 
-def test_a_model_writes_and_its_tokens_are_counted(client: OpenAI, harbour: Workspace) -> None:
+def test_a_model_writes_and_its_tokens_are_counted(client: OpenAI, kumi: Kumihimo) -> None:
 
     chat = FakeChat(lambda prompt: "Maren Oldacre drew them [1].")
-    with answered_by(harbour.indexes["harbour"].kumi, chat):
+    with answered_by(kumi, chat):
         reply = ask(client, "Who drew the gates of the tide?")
     assert (reply.choices[0].message.content or "").startswith("Maren Oldacre drew them [1].\n\n---\n\n- [1] [")
     assert reply.usage.completion_tokens == 5
@@ -118,7 +122,7 @@ def test_a_model_writes_and_its_tokens_are_counted(client: OpenAI, harbour: Work
     assert reply.kumihimo["model"] == "fake"
 
 
-def test_the_history_is_what_was_asked_and_answered(client: OpenAI, harbour: Workspace) -> None:
+def test_the_history_is_what_was_asked_and_answered(client: OpenAI, kumi: Kumihimo) -> None:
     prompts: list[str] = []
 
     def reply(prompt: str) -> str:
@@ -133,7 +137,7 @@ def test_the_history_is_what_was_asked_and_answered(client: OpenAI, harbour: Wor
         {"role": "assistant", "content": first},
         {"role": "user", "content": "And in which year?"},
     ]
-    with answered_by(harbour.indexes["harbour"].kumi, FakeChat(reply, join_messages=True)):
+    with answered_by(kumi, FakeChat(reply, join_messages=True)):
         answer = client.chat.completions.create(model="kumi", messages=messages).choices[0].message.content
     assert (answer or "").startswith("In 1983 [1].")
     assert f"Asked: {QUESTION}\nAnswered: {first.partition('---')[0].rstrip()}" in prompts[0]
@@ -165,8 +169,8 @@ def test_a_stream_says_the_same_as_a_whole_answer(client: OpenAI) -> None:
     assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
 
 
-def test_a_stream_ends_with_the_usage_if_that_is_wanted(client: OpenAI, harbour: Workspace) -> None:
-    with answered_by(harbour.indexes["harbour"].kumi, FakeChat(lambda _: "She did [1]. Nobody else [1].")):
+def test_a_stream_ends_with_the_usage_if_that_is_wanted(client: OpenAI, kumi: Kumihimo) -> None:
+    with answered_by(kumi, FakeChat(lambda _: "She did [1]. Nobody else [1].")):
         chunks = streamed(client, stream_options={"include_usage": True}, question="Who drew them all?")
     assert content(chunks).startswith("She did [1]. Nobody else [1].\n\n---\n\n- [1] [")
     assert len([chunk for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]) > 4
@@ -176,7 +180,7 @@ def test_a_stream_ends_with_the_usage_if_that_is_wanted(client: OpenAI, harbour:
     assert [chunk.usage for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
 
 
-def test_an_error_after_the_first_text_is_the_last_event(client: OpenAI, harbour: Workspace) -> None:
+def test_an_error_after_the_first_text_is_the_last_event(client: OpenAI, kumi: Kumihimo) -> None:
     class Breaks:
         """A model that stops in the middle."""
 
@@ -194,7 +198,7 @@ def test_an_error_after_the_first_text_is_the_last_event(client: OpenAI, harbour
         seen.extend(chunk.choices[0].delta.content or "" for chunk in ask(client, "Who drew what?", stream=True))
 
     model: Any = Breaks()
-    with answered_by(harbour.indexes["harbour"].kumi, model), pytest.raises(openai.APIError, match="has gone away"):
+    with answered_by(kumi, model), pytest.raises(openai.APIError, match="has gone away"):
         read()
     assert seen == ["", "Maren"]
 
@@ -208,14 +212,41 @@ def test_the_last_line_of_a_stream_is_done(address: str) -> None:
     assert all(json.loads(line.removeprefix("data: "))["object"] == "chat.completion.chunk" for line in lines[:-1])
 
 
+# -- keys
+
+
+def test_a_key_sees_its_indexes_and_documents_alone(harbour_folder: Path, tmp_path: Path) -> None:
+    folders = [copytree(harbour_folder, tmp_path / name / ".kumi") for name in ("harbour", "town")]
+    _, token = create_key(folders[1:], "reader", rights='author = "Nell Attery"', daily_tokens=1)
+    with serving(*folders, settings=ServerSettings(require_keys=True)) as server:
+        base = f"{server.address}/v1"
+        with OpenAI(base_url=base, api_key=token, max_retries=0) as client:
+            assert {model.id.partition("/")[0] for model in client.models.list()} == {"kumi", "town"}
+            reply = ask(client, "What do they say about the ferry?").to_json()
+            assert "skipper" not in reply
+            assert "Joss" not in reply
+            assert "seed" in ask(client, "Who keeps the seed library?").choices[0].message.content
+            with pytest.raises(openai.NotFoundError, match="no model 'harbour'"):
+                ask(client, model="harbour")
+            model = answered_by(server.workspace.indexes["town"].kumi, FakeChat(lambda _: "She does [1]."))
+            with model, pytest.raises(openai.RateLimitError, match="Wait until the budget is renewed") as spent:
+                ask(client, "Who keeps it?")
+        nobody = OpenAI(base_url=base, api_key="none", max_retries=0)
+        with nobody, pytest.raises(openai.AuthenticationError, match="Authorization: Bearer KEY") as refused:
+            nobody.models.list()
+    assert (spent.value.code, spent.value.response.headers["x-should-retry"]) == ("insufficient_quota", "false")
+    assert refused.value.type == "authentication_error"
+    assert refused.value.response.headers["www-authenticate"].startswith("Bearer")
+
+
 # -- clients that leave
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_leaves_gives_up_its_place(harbour: Workspace, stream: bool) -> None:
+def test_a_client_that_leaves_gives_up_its_place(harbour_folder: Path, stream: bool) -> None:
     answering = Answering(f"waits {stream}")
     with (
-        serving_one(harbour, answering) as address,
+        serving_one(harbour_folder, answering) as address,
         OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
     ):
         with leaving_client(address, {"model": "kumi", "stream": stream, "messages": user("Who waits?")}):
@@ -290,6 +321,7 @@ def test_messages_that_hold_no_question_are_refused(client: OpenAI, messages: An
 
 
 def test_a_body_that_is_no_json_is_refused(address: str) -> None:
-    response = httpx2.post(f"{address}/v1/chat/completions", content=b"{")
+    headers = {"content-type": "application/json"}
+    response = httpx2.post(f"{address}/v1/chat/completions", content=b"{", headers=headers)
     assert response.status_code == 400
     assert response.json()["error"]["message"].startswith("the body: Invalid JSON")

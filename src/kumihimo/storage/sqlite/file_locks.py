@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from kumihimo.storage.sqlite.log_file import log_size
+
 
 def is_immutable(path: Path) -> bool:
     """Return whether to read a database without its log and locks.
@@ -15,8 +17,7 @@ def is_immutable(path: Path) -> bool:
     A folder that is read-only to us cannot hold them. An existing log has rows that are not in the file.
     """
     path = path.resolve()
-    log = path.with_name(f"{path.name}-wal")
-    return not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+    return not os.access(path.parent, os.W_OK) and not log_size(path)
 
 
 @contextmanager

@@ -21,17 +21,19 @@ class Session:
     """The transaction of one command on one connection, for all its threads.
 
     begins_with: the statement that opens it. cancel: stops it between two statements, and in the middle of one.
+    on_release: called whenever nothing is open any more.
     """
 
     connection: sqlite3.Connection
     lock: RLock
     begins_with: str = "BEGIN"
     cancel: CancelToken | None = None
+    on_release: Callable[[], None] = lambda: None
     is_open: bool = False
     is_over: bool = False
     _running: int = 0  # statements, one inside the other
     _speaking: int = 0  # requests to models that are under way
-    _version: int = 0  # of the file, when the transaction was released
+    _version: int = -1  # of the file, when the transaction was released
     _facts: object = None  # about the index, then
     _interrupt_lock: Lock = field(default_factory=Lock)
     _forget_token: Callable[[], None] = lambda: None
@@ -107,8 +109,7 @@ class Session:
         with self.lock:
             self.stop()
             if self.is_open:
-                self.is_open = False
-                self.connection.execute("COMMIT")
+                self._commit()
 
     def stop(self) -> None:
         """Forget the token, and let no request release the transaction."""
@@ -136,8 +137,10 @@ class Session:
         """Open the transaction again. Raise IndexChanged if the index changed."""
         self.connection.execute(self.begins_with)
         self.is_open = True
-        if self._data_version() != self._version and self._read_facts() != self._facts:
-            raise IndexChanged("another build has ended in the middle of the question: ask again")
+        if (version := self._data_version()) != self._version:
+            self._version = version  # also changes where the log begins again
+            if self._read_facts() != self._facts:
+                raise IndexChanged("another build has ended in the middle of the question: ask again")
 
     def _pause(self) -> None:
         """Release the transaction; a running statement does so at its end."""
@@ -145,11 +148,16 @@ class Session:
             try:
                 if self.is_over or self._running or not self.is_open:
                     return
-                self._version, self._facts = self._data_version(), self._read_facts()
-                self.connection.execute("COMMIT")
-                self.is_open = False
+                if self._version == -1:
+                    self._version, self._facts = self._data_version(), self._read_facts()
+                self._commit()
             finally:
                 self.lock.release()
+
+    def _commit(self) -> None:
+        self.is_open = False
+        self.connection.execute("COMMIT")
+        self.on_release()
 
     def _data_version(self) -> int:
         return int(self.connection.execute("PRAGMA data_version").fetchone()[0])

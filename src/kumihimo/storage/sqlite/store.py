@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from kumihimo.core.table import Row
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.file_locks import is_immutable
 from kumihimo.storage.sqlite.integrity import raise_if_unusable
+from kumihimo.storage.sqlite.log_file import truncate_log
 from kumihimo.storage.sqlite.rows import SqlRows as SqlRows
 from kumihimo.storage.sqlite.schema import FORMAT, file_format, prepare_tables
 from kumihimo.storage.sqlite.session import Session
@@ -105,9 +107,16 @@ class Db:
                 self.session.stop()
             self.connection.close()
 
-    def begin(self, statement: str = "BEGIN", cancel: CancelToken | None = None) -> None:
-        """Open a transaction, which the token can stop."""
-        session = Session(self.connection, self.lock, statement, cancel)
+    def begin_reading(self, cancel: CancelToken | None = None) -> None:
+        """Open a transaction that only reads, and that the token can stop."""
+        on_release = partial(truncate_log, self.connection, self.path)
+        self._begin(Session(self.connection, self.lock, "BEGIN", cancel, on_release))
+
+    def begin_writing(self, cancel: CancelToken | None = None) -> None:
+        """Open the transaction of a build, which the token can stop."""
+        self._begin(Session(self.connection, self.lock, "BEGIN IMMEDIATE", cancel))
+
+    def _begin(self, session: Session) -> None:
         self._guard(session.begin)
         self.session = session
 
@@ -226,7 +235,7 @@ class Store:
         """
         inode, db = self._acquire()
         try:
-            db.begin(cancel=cancel)
+            db.begin_reading(cancel)
             version = file_format(db)  # the first read fixes the snapshot
             self._check_format(version)
             if version == 0 and not self.path.stat().st_size:
@@ -321,7 +330,7 @@ class Store:
                 db.all("PRAGMA journal_mode = WAL")
                 db.run("PRAGMA synchronous = NORMAL")
                 db.run("PRAGMA cache_size = -131072")
-                db.begin("BEGIN IMMEDIATE", cancel)
+                db.begin_writing(cancel)
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error):
                     raise
