@@ -58,7 +58,7 @@ def _link(visit: Visit, n: int, spans: Sequence[Json]) -> dict[str, str]:
 
 
 def marked_pieces(text: str, marks: Sequence[Sequence[int]]) -> list[tuple[str, bool]]:
-    """Return the pieces of a text, and whether each is marked.
+    """Return the pieces of a text without signs of bold type, and whether each is marked.
 
     >>> marked_pieces("One two three", [(4, 7)])
     [('One ', False), ('two', True), (' three', False)]
@@ -67,7 +67,8 @@ def marked_pieces(text: str, marks: Sequence[Sequence[int]]) -> list[tuple[str, 
     for start, mark_end in marks:
         pieces += [(text[end:start], False), (text[start:mark_end], True)]
         end = mark_end
-    return [piece for piece in [*pieces, (text[end:], False)] if piece[0]]
+    bare = [(piece.replace("**", ""), marked) for piece, marked in [*pieces, (text[end:], False)]]
+    return [piece for piece in bare if piece[0]]
 
 
 def describe_cost(visit: Visit, answer: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import { bounds, halfWidth, MAX_NAME, reach, seed, settle } from "./graph_layout
 
 const stage = byId("stage"), canvas = byId("canvas"), panel = byId("panel");
 const MOST = 150; // on the drawing
-const LEAST_SCALE = .72; // names stay readable
+const LEAST_SCALE = .85; // names stay readable
 const nodes = new Map(), edges = new Map();
 const view = { x: 0, y: 0, k: 1 };
 let here = "", current = null, path = new Set(), steps = new Set(); // entities and relations of a path
