@@ -44,16 +44,20 @@ def test_no_address_shows_a_hidden_document(api: Api) -> None:
         for document in documents["documents"]:
             crawl(api, f"/documents/{document['id']}")
             crawl(api, f"/documents/{document['id']}/text")
-        for entity in crawl(api, "/entities")["entities"]:
+        entities = crawl(api, "/entities")["entities"]
+        for entity in entities:
             for part in ("", "/relations", "/passages", "/neighbours"):
                 crawl(api, f"/entities/{entity['id']}{part}")
             crawl(api, f"/trace/entities/{entity['id']}")
         for community in crawl(api, "/communities")["communities"]:
             crawl(api, f"/communities/{community['id']}")
-        for report in crawl(api, "/reports")["reports"]:
+        reports = crawl(api, "/reports")["reports"]
+        for report in reports:
             crawl(api, f"/reports/{report['id']}")
         rows = crawl(api, "/status")["rows"]
         assert (rows["documents"], rows["chunks"]) == (2, 2)
+        assert (len(entities), len(reports)) == (rows["entities"], rows["reports"])  # nothing visible is left out
+        assert {entity["name"]: entity["mentions"] for entity in entities}["Ada Holm"] == 3
         crawl(api, "/methods")
         crawl(api, "/usage")
 
