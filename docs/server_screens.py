@@ -37,14 +37,14 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     FOLDER.mkdir(exist_ok=True)
-    with TemporaryDirectory() as folder, running(create_app(open_workspace([build_index(Path(folder))]))) as address:
-        with sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with TemporaryDirectory() as folder, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        with running(create_app(open_workspace([build_index(Path(folder))]))) as address:
             for name, size, options, visit in SHOTS:
                 data = take(browser, address, size, options, visit)
                 (FOLDER / f"server-{name}.png").write_bytes(data)
                 print(f"server-{name}.png: {len(data) / 1000:.0f} kB")
-            browser.close()
+        browser.close()
 
 
 def build_index(folder: Path) -> Path:

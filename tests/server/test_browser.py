@@ -19,7 +19,7 @@ from tests.server.api.town import BuildHere
 from tests.server.page_site import HOSTILE, HOSTILE_NAME, SlowChat, build_site, poison
 from tests.server.running import answered_by, running
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser: `pip install playwright`")
+playwright = pytest.importorskip("playwright.sync_api", reason="`pip install playwright` drives the browser")
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -110,7 +110,8 @@ def ask(page: Page, question: str) -> None:
 def in_view(page: Page, selector: str) -> bool:
     inside: bool = page.locator(selector).evaluate(
         """(element) => {
-          const box = element.getBoundingClientRect(), region = element.closest(".reader-text")?.getBoundingClientRect();
+          const box = element.getBoundingClientRect();
+          const region = element.closest(".reader-text")?.getBoundingClientRect();
           return box.height > 0 && box.top >= (region?.top ?? 0) && box.bottom <= (region?.bottom ?? innerHeight);
         }"""
     )
@@ -337,6 +338,15 @@ def test_language_and_colours_are_chosen_and_kept(browser: Browser, site: Site) 
 # -- labels, contrast, landmarks, widths
 
 
+def run_axe(page: Page, options: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """What axe-core finds wrong with a page."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found: list[dict[str, Any]] = axe.run(page, options=options or {"resultTypes": ["violations"]}).response[
+        "violations"
+    ]
+    return found
+
+
 def visits(page: Page) -> Iterator[str]:
     """Each page with what it shows, ready to be looked at."""
     page.goto("/")
@@ -361,15 +371,13 @@ def visits(page: Page) -> Iterator[str]:
 
 
 def test_every_page_is_labelled_legible_and_fits(browser: Browser, site: Site) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
-    axe, wrong = Axe(), list[str]()
+    wrong = list[str]()
     colours = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
     with opened(browser, site, reduced_motion="reduce") as page:
         for name in visits(page):
-            violations = axe.run(page).response["violations"]
+            violations = run_axe(page)
             page.emulate_media(color_scheme="dark")
-            violations += axe.run(page, options=colours).response["violations"]
+            violations += run_axe(page, colours)
             for width in (400, 900, 1400):
                 page.set_viewport_size({"width": width, "height": 900})
                 if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
@@ -383,11 +391,9 @@ def test_every_page_is_labelled_legible_and_fits(browser: Browser, site: Site) -
 
 
 def test_the_check_of_labels_and_contrast_finds_what_is_wrong(page: Page) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
     page.goto("/login")
     page.evaluate("document.body.append(document.createElement('button')); document.body.style.color = '#999'")
-    found = {violation["id"] for violation in Axe().run(page).response["violations"]}
+    found = {violation["id"] for violation in run_axe(page)}
     assert {"button-name", "color-contrast"} <= found
 
 

@@ -32,7 +32,10 @@ def show_answer(visit: Visit, answer: Json) -> Json:
 
 
 def _split_excerpts(text: str, spans: Mapping[int, Sequence[Json]]) -> list[Json]:
-    """Return the excerpts of an answer and the lines between; empty: no excerpts."""
+    """Return the excerpts of an answer with the lines between.
+
+    Empty for another answer.
+    """
     parts: list[Json] = []
     for block in filter(None, text.split("\n\n")):
         match = _NUMBERED.fullmatch(block)
@@ -58,7 +61,9 @@ def _link(visit: Visit, n: int, spans: Sequence[Json]) -> dict[str, str]:
 
 
 def marked_pieces(text: str, marks: Sequence[Sequence[int]]) -> list[tuple[str, bool]]:
-    """Return the pieces of a text without signs of bold type, and whether each is marked.
+    """Return the pieces of a text, and whether each is marked.
+
+    Signs of bold type are left out.
 
     >>> marked_pieces("One two three", [(4, 7)])
     [('One ', False), ('two', True), (' three', False)]

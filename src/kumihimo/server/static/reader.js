@@ -8,6 +8,7 @@ let opener = null, pending = null;
 const close = () => { dialog.close(); };
 
 dialog.addEventListener("close", () => {
+  if (dialog.open) return; // it was opened in another form
   pending?.abort();
   opener?.setAttribute("aria-expanded", "false");
   opener?.focus();
