@@ -122,6 +122,25 @@ def test_a_model_writes_and_its_tokens_are_counted(client: OpenAI, kumi: Kumihim
     assert reply.kumihimo["model"] == "fake"
 
 
+def test_a_client_may_ask_for_a_shorter_answer_and_for_no_longer_one(client: OpenAI, kumi: Kumihimo) -> None:
+    limits: list[object] = []
+
+    class Cuts(FakeChat):
+        """A model whose replies reach their limit."""
+
+        def __call__(self, request: ChatRequest) -> Reply:
+            limits.append(request.parameters["max_tokens"])
+            return Reply("Maren [1]", finish_reason="length")
+
+    with answered_by(kumi, Cuts(str, fingerprint="cuts")):
+        reasons = [
+            ask(client, "Who drew?", **limit).choices[0].finish_reason
+            for limit in ({"max_tokens": 20}, {"max_completion_tokens": 30}, {"max_tokens": 10**9}, {})
+        ]
+    assert limits == [20, 30, 4096]  # the last two are the same request
+    assert reasons == ["length"] * 4
+
+
 def test_the_history_is_what_was_asked_and_answered(client: OpenAI, kumi: Kumihimo) -> None:
     prompts: list[str] = []
 

@@ -71,8 +71,7 @@ def _find_caller(context: RequestContext) -> Caller:
 
 def _owner(caller: Caller) -> AuthenticatedUser:
     """Return the owner of a session: the key that may use it."""
-    keys = ",".join(sorted({grant.key for grant in caller.grants.values()}))
-    return AuthenticatedUser(AccessToken(token="", client_id=keys, scopes=[]))
+    return AuthenticatedUser(AccessToken(token="", client_id=caller.key, scopes=[]))
 
 
 def add_mcp(app: FastAPI, workspace: Workspace, settings: ServerSettings) -> None:

@@ -9,11 +9,12 @@ import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from kumihimo.core.errors import Cancelled, KumiError
+from kumihimo.core.errors import BudgetExceeded, Cancelled, KumiError
 from kumihimo.server.access import Access, Caller
 from kumihimo.server.mcp import resources
 from kumihimo.server.mcp.arguments import parse_arguments
 from kumihimo.server.mcp.tools import TOOLS, Tool, ToolCall
+from kumihimo.server.problems import remedy_of
 from kumihimo.server.workspace import Workspace
 
 T = TypeVar("T")
@@ -74,6 +75,8 @@ class _Handlers:
             arguments = parse_arguments(tool.argument_adapter, params.arguments or {})
             result = await _until_left(context, tool.run(call, arguments))
             values = tool.result_adapter.dump_python(result, mode="json")
+        except BudgetExceeded as error:
+            return _error_result(f"{error}. {remedy_of(error)}")
         except KumiError as error:
             return _error_result(str(error))
         except MCPError:

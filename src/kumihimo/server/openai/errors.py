@@ -3,7 +3,7 @@
 from fastapi.responses import JSONResponse
 
 from kumihimo.core import errors
-from kumihimo.server.problems import NotFound, remedy_of, status_of
+from kumihimo.server.problems import NotFound, TooManyRequests, remedy_of, status_of
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
@@ -34,7 +34,7 @@ def error_response(error: errors.KumiError) -> JSONResponse:
     Clients try again only where another try may succeed.
     """
     status = status_of(error)
-    may_retry = isinstance(error, errors.IndexBusy)
+    may_retry = isinstance(error, errors.IndexBusy | TooManyRequests)
     return JSONResponse(error_body(error, status), status, {} if may_retry else {"x-should-retry": "false"})
 
 
