@@ -57,12 +57,14 @@ def named(path: Path) -> str:
 def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
     found = dict(group.commands)
-    return found | {f"eval {name}": command for name, command in found.pop("eval").loaded.items()}
+    keys = {f"key {name}": command for name, command in found.pop("key").commands.items()}
+    evaluation = {f"eval {name}": command for name, command in found.pop("eval").loaded.items()}
+    return found | keys | evaluation
 
 
 def command_of(words: list[str]) -> tuple[str, list[str]]:
     """The name of a command, `eval run`, and what it is given."""
-    size = 2 if words[0] == "eval" else 1
+    size = 2 if words[0] in ("eval", "key") else 1
     return " ".join(words[:size]), words[size:]
 
 

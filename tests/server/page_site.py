@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -13,8 +12,6 @@ from kumihimo import Kumihimo
 from kumihimo.core.usage import Usage
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest
-from kumihimo.server.settings import ServerSettings
-from kumihimo.server.workspace import Workspace, open_workspace
 from kumihimo.testing.fake_models import FakeChat
 from tests.fixtures_index import fill
 from tests.server.running import HARBOUR
@@ -53,12 +50,6 @@ def poison(index: Path) -> None:
 LONG = "# A long log\n\n" + "\n\n".join(
     f"Day {n}: the wind blew from the west, and nothing else." for n in range(1, 900)
 )
-
-
-@contextmanager
-def served_site(index: Path, settings: ServerSettings | None = None) -> Iterator[Workspace]:
-    """The workspace of this index; the application closes it."""
-    yield open_workspace([index], settings or ServerSettings())
 
 
 class SlowChat:

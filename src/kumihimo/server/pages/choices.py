@@ -15,7 +15,7 @@ _YEAR = 365 * 24 * 3600  # seconds
 
 @router.post("/preferences")
 async def keep_preferences(request: Request) -> Response:
-    """Keep the preferences of a form in a cookie, and return to its page."""
+    """Keep the preferences of a form in a cookie."""
     values = {name: value for name, value in (await read_form(request)).items() if isinstance(value, str)}
     preferences = parse_preferences(request.cookies.get(COOKIE, "")).update(values)
     response = RedirectResponse(local_address(values.get("back", "/")), 303)

@@ -34,7 +34,7 @@ async def show_documents(visit: ReaderVisit, q: str = "", filter: str = "", afte
         page = listed.page(q, after=after, limit=_PAGE_SIZE)
         return {"page": page, **describe_files(visit.access, snapshot, documents)}
 
-    empty = {"page": None, "counts": {"documents": 0, "partial": 0, "failed": 0}, "failed": []}
+    empty: dict[str, Any] = {"page": None, "counts": {"documents": 0, "partial": 0, "failed": 0}, "failed": []}
     values = await read_or(visit, empty, read)
     suffixes = sorted(visit.access.served.kumi.catalogue.readers)
     jobs = list_jobs(visit, running=True)
@@ -43,7 +43,7 @@ async def show_documents(visit: ReaderVisit, q: str = "", filter: str = "", afte
 
 @router.post("/documents")
 async def upload_documents(visit: EditorVisit) -> Response:
-    """Store the files of a form, and queue a build that reads them."""
+    """Store the files of a form, and queue a build."""
     request, access = visit.request, visit.access
     folder, kumi, limit = upload_folder(access), access.served.kumi, request.app.state.settings.max_upload
     async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
@@ -70,7 +70,7 @@ async def delete_document(visit: EditorVisit, id: str) -> Response:
 
 @router.post("/builds")
 async def start_build(visit: EditorVisit) -> Response:
-    """Queue a build that reads again what has failed."""
+    """Queue a build, which tries failed files again."""
     await read_form(visit.request)
     queue_index(visit.request, visit.access)
     return RedirectResponse(visit.address("/documents", "builds"), 303)

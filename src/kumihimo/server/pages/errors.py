@@ -61,7 +61,7 @@ def error_page(request: Request, status: int, message: str) -> Response:
 
 
 def split_remedy(message: str) -> tuple[str, str]:
-    """Return what went wrong, and what to do, each as a sentence.
+    """Return the problem and the remedy of a message as sentences.
 
     >>> split_remedy("no index 'a': GET /api lists the names")
     ("No index 'a'.", 'GET /api lists the names.')

@@ -59,15 +59,15 @@ async def show_graph(
     relations_after: str = "",
     passages_after: str = "",
 ) -> HTMLResponse:
-    """Send the page of the graph: a search, an entity, or a path."""
+    """Send the graph: a search, an entity, or a path."""
     query = GraphQuery(q.strip(), entity, to.strip(), after, relations_after, passages_after)
-    empty = {"found": Page(()), "shown": None, "path": None, "end": None, "total": 0}
+    empty: dict[str, Any] = {"found": Page(()), "shown": None, "path": None, "end": None, "total": 0}
     values = await read_or(visit, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
     return render(visit, "graph.html", query=query, **values)
 
 
 def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
-    """Return what the page shows: found entities, or one with all that belongs to it."""
+    """Return found entities, or one with all its parts."""
     if not snapshot.db.has("entities"):
         return {}
     total = len(snapshot.table("entities"))
@@ -111,7 +111,7 @@ def _show_passage(span: Json, terms: frozenset[str]) -> Json:
 
 
 def _show_path(path: GraphPath) -> Json:
-    """Return the steps of a path: each relation with the entity behind it."""
+    """Return the steps of a path, each with its entity."""
     steps = (
         [
             {"relation": relation_json(relation), "entity": entity}

@@ -1,7 +1,8 @@
 """a snapshot -> the methods as a person chooses among them."""
 
 from kumihimo.app.json_values import Json, method_json
-from kumihimo.app.snapshot import Snapshot, missing_tables
+from kumihimo.app.missing import missing_tables
+from kumihimo.app.snapshot import Snapshot
 
 
 def list_methods(snapshot: Snapshot) -> list[Json]:

@@ -10,8 +10,9 @@ from urllib.parse import quote, urlencode
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 
+from kumihimo.app.keys import Role
 from kumihimo.core.digests import hash_parts
-from kumihimo.server.access import Access, Role, require
+from kumihimo.server.access import Access, require
 from kumihimo.server.pages.access_state import is_signed_in, usable_indexes
 from kumihimo.server.pages.assets import asset_address
 from kumihimo.server.pages.markdown import markdown_blocks
@@ -113,7 +114,7 @@ class Visit:
         return self.address(f"/documents/{hash_parts(uri)}")
 
     def source(self, table: str, id: str) -> str:
-        """Return the address of the page about a row that a report rests on."""
+        """Return the address of the page about a row."""
         if table == "entities":
             return self.address("/graph", entity=id)
         return self.address(f"/trace/{table}/{quote(id)}")
@@ -149,7 +150,10 @@ EditorVisit = Annotated[Visit, Depends(visit_as("editor"))]
 
 
 def render(page: Look | Visit, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
-    """Return a page; that of a Visit also shows the index. values: of the template."""
+    """Return a page; that of a Visit also shows the index.
+
+    values: of the template.
+    """
     look = page.look if isinstance(page, Visit) else page
     text = (
         environment()

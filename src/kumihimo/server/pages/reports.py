@@ -63,7 +63,7 @@ def _card(tree: CommunityTree, id: str, report: Report | None) -> Json:
 
 
 def _open_branches(tree: CommunityTree, id: str, reports: Table[Any]) -> list[Json]:
-    """Return the tree as rows in order, open from level 0 to this community and its parts."""
+    """Return the rows of the tree, open down to a community."""
     path, rows = tree.ancestors(id), list[Json]()
 
     def add(ids: list[str], depth: int) -> None:

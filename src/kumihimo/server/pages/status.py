@@ -65,7 +65,7 @@ def _model_name(model: Any) -> str:
 
 
 def _group_usage(kumi: Kumihimo) -> list[Spent]:
-    """Return the usage by step or method and by model, most tokens first."""
+    """Return the usage by scope and model, most tokens first."""
     rows: dict[tuple[str, str], dict[str, Usage]] = {}
     for entry in kumi.spent():
         row = rows.setdefault((entry.scope, entry.model), {"spent": Usage(), "saved": Usage()})

@@ -60,7 +60,7 @@ const ask = async (question) => {
   begin();
   const turn = new Turn(question.trim()), controller = new AbortController();
   turns.append(turn.element);
-  turn.element.scrollIntoView({ block: "start", behavior: "smooth" });
+  if (turns.children.length > 1) turn.element.scrollIntoView({ block: "start", behavior: "smooth" });
   turn.say(T("Searching the documents"));
   form.elements.question.value = "";
   running = controller;

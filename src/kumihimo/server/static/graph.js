@@ -1,10 +1,10 @@
 // an entity -> a drawing of it and its neighbours; a click fetches the neighbours of another. Beside it, all as text.
 import { announce, byId, countOf, describe, draw, fetchPart, getJson, prefix, T } from "./lib.js";
-import { bounds, MAX_NAME, reach, seed, settle } from "./graph_layout.js";
+import { bounds, halfWidth, MAX_NAME, reach, seed, settle } from "./graph_layout.js";
 
 const stage = byId("stage"), canvas = byId("canvas"), panel = byId("panel");
 const MOST = 150; // on the drawing
-const LEAST_SCALE = .72; // names stay readable
+const LEAST_SCALE = .85; // names stay readable
 const nodes = new Map(), edges = new Map();
 const view = { x: 0, y: 0, k: 1 };
 let here = "", current = null, path = new Set(), steps = new Set(); // entities and relations of a path
@@ -37,7 +37,7 @@ const forget = () => {
 const nodeOf = (node) => {
   const r = reach(node);
   const element = draw("g", { class: "node", role: "button", tabindex: -1, "data-id": node.id, "aria-label": `${node.name}, ${countOf(node.mentions, "mention")}` },
-    draw("circle", { r }), draw("text", { y: r + 15 }));
+    draw("rect", { class: "hit", x: -halfWidth(node), y: -r, width: 2 * halfWidth(node), height: 2 * r + 22 }), draw("circle", { r }), draw("text", { y: r + 15 }));
   element.querySelector("text").textContent = node.name.length > MAX_NAME ? `${node.name.slice(0, MAX_NAME - 1)}…` : node.name;
   element.append(draw("title", {}));
   element.lastChild.textContent = [node.name, node.type].filter(Boolean).join(" · ");

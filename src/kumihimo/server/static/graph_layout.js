@@ -45,7 +45,7 @@ const step = (nodes, edges, heat) => {
 
 // The box of a node: its circle, and its name below.
 const WIDE = /[\u1100-\uffef]/g;
-const halfWidth = (node) => {
+export const halfWidth = (node) => {
   const letters = Math.min(node.name.length, MAX_NAME), wide = (node.name.slice(0, MAX_NAME).match(WIDE) || []).length;
   return Math.max(reach(node), (letters - wide) * 3.5 + wide * 6.7) + 5;
 };
