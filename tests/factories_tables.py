@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from kumihimo.core.records import Record
 from kumihimo.core.table import Row, Table, codec
+from kumihimo.core.view_rows import hide
 
 R = TypeVar("R", bound=Record)
+
+
+def hide_rows(table: Table[R], visible: Callable[[str], bool]) -> Table[R]:
+    """Return the table with only these rows."""
+    view = hide(table.rows, visible)
+    return Table(table.name, table.codec, view, table.record_lookup, view)
 
 
 class Held:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
-from jinja2.nodes import Call, Concat, Const, Name, Node
+from jinja2.nodes import Call, Concat, CondExpr, Const, Name, Node
 
 import kumihimo
 from kumihimo.cli import main
@@ -358,17 +358,26 @@ def page_texts() -> dict[str, str]:
     for path in [path for path in HOUSE.rglob("templates/*.html") if "evaluate" not in path.parts]:
         for call in Environment().parse(path.read_text(encoding="utf-8")).find_all(Call):
             if isinstance(call.node, Name) and call.node.name == "translate":
-                found[numbered(template_text(call.args[0]))] = path.name
-    for path in HOUSE.rglob("templates/*.js"):
+                found |= dict.fromkeys(map(numbered, template_texts(call.args[0])), path.name)
+            if isinstance(call.node, Name) and call.node.name == "count_of":
+                found |= dict.fromkeys(counted(*(str(each.as_const()) for each in call.args[1:])), path.name)
+    for path in [*HOUSE.rglob("templates/*.js"), *HOUSE.rglob("static/*.js")]:
         found |= dict.fromkeys(script_labels(path.read_text(encoding="utf-8")), path.name)
-    return found
+    return {text: name for text, name in found.items() if is_message(text.replace("{0}", ""))}
 
 
-def template_text(node: Node) -> str:
-    """The text that a template gives, with FIELD for each value."""
+def counted(one: str, many: str = "") -> list[str]:
+    """The two forms of a number with its noun."""
+    return [f"{{0}} {one}", f"{{0}} {many or f'{one}s'}"]
+
+
+def template_texts(node: Node) -> list[str]:
+    """The texts that a template gives, with FIELD for each value."""
     if isinstance(node, Concat):
-        return "".join(map(template_text, node.nodes))
-    return str(node.value) if isinstance(node, Const) else FIELD
+        return ["".join(parts) for parts in product(*map(template_texts, node.nodes))]
+    if isinstance(node, CondExpr) and node.expr2:
+        return [*template_texts(node.expr1), *template_texts(node.expr2)]
+    return [str(node.value)] if isinstance(node, Const) else [FIELD]
 
 
 # What `kumi index` counts; places in documents; kinds of entries of `kumi status`.

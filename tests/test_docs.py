@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 import tomllib
+from collections.abc import Iterable
 from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
@@ -30,7 +31,7 @@ from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.methods.braid import published_weights
 from kumihimo.readers import READERS
-from tests import screens
+from tests import docs_transcripts, screens
 from tests.docs_console import DOCS, HERE, PAGES, rendered, steady
 from tests.fake_server import FakeServer
 from tests.toy_steps import gists, themes, told
@@ -44,8 +45,8 @@ def blocks(path: Path, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M)
 
 
-def with_blocks(kind: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, kind)], ids=named)
+def with_blocks(kind: str, pages: Iterable[Path] = PAGES) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", [path for path in pages if blocks(path, kind)], ids=named)
 
 
 def named(path: Path) -> str:
@@ -56,12 +57,14 @@ def named(path: Path) -> str:
 def commands() -> dict[str, Any]:
     group: Any = typer.main.get_command(app)
     found = dict(group.commands)
-    return found | {f"eval {name}": command for name, command in found.pop("eval").loaded.items()}
+    keys = {f"key {name}": command for name, command in found.pop("key").commands.items()}
+    evaluation = {f"eval {name}": command for name, command in found.pop("eval").loaded.items()}
+    return found | keys | evaluation
 
 
 def command_of(words: list[str]) -> tuple[str, list[str]]:
     """The name of a command, `eval run`, and what it is given."""
-    size = 2 if words[0] == "eval" else 1
+    size = 2 if words[0] in ("eval", "key") else 1
     return " ".join(words[:size]), words[size:]
 
 
@@ -161,7 +164,7 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@with_blocks("python")
+@with_blocks("python", [path for path in PAGES if path not in docs_transcripts.PAGES])  # those need a server
 @pytest.mark.usefixtures("sandbox")
 def test_python_runs(path: Path, server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
     shared: dict[str, Any] = {"__name__": "page"}

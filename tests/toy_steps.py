@@ -7,7 +7,7 @@ four families; the steps of a family read each other's tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Literal
@@ -73,12 +73,10 @@ class Gloss(Record):
 
 @dataclass(frozen=True, slots=True)
 class Volume(Record):
-    """A set of entries, which it names as its parents."""
+    """A set of entries, which it names as its sources."""
 
+    SOURCES: ClassVar[Mapping[str, str]] = {"members": "entries"}
     members: tuple[str, ...]
-
-    def parents(self) -> tuple[Reference, ...]:
-        return tuple(("entries", member) for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ def test_events_come_in_order_and_the_answer_last(kumi: Kumihimo) -> None:
         async with AsyncKumihimo(kumi) as questions:
             return [event async for event in questions.events(QUESTION, "bm25")]
 
-    search, context, asking, *tokens, answer = asyncio.run(play())
+    search, asking, context, *tokens, answer = asyncio.run(play())
     assert isinstance(search, ProgressEvent)
     assert isinstance(asking, ProgressEvent)
     assert (search.step, asking.step) == ("search", "answer")
@@ -168,7 +168,7 @@ def test_a_task_that_is_cancelled_frees_the_place_while_its_thread_still_ends(
 
     async def play() -> Answer:
         async with AsyncKumihimo(kumi, questions=1) as questions:
-            task = asyncio.create_task(questions.ask("slow") if form == "ask" else stream(questions))  # type: ignore[arg-type]
+            task = asyncio.create_task(questions.ask("slow") if form == "ask" else stream(questions))
             await happens(slow.started)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -141,10 +141,10 @@ def test_passages_show_the_name_in_its_place(snapshot: Snapshot) -> None:
 
 
 def path(snapshot: Snapshot, one: str, other: str, **options: int) -> tuple[list[str], list[int], bool]:
-    ends = browse.find_entity(snapshot, one), browse.find_entity(snapshot, other)
-    assert ends[0]
-    assert ends[1]
-    found = find_path(snapshot, *ends, **options)
+    start, end = browse.find_entity(snapshot, one), browse.find_entity(snapshot, other)
+    assert start
+    assert end
+    found = find_path(snapshot, start, end, **options)
     return [e.name for e in found.entities], [relation.weight for relation in found.relations], found.complete
 
 

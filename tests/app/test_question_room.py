@@ -15,6 +15,7 @@ import pytest
 
 from kumihimo import Answer, AsyncKumihimo, Context, Kumihimo, ProgressEvent
 from kumihimo.app import question_process, question_room
+from kumihimo.app.async_facade import QuestionEvent
 from kumihimo.app.index_address import find_address
 from kumihimo.app.question_process import Request
 from kumihimo.app.question_room import QuestionRoom, needs_no_model
@@ -61,7 +62,7 @@ def test_the_answers_are_those_of_the_facade(method: str, kumi: Kumihimo, room: 
 
 def test_options_and_earlier_answers_are_sent_too(kumi: Kumihimo, room: QuestionRoom) -> None:
     first = kumi.ask("What did Mr Kerrow promise about the first stone?")
-    options = {"history": (first,), "filter": 'file contains "court"'}
+    options: dict[str, Any] = {"history": (first,), "filter": 'file contains "court"'}
     assert ask(room, "And did he keep it?", **options).text == kumi.ask("And did he keep it?", **options).text
     with pytest.raises(SettingsError, match="k is a whole number"):
         ask(room, "?", "bm25", k="x")
@@ -71,7 +72,7 @@ def test_a_question_of_a_program_goes_to_a_process(kumi: Kumihimo, monkeypatch: 
     monkeypatch.setattr(kumi, "ask", None)
     monkeypatch.setattr(kumi, "retrieve", None)
 
-    async def play() -> tuple[list[object], Context]:
+    async def play() -> tuple[list[QuestionEvent], Context]:
         async with AsyncKumihimo(kumi, workers=1) as questions:
             events = [event async for event in questions.events(QUESTIONS[0])]
             return events, await questions.retrieve(QUESTIONS[0], "bm25", k=2)
@@ -149,7 +150,12 @@ def test_a_cancelled_question_that_does_not_end_ends_with_its_process(
     ask(room, QUESTIONS[0], "bm25")
     (pid,) = room.pids
     os.kill(pid, signal.SIGSTOP)
-    canceller = Thread(target=lambda: (wait_until(lambda: not room._idle), token.cancel("left")))
+
+    def cancel_when_busy() -> None:
+        wait_until(lambda: not room._idle)
+        token.cancel("left")
+
+    canceller = Thread(target=cancel_when_busy)
     canceller.start()
     with pytest.raises(Cancelled, match="left"):
         room.run(Request("ask", QUESTIONS[0], "bm25", {}), token)
@@ -186,10 +192,10 @@ def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
 
 
 def test_a_process_cancels_the_request_of_the_given_number() -> None:
-    inbox = question_process._Inbox()
-    inbox.read(BytesIO(b"".join(map(pickle.dumps, [(1, "first"), (2, None)]))))
-    question, token = inbox.requests.get()
-    assert (question, token.is_cancelled) == ("first", False)
+    inbox, request = question_process._Inbox(), Request("ask", "?", "", {})
+    inbox.read(BytesIO(b"".join(map(pickle.dumps, [(1, request), (2, None)]))))
+    received, token = inbox.requests.get()
+    assert (received, token.is_cancelled) == (request, False)
     inbox.read(BytesIO(pickle.dumps((1, None))))
     assert token.is_cancelled
 

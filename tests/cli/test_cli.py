@@ -255,7 +255,7 @@ def test_the_json_of_an_answer(built: Run) -> None:
     assert [c["n"] for c in answer["citations"]] == list(range(1, len(answer["citations"]) + 1))
     assert len({c["uri"] for c in answer["citations"]}) >= 2
     for citation in answer["citations"]:
-        assert list(citation) == ["n", "chunk", "title", "uri", "place", "location", "start", "end", "text"]
+        assert list(citation) == ["n", "document", "chunk", "title", "uri", "place", "location", "start", "end", "text"]
         assert documents[citation["uri"]][citation["start"] : citation["end"]] == citation["text"]
         assert json_of(built("trace", citation["chunk"], "--json"))["spans"][0]["uri"] == citation["uri"]
 
@@ -268,7 +268,7 @@ def test_the_json_of_evidence(built: Run) -> None:
     chunk = only.pop("id")
     assert chunk.endswith(".00000")
     (span,) = only.pop("spans")
-    assert span.pop("chunk") == chunk
+    assert (span.pop("chunk"), span.pop("document")) == (chunk, chunk.partition(".")[0])
     assert span.pop("title") == only.pop("title")
     place = {"uri": "notes/ferry.txt", "place": "line 1", "location": "notes/ferry.txt, line 1"}
     assert span == {**place, "start": 0, "end": 52}

@@ -11,7 +11,7 @@ import pytest
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import KumiError
-from kumihimo.core.lineage import trace_sources, visibility_filters
+from kumihimo.core.lineage import trace_sources
 from kumihimo.core.records import Document, Record, Reference
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table, codec
@@ -80,57 +80,3 @@ def test_a_row_that_is_not_there_is_named(tmp_path: Path, reference: Reference) 
 
     with index(tmp_path) as tables, pytest.raises(KumiError, match=f"^table {reference[0]} has no row "):
         list(trace_sources(WIRED, tables, reference))
-
-
-@pytest.mark.parametrize(
-    ("table", "id", "documents", "expected"),
-    [
-        ("documents", A, {A}, True),
-        ("documents", B, {A}, False),
-        ("chunks", f"{A}.00001", {A}, True),
-        ("chunks", f"{A}.00001", {B}, False),
-        ("chunk_words", f"{B}.00000.00000", {A}, False),
-        ("chunk_words", f"{B}.00000.00000", {B}, True),
-        ("entries", hash_parts("sky"), {A}, True),
-        ("entries", hash_parts("sky"), {B}, False),
-        ("entries", hash_parts("sea"), {A}, False),
-        ("entries", hash_parts("sea"), {A, B}, True),
-        ("glosses", hash_parts("sea"), {A}, False),
-        ("glosses", hash_parts("sky"), {A}, True),
-        ("volumes", "all", {A}, False),
-        ("volumes", "all", {A, B}, True),
-        ("loose", "one", {A, B}, False),  # it names no parents
-    ],
-)
-def test_a_row_passes_if_all_its_documents_do(
-    tmp_path: Path, table: str, id: str, documents: set[str], expected: bool
-) -> None:
-    with index(tmp_path) as tables:
-        assert visibility_filters(WIRED, tables, documents)(table)(id) is expected
-
-
-def test_whether_a_row_passes_is_told_without_reading_or_read_once(tmp_path: Path) -> None:
-    tables_read: list[str] = []
-    with index(tmp_path) as tables:
-
-        def recording_tables(name: str) -> Table[Record]:
-            tables_read.append(name)
-            return tables(name)
-
-        filters = visibility_filters(WIRED, recording_tables, {A, B})
-        assert filters("chunk_words")(f"{A}.00000.00000")
-        assert tables_read == []
-        assert filters("volumes")("all")
-        assert sorted(tables_read) == ["chunk_words", "chunk_words", "volumes"]  # the words of each entry of the volume
-        assert filters("volumes")("all")
-        assert filters("entries")(hash_parts("sky"))
-        assert filters("glosses")(hash_parts("sky"))
-        assert len(tables_read) == 3
-
-
-def test_a_row_that_is_not_there_cannot_pass(tmp_path: Path) -> None:
-    with index(tmp_path) as tables:
-        filters = visibility_filters(WIRED, tables, {A, B})
-        assert not filters("entries")(hash_parts("sun"))
-        with pytest.raises(KumiError, match="table volumes has no row 'none'"):
-            filters("volumes")("none")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kumihimo.core.errors import KumiError, StepError
 from kumihimo.core.records import Document, Record
 from kumihimo.core.table import Codec, Group, Row, Table, codec, lookup_hash
+from tests.factories_tables import hide_rows
 
 Lookups = list[tuple[str, tuple[str, ...], tuple[object, ...], bool]]
 
@@ -212,7 +213,7 @@ def test_ids_of_several_values_no_more_of_each_than_asked() -> None:
 
 
 def test_of_fewer_rows_the_first_that_pass() -> None:
-    fewer = table(A, B, C).filtered(lambda id: id != "a")
+    fewer = hide_rows(table(A, B, C), lambda id: id != "a")
     assert fewer.ids_grouped("name", ["x", "y"], limit=1) == {"x": ["c"], "y": ["b"]}, (
         "a is the first of x, and does not pass"
     )
@@ -227,7 +228,7 @@ def test_values_without_hidden_rows_are_looked_up_once(monkeypatch: pytest.Monke
         return find(self, column, values, limit)
 
     monkeypatch.setattr(ListRows, "ids_grouped", record)
-    assert rows.filtered(lambda id: id != "a").ids_grouped("name", ["x", "y"], limit=1) == {"x": ["c"], "y": ["b"]}
+    assert hide_rows(rows, lambda id: id != "a").ids_grouped("name", ["x", "y"], limit=1) == {"x": ["c"], "y": ["b"]}
     assert looked_up == [["x", "y"], ["x"]]
 
 
@@ -235,7 +236,7 @@ def test_what_was_made_of_rows_by_their_ids() -> None:
     one, two, other = (replace(A, id=id, name=name) for id, name in (("m.0", "x"), ("m.1", "y"), ("ma.0", "z")))
     rows = table(one, two, other)
     assert rows.child_values(["ma", "m", "n"], "name") == {"ma": ["z"], "m": ["x", "y"], "n": []}
-    assert rows.filtered(lambda id: id != "m.0").child_values(["m"], "id") == {"m": ["m.1"]}
+    assert hide_rows(rows, lambda id: id != "m.0").child_values(["m"], "id") == {"m": ["m.1"]}
     with pytest.raises(StepError, match=r"^table everything: no column 'nam'; did you mean 'name'\?"):
         rows.child_values(["m"], "nam")
     with pytest.raises(StepError, match="only whole-table steps iterate"):
@@ -243,7 +244,7 @@ def test_what_was_made_of_rows_by_their_ids() -> None:
 
 
 def test_a_table_of_fewer_rows() -> None:
-    fewer = table(A, B, C).filtered(lambda id: id != "b")
+    fewer = hide_rows(table(A, B, C), lambda id: id != "b")
     assert list(fewer) == [A, C]
     assert len(fewer) == 2
     assert fewer.get("a") == A
@@ -255,25 +256,14 @@ def test_a_table_of_fewer_rows() -> None:
     assert fewer.where(id="b") == []
     assert list(fewer.columns("name", "size")) == [("x", 1), ("x", 2)]
     assert list(fewer.columns("id")) == [("a",), ("c",)]
-    assert [fewer.visible(id) for id in "abc"] == [True, False, True]
-    assert not table(A).filtered(lambda _: False)
-
-
-def test_fewer_rows_may_be_made_fewer_still() -> None:
-    one = table(A, B, C).filtered(lambda id: id != "b").filtered(lambda id: id != "c")
-    assert list(one) == [A]
-    assert [one.visible(id) for id in "abc"] == [True, False, False]
-
-
-def test_whether_a_row_passes_is_asked_of_rows_that_are_there() -> None:
-    fewer = table(A).filtered({"a": True}.__getitem__)
-    assert fewer.get("z") is None
-    assert fewer.where(id="z") == []
+    assert fewer.view
+    assert [fewer.view.is_whole(id) for id in "abc"] == [True, False, True]
+    assert not hide_rows(table(A), lambda _: False)
 
 
 def test_look_ups_in_a_table_of_fewer_rows_are_noted_as_what_they_found() -> None:
     lookups: Lookups = []
-    fewer = table(A, B, lookups=lookups).filtered(lambda id: id != "b")
+    fewer = hide_rows(table(A, B, lookups=lookups), lambda id: id != "b")
     fewer.get("b")
     fewer.where(size=1)
     assert lookups == [("everything", ("id",), ("b",), False), ("everything", ("size",), (1,), True)]

@@ -13,6 +13,7 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.methods.braid import braid, ppr, published_weights, weights_from_settings
 from kumihimo.methods.braid.two_pass import FEATURES, Pass, run_first_pass, run_second_pass
+from tests.factories_tables import hide_rows
 from tests.methods.factories_search import FakeKeywordSearch, FakeVectorSearch, GraphBuilder, rerank, tokenizer
 
 QUESTION = "In which harbour town was the builder of Gull Pier born?"
@@ -35,7 +36,7 @@ def harbour_graph() -> GraphBuilder:
 def search(graph: GraphBuilder, question: str = QUESTION, passes: Any = None, **settings: Any) -> Context:
     tables: dict[str, Any] = {name: graph.tables(every=True)[name] for name in SEARCHED}
     if passes:
-        tables = {name: each.filtered(passes) for name, each in tables.items()}
+        tables = {name: hide_rows(each, passes) for name, each in tables.items()}
     world: dict[str, Any] = {
         "keyword_search": FakeKeywordSearch(),
         "vector_search": FakeVectorSearch(),

@@ -8,7 +8,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import SlotFiller
 from kumihimo.core.table import Table
 from kumihimo.methods.discourse import rank_by_slots
-from tests.factories_tables import table
+from tests.factories_tables import hide_rows, table
 
 SLOTS = {
     "d.00000.00000": [("who", "ada"), ("who", "bo"), ("predicate", "meet"), ("where", "oban")],
@@ -50,5 +50,5 @@ def test_common_values_count_less() -> None:
 
 
 def test_filtered_passages_are_not_found() -> None:
-    filtered = frames().filtered(lambda id: id.startswith("d.00001"))
+    filtered = hide_rows(frames(), lambda id: id.startswith("d.00001"))
     assert rank_by_slots([("predicate", "meet")], filtered) == [("d.00001.00000", 1)]

@@ -9,6 +9,7 @@ from kumihimo.core.records import Chunk, Entity, Relation
 from kumihimo.methods.local import local
 from kumihimo.methods.shared.ranking import link_entities, share_budget
 from kumihimo.text.name_keys import entity_id, name_key
+from tests.factories_tables import hide_rows
 from tests.methods.factories_search import (
     FakeVectorSearch,
     GraphBuilder,
@@ -115,7 +116,7 @@ def test_filtered_rows_are_skipped() -> None:
     graph = harbour_graph()
     tables = graph.tables()
     for name in ("entities", "communities", "reports", "relations", "claims"):
-        tables[name] = tables[name].filtered(lambda _: False)
+        tables[name] = hide_rows(tables[name], lambda _: False)
     context = local(
         "What did Bo Lind sell?",
         **tables,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kumihimo.core.context import KeyPoint
 from kumihimo.core.records import Chunk
 from kumihimo.methods.mapreduce import mapreduce
+from tests.factories_tables import hide_rows
 from tests.methods.factories_search import ScriptedLLM, chunk, rerank, table, tokenizer
 
 TEXTS = {f"d{n}.00000": chunk(f"text {n} of all") for n in range(9)}
@@ -38,6 +39,6 @@ def test_prompts_do_not_depend_on_chunk_order() -> None:
 
 def test_filtered_chunks_are_not_read() -> None:
     llm = ScriptedLLM(answer)
-    mapreduce("What?", table("chunks", Chunk, TEXTS).filtered(lambda id: id < "d4"), llm, tokenizer, rerank)
+    mapreduce("What?", hide_rows(table("chunks", Chunk, TEXTS), lambda id: id < "d4"), llm, tokenizer, rerank)
     assert len(llm.prompts) == 1
     assert llm.prompts[0].count("of all") == 4

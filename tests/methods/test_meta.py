@@ -313,7 +313,7 @@ def test_filter_applies_to_stored_questions(library: Library) -> None:
     assert {item.record.title for item in context if isinstance(item.record, Question)} <= {"yachts"}
     library.kumi.retrieve("Which gates?", "meta", filter='research_field = "ships"', value="ships")
     with pytest.raises(SettingsError, match="no summary of 'tides'"):
-        library.kumi.retrieve("Which gates?", "meta", filter='research_field = "ships"', value="tides")
+        library.kumi.retrieve("Which gates?", "meta", filter='title = "yachts"', value="tides")
 
 
 def test_cost_is_estimated(library: Library) -> None:

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from kumihimo.core.context import Context
 from kumihimo.core.engine import diff_rows
 from kumihimo.core.records import Record
-from kumihimo.core.table import Row, RowFilter, Table, codec
+from kumihimo.core.table import Row, Table, codec
 from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.search.vectors import MappedFiles, SqliteVectorSearch, VectorIndex, load_matrices, remove_unused_files
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
 from kumihimo.testing.fake_models import FakeEmbedder
+from tests.factories_tables import hide_rows
 
 WORDS = "sea sky sun fog dew ice rain wind port ferry boat oat seed cord silk loom".split()  # noqa: SIM905
 Vectors = NDArray[np.float32]
@@ -74,10 +75,11 @@ class Notes:
             pass
 
     @contextmanager
-    def open_search(self, passes: RowFilter = lambda _: True) -> Iterator[Search]:
+    def open_search(self, passes: Callable[[str], bool] | None = None) -> Iterator[Search]:
         """Yield a search over one snapshot."""
         with self.store.read_transaction() as db:
-            search, table = self.search(db), Table("notes", codec(Note), SqlRows(db, "notes")).filtered(passes)
+            stored = Table("notes", codec(Note), SqlRows(db, "notes"))
+            search, table = self.search(db), hide_rows(stored, passes) if passes else stored
 
             def search_ids(question: str, k: int) -> list[tuple[str, float]]:
                 context: Context = search(table, question, k=k)

@@ -1,7 +1,8 @@
-"""one index of three documents, as it is served to everybody or to a few."""
+"""one index of three documents, and a workspace with it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,5 +23,4 @@ def harbour(harbour_folder: Path) -> Iterator[Workspace]:
     """A workspace with that index."""
     workspace = open_workspace([harbour_folder])
     yield workspace
-    for served in workspace.indexes.values():
-        served.kumi.close()
+    asyncio.run(workspace.aclose())

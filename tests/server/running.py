@@ -1,4 +1,4 @@
-"""an application -> the same on a port of its own, in a thread; a caller -> requests that are his."""
+"""an application, or index folders -> a server on a port of its own, in a thread; a chat model that answers there."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
-from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from kumihimo import Kumihimo
-from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.server.access import Caller
-from kumihimo.server.workspace import Workspace
+from kumihimo.server.app import create_app
+from kumihimo.server.settings import ServerSettings
+from kumihimo.server.workspace import Workspace, open_workspace
 from kumihimo.testing.fake_models import FakeChat
 
 
 class _Server(uvicorn.Server):
     """A server that says when it listens."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(uvicorn.Config(app, port=0, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
+    def __init__(self, app: ASGIApp, **options: Any) -> None:
+        options = {"port": 0, "log_level": "warning", "lifespan": "on", "timeout_graceful_shutdown": 1, **options}
+        super().__init__(uvicorn.Config(app, **options))
         self.listens = Event()
 
     async def startup(self, sockets: object = None) -> None:
@@ -43,9 +43,9 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def running(app: ASGIApp) -> Iterator[str]:
-    """The address of an application that runs meanwhile."""
-    server = _Server(app)
+def running(app: ASGIApp, **options: Any) -> Iterator[str]:
+    """The address of an application that runs meanwhile. options: of uvicorn."""
+    server = _Server(app, **options)
     thread = Thread(target=asyncio.run, args=[server.serve()])
     thread.start()
     try:
@@ -56,20 +56,26 @@ def running(app: ASGIApp) -> Iterator[str]:
         thread.join()
 
 
-def with_caller(app: FastAPI, caller: Caller) -> ASGIApp:
-    """The application as this caller sees it, whatever key is sent."""
-    app.user_middleware.append(Middleware(_AsCaller, caller=caller))
-    return app
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server that runs, with what it serves."""
+
+    address: str
+    workspace: Workspace
+
+    @property
+    def kumi(self) -> Kumihimo:
+        """The first index."""
+        return next(iter(self.workspace.indexes.values())).kumi
 
 
-class _AsCaller:
-    def __init__(self, app: ASGIApp, caller: Caller) -> None:
-        self.app, self.caller = app, caller
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            scope["state"]["caller"] = self.caller
-        await self.app(scope, receive, send)
+@contextmanager
+def serving(*folders: Path, settings: ServerSettings | None = None) -> Iterator[Serving]:
+    """A server of these indexes."""
+    settings = settings or ServerSettings()
+    workspace = open_workspace(folders, settings)
+    with running(create_app(workspace, settings)) as address:
+        yield Serving(address, workspace)
 
 
 def build_index(folder: Path, texts: dict[str, str]) -> Path:
@@ -119,15 +125,10 @@ class Answering:
 
 
 @contextmanager
-def one_place(workspace: Workspace) -> Iterator[Workspace]:
-    """The same indexes, each for one question at a time."""
-    kept = {
-        name: replace(served, questions=AsyncKumihimo(served.kumi, questions=1))
-        for name, served in workspace.indexes.items()
-    }
-    yield Workspace(kept)
-    for served in kept.values():
-        asyncio.run(served.questions.aclose())
+def serving_one(folder: Path, answering: Answering) -> Iterator[str]:
+    """The address of a server that answers one question at a time, by this model."""
+    with serving(folder, settings=ServerSettings(questions=1)) as server, answered_by(server.kumi, answering.chat):
+        yield server.address
 
 
 @contextmanager

@@ -149,7 +149,7 @@ def test_an_index_rewrites_questions_of_each_free_method(tmp_path: Path) -> None
         hidden = kumi.retrieve("Who mended the breakwatr?", filter=f"uri != '{uri}'")
         assert hidden.replaced == ()  # no visible document has the word
         with kumi.snapshot() as snapshot:  # nor can one find out that a hidden document has it
-            words, visible_words = snapshot.indexed_words(), snapshot.indexed_words(f"uri != '{uri}'")
+            words, visible_words = snapshot.indexed_words(), snapshot.narrowed(f"uri != '{uri}'").indexed_words()
             assert words
             assert words.has("breakwater")
             assert visible_words

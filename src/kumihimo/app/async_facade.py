@@ -108,7 +108,7 @@ class AsyncKumihimo:
 
     @property
     def running(self) -> int:
-        """Return how many calls run or wait."""
+        """Return how many calls run."""
         return len(self._tokens)
 
     # -- questions
@@ -143,10 +143,11 @@ class AsyncKumihimo:
         paid_by: Budget | None = None,
         **settings: Any,
     ) -> AsyncGenerator[QuestionEvent, None]:
-        """Yield progress, the evidence, the answer's text as it arrives, and the answer.
+        """Yield progress, the evidence, the text as it arrives, the answer.
 
-        A ProgressEvent comes as the search begins, and one as a model is asked. The evidence is a Context. Parameters:
-        as for `ask`. Close the generator to cancel the question: `async with aclosing(kumi.events(…)) as events`.
+        A ProgressEvent comes as the search begins, and one as a model is asked; both again if the index changes
+        meanwhile. The evidence is a Context. Parameters: as for `ask`. Close the generator to cancel the question:
+        `async with aclosing(kumi.events(…)) as events`.
         """
         asked = _Asked(question, method, filter, rights, settings, length, history, caps, paid_by)
         call = self._run(self._questions, lambda cancel, emit: self._ask(asked, cancel, emit), self._seconds)
@@ -165,14 +166,22 @@ class AsyncKumihimo:
                     yield event
 
     async def retrieve(
-        self, question: str, method: str = "", *, filter: str = "", rights: str = "", **settings: Any
+        self,
+        question: str,
+        method: str = "",
+        *,
+        filter: str = "",
+        rights: str = "",
+        caps: Caps | None = None,
+        paid_by: Budget | None = None,
+        **settings: Any,
     ) -> Context:
         """Return the evidence, as `Kumihimo.retrieve` does."""
-        asked = _Asked(question, method, filter, rights, settings)
+        asked = _Asked(question, method, filter, rights, settings, caps=caps, paid_by=paid_by)
         return await self._last(self._questions, lambda cancel, _: self._retrieve(asked, cancel), self._seconds)
 
     def _ask(self, asked: _Asked, cancel: CancelToken, emit: Emit | None = None) -> Answer:
-        if not self._room or not self._goes_to_room(asked, is_answer=True):
+        if not self._room or not self._goes_to_room(asked, cancel, is_answer=True):
             return self.kumi.ask(
                 asked.question,
                 asked.method,
@@ -195,14 +204,15 @@ class AsyncKumihimo:
         return answer
 
     def _retrieve(self, asked: _Asked, cancel: CancelToken) -> Context:
-        if not self._room or not self._goes_to_room(asked, is_answer=False):
-            return self.kumi.retrieve(asked.question, asked.method, **asked.search, cancel=cancel)
+        if not self._room or not self._goes_to_room(asked, cancel, is_answer=False):
+            payment: dict[str, Any] = {"caps": asked.caps, "paid_by": asked.paid_by}
+            return self.kumi.retrieve(asked.question, asked.method, **asked.search, **payment, cancel=cancel)
         context: Context = self._room.run(Request("retrieve", asked.question, asked.method, asked.search), cancel)
         return context
 
-    def _goes_to_room(self, asked: _Asked, *, is_answer: bool) -> bool:
+    def _goes_to_room(self, asked: _Asked, cancel: CancelToken, *, is_answer: bool) -> bool:
         """Return whether a process may answer; build the method's tables first."""
-        with self.kumi.snapshot(asked.method) as snapshot:
+        with self.kumi.snapshot(asked.method, cancel=cancel) as snapshot:
             return needs_no_model(snapshot, asked.method, asked.settings, is_answer=is_answer)
 
     # -- builds and other calls
@@ -235,15 +245,13 @@ class AsyncKumihimo:
     async def _last(self, lane: _Lane, call: Callable[[CancelToken, Emit], T], seconds: float = 0) -> T:
         """Return the result of a call."""
         async with aclosing(self._run(lane, call, seconds)) as events:
-            async for event in events:
-                pass
-        result: T = event
+            result: T = [event async for event in events][-1]
         return result
 
     async def _run(
         self, lane: _Lane, call: Callable[[CancelToken, Emit], object], seconds: float = 0
     ) -> AsyncGenerator[Any, None]:
-        """Run a call in a thread; yield what it emits, then its result.
+        """Run a call in a thread; yield its events, then its result.
 
         At the end of the generator the call is cancelled, unless it has ended.
         """

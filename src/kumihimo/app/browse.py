@@ -83,7 +83,8 @@ def find_entity(snapshot: Snapshot, name: str) -> Entity | None:
     entity: Entity | None = entities.get(name) or entities.get(entity_id(name_key(name)))
     if entity is None and name.strip():
         listing = Listing("mentions", True, name.strip(), _NAMES)
-        entity = next((e for e in _list(snapshot, "entities", listing) if _is_called(e, name)), None)
+        listed: Iterator[Entity] = _list(snapshot, "entities", listing)
+        entity = next((each for each in listed if _is_called(each, name)), None)
     return entity
 
 

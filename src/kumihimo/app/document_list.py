@@ -109,14 +109,15 @@ class DocumentList:
         return self._read(id) if self.table.ids(id=id) else None
 
     def _read(self, id: str) -> ListedDocument:
-        *texts, metadata_json = (self.snapshot.db.value(ROOT, id, name) for name in _COLUMNS)
-        metadata: dict[str, object] = json.loads(metadata_json)
+        columns = {name: self.snapshot.db.value(ROOT, id, name) for name in _COLUMNS}
+        metadata: dict[str, object] = json.loads(columns.pop("metadata"))
         unread = metadata.pop(NOT_READ, [])
-        failed = [error for step, error in self._errors.get(texts[1], ()) if step == ROOT]
+        failed = [error for step, error in self._errors.get(columns["file"], ()) if step == ROOT]
         processed = [f"{step}: {error}" for step, error in self._errors.get(id, ())]
         remarks = [*failed, *(map(str, unread) if isinstance(unread, list) else ()), *dict.fromkeys(processed)]
         status: State = "failed" if failed else "partial" if remarks else "indexed"
-        return ListedDocument(id, *texts, metadata, status, tuple(remarks[:_MAX_REMARKS]))
+        remarks = remarks[:_MAX_REMARKS]
+        return ListedDocument(id, **columns, metadata=metadata, status=status, remarks=tuple(remarks))
 
     def failed_files(self) -> list[FailedFile]:
         """Return the files without a document.
@@ -129,7 +130,7 @@ class DocumentList:
         return [FailedFile(uri, error) for uri, error in failures if not self.table.ids(file=uri)]
 
     def counts(self) -> dict[str, int]:
-        """Return the number of documents, of those read in part, and of failed files."""
+        """Count the documents, those read in part, and failed files."""
         table = self.table
         partial = [uri for uri, reasons in self.snapshot.db.documents_with(NOT_READ) if reasons]
         return {

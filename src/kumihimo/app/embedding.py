@@ -9,29 +9,31 @@ from kumihimo.llm.budget import Budget
 from kumihimo.llm.local_embedder import create_local_embedder, is_local
 from kumihimo.llm.protocols import Vectors
 
-_TABLE = "chunks"
-
 
 def embed_texts(
-    kumi: Kumihimo, texts: Sequence[str], *, as_questions: bool = False, budget: Budget | None = None
+    kumi: Kumihimo,
+    texts: Sequence[str],
+    *,
+    table: str = "chunks",
+    as_questions: bool = False,
+    budget: Budget | None = None,
 ) -> tuple[Vectors, Usage]:
     """Return the vectors of texts, and what they cost.
 
-    They are those of the passages in the index, which can be compared. as_questions: those that searches use. budget:
-    one that pays too.
+    They can be compared with those of a table. as_questions: as searches embed them. budget: one that pays too.
     """
     own_budget = kumi.models.budget(None, budget)
     with kumi.snapshot() as snapshot:
-        stored = str((snapshot.db.meta(f"vectors_{_TABLE}") or {}).get("embedder", ""))
+        stored = str((snapshot.db.meta(f"vectors_{table}") or {}).get("embedder", ""))
     if is_local(stored):
         embedder = create_local_embedder(stored, is_query=as_questions)
     elif as_questions:
-        embedder = kumi.models.query_embedder(own_budget, _TABLE, stored)
+        embedder = kumi.models.query_embedder(own_budget, table, stored)
     else:
-        embedder = kumi.models.embedder(own_budget, _TABLE)
+        embedder = kumi.models.embedder(own_budget, table)
     if stored not in ("", embedder.fingerprint):
         raise IndexUnavailable(
-            f"the passages of this index were embedded by {stored}: set that as `model` under [embedding] in "
+            f"the {table} of this index were embedded by {stored}: set that as `model` under [embedding] in "
             f"kumi.toml, or `kumi index --yes` embeds them by {embedder.fingerprint}"
         )
     return embedder(list(texts)), own_budget.total

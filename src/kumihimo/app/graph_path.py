@@ -51,7 +51,7 @@ class _Search:
     complete: bool = field(default=True)
 
     def expand(self, side: _Side, other: _Side) -> list[str]:
-        """Go one step further on a side; return where it meets the other."""
+        """Go one step further; return where it meets the other side."""
         edge, new = frozenset(side.edge), list[str]()
         for relation in self._relations_of(side.edge):
             for here in (relation.source, relation.target):

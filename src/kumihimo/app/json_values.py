@@ -12,6 +12,7 @@ from kumihimo.app import community_tree, method_guide
 from kumihimo.app.explanations import PassageLink, Reason, explain_evidence
 from kumihimo.app.snapshot import DEFAULT_METHOD, Snapshot
 from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Citation, Span
@@ -47,7 +48,7 @@ def plain(value: object) -> Any:
 def place_json(span: Span) -> Json:
     """Return where a span is, without its text."""
     names = ("chunk", "title", "uri", "place", "location", "start", "end")
-    return {name: getattr(span, name) for name in names}
+    return {"document": hash_parts(span.uri), **{name: getattr(span, name) for name in names}}
 
 
 def span_json(span: Span) -> Json:

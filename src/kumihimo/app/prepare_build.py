@@ -160,7 +160,7 @@ def free_build(
     progress: Progress | None = None,
     cancel: CancelToken | None = None,
 ) -> Build | None:
-    """Return the build of the tables that a method lacks, if it costs nothing."""
+    """Return the build of the tables a method lacks, if free."""
     build = prepare_build(kumi, db, budget=Budget(cancel=cancel), may_be_empty=True)
     models_made_tables = bool(models_by_scope(db, kumi.catalogue))
     build = replace(

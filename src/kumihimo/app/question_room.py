@@ -169,7 +169,7 @@ class _QuestionProcess:
 
 
 def _send(process: subprocess.Popen[bytes], value: object) -> None:
-    """Write a value in one piece: two threads may do so at once."""
+    """Write a value in one piece, since two threads may write."""
     stream = _pipe(process.stdin)
     stream.write(pickle.dumps(value))
     stream.flush()

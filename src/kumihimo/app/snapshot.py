@@ -79,8 +79,10 @@ class Snapshot:
         return visible_table(self, self.stored_table(name))
 
     def narrowed(self, filter: str) -> Self:
-        """Return the snapshot with a filter, if it is not blank."""
-        return replace(self, filter=filter.strip()) if filter.strip() else self
+        """Return the snapshot of the documents that match, too; blank: all."""
+        if not (filter := filter.strip()):
+            return self
+        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter, places={})
 
     def stored_table(self, name: str) -> Table[Any]:
         """Return a table with all its rows, visible or not.
@@ -227,6 +229,7 @@ class Snapshot:
         *,
         filter: str = "",
         length: Length | None = None,
+        max_tokens: int | None = None,
         history: Sequence[Answer] = (),
         caps: Caps | None = None,
         on_token: TokenCallback | None = None,
@@ -237,17 +240,17 @@ class Snapshot:
         """Return the answer with its citations.
 
         A chat model writes it; without one, it consists of sentences of the documents, and with the default method
-        requests such as lists are answered. filter: limits the documents. length: of a model's answer; None: as set.
-        history: earlier answers; the question may refer to them. Without a model, it takes over the names of the last.
-        caps: limits on what is spent. on_token: receives the text as it arrives. on_context: receives the evidence
-        before that. progress: receives an event as the search and the model begin.
+        requests such as lists are answered. filter: limits the documents. length, max_tokens: of a model's answer; None
+        or more tokens: as set. history: earlier answers; the question may refer to them. Without a model, it takes over
+        the names of the last. caps: limits on what is spent. on_token: receives the text as it arrives. on_context:
+        receives the evidence before that. progress: receives an event as the search and the model begin.
         """
         name, progress = name or self.default_method(), progress or ignore_progress
         start, question, budget = perf_counter(), replace_surrogates(question), self.models.budget(caps, self.budget)
         snapshot = self.narrowed(filter)
         search, tracer = snapshot._prepare_search(name, settings, budget), snapshot.tracer
         check_question(question)
-        answer_settings = self._answer_settings(length)
+        answer_settings = self._answer_settings(length, max_tokens)
         note = ""
         if history and self.models.chat("answer"):
             question = rewrite_standalone(question, history, self._llm("answer", budget))
@@ -280,13 +283,15 @@ class Snapshot:
         quoted = quote_answer(searched, name, context, self.tracer, LocalEmbedder(), requests=requests)
         return replace(quoted, question=question, text=f"{note}\n\n{quoted.text}" if note else quoted.text)
 
-    def _answer_settings(self, length: Length | None) -> dict[str, Any]:
-        """Return the settings of the answer, with this length if given."""
-        return {**self.settings["answer"], **({} if length is None else {"length": check_length(length)})}
+    def _answer_settings(self, length: Length | None = None, max_tokens: int | None = None) -> dict[str, Any]:
+        """Return the settings of the answer, with this length and limit."""
+        settings: dict[str, Any] = {**self.settings["answer"]}
+        limit = settings["max_tokens"] if max_tokens is None else min(max_tokens, settings["max_tokens"])
+        return settings | {"max_tokens": limit} | ({} if length is None else {"length": check_length(length)})
 
     def prompt_sources(self, question: str, context: Context) -> list[PackedSource]:
         """Return the sources that the prompt of an answer holds."""
-        values = self._answer_settings(None)
+        values = self._answer_settings()
         limits = {"budget": values["budget"], "limit": values["sources"], "score_share": values["score_share"]}
         return pack_sources(question, context, self.tokenizer, **limits)
 

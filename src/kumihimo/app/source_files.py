@@ -8,7 +8,7 @@ from kumihimo.index.documents import IndexedSource, load_sources
 
 
 def find_file(kumi: Kumihimo, snapshot: Snapshot, uri: str) -> Path | None:
-    """Return the path of the file with this uri, if it is there."""
+    """Return the path of a file by its uri, or None."""
     source = next((source for source in _sources(kumi, snapshot) if source.contains_uri(uri)), None)
     if source is None or not source.path.exists():
         return None
@@ -16,7 +16,7 @@ def find_file(kumi: Kumihimo, snapshot: Snapshot, uri: str) -> Path | None:
 
 
 def file_uri(kumi: Kumihimo, snapshot: Snapshot, path: Path) -> str:
-    """Return the uri that a file has or would have; empty outside all sources."""
+    """Return the uri of a file; empty outside all sources."""
     for source in _sources(kumi, snapshot):
         if path == source.path or source.path in path.parents:
             return source.name if path == source.path else source.uri(path)
@@ -24,7 +24,7 @@ def file_uri(kumi: Kumihimo, snapshot: Snapshot, path: Path) -> str:
 
 
 def is_excluded(kumi: Kumihimo, snapshot: Snapshot, path: Path) -> bool:
-    """Return whether a file, or a document in it, stays out of the index."""
+    """Return whether a file, or a part of it, was removed."""
     uri = file_uri(kumi, snapshot, path)
     rules = (rule for source in _sources(kumi, snapshot) for rule in source.rules if not rule.startswith("!"))
     return bool(uri) and any(rule == uri or rule.startswith(f"{uri}#") or uri.startswith(f"{rule}/") for rule in rules)

@@ -91,12 +91,13 @@ class SourceTracer:
 
     def document(self, uri: str) -> tuple[str, str, int]:
         """Return the text, title and start of the body."""
-        text, title, body = (self.db.value(ROOT, hash_parts(uri), name) for name in ("text", "title", "body"))
+        id = self._visible_id(hash_parts(uri))
+        text, title, body = (self.db.value(ROOT, id, name) for name in ("text", "title", "body"))
         return text, title, body
 
     def describe_document(self, id: str) -> str:
         """Return the title of a document, or its uri, and its date."""
-        title = readable_title(self.db.value(ROOT, id, "title")) or self.db.value(ROOT, id, "uri")
+        title = readable_title(self.db.value(ROOT, self._visible_id(id), "title")) or self.db.value(ROOT, id, "uri")
         title = title if len(title) <= _MAX_TITLE_CHARS else f"{title[:_MAX_TITLE_CHARS]}…"
         descriptions = self.find_table("descriptions")
         description = descriptions.get(id) if descriptions else None
@@ -152,7 +153,7 @@ class SourceTracer:
     def _places(self, uri: str) -> DocumentPlaces:
         """Return the places of a document, which are read once."""
         if uri not in self.places:
-            id = hash_parts(uri)
+            id = self._visible_id(hash_parts(uri))
             columns = ("title", "places", "file", "media_type")
             title, named, file, media_type = (self.db.value(ROOT, id, name) for name in columns)
             places = json.loads(named)
@@ -161,3 +162,10 @@ class SourceTracer:
             ends = None if text is None else [match.start() for match in re.finditer("\n", text)]
             self.places[uri] = DocumentPlaces(title, places, ends)
         return self.places[uri]
+
+    def _visible_id(self, id: str) -> str:
+        """Return the id of a document. Raise KumiError if it is hidden."""
+        documents = self.table(ROOT)
+        if documents.view and not documents.view.is_whole(id):
+            documents[id]  # raises the error of a document that does not exist
+        return id

@@ -23,19 +23,20 @@ if TYPE_CHECKING:
 SOURCE_LEVEL = "TS"  # the source texts, as in the paper
 
 
-def read_status(kumi: Kumihimo, *, levels: bool, rights: str = "") -> Status:
+def read_status(kumi: Kumihimo, *, levels: bool, rights: str = "", modularity: bool = True) -> Status:
     """Return the contents, failures and size of an index.
 
     levels: include the figures of each community level. rights: as for `Kumihimo.retrieve`; what does not follow from
-    the visible documents, such as paths, settings and sizes of files, is then empty.
+    the visible documents, such as paths, settings and sizes of files, is then empty. modularity: compare the
+    communities with new ones, which takes long for a large graph.
     """
     with kumi.store.read_transaction() as db:
         snapshot = Snapshot(db, kumi.catalogue, kumi.settings, kumi.models, kumi.tokenizer, {}, rights=rights.strip())
-        status = _read_visible(snapshot, levels)
+        status = _read_visible(snapshot, levels, modularity=modularity)
         return status if snapshot.rights else replace(status, **_read_rest(kumi, db))
 
 
-def _read_visible(snapshot: Snapshot, levels: bool) -> Status:
+def _read_visible(snapshot: Snapshot, levels: bool, *, modularity: bool) -> Status:
     """Return what follows from the visible documents."""
     db = snapshot.db
     return Status(
@@ -50,7 +51,7 @@ def _read_visible(snapshot: Snapshot, levels: bool) -> Status:
         bytes=0,
         cache={"replies": 0, "bytes": 0, "hits": 0, "misses": 0},
         partial=_partial_documents(snapshot),
-        modularity=index_modularity(snapshot),
+        modularity=index_modularity(snapshot) if modularity else None,
         levels=index_levels(snapshot) if levels else (),
         changed_reports=_count_changed_reports(snapshot),
         missing=missing_entries(db, snapshot.catalogue),
@@ -86,9 +87,9 @@ def _partial_documents(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the documents read in part, with the reasons."""
     if not snapshot.db.has(ROOT):
         return ()
-    visible = snapshot.table(ROOT).visible
-    notes = [(uri, reasons) for uri, reasons in snapshot.db.documents_with(NOT_READ) if visible(hash_parts(uri))]
-    return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in notes if isinstance(reasons, list))
+    documents, notes = snapshot.table(ROOT), snapshot.db.documents_with(NOT_READ)
+    visible = [(uri, reasons) for uri, reasons in notes if documents.ids(id=hash_parts(uri))]
+    return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in visible if isinstance(reasons, list))
 
 
 def _file_size(path: Path) -> int:

@@ -36,13 +36,18 @@ def surround(snapshot: Snapshot, span: Span, around: int) -> Surroundings:
 
 
 def _page_bounds(document: Document, start: int, end: int) -> tuple[int, int]:
-    """Return the start of the page of `start`, and the end of that of `end`."""
-    starts = [place_start for place_start, _ in document.places] or [0]
-    before = starts[max(bisect_right(starts, start) - 1, 0)]
+    """Return where the first page begins and the last one ends.
+
+    The front matter of a document is a page of its own.
+    """
+    starts = sorted({0, document.body, *(place_start for place_start, _ in document.places)})
+    before = starts[bisect_right(starts, start) - 1]
     following = starts[bisect_right(starts, max(end - 1, start)) :]
-    return min(before, start), following[0] if following else len(document.text)
+    return before, following[0] if following else len(document.text)
 
 
 def _after_space(text: str, position: int, limit: int) -> int:
     """Return where the first whole word begins."""
+    if text[position - 1].isspace():
+        return position
     return next((i + 1 for i in range(position, min(limit, position + 40)) if text[i].isspace()), position)

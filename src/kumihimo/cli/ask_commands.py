@@ -1,7 +1,8 @@
 """a question on the command line -> its answer, its evidence, or the source of a row."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,10 +46,9 @@ def ask(
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest, length=length).run()
         raise Exit(1 if failed else 0)
     suggest_language(question)
-    with session.snapshot(method) as snapshot:
-        search: Row = {"filter": filter, "length": length}
+    with session.snapshot(method, filter) as snapshot:
         answer, followup_error = repl.ask_question(
-            snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, **search
+            snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, length=length
         )
         if session.as_json:
             printing.print_json(_answer_json(snapshot, answer))
@@ -57,7 +57,7 @@ def ask(
             if explain:
                 reasons = explain_evidence(snapshot, answer.question, answer.context)
                 terminal.show_reasons(answer, snapshot.trace, reasons)
-            terminal.show_search_notes(snapshot, answer.context, filter)
+            terminal.show_search_notes(snapshot, answer.context)
     if followup_error:
         raise ItemFailed(f"no follow-up questions: {followup_error}")
 
@@ -97,7 +97,7 @@ def retrieve(
     if html and (questions is not None or out):
         raise SettingsError("--html shows one question: leave out --questions and --out")
     suggest_language(question or "")
-    search: Row = {"name": method, "filter": filter, **({} if k is None else {"k": k})}
+    search: Row = {"name": method, **({} if k is None else {"k": k})}
     rows = [{"id": "", "question": question}] if questions is None else _read_question_lines(questions)
     for path, is_ours in ((html, None), (out, _is_evidence_file)):  # before a model is called
         if path:
@@ -105,29 +105,32 @@ def retrieve(
     with session.open() as kumi:
         session.prepare_method(kumi, method)
         if question is not None and html:
-            _write_page(kumi, question, search, session, html)
+            _write_page(kumi, question, filter, search, session, html)
         elif question is not None and not (out or session.as_json):
-            _show_evidence(kumi, question, search, explain)
+            _show_evidence(kumi, question, filter, search, explain)
         else:
-            _retrieve_json(kumi, rows, search, out, session.as_json, single=questions is None)
+            retrieve_one = partial(_retrieve_one, kumi, filter, search)
+            _retrieve_json(retrieve_one, rows, out, session.as_json, single=questions is None)
 
 
-def _write_page(kumi: Kumihimo, question: str, search: Row, output: options.Output, path: Path) -> None:
+def _write_page(kumi: Kumihimo, question: str, filter: str, search: Row, output: options.Output, path: Path) -> None:
     """Write the evidence for one question as a page."""
-    with kumi.snapshot() as snapshot:
+    with kumi.snapshot() as whole:
+        snapshot = whole.narrowed(filter)
         context = snapshot.retrieve(question, **search)
         _write_explanation_page(snapshot, path, question, search["name"] or snapshot.default_method(), context)
     message = f"Wrote {path}: {len(context):,} pieces of evidence, and why each was chosen."
     output.show({"written": str(path), "evidence": len(context)}, message)
 
 
-def _show_evidence(kumi: Kumihimo, question: str, search: Row, explain: bool) -> None:
+def _show_evidence(kumi: Kumihimo, question: str, filter: str, search: Row, explain: bool) -> None:
     """Show the evidence for one question."""
-    with kumi.snapshot() as snapshot:
+    with kumi.snapshot() as whole:
+        snapshot = whole.narrowed(filter)
         context = snapshot.retrieve(question, **search)
         reasons = explain_evidence(snapshot, question, context) if explain else ()
         terminal.show_evidence(context, snapshot.trace_part, question, reasons)
-        terminal.show_search_notes(snapshot, context, search["filter"])
+        terminal.show_search_notes(snapshot, context)
 
 
 def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, method: str, context: Context) -> None:
@@ -166,14 +169,14 @@ def _match_words(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _retrieve_json(
-    kumi: Kumihimo, rows: list[Row], search: Row, out: Path | None, as_json: bool, *, single: bool
+    retrieve: Callable[[Row, list[str]], Row], rows: list[Row], out: Path | None, as_json: bool, *, single: bool
 ) -> None:
     """Print or write the evidence as JSON, one line per question.
 
     single: for one question on its own, print one indented document.
     """
     failed: list[str] = []
-    results = (_retrieve_one(kumi, row, search, failed) for row in rows)
+    results = (retrieve(row, failed) for row in rows)
     if out:
         write_file(out, [f"{json.dumps(result, ensure_ascii=False)}\n" for result in results], force=True)
         if as_json:
@@ -195,14 +198,15 @@ def _is_evidence_file(path: Path) -> bool:
     return isinstance(row, dict) and row.keys() >= _EVIDENCE_KEYS
 
 
-def _retrieve_one(kumi: Kumihimo, row: Row, search: Row, failed: list[str]) -> Row:
+def _retrieve_one(kumi: Kumihimo, filter: str, search: Row, row: Row, failed: list[str]) -> Row:
     """Return the evidence for one question, read from one snapshot.
 
     A failed question is added to `failed`; the others go on.
     """
     head = {"id": row["id"], "question": str(row["question"])}
     try:
-        with kumi.snapshot() as snapshot:
+        with kumi.snapshot() as whole:
+            snapshot = whole.narrowed(filter)
             context = snapshot.retrieve(head["question"], **search)
             return {**head, **context_json(context, evidence_json(snapshot, head["question"], context))}
     except ItemFailed as failure:

@@ -24,7 +24,6 @@ from kumihimo.cli import (
     builds,
     failures,
     graph_commands,
-    mcp_command,
     options,
     printing,
     report_commands,
@@ -280,7 +279,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi serve --index notes.kumi --index reports.kumi --port 9000",
             "kumi serve --host 0.0.0.0 --allow-host docs.example.org",
         ),
-        mcp_command.mcp: ("kumi mcp --index reports/.kumi",),
+        serve_commands.mcp: ("kumi mcp --index reports/.kumi",),
     },
     "Look after it": {
         status: ("kumi status", "kumi status --levels", "kumi status --json"),

@@ -173,12 +173,12 @@ class Session(IndexSettings):
         return _open_index(self.index_folder, ask=not self.as_json, settings=settings, cache=self.cache)
 
     @contextmanager
-    def snapshot(self, method: str = "") -> Iterator[Snapshot]:
-        """Open the index, prepare the method, and read the index."""
+    def snapshot(self, method: str = "", filter: str = "") -> Iterator[Snapshot]:
+        """Open the index, prepare the method, and read the documents that match."""
         with self.open() as kumi:
             self.prepare_method(kumi, method)
             with kumi.snapshot() as snapshot:
-                yield snapshot
+                yield snapshot.narrowed(filter)
 
     def prepare_method(self, kumi: Kumihimo, name: str) -> None:
         """Build the tables that a method lacks, with a progress bar."""

@@ -36,6 +36,7 @@ class Repl:
     answers: list[Answer] = field(default_factory=list)
     suggest: bool = False
     length: Length | None = None
+    answer_filter: str = ""  # of the last answer
 
     def run(self) -> int:
         """Read lines until the input ends; return the number of failed questions.
@@ -67,10 +68,11 @@ class Repl:
 
     def _ask(self, question: str) -> None:
         suggest_language(question)
-        with self.kumi.snapshot(self.method) as snapshot:
+        with self.kumi.snapshot(self.method) as whole:
+            snapshot = whole.narrowed(self.filter)
             if not self.show and not _is_interactive():  # piped input is not visible otherwise
                 printing.print_text(f"> {question}")
-            search = {"filter": self.filter, "length": self.length, "history": self.answers}
+            search = {"length": self.length, "history": self.answers}
             answer, followup_error = ask_question(
                 snapshot, question, self.method, self.caps, quiet=bool(self.show), suggest=self.suggest, **search
             )
@@ -78,10 +80,11 @@ class Repl:
                 self.show(snapshot, answer)
             else:
                 terminal.show_answer(answer, snapshot.trace, remark=not self.answers)
-                terminal.show_search_notes(snapshot, answer.context, self.filter)
+                terminal.show_search_notes(snapshot, answer.context)
                 if not _is_interactive():
                     printing.print_text()
         self.answers.append(answer)
+        self.answer_filter = self.filter
         if followup_error:
             raise followup_error
 
@@ -121,8 +124,8 @@ class Repl:
     def show_evidence(self, _: str) -> None:
         answer = self._last_answer()
         with self.kumi.snapshot() as snapshot:
-            numbers = answer.source_numbers
-            terminal.show_evidence(answer.context, snapshot.trace_part, answer.question, numbers=numbers)
+            numbers, trace = answer.source_numbers, snapshot.narrowed(self.answer_filter).trace_part
+            terminal.show_evidence(answer.context, trace, answer.question, numbers=numbers)
 
     def show_followups(self, _: str) -> None:
         answer = self._last_answer()

@@ -1,4 +1,4 @@
-"""`kumi serve` and `kumi key` -> a running server, and the keys for it."""
+"""`kumi serve`, `kumi mcp` and `kumi key` -> a running server, and the keys for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,6 +85,22 @@ def serve(
 def _announce(address: str) -> None:
     """Print where the server listens."""
     printing.print_message(f"Kumihimo listens on {address} (Ctrl-C ends it).")
+
+
+def mcp(
+    index_folders: Annotated[
+        list[Path] | None,
+        Option("--index", envvar="KUMI_INDEX", help="An index folder; several are possible.", metavar="DIR"),
+    ] = None,
+) -> None:
+    """Serve indexes to an AI application that starts this command."""
+    try:
+        from kumihimo.server.mcp.stdio import run_stdio
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("kumihimo"):
+            raise
+        raise SettingsError(INSTALL_SERVER) from error
+    run_stdio(index_folders or [Path(".kumi")])
 
 
 def new(

@@ -213,7 +213,7 @@ def show_reasons(answer: Answer, trace: TraceFunction, reasons: Sequence[Reason]
         printing.print_wrapped(printing.styled_text(reason.describe(), "green"), _INDENT)
 
 
-def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None:
+def show_search_notes(snapshot: Snapshot, context: Context) -> None:
     """Print replaced words, the query type, or why nothing was found."""
     if note := snapshot.describe_search(context):
         printing.print_note(note)
@@ -222,9 +222,9 @@ def show_search_notes(snapshot: Snapshot, context: Context, filter: str) -> None
         printing.print_note(f"({remark[:1].upper()}{remark[1:]}.)")
     if context:
         return
-    if not snapshot.table(ROOT):
+    if not snapshot.stored_table(ROOT):
         printing.print_note("(The index holds no documents: `kumi index PATH` adds some.)")
-    elif filter and not snapshot.matching_documents(filter):
+    elif not snapshot.table(ROOT):
         printing.print_note("(No document passes the filter.)")
 
 

@@ -1,12 +1,11 @@
 """a row -> its chunks and documents, read from its id."""
 
-from collections.abc import Callable, Container, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kumihimo.core.errors import KumiError
 from kumihimo.core.records import Reference
-from kumihimo.core.table import RowFilter, Table
+from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT, Step
 
 TableLookup = Callable[[str], Table[Any]]
@@ -34,31 +33,11 @@ def trace_sources(steps: Mapping[str, Step], tables: TableLookup, reference: Ref
                 stack.append(parent)
 
 
-def visibility_filters(
-    steps: Mapping[str, Step], tables: TableLookup, documents: Container[str]
-) -> Callable[[str], RowFilter]:
-    """Return for each table a filter: rows made from `documents` alone.
+def starts_with_document(steps: Mapping[str, Step], table: str) -> bool:
+    """Return whether only row steps lead from documents to this table.
 
-    The filters remember what they read. Raises KumiError if a row of a whole-table step does not exist.
+    The ids of its rows then begin with the id of their document.
     """
-
-    @cache
-    def table_filter(table: str) -> RowFilter:
-        if _id_starts_with_document(steps, table):
-            return lambda id: id.partition(".")[0] in documents
-
-        @cache
-        def only_from_documents(id: str) -> bool:
-            parents = _parents(steps[table], tables, id)
-            return bool(parents) and all(table_filter(source)(parent) for source, parent in parents)
-
-        return only_from_documents
-
-    return table_filter
-
-
-def _id_starts_with_document(steps: Mapping[str, Step], table: str) -> bool:
-    """Return whether only row steps lead from documents to this table."""
     while table != ROOT and steps[table].signature.shape == "row":
         table = steps[table].source
     return table == ROOT

@@ -24,6 +24,8 @@ class Record:
     TEXT_SQL: ClassVar[str] = ""  # how SQL makes `derived_text` of the columns: such a text is not stored
     SEARCHED_BY: ClassVar[tuple[str, ...]] = ("words", "vectors")  # the searches that find these rows
     FORWARD_INDEX: ClassVar[bool] = False  # whether methods read the tokens of these rows
+    SOURCES: ClassVar[Mapping[str, str]] = {}  # of a whole-table step: columns of ids, and their tables
+    EVIDENCE: ClassVar[str] = ""  # a column of (document, ...) each: documents that the row rests on, too
 
     id: str = field(default="", kw_only=True)
     text: str = field(default="", kw_only=True)
@@ -40,7 +42,7 @@ class Record:
 
     def parents(self) -> tuple[Reference, ...]:
         """Return the source rows, if the id does not show them."""
-        return ()
+        return tuple((table, id) for column, table in self.SOURCES.items() for id in getattr(self, column))
 
     def citations(self) -> tuple[Reference, ...]:
         """Return the source rows cited in the text, if any."""
@@ -227,15 +229,12 @@ class Community(Record):
     INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("level",)
     BIG: ClassVar[bool] = True
     SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
+    SOURCES: ClassVar[Mapping[str, str]] = {"children": "communities", "members": "entities"}
 
     level: int  # 0 has the largest
     parent: str  # empty on level 0
     children: tuple[str, ...]
     members: tuple[str, ...]  # entities, for leaves only
-
-    def parents(self) -> tuple[Reference, ...]:
-        table, ids = ("communities", self.children) if self.children else ("entities", self.members)
-        return tuple((table, id) for id in ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +256,7 @@ class Report(Record):
     """
 
     BIG: ClassVar[bool] = True
+    EVIDENCE: ClassVar[str] = "evidence"
     TEXT_SQL: ClassVar[str] = (
         "'# ' || title || CASE summary WHEN '' THEN '' ELSE char(10, 10) || summary END || ifnull((SELECT"
         " group_concat(char(10, 10) || '## ' || heading || CASE part WHEN '' THEN '' ELSE char(10, 10) || part END, '')"

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import json
 import types
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from itertools import compress, groupby, islice
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kumihimo.core.errors import KumiError, StepError, describe_unknown
 from kumihimo.core.records import Record
 
 R = TypeVar("R", bound=Record)
+T = TypeVar("T")
 Row = tuple[Any, ...]  # id, text, then the columns of the class, as SQLite values
 LookupRecorder = Callable[[str, tuple[str, ...], tuple[object, ...], bool], None]
-RowFilter = Callable[[str], bool]  # id -> whether the row is visible
-
-
-def all_visible(_: str) -> bool:
-    """Return True: the filter of a table without one."""
-    return True
-
 
 _SQL = {str: "TEXT", int: "INTEGER", float: "REAL", bool: "INTEGER"}
 _encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
@@ -46,50 +38,16 @@ class Rows(Protocol):
     def count(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _FilteredRows:
-    """The visible rows of a table."""
+class View(Protocol):
+    """What a table shows of its rows, where not all documents are visible.
 
-    rows: Rows
-    visible: RowFilter
+    is_whole: whether a row is shown as it is stored. partial_rows: the rows that are shown otherwise, which no search
+    index holds. once: a value that is computed once for the view.
+    """
 
-    def get(self, id: str) -> Row | None:
-        row = self.rows.get(id)
-        return row if row is not None and self.visible(id) else None
-
-    def get_many(self, ids: Sequence[str]) -> list[Row]:
-        return self.rows.get_many([id for id in ids if self.visible(id)])
-
-    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        return [row for row in self.rows.where(columns, values) if self.visible(row[0])]
-
-    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
-        return list(filter(self.visible, self.rows.ids(columns, values)))
-
-    def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
-        id_pairs = self.rows.ids_grouped(column, values, limit)
-        if limit is None:
-            return [pair for pair in id_pairs if self.visible(pair[1])]
-        counts = Counter(value for value, _ in id_pairs)
-        hidden = {value for value, id in id_pairs if not self.visible(id)}
-        limited = {value for value in hidden if counts[value] == limit}  # these may have more visible rows
-        complete = [
-            *(pair for pair in id_pairs if pair[0] not in limited),
-            *self.rows.ids_grouped(column, sorted(limited)),
-        ]
-        groups = groupby((pair for pair in complete if self.visible(pair[1])), key=itemgetter(0))
-        return [pair for _, pairs in groups for pair in islice(pairs, limit)]
-
-    def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
-        ids, values = self.rows.child_values(parents, "id"), self.rows.child_values(parents, column)
-        return {parent: list(compress(values[parent], map(self.visible, ids[parent]))) for parent in parents}
-
-    def pages(self, *columns: str) -> Iterator[list[Row]]:
-        for page in self.rows.pages(*(("id", *columns) if columns else ())):
-            yield [row[1:] if columns else row for row in page if self.visible(row[0])]
-
-    def count(self) -> int:
-        return sum(map(len, self.pages("id")))
+    def is_whole(self, id: str) -> bool: ...
+    def partial_rows(self) -> Sequence[Row]: ...
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T: ...
 
 
 class _NoRows:
@@ -235,11 +193,11 @@ class Table(Generic[R]):
     """Records of one class, ordered by id.
 
     In a row or group step a table allows lookups only, such as `get` and `where`. Each lookup is recorded, also if it
-    finds nothing, so the call runs again when the result changes. `visible` tells a search, which ranks ids, the rows
-    to skip.
+    finds nothing, so the call runs again when the result changes. `view` tells a search, which ranks stored rows, what
+    the table shows of them; None: all.
     """
 
-    __slots__ = ("codec", "name", "record_lookup", "rows", "visible")
+    __slots__ = ("codec", "name", "record_lookup", "rows", "view")
 
     def __init__(
         self,
@@ -247,9 +205,9 @@ class Table(Generic[R]):
         codec: Codec[R],
         rows: Rows,
         record_lookup: LookupRecorder | None = None,
-        visible: RowFilter = all_visible,
+        view: View | None = None,
     ) -> None:
-        self.name, self.codec, self.rows, self.record_lookup, self.visible = name, codec, rows, record_lookup, visible
+        self.name, self.codec, self.rows, self.record_lookup, self.view = name, codec, rows, record_lookup, view
 
     def __iter__(self) -> Iterator[R]:
         for page in self._pages():
@@ -339,18 +297,6 @@ class Table(Generic[R]):
             available = [",".join(entry) for entry in self.codec.lookup_keys]
             raise StepError(f"table {self.name}: {describe_unknown('index', ','.join(conditions), available)}")
         return columns, tuple(conditions[column] for column in columns)
-
-    def filtered(self, visible: RowFilter) -> Table[R]:
-        """Return the table without the rows that `visible` rejects.
-
-        Readers and searches do not see these rows.
-        """
-
-        def visible_in_both(id: str) -> bool:
-            return self.visible(id) and visible(id)
-
-        seen = visible if self.visible is all_visible else visible_in_both
-        return Table(self.name, self.codec, _FilteredRows(self.rows, visible), self.record_lookup, seen)
 
     def columns(self, *names: str) -> Iterator[Row]:
         """Yield raw tuples of some columns, faster than records."""

@@ -13,7 +13,7 @@ from pyoxigraph import Quad, RdfFormat, Triple, serialize
 
 from kumihimo.app.community_tree import CommunityTree, load_tree, table_or_empty
 from kumihimo.app.safe_write import FILE_MARK, write_file, write_file_with, write_folder
-from kumihimo.app.snapshot import Snapshot, row_counts
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.sparql import index_triples, rdf_prefixes, rdf_settings
 from kumihimo.core.errors import KumiError, SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
@@ -230,7 +230,7 @@ def write_rdf(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[st
             write_triples(counted_quads(), out, prefixes, rdf_format)
 
     write_file_with(path, fill, force=force)
-    return {name: n for name, n in row_counts(snapshot.db, snapshot.catalogue).items() if name in RDF_TABLES} | count
+    return {name: n for name, n in snapshot.row_counts().items() if name in RDF_TABLES} | count
 
 
 def write_triples(

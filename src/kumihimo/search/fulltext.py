@@ -17,6 +17,7 @@ from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
+from kumihimo.search.partial_rows import score_by_words
 from kumihimo.search.protocols import RowTokens
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.sqlite.ledger import DerivedView, SqlLedger
@@ -166,7 +167,8 @@ class SqliteKeywordSearch:
         if not terms or k < 1:
             return Context()
         query = " OR ".join(f'"{token}"' for token in terms)
-        top_pairs = sorted((-score, id) for score, id in self._rank_rows(table, query, k))[:k]
+        partial = score_by_words(self.db, _index_name(table.name), table, terms)
+        top_pairs = sorted((-score, id) for score, id in (*self._rank_rows(table, query, k), *partial))[:k]
         rows = table.get_many(id for _, id in top_pairs)
         return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in top_pairs))
 
@@ -188,11 +190,11 @@ class SqliteKeywordSearch:
             raise IndexUnavailable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
 
     def _rank_rows(self, table: Table[Any], query: str, k: int) -> list[tuple[float, str]]:
-        """Return the best `k` visible rows, ties included."""
+        """Return the best `k` rows shown as stored, ties included."""
         hits: list[tuple[float, str]] = []
         name = _index_name(table.name)
         slots = visible_slots(self.db, f"{name}_ids", table)
-        condition, values = (f"AND {slots.condition}", [slots.value]) if slots else ("", [])
+        condition, values = (f"AND {slots.condition()}", [slots.value]) if slots else ("", [])
         matches = f'FROM "{name}" WHERE "{name}" MATCH ? {condition}'
         # SQLite sorts: FTS5 (`ORDER BY rank`) takes twice as long
         ranked = f'SELECT -bm25("{name}") AS score, rowid AS place {matches} ORDER BY 1 DESC'

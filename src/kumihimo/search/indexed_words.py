@@ -17,7 +17,7 @@ _STEMS = "stems_by_letter"  # a temporary table, and what is computed once per b
 
 @dataclass(frozen=True, slots=True)
 class IndexedWords:
-    """`WordIndex` of the visible rows of one table; only the counts of stems are of all rows."""
+    """`WordIndex` of the visible rows of one table."""
 
     db: Db
     table: Table[Any]
@@ -30,7 +30,7 @@ class IndexedWords:
     def has(self, text: str) -> bool:
         phrase = " ".join(tokenize(text))
         slots = visible_slots(self.db, f"{self.name}_ids", self.table)
-        condition, values = (f"AND {slots.condition}", [slots.value]) if slots else ("", [])
+        condition, values = (f"AND {slots.condition()}", [slots.value]) if slots else ("", [])
         sql = f'SELECT 1 FROM "{self.name}" WHERE "{self.name}" MATCH ? {condition} LIMIT 1'
         return bool(self.db.all(sql, f'"{phrase}"', *values))
 
@@ -39,18 +39,27 @@ class IndexedWords:
         return [item.record.index_text for item in hits]
 
     def stems(self, letter: str) -> Mapping[str, int]:
-        by_letter: dict[str, Mapping[str, int]] = self.db.once_per_build((_STEMS, self.table.name), dict)
+        by_letter: dict[str, Mapping[str, int]] = (
+            self.table.view.once(_STEMS, dict)
+            if self.table.view
+            else self.db.once_per_build((_STEMS, self.table.name), dict)
+        )
         if letter not in by_letter:
             by_letter[letter] = self._read_stems(letter)
         return by_letter[letter]
 
     def _read_stems(self, letter: str) -> dict[str, int]:
         db, end = self.db, chr(ord(letter) + 1)
+        slots = visible_slots(db, f"{self.name}_ids", self.table)
+        condition, values = (f"AND {slots.condition('doc')}", [slots.value]) if slots else ("", [])
+        counts = "term, count(DISTINCT doc)" if slots else "term, doc"
+        terms = f'SELECT {counts} FROM temp."{_STEMS}" WHERE term >= ? AND term < ? {condition} GROUP BY term'
         with db.locked():  # one connection for all threads
             db.run("PRAGMA query_only = 0")  # or there are no temporary tables
             try:
-                db.run(f'CREATE VIRTUAL TABLE temp."{_STEMS}" USING fts5vocab(main, "{self.name}", row)')
-                return dict(db.all(f'SELECT term, doc FROM temp."{_STEMS}" WHERE term >= ? AND term < ?', letter, end))
+                kind = "instance" if slots else "row"
+                db.run(f'CREATE VIRTUAL TABLE temp."{_STEMS}" USING fts5vocab(main, "{self.name}", {kind})')
+                return dict(db.all(terms, letter, end, *values))
             finally:
                 db.run(f'DROP TABLE IF EXISTS temp."{_STEMS}"')
                 db.run("PRAGMA query_only = 1")

@@ -109,7 +109,7 @@ def _has_text(row: Record, listing: Listing) -> bool:
 
 
 def glob_pattern(text: str) -> str:
-    """Return a pattern of SQLite that finds a text in any case of letters.
+    """Return a GLOB pattern of a text in any case of letters.
 
     >>> glob_pattern("Æ 5*")
     '[æÆ] 5[*]'

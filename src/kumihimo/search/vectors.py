@@ -10,6 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestRefused, R
 from kumihimo.core.table import Codec, Row, Table
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
+from kumihimo.search.partial_rows import score_by_meaning
 from kumihimo.search.vector_files import (
     BLOCK_ROWS,
     NUMBER_BYTES,
@@ -273,7 +275,9 @@ class SqliteVectorSearch:
         _check_dimensions(state, vectors)
         questions = np.divide(_mean_vector(vectors) if averaged else vectors, VECTOR_SCALE, dtype=np.float32)
         scored_rows = self._score_rows(table, questions, k, candidate_ids)
-        top_pairs = [sorted((-score, id) for score, id in hits)[:k] for hits in scored_rows]
+        partial = score_by_meaning(table, state["embedder"], questions, k, candidate_ids)
+        found = map(chain, scored_rows, partial)
+        top_pairs = [sorted((-score, id) for score, id in hits)[:k] for hits in found]
         rows = table.get_many(id for hits in top_pairs for _, id in hits)
         return [Context(tuple(Evidence(table.name, rows[id], -score) for score, id in hits)) for hits in top_pairs]
 
@@ -306,7 +310,7 @@ class SqliteVectorSearch:
     def _rescore_nearest(
         self, table: Table[Any], question: Vectors, scores: Vectors, k: int
     ) -> Iterator[tuple[float, str]]:
-        """Yield at least the best `k` visible rows, rescored in double precision.
+        """Yield at least the best `k` rows shown as stored, in double precision.
 
         So the position of a row in the file does not change its score.
         """
@@ -334,7 +338,9 @@ class SqliteVectorSearch:
         import numpy as np
 
         query = f'SELECT slot, id FROM "{vector_index_name(table.name)}" WHERE id IN (?)'
-        rows = [row for row in self.db.all_in(query, candidate_ids) if table.visible(row[1])]
+        rows = [
+            row for row in self.db.all_in(query, candidate_ids) if table.view is None or table.view.is_whole(row[1])
+        ]
         exact = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
         for question in questions:
             scores = (exact * question).sum(axis=1)

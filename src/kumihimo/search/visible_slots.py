@@ -1,20 +1,26 @@
-"""a filter of rows + a search index -> the places in it that are searched, found once per build."""
+"""a view of a table + a search index -> the places in it that are searched, found once."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kumihimo.core.table import RowFilter, Table, all_visible
+from kumihimo.core.table import Table
 from kumihimo.storage.sqlite.store import Db
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The places in a search index whose rows are visible."""
+    """The places in a search index whose rows a view shows as they are stored."""
 
     visible: tuple[int, ...]
-    condition: str  # of SQL, on a column `rowid`
-    value: str  # its parameter
+    is_negated: bool  # whether `value` lists the other places
+    value: str  # the parameter of the condition
+
+    def condition(self, column: str = "rowid") -> str:
+        """Return the condition of SQL that a column is a visible place."""
+        # the + keeps FTS5 from a search for each place
+        return f"+{column} {'NOT IN' if self.is_negated else 'IN'} (SELECT value FROM json_each(?))"
 
 
 def visible_slots(db: Db, slot_table: str, table: Table[Any]) -> Slots | None:
@@ -22,17 +28,14 @@ def visible_slots(db: Db, slot_table: str, table: Table[Any]) -> Slots | None:
 
     slot_table: has the columns slot and id.
     """
-    visible = table.visible
-    if visible is all_visible:
+    if not (view := table.view):
         return None
-    return db.once_per_build((slot_table, visible), lambda: _find_slots(db, slot_table, visible))
+    return view.once(slot_table, lambda: _find_slots(db, slot_table, view.is_whole))
 
 
-def _find_slots(db: Db, slot_table: str, visible: RowFilter) -> Slots:
+def _find_slots(db: Db, slot_table: str, visible: Callable[[str], bool]) -> Slots:
     by_visibility: dict[bool, list[int]] = {True: [], False: []}
     for slot, id in db.all(f'SELECT slot, id FROM "{slot_table}" ORDER BY slot'):
         by_visibility[visible(id)].append(slot)
     wide = len(by_visibility[True]) > len(by_visibility[False])
-    # the + keeps FTS5 from a search for each place
-    condition = f"+rowid {'NOT IN' if wide else 'IN'} (SELECT value FROM json_each(?))"
-    return Slots(tuple(by_visibility[True]), condition, json.dumps(by_visibility[not wide]))
+    return Slots(tuple(by_visibility[True]), wide, json.dumps(by_visibility[not wide]))

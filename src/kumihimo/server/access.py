@@ -65,9 +65,9 @@ def find_access(request: Request, name: str = "") -> Access:
 
 
 def choose_access(workspace: Workspace, caller: Caller, name: str = "") -> Access:
-    """Return the access of a caller to an index; without a name, to the first one.
+    """Return the access of a caller to an index.
 
-    Raises NotFound as `find_access`.
+    Without a name, to the first one. Raises NotFound as `find_access`.
     """
     usable = [served for served in workspace.indexes.values() if served.name in caller.grants]
     found = next((served for served in usable if not name or served.name == name), None)

@@ -144,9 +144,9 @@ class BuildQueue:
         return self._entry(id).job
 
     def events(self, id: str, after: int = 0) -> AsyncGenerator[ServerEvent, None]:
-        """Yield the events of a job after this event id, until the job has ended.
+        """Yield the events of a job after this event id.
 
-        `state`: the fields of the job; `progress`: those of a ProgressEvent.
+        It ends with the job. `state`: the fields of the job; `progress`: those of a ProgressEvent.
         """
         return self._entry(id).log.subscribe(after)
 
@@ -165,7 +165,7 @@ class BuildQueue:
     # -- stopping
 
     def cancel(self, id: str) -> BuildJob:
-        """Stop a job, and return it; one that has ended stays as it is."""
+        """Stop a job unless it has ended, and return it."""
         entry = self._entry(id)
         if entry in self._waiting:
             self._waiting.remove(entry)
@@ -202,7 +202,7 @@ class BuildQueue:
                 self._running = None
 
     def _build(self, loop: asyncio.AbstractEventLoop, entry: _Entry, worker: Worker) -> None:
-        """Hand the replies of the process to the event loop, from this thread."""
+        """Hand the replies of the process to the event loop."""
         request = {"index": asdict(self.address), "kind": entry.job.kind, "options": entry.job.options}
         with worker:
             for reply in worker.ask(request):
@@ -220,7 +220,7 @@ class BuildQueue:
             self._finish(entry, "failed", error=BuildError(reply["error"], reply["message"]))
 
     def _finish(self, entry: _Entry, state: JobState, **outcome: Any) -> None:
-        """Record the end of a job, and forget the oldest that have ended."""
+        """Record the end of a job; forget the oldest ended ones."""
         if entry.job.has_ended:
             return
         entry.change(state=state, ended=_now(), **outcome)

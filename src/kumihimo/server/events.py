@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 HEARTBEAT = b": \n\n"  # a comment: proxies close a connection that is silent
 _HEARTBEAT_SECONDS = 15.0
@@ -38,6 +38,12 @@ class ServerEvent:
         return f"{id_line}event: {self.name}\ndata: {data}\n\n".encode(errors="replace")
 
 
+class Encodable(Protocol):
+    """An event that knows its bytes."""
+
+    def encode(self) -> bytes: ...
+
+
 class EventLog:
     """A log of events, for one event loop.
 
@@ -64,7 +70,10 @@ class EventLog:
         self._wake()
 
     async def subscribe(self, after: int = 0) -> AsyncGenerator[ServerEvent, None]:
-        """Yield the events after this id, then new ones until the log closes."""
+        """Yield the events after this id, old ones and new.
+
+        It ends when the log is closed.
+        """
         while True:
             changed = self._changed
             for event in [event for event in self.events if event.id > after]:
@@ -81,13 +90,13 @@ class EventLog:
 
 
 async def encode_events(
-    events: AsyncIterator[ServerEvent], heartbeat: float = _HEARTBEAT_SECONDS
+    events: AsyncIterator[Encodable], heartbeat: float = _HEARTBEAT_SECONDS
 ) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of events, and a comment after each silence.
 
     heartbeat: seconds of silence. The iterator is closed at the end, also if the client leaves.
     """
-    waiting: asyncio.Future[ServerEvent] | None = None
+    waiting: asyncio.Future[Encodable] | None = None
     try:
         while True:
             waiting = waiting or asyncio.ensure_future(anext(events))
@@ -105,7 +114,7 @@ async def encode_events(
         await _close(events, waiting)
 
 
-async def _close(events: AsyncIterator[ServerEvent], waiting: asyncio.Future[ServerEvent] | None) -> None:
+async def _close(events: AsyncIterator[Encodable], waiting: asyncio.Future[Encodable] | None) -> None:
     """Stop waiting for the next event, and close the iterator."""
     if waiting:
         waiting.cancel()

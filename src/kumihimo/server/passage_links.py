@@ -11,8 +11,8 @@ from kumihimo.server.access import Access, find_access
 
 
 def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
-    """Return a function: a passage -> its address, where the page marks it."""
+    """Return a function: a passage -> the address that marks it."""
     is_first = find_access(request).served is access.served
     index = "" if is_first else f"indexes/{quote(access.served.name, safe='')}/"
     base = f"{request.base_url}{index}documents/"
-    return lambda span: f"{base}{hash_parts(span.uri)}?start={span.start}&end={span.end}"
+    return lambda span: f"{base}{hash_parts(span.uri)}?start={span.start}&end={span.end}#passage"

@@ -110,7 +110,10 @@ def remedy_of(error: errors.KumiError) -> str:
 
 
 def problem(error: errors.KumiError, path: str = "") -> Response:
-    """Return the response for an error, in the form that clients of this path expect."""
+    """Return the response for an error.
+
+    path: of the request; clients of `/v1` expect another form.
+    """
     headers = {}
     if isinstance(error, Unauthorized):
         headers["WWW-Authenticate"] = 'Bearer realm="Kumihimo"'

@@ -24,16 +24,16 @@ def safe_name(name: str, readers: Iterable[str]) -> str:
     """
     last = re.split(r"[/\\]", name)[-1]
     cleaned = _UNSAFE.sub("_", normalize("NFC", last)).strip(". ")
-    path = PurePosixPath(cleaned)
-    if not cleaned or path.suffix.lower() not in (known := [*readers]):
-        what = describe_unknown("reader for", path.suffix or cleaned[:100] or "a file without a name", known)
-        raise SourceError(f"{cleaned[:100] or 'the file'}: {what}")
+    path, known = PurePosixPath(cleaned), [*readers]
+    if path.suffix.lower() not in known:
+        what = describe_unknown("reader for", path.suffix or cleaned[:100], known)
+        raise SourceError(f"{cleaned[:100] or 'a file without a name'}: {what}")
     stem = path.stem.encode()[: _MAX_BYTES - len(path.suffix.encode())].decode(errors="ignore").strip()
     return f"{'_' * bool(_DEVICES.match(cleaned))}{stem}{path.suffix}"
 
 
 def allowed_path(path: str, roots: Iterable[Path]) -> Path:
-    """Return a path with its links resolved, if it is inside a root.
+    """Return a path inside a root, with its links resolved.
 
     A relative path is inside the first root. Whether a path outside exists is not told. Raises Forbidden and
     SourceError.
@@ -43,10 +43,11 @@ def allowed_path(path: str, roots: Iterable[Path]) -> Path:
         raise Forbidden("this server adds no paths: upload the files, or start it with `kumi serve --root FOLDER`")
     try:
         resolved = (resolved_roots[0] / path).resolve()
+        exists = resolved.exists()
     except (OSError, ValueError, RuntimeError):  # a zero byte, a name that is too long, links in a circle
         raise SourceError(f"{path[:100]!r} is no path: check it") from None
     if not any(resolved == root or root in resolved.parents for root in resolved_roots):
         raise Forbidden(f"{path[:100]!r} is outside the folders that this server may read: see `kumi serve --root`")
-    if not resolved.exists():
+    if not exists:
         raise SourceError(f"{path[:100]} does not exist: check the path")
     return resolved

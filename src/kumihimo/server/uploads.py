@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
@@ -16,6 +16,9 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from kumihimo.core.errors import LimitExceeded, SettingsError
 from kumihimo.server.upload_names import safe_name
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
 
 MAX_FILES = 100
 _MAX_FIELDS, _MAX_FIELD = 20, 10_000  # fields of a form beside the files, and bytes of one
@@ -40,7 +43,7 @@ class Form:
     fields: dict[str, str] = field(default_factory=dict)
 
     def store(self, folder: Path) -> list[str]:
-        """Move the files into a folder; one of the same name is replaced."""
+        """Move the files into a folder, where they replace others."""
         folder.mkdir(parents=True, exist_ok=True)
         for file in self.files:
             file.path.replace(folder / file.name)
@@ -92,7 +95,7 @@ class _FormReader:
     _file: BinaryIO | None = None
 
     @property
-    def callbacks(self) -> dict[str, object]:
+    def callbacks(self) -> MultipartCallbacks:
         return {
             "on_part_begin": self._headers.clear,
             "on_header_field": lambda data, start, end: self._add_header(data[start:end], b""),
@@ -148,8 +151,8 @@ class _FormReader:
             file = self.form.files[-1]
             file.bytes += len(data)
             if file.bytes > self.max_file:
-                limit = f"{self.max_file / _MEGABYTE:,.4g} MB"
-                raise LimitExceeded(f"{file.name} has more than {limit}: split it, or raise `max_upload`")
+                megabytes = self.max_file / _MEGABYTE
+                raise LimitExceeded(f"{file.name} has more than {megabytes:,.4g} MB: split it into smaller files")
             self._file.write(data)
         else:
             self._value += data

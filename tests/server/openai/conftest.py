@@ -1,23 +1,32 @@
-"""a workspace -> OpenAI's own client, connected to it."""
+"""a server of one index -> OpenAI's own client, connected to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from openai import OpenAI
 
-from kumihimo.server.access import local_caller
-from kumihimo.server.app import create_app
-from kumihimo.server.workspace import Workspace
-from tests.server.running import running, with_caller
+from kumihimo import Kumihimo
+from tests.server.running import Serving, serving
 
 
 @pytest.fixture(scope="session")
-def address(harbour: Workspace) -> Iterator[str]:
-    """The address of a server of that workspace."""
-    with running(with_caller(create_app(harbour), local_caller(harbour))) as address:
-        yield address
+def openai_server(harbour_folder: Path) -> Iterator[Serving]:
+    with serving(harbour_folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kumi(openai_server: Serving) -> Kumihimo:
+    """The index that is served."""
+    return openai_server.kumi
+
+
+@pytest.fixture(scope="session")
+def address(openai_server: Serving) -> str:
+    return openai_server.address
 
 
 @pytest.fixture(scope="session")

@@ -10,16 +10,16 @@ import openai
 import pytest
 from openai import OpenAI
 
+from kumihimo import Kumihimo
 from kumihimo.server.openai.embeddings import MAX_CHARS, MAX_TEXTS
-from kumihimo.server.workspace import Workspace
 
 
 def embed(client: OpenAI, texts: Any, **options: Any) -> Any:
     return client.embeddings.create(model="kumi", input=texts, **options)
 
 
-def test_vectors_are_those_of_the_index(client: OpenAI, harbour: Workspace) -> None:
-    with harbour.indexes["harbour"].kumi.snapshot() as snapshot:
+def test_vectors_are_those_of_the_index(client: OpenAI, kumi: Kumihimo) -> None:
+    with kumi.snapshot() as snapshot:
         chunks = list(snapshot.table("chunks"))
         best = snapshot.retrieve(chunks[0].text, "naive", k=1).evidence[0].record
     reply = embed(client, [chunk.index_text for chunk in chunks] + [chunks[0].text])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from shutil import copytree
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,14 +14,14 @@ import pytest
 from openai import OpenAI
 from openai.types.chat import ChatCompletionChunk
 
+from kumihimo import Kumihimo
+from kumihimo.app.keys import create_key
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest
-from kumihimo.server.access import local_caller
-from kumihimo.server.app import create_app
-from kumihimo.server.workspace import Workspace
+from kumihimo.server.settings import ServerSettings
 from kumihimo.testing.fake_models import FakeChat
-from tests.server.running import Answering, answered_by, leaving_client, one_place, running, with_caller
+from tests.server.running import Answering, answered_by, leaving_client, serving, serving_one
 
 QUESTION = "Who drew the tide gates?"
 
@@ -60,7 +62,7 @@ def test_a_model_is_found_by_its_name(client: OpenAI) -> None:
 # -- whole answers
 
 
-def test_an_answer_has_its_sources_below_and_as_annotations(client: OpenAI, harbour: Workspace) -> None:
+def test_an_answer_has_its_sources_below_and_as_annotations(client: OpenAI, kumi: Kumihimo) -> None:
     choice = ask(client).choices[0]
     text, sources = choice.message.content.split("\n\n---\n\n")
     assert text.startswith("Maren Oldacre drew the tide gates in 1983.")
@@ -70,7 +72,7 @@ def test_an_answer_has_its_sources_below_and_as_annotations(client: OpenAI, harb
     assert f"]({first.url})" in sources.splitlines()[0]
     address = urlsplit(first.url)
     start, end = (int(parse_qs(address.query)[name][0]) for name in ("start", "end"))
-    with harbour.indexes["harbour"].kumi.snapshot() as snapshot:
+    with kumi.snapshot() as snapshot:
         document = snapshot.table("documents")[address.path.removeprefix("/documents/")]
     assert document.text[start:end].startswith("Maren Oldacre drew the tide gates in 1983.")
     assert choice.finish_reason == "stop"
@@ -109,10 +111,10 @@ def test_documents_may_be_filtered(client: OpenAI) -> None:
 # -- a model writes
 
 
-def test_a_model_writes_and_its_tokens_are_counted(client: OpenAI, harbour: Workspace) -> None:
+def test_a_model_writes_and_its_tokens_are_counted(client: OpenAI, kumi: Kumihimo) -> None:
 
     chat = FakeChat(lambda prompt: "Maren Oldacre drew them [1].")
-    with answered_by(harbour.indexes["harbour"].kumi, chat):
+    with answered_by(kumi, chat):
         reply = ask(client, "Who drew the gates of the tide?")
     assert (reply.choices[0].message.content or "").startswith("Maren Oldacre drew them [1].\n\n---\n\n- [1] [")
     assert reply.usage.completion_tokens == 5
@@ -120,7 +122,24 @@ def test_a_model_writes_and_its_tokens_are_counted(client: OpenAI, harbour: Work
     assert reply.kumihimo["model"] == "fake"
 
 
-def test_the_history_is_what_was_asked_and_answered(client: OpenAI, harbour: Workspace) -> None:
+def test_a_client_may_ask_for_a_shorter_answer_and_for_no_longer_one(client: OpenAI, kumi: Kumihimo) -> None:
+    limits: list[object] = []
+
+    class Cuts(FakeChat):
+        """A model whose replies reach their limit."""
+
+        def __call__(self, request: ChatRequest) -> Reply:
+            limits.append(request.parameters["max_tokens"])
+            return Reply("Maren [1]", finish_reason="length")
+
+    with answered_by(kumi, Cuts(str, fingerprint="cuts")):
+        wanted: list[dict[str, Any]] = [{"max_tokens": 20}, {"max_completion_tokens": 30}, {"max_tokens": 10**9}, {}]
+        reasons = [ask(client, "Who drew?", **limit).choices[0].finish_reason for limit in wanted]
+    assert limits == [20, 30, 4096]  # the last two are the same request
+    assert reasons == ["length"] * 4
+
+
+def test_the_history_is_what_was_asked_and_answered(client: OpenAI, kumi: Kumihimo) -> None:
     prompts: list[str] = []
 
     def reply(prompt: str) -> str:
@@ -135,7 +154,7 @@ def test_the_history_is_what_was_asked_and_answered(client: OpenAI, harbour: Wor
         {"role": "assistant", "content": first},
         {"role": "user", "content": "And in which year?"},
     ]
-    with answered_by(harbour.indexes["harbour"].kumi, FakeChat(reply, join_messages=True)):
+    with answered_by(kumi, FakeChat(reply, join_messages=True)):
         answer = client.chat.completions.create(model="kumi", messages=messages).choices[0].message.content
     assert (answer or "").startswith("In 1983 [1].")
     assert f"Asked: {QUESTION}\nAnswered: {first.partition('---')[0].rstrip()}" in prompts[0]
@@ -167,8 +186,8 @@ def test_a_stream_says_the_same_as_a_whole_answer(client: OpenAI) -> None:
     assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
 
 
-def test_a_stream_ends_with_the_usage_if_that_is_wanted(client: OpenAI, harbour: Workspace) -> None:
-    with answered_by(harbour.indexes["harbour"].kumi, FakeChat(lambda _: "She did [1]. Nobody else [1].")):
+def test_a_stream_ends_with_the_usage_if_that_is_wanted(client: OpenAI, kumi: Kumihimo) -> None:
+    with answered_by(kumi, FakeChat(lambda _: "She did [1]. Nobody else [1].")):
         chunks = streamed(client, stream_options={"include_usage": True}, question="Who drew them all?")
     assert content(chunks).startswith("She did [1]. Nobody else [1].\n\n---\n\n- [1] [")
     assert len([chunk for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]) > 4
@@ -178,7 +197,7 @@ def test_a_stream_ends_with_the_usage_if_that_is_wanted(client: OpenAI, harbour:
     assert [chunk.usage for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
 
 
-def test_an_error_after_the_first_text_is_the_last_event(client: OpenAI, harbour: Workspace) -> None:
+def test_an_error_after_the_first_text_is_the_last_event(client: OpenAI, kumi: Kumihimo) -> None:
     class Breaks:
         """A model that stops in the middle."""
 
@@ -196,7 +215,7 @@ def test_an_error_after_the_first_text_is_the_last_event(client: OpenAI, harbour
         seen.extend(chunk.choices[0].delta.content or "" for chunk in ask(client, "Who drew what?", stream=True))
 
     model: Any = Breaks()
-    with answered_by(harbour.indexes["harbour"].kumi, model), pytest.raises(openai.APIError, match="has gone away"):
+    with answered_by(kumi, model), pytest.raises(openai.APIError, match="has gone away"):
         read()
     assert seen == ["", "Maren"]
 
@@ -210,25 +229,47 @@ def test_the_last_line_of_a_stream_is_done(address: str) -> None:
     assert all(json.loads(line.removeprefix("data: "))["object"] == "chat.completion.chunk" for line in lines[:-1])
 
 
+# -- keys
+
+
+def test_a_key_sees_its_indexes_and_documents_alone(harbour_folder: Path, tmp_path: Path) -> None:
+    folders = [copytree(harbour_folder, tmp_path / name / ".kumi") for name in ("harbour", "town")]
+    _, token = create_key(folders[1:], "reader", rights='author = "Nell Attery"', daily_tokens=1)
+    with serving(*folders, settings=ServerSettings(require_keys=True)) as server:
+        base = f"{server.address}/v1"
+        with OpenAI(base_url=base, api_key=token, max_retries=0) as client:
+            assert {model.id.partition("/")[0] for model in client.models.list()} == {"kumi", "town"}
+            reply = ask(client, "What do they say about the ferry?").to_json()
+            assert "skipper" not in reply
+            assert "Joss" not in reply
+            assert "seed" in ask(client, "Who keeps the seed library?").choices[0].message.content
+            with pytest.raises(openai.NotFoundError, match="no model 'harbour'"):
+                ask(client, model="harbour")
+            model = answered_by(server.workspace.indexes["town"].kumi, FakeChat(lambda _: "She does [1]."))
+            with model, pytest.raises(openai.RateLimitError, match="Wait until the budget is renewed") as spent:
+                ask(client, "Who keeps it?")
+        nobody = OpenAI(base_url=base, api_key="none", max_retries=0)
+        with nobody, pytest.raises(openai.AuthenticationError, match="Authorization: Bearer KEY") as refused:
+            nobody.models.list()
+    assert (spent.value.code, spent.value.response.headers["x-should-retry"]) == ("insufficient_quota", "false")
+    assert refused.value.type == "authentication_error"
+    assert refused.value.response.headers["www-authenticate"].startswith("Bearer")
+
+
 # -- clients that leave
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_leaves_gives_up_its_place(harbour: Workspace, stream: bool) -> None:
+def test_a_client_that_leaves_gives_up_its_place(harbour_folder: Path, stream: bool) -> None:
     answering = Answering(f"waits {stream}")
     with (
-        one_place(harbour) as workspace,
-        running(with_caller(create_app(workspace), local_caller(workspace))) as address,
+        serving_one(harbour_folder, answering) as address,
+        OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
     ):
-        kumi = workspace.indexes["harbour"].kumi
-        with (
-            answered_by(kumi, answering.chat),
-            OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
-        ):
-            with leaving_client(address, {"model": "kumi", "stream": stream, "messages": user("Who waits?")}):
-                assert answering.began.wait(30)
-            assert "at once" in ask(client, "Who answers?").choices[0].message.content
-            answering.may_end.set()
+        with leaving_client(address, {"model": "kumi", "stream": stream, "messages": user("Who waits?")}):
+            assert answering.began.wait(30)
+        assert "at once" in ask(client, "Who answers?").choices[0].message.content
+        answering.may_end.set()
 
 
 # -- errors
@@ -297,6 +338,7 @@ def test_messages_that_hold_no_question_are_refused(client: OpenAI, messages: An
 
 
 def test_a_body_that_is_no_json_is_refused(address: str) -> None:
-    response = httpx2.post(f"{address}/v1/chat/completions", content=b"{", headers={"content-type": "application/json"})
+    headers = {"content-type": "application/json"}
+    response = httpx2.post(f"{address}/v1/chat/completions", content=b"{", headers=headers)
     assert response.status_code == 400
     assert response.json()["error"]["message"].startswith("the body: Invalid JSON")

@@ -7,7 +7,7 @@ import pytest
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
-from kumihimo.server.openai.source_list import annotations, source_list, without_source_list
+from kumihimo.server.openai.source_list import source_list, url_citations, without_source_list
 
 
 def link(span: Span) -> str:
@@ -69,7 +69,7 @@ def test_long_lines_that_look_like_a_list_are_read_quickly() -> None:
 
 def test_annotations_stand_where_the_text_has_a_number() -> None:
     text = "At nine [1], at ten [2, 1]. See `a[1]` and [7]."
-    found = annotations(cited(text, (1, "a.md", "A"), (2, "b.md", "B")), link)
+    found = url_citations(cited(text, (1, "a.md", "A"), (2, "b.md", "B")), link)
     places = [(one["url_citation"]["start_index"], one["url_citation"]["end_index"]) for one in found]
     assert [text[start:end] for start, end in places] == ["[1]", "[2, 1]", "[2, 1]"]
     assert [one["url_citation"]["title"] for one in found] == ["A · a.md", "B · b.md", "A · a.md"]

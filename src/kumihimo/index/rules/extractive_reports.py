@@ -198,9 +198,7 @@ def _leading_names(subgraph: report_context.CommunitySubgraph) -> list[str]:
 def _report_from_parts(community: Community, graph: report_context.ReportTables, tokenizer: Tokenizer) -> Report:
     """Build the report of a community from the reports of its parts."""
     children = [child for id in community.children if (child := graph.communities.get(id))]
-    parts = [
-        (child, graph.reports.get(child.id) or build_extractive_report(child, graph, tokenizer)) for child in children
-    ]
+    parts = [(child, _extractive_report(child, graph, tokenizer)) for child in children]
     parts.sort(key=lambda part: (-part[1].rating, part[1].title, part[1].text))
     leaders = [_leading_name(child, graph) for child, _ in parts[:MAX_TITLE_NAMES]]
     scale = log(1 + report_context.TOP_RATING_MENTIONS)
@@ -209,6 +207,12 @@ def _report_from_parts(community: Community, graph: report_context.ReportTables,
     sentences = _pool_sentences([_report_sentences(part) for _, part in parts])
     title = ", ".join(dict.fromkeys(filter(None, leaders)))
     return _make_report(community, title, sentences, rating, reason, sum(part.elements for _, part in parts))
+
+
+def _extractive_report(community: Community, graph: report_context.ReportTables, tokenizer: Tokenizer) -> Report:
+    """Return the report of a part; instead of a model's, one of sentences."""
+    report = graph.reports.get(community.id)
+    return report if report and report.extractive else build_extractive_report(community, graph, tokenizer)
 
 
 def _leading_name(community: Community, graph: report_context.ReportTables) -> str:

@@ -53,21 +53,10 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchBody:
-    """A question to search for. settings: of the method, as `/methods` lists them."""
+    """A question to search for.
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-    question: Question
-    method: Name = ""
-    filter: FilterText = ""
-    settings: Settings = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskBody:
-    """A question to answer.
-
-    length: of an answer that a model writes. history: the conversation so far, oldest first. stream: send server-sent
-    events.
+    settings: of the method, as `/methods` lists them. reasons: say of each piece of evidence why it was found, and
+    where it is.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -75,6 +64,23 @@ class AskBody:
     method: Name = ""
     filter: FilterText = ""
     settings: Settings = field(default_factory=dict)
+    reasons: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskBody:
+    """A question to answer.
+
+    settings, reasons: as for a search. length: of an answer that a model writes. history: the conversation so far,
+    oldest first. stream: send server-sent events.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    question: Question
+    method: Name = ""
+    filter: FilterText = ""
+    settings: Settings = field(default_factory=dict)
+    reasons: bool = True
     length: Length | None = None
     history: Annotated[list[Turn], Field(max_length=_MAX_TURNS)] = field(default_factory=list)
     stream: bool = False
@@ -86,9 +92,9 @@ async def retrieve(request: Request, access: Reader, body: SearchBody) -> JSONRe
 
     async def search() -> Json:
         await _check(access, body)
-        options: dict[str, Any] = {**body.settings, "filter": body.filter, "rights": access.rights}
+        options = {**_search_options(access, body), "paid_by": access.grant.new_budget()}
         context = await access.served.questions.retrieve(body.question, body.method, **options)
-        evidence = await describe_evidence(access, body.question, context)
+        evidence = await _describe_evidence(access, body, context)
         return {"question": body.question, **context_json(context, evidence)}
 
     return JSONResponse(await cancel_on_disconnect(request, search()))
@@ -109,7 +115,7 @@ async def ask(request: Request, access: Reader, body: AskBody) -> Response:
     async def answer() -> Json:
         await _check(access, body)
         result = await access.served.questions.ask(body.question, body.method, **_options(access, body))
-        return answer_json(result, await describe_evidence(access, result.question, result.context))
+        return answer_json(result, await _describe_evidence(access, body, result.context, result.question))
 
     return JSONResponse(await cancel_on_disconnect(request, answer()))
 
@@ -121,22 +127,29 @@ async def _check(access: Access, body: SearchBody | AskBody) -> None:
     await read_snapshot(access, lambda s: check_search(s, body.method, body.filter, body.settings))
 
 
+def _search_options(access: Access, body: SearchBody | AskBody) -> dict[str, Any]:
+    return {**body.settings, "filter": body.filter, "rights": access.rights}  # the rights are not theirs to set
+
+
 def _options(access: Access, body: AskBody) -> dict[str, Any]:
     return {
-        **body.settings,  # first: what follows is not theirs to set
-        "filter": body.filter,
-        "rights": access.rights,
+        **_search_options(access, body),
         "length": body.length,
         "history": [Answer(turn.question, "", turn.answer, (), Context(), Usage()) for turn in body.history],
         "paid_by": access.grant.new_budget(),
     }
 
 
-async def describe_evidence(access: Access, question: str, context: Context) -> list[Json]:
-    """Return the evidence with its reasons.
+async def _describe_evidence(
+    access: Access, body: SearchBody | AskBody, context: Context, asked: str = ""
+) -> list[Json]:
+    """Return the evidence, with its reasons if they are wanted.
 
-    If a build has just removed some of it, without reasons.
+    asked: the question as it was asked in the end. If a build has just removed some of it, without reasons.
     """
+    question = asked or body.question
+    if not body.reasons:
+        return bare_evidence_json(context)
     try:
         return await read_snapshot(access, lambda snapshot: evidence_json(snapshot, question, context))
     except KumiError as error:
@@ -145,18 +158,18 @@ async def describe_evidence(access: Access, question: str, context: Context) -> 
 
 
 async def answer_events(access: Access, body: AskBody) -> AsyncGenerator[ServerEvent, None]:
-    """Yield the events of one question; the last one is `answer` or `error`."""
+    """Yield the events of one question, up to `answer` or `error`."""
     call = access.served.questions.events(body.question, body.method, **_options(access, body))
     shown, evidence = Context(), list[Json]()
     try:
         async with aclosing(call) as events:
             async for event in events:
                 if isinstance(event, Context):
-                    shown, evidence = event, await describe_evidence(access, body.question, event)
+                    shown, evidence = event, await _describe_evidence(access, body, event)
                     yield ServerEvent("evidence", context_json(shown, evidence))
                 elif isinstance(event, Answer):
-                    if event.context != shown:
-                        evidence = await describe_evidence(access, event.question, event.context)
+                    if event.context != shown or event.question != body.question:
+                        evidence = await _describe_evidence(access, body, event.context, event.question)
                     yield ServerEvent("citations", {"citations": [citation_json(c) for c in event.citations]})
                     yield ServerEvent("answer", answer_json(event, evidence))
                 else:

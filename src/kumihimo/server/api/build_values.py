@@ -93,7 +93,7 @@ def _cap(caps: Caps, budget: Budget | None) -> Caps:
 
 
 async def _charge(access: Access, id: str) -> None:
-    """Wait for the end of a build, and charge the key of its sender."""
+    """Charge the key of the sender once a build has ended."""
     budget = access.grant.new_budget()
     if budget is None:
         return

@@ -1,6 +1,7 @@
 """builds of an index -> HTTP: start, list, follow and cancel them."""
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -8,14 +9,11 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import Field
 
-from kumihimo.core.errors import SettingsError
 from kumihimo.llm.budget import Caps
-from kumihimo.server.access import Access, Editor
+from kumihimo.server.access import Editor
 from kumihimo.server.api.build_values import build_event, build_json, queue_index
 from kumihimo.server.api.parameters import STRICT, Name, PathText
-from kumihimo.server.builds import BuildJob
 from kumihimo.server.events import ServerEvent, encode_events, parse_last_event_id
-from kumihimo.server.problems import NotFound
 from kumihimo.server.upload_names import allowed_path
 
 router = APIRouter(tags=["builds"])
@@ -64,7 +62,7 @@ async def list_builds(access: Editor) -> JSONResponse:
 @router.get("/builds/{id}")
 async def get_build(access: Editor, id: Name) -> JSONResponse:
     """Return a build: its state, progress, result or error."""
-    return JSONResponse(build_json(access, _find(access, id)))
+    return JSONResponse(build_json(access, access.served.builds.find(id)))
 
 
 @router.get("/builds/{id}/events")
@@ -75,24 +73,20 @@ async def follow_build(
 
     `state` has the build, `progress` what it does. With `Last-Event-ID`, the events after that one follow.
     """
-    _find(access, id)
+    log = access.served.builds.events(id, parse_last_event_id(last_event_id))
 
     async def limited() -> AsyncGenerator[ServerEvent, None]:
-        async for event in access.served.builds.events(id, parse_last_event_id(last_event_id)):
-            yield build_event(access, event)
+        async with aclosing(log) as events:
+            async for event in events:
+                yield build_event(access, event)
 
     return StreamingResponse(encode_events(limited()), media_type="text/event-stream", headers=STREAM_HEADERS)
 
 
 @router.post("/builds/{id}/cancel")
 async def cancel_build(access: Editor, id: Name) -> JSONResponse:
-    """Stop a build that waits or runs; the index stays as it was before."""
-    _find(access, id)
+    """Stop a build that waits or runs.
+
+    The index stays as it was before.
+    """
     return JSONResponse(build_json(access, access.served.builds.cancel(id)))
-
-
-def _find(access: Access, id: str) -> BuildJob:
-    try:
-        return access.served.builds.find(id)
-    except SettingsError as error:
-        raise NotFound(str(error)) from error

@@ -30,7 +30,10 @@ async def list_communities(
     after: Cursor = "",
     limit: PageSize = 50,
 ) -> JSONResponse:
-    """List communities, largest first: the largest ones, the parts of one, or those of a level."""
+    """List communities, largest first.
+
+    Without `parent` and `level`, those of level 0.
+    """
 
     def read(snapshot: Snapshot) -> Json:
         ids, following = _page(_select(browse.browse_communities(snapshot), parent, level), after, limit)
@@ -41,7 +44,10 @@ async def list_communities(
 
 @router.get("/communities/{id}")
 async def get_community(request: Request, access: Reader, id: RowId) -> JSONResponse:
-    """Return a community: what it is part of, its parts, or as a leaf its entities."""
+    """Return a community with its neighbours in the tree.
+
+    `above` has the communities that it is part of, `parts` its own; a leaf has `members`, its entities.
+    """
 
     def read(snapshot: Snapshot) -> Json:
         tree = browse.browse_communities(snapshot)
@@ -67,7 +73,10 @@ async def list_reports(
     after: Cursor = "",
     limit: PageSize = 50,
 ) -> JSONResponse:
-    """List reports, those on the largest communities first, one level of the tree at a time."""
+    """List reports, those on the largest communities first.
+
+    Without `parent` and `level`, those of level 0.
+    """
 
     def read(snapshot: Snapshot) -> Json:
         selected = _select(browse.browse_communities(snapshot), parent, level)

@@ -47,16 +47,26 @@ async def list_documents(
     The first page also has `counts`, the files that `failed`, with the remedy, and those that are `waiting`.
     """
 
+    if not access.served.kumi.store.path.exists():
+        return JSONResponse(_empty_list(access))
+
     def read(snapshot: Snapshot) -> Json:
         listing = DocumentList(snapshot.narrowed(filter))
         page = listing.page(q, after=after, limit=limit)
         body = {"documents": plain(page.items), "next": page.next}
-        return body if after else {**body, **_describe_files(access, snapshot, listing)}
+        return body if after else {**body, **describe_files(access, snapshot, listing)}
 
     return JSONResponse(await read_index(request, access, read))
 
 
-def _describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) -> Json:
+def _empty_list(access: Access) -> Json:
+    """Return the list of an index before its first build."""
+    waiting = _upload_names(access)
+    counts = {"documents": 0, "partial": 0, "failed": 0, "waiting": len(waiting)}
+    return {"documents": [], "next": "", "counts": counts, "failed": [], "waiting": waiting[:_MAX_FAILED]}
+
+
+def describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) -> Json:
     """Return the counts, and the files that are no documents yet."""
     failed, unread = listing.failed_files(), _unread_uploads(access, snapshot)
     known = {file.uri for file in failed}
@@ -69,13 +79,17 @@ def _describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) -
 
 
 def _unread_uploads(access: Access, snapshot: Snapshot) -> list[tuple[str, str]]:
-    """Return the uri and the name of each upload of the sender without a document."""
+    """Return uri and name of the sender's uploads without a document."""
     folder, documents = upload_folder(access).resolve(), snapshot.stored_table("documents")
-    if not folder.is_dir():
-        return []
-    names = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    uris = [(file_uri(access.served.kumi, snapshot, folder / name), name) for name in names]
+    uris = [(file_uri(access.served.kumi, snapshot, folder / name), name) for name in _upload_names(access)]
     return [(uri, name) for uri, name in uris if not uri or not documents.ids(file=uri)]
+
+
+def _upload_names(access: Access) -> list[str]:
+    """Return the names of the files that the sender has uploaded."""
+    folder = upload_folder(access)
+    paths = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path.name for path in paths if path.is_file() and not path.name.startswith("."))
 
 
 def upload_folder(access: Access) -> Path:
@@ -89,7 +103,7 @@ def upload_folder(access: Access) -> Path:
 
 @router.post("/documents", status_code=202)
 async def upload_documents(request: Request, access: Editor) -> JSONResponse:
-    """Store the files of a form, and queue a build that reads them.
+    """Store the files of a form, and queue a build.
 
     A file replaces an earlier upload of the same name. The form is multipart/form-data; the names of its fields do not
     matter.
@@ -99,12 +113,15 @@ async def upload_documents(request: Request, access: Editor) -> JSONResponse:
     async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
         names = form.store(folder)
         files = [{"name": file.name, "bytes": file.bytes} for file in form.files]
-    job = queue_index(request, access, [str(access.served.uploads), *await _excluded_paths(access, folder, names)])
+    job = queue_index(request, access, [str(access.served.uploads), *await excluded_paths(access, folder, names)])
     return JSONResponse({"files": files, "build": build_json(access, job)}, 202)
 
 
-async def _excluded_paths(access: Access, folder: Path, names: list[str]) -> list[str]:
-    """Return the files that were removed before: a build reads them again only by name."""
+async def excluded_paths(access: Access, folder: Path, names: list[str]) -> list[str]:
+    """Return the files that were removed before.
+
+    A build reads them again only if they are named.
+    """
     kumi, paths = access.served.kumi, [folder.resolve() / name for name in names]
     if not kumi.store.path.exists():
         return []
@@ -144,9 +161,9 @@ async def get_text(
     start: Annotated[int, Query(ge=0)] = 0,
     end: Annotated[int | None, Query(ge=0)] = None,
 ) -> JSONResponse:
-    """Return a part of the text, as the reader has extracted it, with its pages.
+    """Return a part of the text of a document, with its pages.
 
-    At most 100,000 characters come at once.
+    It is plain text, as the reader has extracted it. At most 100,000 characters come at once.
     """
 
     def read(snapshot: Snapshot) -> Json:

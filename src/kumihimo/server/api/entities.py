@@ -38,9 +38,10 @@ async def list_entities(
     after: Cursor = "",
     limit: PageSize = 50,
 ) -> JSONResponse:
-    """List entities, most mentions first; with `q`, those with this part of a name.
+    """List entities, most mentions first.
 
-    Where no name has it, the descriptions are searched by words, if the index has them by words; `found_by` says so.
+    With `q`, those with this part of a name. Where no name has it, descriptions are searched, if the index has their
+    words; `found_by` says so.
     """
 
     def read(snapshot: Snapshot) -> Json:

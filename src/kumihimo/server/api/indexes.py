@@ -13,7 +13,10 @@ router = APIRouter(tags=["indexes"])
 
 @router.get("/indexes")
 async def list_indexes(request: Request) -> JSONResponse:
-    """List the indexes that the sender may use; the first one has the short addresses."""
+    """List the indexes that the sender may use.
+
+    The first one has the short addresses.
+    """
     workspace, caller = cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller)
     roles = {name: caller.grants[name].role for name in workspace.indexes if name in caller.grants}
     indexes = [{"name": name, "role": role, "address": f"/api/v1/indexes/{name}"} for name, role in roles.items()]

@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 async def read_index(request: Request, access: Access, read: Callable[[Snapshot], T]) -> T:
-    """Return what a function reads from a snapshot, as the sender may see it."""
+    """Return the result of a read; a client that leaves ends it."""
     return await cancel_on_disconnect(request, read_snapshot(access, read))
 
 
 async def read_snapshot(access: Access, read: Callable[[Snapshot], T]) -> T:
-    """Return what a function reads from a snapshot, also if the client leaves."""
+    """Return the result of a read of what the sender may see."""
 
     def read_with_rights(kumi: Kumihimo) -> T:
         with kumi.snapshot(rights=access.rights) as snapshot:
@@ -32,7 +32,7 @@ async def read_snapshot(access: Access, read: Callable[[Snapshot], T]) -> T:
 
 
 def found(row: T | None, kind: str, id: str) -> T:
-    """Return the row. Raise NotFound if there is none, or none that is visible."""
+    """Return the row. Raise NotFound if none is visible."""
     if row is None:
         raise NotFound(f"no {kind} {id[:100]!r}: it may have changed since; list them again")
     return row

@@ -11,6 +11,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.missing import missing_tables
 from kumihimo.app.results import Plan
 from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.status import read_status
 from kumihimo.server.access import Access, Reader
 from kumihimo.server.api.parameters import STRICT, FilterText, Name, PathText, Question, Settings
 from kumihimo.server.api.reading import check_search, read_index, read_snapshot
@@ -21,6 +22,7 @@ from kumihimo.server.upload_names import allowed_path
 
 router = APIRouter(tags=["state"])
 _FOR_EDITORS = ("folder", "sources", "removed", "spent", "cache", "bytes", "waiting")
+_LEFT_OUT = ("levels", "modularity")  # they take long to compute
 _MAX_LISTED = 1000  # failures and documents read in part
 
 
@@ -64,7 +66,7 @@ async def list_methods(request: Request, access: Reader) -> JSONResponse:
 
 @router.post("/plan")
 async def plan(request: Request, access: Reader, body: PlanBody) -> JSONResponse:
-    """Estimate the model calls and the cost of a question or of a build."""
+    """Estimate the model calls and cost of a question or build."""
 
     async def estimate() -> Plan:
         if body.question:
@@ -95,7 +97,7 @@ async def get_usage(access: Reader) -> JSONResponse:
 
 
 def _key_usage(access: Access) -> Json | None:
-    """Return what the key has spent today, and its limit; None without a budget."""
+    """Return the usage and limit of the key for today, if any."""
     budget = access.grant.new_budget()
     if budget is None:
         return None
@@ -104,15 +106,14 @@ def _key_usage(access: Access) -> Json | None:
 
 @router.get("/status")
 async def get_status(request: Request, access: Reader) -> JSONResponse:
-    """Return the contents of the index, as far as the sender sees them."""
+    """Return the contents of the index that the sender sees."""
 
     def read(kumi: Kumihimo) -> Json:
-        status = plain(kumi.status(rights=access.rights))
+        status = plain(read_status(kumi, levels=False, rights=access.rights, modularity=False))
         for name in ("failed", "partial"):
             status[name] = status[name][:_MAX_LISTED]
-        hidden = (
-            [] if access.may("editor") and not access.rights else ["folder", "sources", "removed", "spent", "cache"]
-        )
-        return {name: value for name, value in status.items() if name not in hidden}
+        sees_all = access.may("editor") and not access.rights
+        left_out = _LEFT_OUT if sees_all else (*_LEFT_OUT, *_FOR_EDITORS)
+        return {name: value for name, value in status.items() if name not in left_out}
 
     return JSONResponse(await cancel_on_disconnect(request, access.served.questions.run(read)))

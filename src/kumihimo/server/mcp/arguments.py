@@ -22,8 +22,8 @@ Index = Annotated[str, Field(description="Collection to use. Leave it out for th
 Filter = Annotated[
     str,
     Field(
-        description='Only documents whose metadata match, such as: author = "Sabine Orrell" and date >= 2024. '
-        "Operators: = != < <= > >= in contains like, and, or, not. list_documents shows metadata."
+        description='Only documents whose metadata match, such as: author = "Sabine Orrell" and date >= 2024, '
+        'or: topic in ("ferry", "harbour"), or: title contains "survey". list_documents shows metadata.'
     ),
 ]
 Method = Annotated[

@@ -1,9 +1,9 @@
 """HTTP requests to /mcp -> the MCP server, under the checks and the access of the application."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import Any, cast
 
 from fastapi import FastAPI
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -14,13 +14,13 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from kumihimo.server.access import Caller
-from kumihimo.server.mcp.server import LEFT, create_mcp_server
+from kumihimo.server.mcp.server import LEFT, RequestContext, create_mcp_server
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace
 
 PATH = "/mcp"
-_MAX_SESSIONS = 1000
-_IDLE_SECONDS = 600.0
+_MAX_SESSIONS = 4000  # of clients before 2026, 42 kB each: more than one key may open until they end
+_IDLE_SECONDS = 1200.0
 
 
 class McpEndpoint:
@@ -33,12 +33,8 @@ class McpEndpoint:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """Serve requests as long as the context lasts."""
-        server = create_mcp_server(
-            self.workspace,
-            lambda context: cast(Caller, context.request.state.caller),  # of each request, never of a session
-        )
         self._manager = StreamableHTTPSessionManager(
-            server,
+            create_mcp_server(self.workspace, _find_caller),
             max_request_body_size=self.settings.max_body,
             max_sessions=_MAX_SESSIONS,
             session_idle_timeout=_IDLE_SECONDS,
@@ -67,20 +63,25 @@ class McpEndpoint:
         await self._manager.handle_request(scope, receive_and_notice, send)
 
 
+def _find_caller(context: RequestContext) -> Caller:
+    """Return the sender of a request, never that of a session."""
+    assert context.request  # by HTTP there is one
+    return cast(Caller, context.request.state.caller)
+
+
 def _owner(caller: Caller) -> AuthenticatedUser:
-    """Return the name under which a session is kept: only the same key may use it."""
-    keys = ",".join(sorted({grant.key for grant in caller.grants.values()}))
-    return AuthenticatedUser(AccessToken(token="", client_id=keys, scopes=[]))
+    """Return the owner of a session: the key that may use it."""
+    return AuthenticatedUser(AccessToken(token="", client_id=caller.key, scopes=[]))
 
 
 def add_mcp(app: FastAPI, workspace: Workspace, settings: ServerSettings) -> None:
-    """Add the endpoint to an application, and run it as long as the application runs."""
+    """Add the endpoint to an application, and to its lifespan."""
     endpoint, run_app = McpEndpoint(workspace, settings), app.router.lifespan_context
     app.router.routes.append(Route(PATH, endpoint))
 
     @asynccontextmanager
-    async def run_both(_: FastAPI) -> AsyncIterator[object]:
+    async def run_both(_: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
         async with endpoint.run(), run_app(app) as state:
-            yield state
+            yield state or {}
 
     app.router.lifespan_context = run_both

@@ -60,14 +60,20 @@ def show_evidence(snapshot: Snapshot, index: str, method: str, context: Context)
 
 
 def _trace(snapshot: Snapshot, item: Evidence) -> Iterator[Span]:
-    """Yield the sources of evidence; none if a build has removed the row since the search."""
+    """Yield the sources of evidence.
+
+    There are none if a build has removed the row since the search.
+    """
     in_table = item.table in snapshot.record_types
     if not in_table or (snapshot.db.has(item.table) and snapshot.table(item.table).get(item.record.id)):
         yield from snapshot.trace(item)
 
 
 def open_passage(snapshot: Snapshot, arguments: OpenArguments) -> OpenedPassage:
-    """Return a passage of a document, or the first source of a row, with its surroundings."""
+    """Return a passage of a document with its surroundings.
+
+    Of a row, it is the first source.
+    """
     documents, id = DocumentList(snapshot), arguments.id.strip()
     document = documents.find(id) or documents.find(hash_parts(id))
     spans = [] if document else _row_spans(snapshot, id)
@@ -182,21 +188,20 @@ def _related(entity: Entity, relation: Relation) -> RelatedEntity:
 
 
 def show_report(snapshot: Snapshot, topic: str, budget: Budget) -> ReportResult:
-    """Return the report with this id, or the best one on a topic; without a topic, the main ones.
+    """Return the report with this id, or the best on a topic.
 
-    budget: of an embedding model that is paid.
+    Without a topic, the main ones are listed. budget: of an embedding model that is paid.
     """
     reports = snapshot.table("reports")  # raises if it has not been built
     if not topic.strip():
         roots = browse_communities(snapshot).roots()
         listed = reports.get_many(roots[:_MAX_MORE]).values()
         return ReportResult(others=tuple(map(_report_link, listed)), note="Call report with one of the ids.")
-    found = reports.get(topic.strip().removeprefix("reports:"))
-    related: list[Report] = []
-    if found is None:
-        found, *related = _search_reports(snapshot, topic, budget) or [None]
-    if found is None:
+    named = reports.get(topic.strip().removeprefix("reports:"))
+    matches = [named] if named else _search_reports(snapshot, topic, budget)
+    if not matches:
         raise BadArgument(f"no report on {topic!r}: call report without a topic to list the main ones")
+    found, *related = matches
     return ReportResult(
         id=found.id,
         title=found.title,

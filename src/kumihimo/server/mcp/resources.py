@@ -84,9 +84,9 @@ def parse_cursor(cursor: str) -> Address:
 
 
 def list_page(snapshot: Snapshot, after: Address) -> tuple[list[types.Resource], str]:
-    """Return the resources of an index after one of them, and the next cursor.
+    """Return a page of resources, and the next cursor.
 
-    Documents come first, then reports. The cursor is empty at the end of the index.
+    after: the last resource of the page before. Documents come first, then reports. The cursor is empty at the end.
     """
     found = list(islice(_resources(snapshot, after), PAGE_SIZE + 1))
     if len(found) <= PAGE_SIZE:
@@ -117,9 +117,9 @@ def _resources(snapshot: Snapshot, after: Address) -> Iterator[types.Resource]:
 
 
 def read_resource(snapshot: Snapshot, address: Address) -> types.TextResourceContents:
-    """Return the text of a resource, with the address of the rest if there is more.
+    """Return the text of a resource.
 
-    Raises BadArgument if it does not exist.
+    If there is more, the text ends with the address of the rest. Raises BadArgument if it does not exist.
     """
     text, size, media_type = _read_text(snapshot, address)
     end = address.start + len(text)
@@ -129,7 +129,7 @@ def read_resource(snapshot: Snapshot, address: Address) -> types.TextResourceCon
 
 
 def _read_text(snapshot: Snapshot, address: Address) -> tuple[str, int, str]:
-    """Return a part of a text, the length of the whole, and its type."""
+    """Return a part of a text, its whole length, and its type."""
     end = address.start + MAX_TEXT
     if address.kind == "documents":
         if part := DocumentList(snapshot).read_text(address.id, address.start, end):

@@ -236,7 +236,7 @@ def _paragraphs(*parts: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the beginning of a text, with an ellipsis if it goes on.
+    """Return the beginning of a text, with … if it goes on.
 
     >>> cut("harbour", 4), cut("bar", 4)
     ('har…', 'bar')

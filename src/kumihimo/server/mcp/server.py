@@ -9,11 +9,12 @@ import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from kumihimo.core.errors import Cancelled, KumiError
+from kumihimo.core.errors import BudgetExceeded, Cancelled, KumiError
 from kumihimo.server.access import Access, Caller
 from kumihimo.server.mcp import resources
 from kumihimo.server.mcp.arguments import parse_arguments
 from kumihimo.server.mcp.tools import TOOLS, Tool, ToolCall
+from kumihimo.server.problems import remedy_of
 from kumihimo.server.workspace import Workspace
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class _Handlers:
         self.workspace, self.find_caller = workspace, find_caller
 
     async def list_tools(self, context: RequestContext, _: object) -> types.ListToolsResult:
-        """List the tools, with the names of the indexes that the caller may use."""
+        """List the tools, with the indexes that the caller may use."""
         names = ToolCall(self.workspace, self.find_caller(context), _ignore).indexes
         return types.ListToolsResult(tools=[_describe_tool(tool, names) for tool in TOOLS.values()])
 
@@ -74,6 +75,8 @@ class _Handlers:
             arguments = parse_arguments(tool.argument_adapter, params.arguments or {})
             result = await _until_left(context, tool.run(call, arguments))
             values = tool.result_adapter.dump_python(result, mode="json")
+        except BudgetExceeded as error:
+            return _error_result(f"{error}. {remedy_of(error)}")
         except KumiError as error:
             return _error_result(str(error))
         except MCPError:
@@ -115,7 +118,7 @@ class _Handlers:
         return types.ReadResourceResult(contents=[contents])
 
     async def _read(self, context: RequestContext, access: Access, read: Callable[[Any], T]) -> T:
-        """Return what a function reads from what the caller may see."""
+        """Return a result read from what the caller may see."""
 
         def run(kumi: Any) -> T:
             with kumi.snapshot(rights=access.rights) as snapshot:
@@ -145,7 +148,10 @@ async def _until_left(context: RequestContext, work: Awaitable[T]) -> T:
 
 
 def _describe_tool(tool: Tool, indexes: tuple[str, ...]) -> types.Tool:
-    """Return what a client reads about a tool. indexes: the names that its argument may have."""
+    """Return the description of a tool for a client.
+
+    indexes: the names that its argument may have.
+    """
     schema = dict(tool.input_schema)
     properties = dict(schema["properties"])
     if len(indexes) > 1:
@@ -183,7 +189,7 @@ def _error_result(message: str) -> types.CallToolResult:
 
 
 def _checked(call: Callable[[], T]) -> T:
-    """Return the result of a call; a KumiError becomes one of the protocol."""
+    """Return the result of a call. Raise MCPError for a KumiError."""
     try:
         return call()
     except KumiError as error:

@@ -1,20 +1,26 @@
-"""standard input and output -> the MCP server of some indexes, for a program that starts it."""
+"""index folders -> an MCP server on standard input and output, for a program that starts it."""
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 
 from mcp.server.stdio import stdio_server
 
-from kumihimo.server.access import Caller
+from kumihimo.server.access import local_caller
 from kumihimo.server.mcp.server import create_mcp_server
-from kumihimo.server.workspace import Workspace
+from kumihimo.server.workspace import open_workspace
 
 
-def run_stdio(workspace: Workspace, caller: Caller) -> None:
-    """Serve one client until it closes the input."""
-    asyncio.run(_serve(workspace, caller))
+def run_stdio(folders: Sequence[Path]) -> None:
+    """Serve these indexes to one client until it closes the input."""
+    asyncio.run(_serve(folders))
 
 
-async def _serve(workspace: Workspace, caller: Caller) -> None:
-    server = create_mcp_server(workspace, lambda _: caller)
-    async with stdio_server() as (received, sent):
-        await server.run(received, sent, server.create_initialization_options())
+async def _serve(folders: Sequence[Path]) -> None:
+    workspace = open_workspace(folders)
+    server = create_mcp_server(workspace, lambda _: local_caller(workspace))
+    try:
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+    finally:
+        await workspace.aclose()

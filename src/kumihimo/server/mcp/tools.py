@@ -50,7 +50,7 @@ class ToolCall:
     report_progress: Callable[[str], Awaitable[None]]
 
     def access(self, index: str) -> Access:
-        """Return the access to an index; without a name, to the first one."""
+        """Return the access to an index, by default the first one."""
         if index and index not in self.indexes:
             raise NotFound(f"no index {index!r}. Known: {', '.join(self.indexes) or 'none'}")
         return choose_access(self.workspace, self.caller, index)
@@ -62,7 +62,7 @@ class ToolCall:
 
 
 async def _read(access: Access, read: Callable[[Snapshot], T]) -> T:
-    """Return what a function reads from what the caller may see."""
+    """Return a result read from what the caller may see."""
 
     def run(kumi: Kumihimo) -> T:
         with kumi.snapshot(rights=access.rights) as snapshot:
@@ -75,14 +75,16 @@ async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
     """Find passages."""
     access = call.access(arguments.index)
     method = arguments.method or await _read(access, Snapshot.default_method)
-    signature = access.served.kumi.catalogue.method(method)
+    settings: dict[str, Any] = {"k": arguments.k}
+    if "k" not in access.served.kumi.catalogue.method(method).settings:
+        settings = {}
     context = await access.served.questions.retrieve(
         arguments.question,
         method,
         filter=arguments.filter,
         rights=access.rights,
         paid_by=access.grant.new_budget(),
-        **({"k": arguments.k} if "k" in signature.settings else {}),
+        **settings,
     )
     found = context.top(arguments.k)
     return await _read(access, lambda s: reading.show_evidence(s, access.served.name, method, found))

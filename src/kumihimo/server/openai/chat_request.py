@@ -98,7 +98,10 @@ def split_conversation(messages: Sequence[Message]) -> tuple[str, list[Answer]]:
 
 
 def _text(message: Message, *, strict: bool) -> str:
-    """Return the text of a message; if strict, raise BadParameter for other content."""
+    """Return the text of a message.
+
+    strict: raise BadParameter for other content.
+    """
     if not isinstance(message.content, list):
         return message.content or ""
     other = next((part.get("type") for part in message.content if part.get("type") != "text"), None)

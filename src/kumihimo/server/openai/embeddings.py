@@ -77,5 +77,5 @@ def embedding_reply(request: EmbeddingRequest, vectors: Vectors, usage: Usage) -
 
 
 def _encode(vector: Any, encoding: str | None) -> str | list[float]:
-    """Return a vector as numbers, or as its bytes in base64: little-endian, 32 bits."""
+    """Return a vector as numbers, or in base64: little-endian, 32 bits."""
     return b64encode(vector.astype("<f4").tobytes()).decode() if encoding == "base64" else vector.tolist()

@@ -3,7 +3,7 @@
 from fastapi.responses import JSONResponse
 
 from kumihimo.core import errors
-from kumihimo.server.problems import NotFound, status_of
+from kumihimo.server.problems import NotFound, TooManyRequests, remedy_of, status_of
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
@@ -21,10 +21,11 @@ class BadParameter(errors.SettingsError):
 
 
 def error_body(error: errors.KumiError, status: int) -> dict[str, object]:
-    """Return the body of a response for an error."""
+    """Return the body of a response for an error, with the remedy."""
+    message = f"{error}. {remedy_of(error)}" if status in _TYPES else str(error)
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
     param = "model" if isinstance(error, ModelNotFound) else getattr(error, "param", None)
-    return {"error": {"message": str(error), "type": kind, "param": param, "code": _code(error)}}
+    return {"error": {"message": message, "type": kind, "param": param, "code": _code(error)}}
 
 
 def error_response(error: errors.KumiError) -> JSONResponse:
@@ -33,7 +34,7 @@ def error_response(error: errors.KumiError) -> JSONResponse:
     Clients try again only where another try may succeed.
     """
     status = status_of(error)
-    may_retry = isinstance(error, errors.IndexBusy)
+    may_retry = isinstance(error, errors.IndexBusy | TooManyRequests)
     return JSONResponse(error_body(error, status), status, {} if may_retry else {"x-should-retry": "false"})
 
 

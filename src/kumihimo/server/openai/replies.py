@@ -8,7 +8,7 @@ from uuid import uuid4
 from kumihimo.app.citation_markers import is_truncated
 from kumihimo.core.context import Answer
 from kumihimo.core.usage import Usage
-from kumihimo.server.openai.source_list import Link, annotations, source_list
+from kumihimo.server.openai.source_list import Link, source_list, url_citations
 
 _MAX_EVIDENCE = 100  # ids of rows in a reply
 
@@ -37,7 +37,7 @@ def completion(head: ReplyHead, answer: Answer, link: Link) -> dict[str, Any]:
         "role": "assistant",
         "content": answer.text + source_list(answer, link),
         "refusal": None,
-        "annotations": annotations(answer, link),
+        "annotations": url_citations(answer, link),
     }
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(answer), "logprobs": None}
     return head.object(
@@ -61,6 +61,6 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def extension_json(answer: Answer) -> dict[str, Any]:
-    """Return the method, the model that wrote the text, and the rows found."""
+    """Return the method, the model, the status and the rows found."""
     evidence = [":".join(item.reference) for item in answer.context][:_MAX_EVIDENCE]
     return {"method": answer.method, "model": answer.model, "status": answer.status, "evidence": evidence}

@@ -20,9 +20,9 @@ _MAX_LABEL = 200  # characters
 
 
 def source_list(answer: Answer, link: Link) -> str:
-    """Return the sources of an answer in Markdown, to be added to its text.
+    """Return the sources of an answer, in Markdown.
 
-    Empty without citations.
+    They are added to its text. Empty without citations.
     """
     lines: dict[str, None] = {}
     counts: dict[int, int] = {}
@@ -43,8 +43,11 @@ def without_source_list(text: str) -> str:
     return _LIST.sub("", text)
 
 
-def annotations(answer: Answer, link: Link) -> list[dict[str, Any]]:
-    """Return the citations of a text: characters `[start_index, end_index)` of it, with title and address."""
+def url_citations(answer: Answer, link: Link) -> list[dict[str, Any]]:
+    """Return the citations in the text of an answer.
+
+    Each has its characters `[start_index, end_index)`, a title and an address.
+    """
     return [
         {
             "type": "url_citation",

@@ -10,7 +10,7 @@ from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import KumiError
 from kumihimo.server.openai.errors import error_body
 from kumihimo.server.openai.replies import ReplyHead, extension_json, finish_reason, usage_json
-from kumihimo.server.openai.source_list import Link, annotations, source_list
+from kumihimo.server.openai.source_list import Link, source_list, url_citations
 from kumihimo.server.problems import status_of
 
 
@@ -71,12 +71,17 @@ async def stream_chunks(
 
 
 def _last_chunks(head: ReplyHead, answer: Answer, text: str, link: Link) -> list[dict[str, Any]]:
-    """Return the chunks with the rest of the text, the sources and the annotations."""
+    """Return the chunks after the text: the sources and the annotations.
+
+    text: as it was streamed.
+    """
     rest = answer.text.removeprefix(text) if answer.text.startswith(text) else ""
     last = {"content": rest + source_list(answer, link)}
     return [
         *([head.chunk(last)] if last["content"] else []),
-        head.chunk({"annotations": annotations(answer, link)}, finish_reason(answer), kumihimo=extension_json(answer)),
+        head.chunk(
+            {"annotations": url_citations(answer, link)}, finish_reason(answer), kumihimo=extension_json(answer)
+        ),
     ]
 
 

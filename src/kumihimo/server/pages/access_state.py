@@ -1,15 +1,18 @@
-"""a request -> its CSRF token, session and usable indexes."""
+"""a request -> the session of its browser, and the indexes that its sender may use."""
 
 from typing import cast
 
 from fastapi import Request
 
 from kumihimo.server.access import Caller
+from kumihimo.server.sessions import COOKIE
 from kumihimo.server.workspace import Workspace
 
 
 def is_signed_in(request: Request) -> bool:
-    return any(grant.key for grant in cast(Caller, request.state.caller).grants.values())
+    """Return whether the browser has the session of a key."""
+    caller = cast(Caller, request.state.caller)
+    return bool(caller.key) and COOKIE in request.cookies
 
 
 def usable_indexes(request: Request) -> list[str]:

@@ -32,7 +32,10 @@ def show_answer(visit: Visit, answer: Json) -> Json:
 
 
 def _split_excerpts(text: str, spans: Mapping[int, Sequence[Json]]) -> list[Json]:
-    """Return the excerpts of an answer and the lines between; empty: no excerpts."""
+    """Return the excerpts of an answer with the lines between.
+
+    Empty for another answer.
+    """
     parts: list[Json] = []
     for block in filter(None, text.split("\n\n")):
         match = _NUMBERED.fullmatch(block)
@@ -60,6 +63,8 @@ def _link(visit: Visit, n: int, spans: Sequence[Json]) -> dict[str, str]:
 def marked_pieces(text: str, marks: Sequence[Sequence[int]]) -> list[tuple[str, bool]]:
     """Return the pieces of a text, and whether each is marked.
 
+    Signs of bold type are left out.
+
     >>> marked_pieces("One two three", [(4, 7)])
     [('One ', False), ('two', True), (' three', False)]
     """
@@ -67,7 +72,8 @@ def marked_pieces(text: str, marks: Sequence[Sequence[int]]) -> list[tuple[str, 
     for start, mark_end in marks:
         pieces += [(text[end:start], False), (text[start:mark_end], True)]
         end = mark_end
-    return [piece for piece in [*pieces, (text[end:], False)] if piece[0]]
+    bare = [(piece.replace("**", ""), marked) for piece, marked in [*pieces, (text[end:], False)]]
+    return [piece for piece in bare if piece[0]]
 
 
 def describe_cost(visit: Visit, answer: Mapping[str, Any]) -> str:
@@ -75,7 +81,7 @@ def describe_cost(visit: Visit, answer: Mapping[str, Any]) -> str:
     usage, parts = answer["usage"], [answer["method"]]
     if answer["model"]:
         tokens = usage["prompt_tokens"] + usage["completion_tokens"]
-        parts += [answer["model"], visit.count_of(usage["calls"], "call"), visit.count_of(tokens, "token")]
+        parts += [answer["model"], visit.look.count_of(usage["calls"], "call"), visit.look.count_of(tokens, "token")]
     if usage["cost"]:
         parts.append(f"${usage['cost']:.4f}")
     return " · ".join([*parts, visit.translate(f"{usage['seconds']:.1f} s")])

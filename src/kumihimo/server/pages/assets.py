@@ -27,7 +27,7 @@ def asset_version() -> str:
 
 
 def asset_address(name: str, language: str) -> str:
-    """Return the address of a file; scripts beside it have labels of this language."""
+    """Return the address of a file, with labels in a language."""
     return f"/static/{asset_version()}/{language}/{name}"
 
 

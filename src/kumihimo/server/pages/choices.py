@@ -1,10 +1,13 @@
-"""a form with preferences -> a cookie of this browser."""
+"""forms of any page -> a cookie with preferences, or the session of a key."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from kumihimo.server.pages.errors import PageRoute
+from kumihimo.server.pages.errors import PageRoute, sentence
 from kumihimo.server.pages.preferences import COOKIE, parse_preferences
+from kumihimo.server.pages.rendering import find_look, render
+from kumihimo.server.problems import TooManyRequests, Unauthorized, status_of
+from kumihimo.server.sessions import read_form, sign_in, sign_out
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _YEAR = 365 * 24 * 3600  # seconds
@@ -12,12 +15,39 @@ _YEAR = 365 * 24 * 3600  # seconds
 
 @router.post("/preferences")
 async def keep_preferences(request: Request) -> Response:
-    """Keep the preferences of a form in a cookie, and return to its page."""
-    async with request.form() as form:
-        values = {name: value for name, value in form.items() if isinstance(value, str)}
+    """Keep the preferences of a form in a cookie."""
+    values = {name: value for name, value in (await read_form(request)).items() if isinstance(value, str)}
     preferences = parse_preferences(request.cookies.get(COOKIE, "")).update(values)
     response = RedirectResponse(local_address(values.get("back", "/")), 303)
     response.set_cookie(COOKIE, preferences.encode(), max_age=_YEAR, samesite="lax", httponly=True)
+    return response
+
+
+@router.get("/login")
+def show_login(request: Request) -> Response:
+    """Send the form for a key."""
+    return render(find_look(request), "login.html", failed="")
+
+
+@router.post("/login")
+async def start_session(request: Request) -> Response:
+    """Start a session for the key of the form."""
+    form = await read_form(request)
+    response = RedirectResponse("/", 303)
+    try:
+        sign_in(request, response, str(form.get("key", "")))
+    except (Unauthorized, TooManyRequests) as error:
+        look = find_look(request)
+        return render(look, "login.html", status_of(error), failed=sentence(look.translate(str(error))))
+    return response
+
+
+@router.post("/logout")
+async def end_session(request: Request) -> Response:
+    """End the session."""
+    await read_form(request)
+    response = RedirectResponse("/login", 303)
+    sign_out(request, response)
     return response
 
 

@@ -10,20 +10,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from kumihimo.core import errors
-from kumihimo.server.pages.rendering import Look, find_look, render, visit_as
+from kumihimo.server.pages.rendering import Look, Visit, find_look, render, visit_as
 from kumihimo.server.problems import status_of
 from kumihimo.server.sessions import check_csrf
 from kumihimo.text.translation import choose_language
-
-_TITLES = {
-    400: "This does not work so",
-    403: "Your key does not allow this",
-    404: "There is nothing here",
-    409: "The index is busy",
-    413: "This is too large",
-    429: "The limit is reached",
-    503: "The index is not ready",
-}
 
 
 class PageRoute(APIRoute):
@@ -61,17 +51,17 @@ def error_page(request: Request, status: int, message: str) -> Response:
 
     message: it names the remedy after its last colon.
     """
-    look: Look = find_look(request)
+    look = find_look(request)
+    page: Look | Visit = look
     translated = look.translate(message)  # its order is that of the language
     what, remedy = split_remedy(message) if translated == message else (translated, "")
     with suppress(errors.KumiError, AttributeError):  # without an index, the page has no menu
-        look = visit_as("reader")(request)
-    title = _TITLES.get(status, "Something went wrong")
-    return render(look, "error.html", status, status=status, heading=title, what=what, remedy=remedy)
+        page = visit_as("reader")(request)
+    return render(page, "error.html", status, status=status, what=what, remedy=remedy)
 
 
 def split_remedy(message: str) -> tuple[str, str]:
-    """Return what went wrong, and what to do, each as a sentence.
+    """Return the problem and the remedy of a message as sentences.
 
     >>> split_remedy("no index 'a': GET /api lists the names")
     ("No index 'a'.", 'GET /api lists the names.')
@@ -81,10 +71,11 @@ def split_remedy(message: str) -> tuple[str, str]:
     what, _, remedy = message.rpartition(": ")
     if not what or " " not in what or "`" in what.rpartition(" ")[2]:
         what, remedy = message, ""
-    return _sentence(what), _sentence(remedy)
+    return sentence(what), sentence(remedy)
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return a message as a sentence."""
     text = text.strip()
     ended = text if not text or re.search(r"[.!?。！？]$", text) else f"{text}."
     return ended[:1].upper() + ended[1:]

@@ -20,12 +20,12 @@ from kumihimo.app.community_tree import display_name
 from kumihimo.app.graph_path import GraphPath, find_path
 from kumihimo.app.json_values import Json, neighbour_json, relation_json, span_json
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.records import Entity
+from kumihimo.server.api.reading import found
 from kumihimo.server.pages.answers import marked_pieces
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.rendering import ReaderVisit, Visit, render
-from kumihimo.server.problems import NotFound
+from kumihimo.server.pages.reading import read_or
+from kumihimo.server.pages.rendering import ReaderVisit, render
 from kumihimo.text.matching import mark_matches
 from kumihimo.text.tokens import subject_terms
 
@@ -50,7 +50,7 @@ class GraphQuery:
 
 
 @router.get("/graph")
-def show_graph(
+async def show_graph(
     visit: ReaderVisit,
     q: str = "",
     entity: str = "",
@@ -59,30 +59,24 @@ def show_graph(
     relations_after: str = "",
     passages_after: str = "",
 ) -> HTMLResponse:
-    """Send the page of the graph: a search, an entity, or a path."""
+    """Send the graph: a search, an entity, or a path."""
     query = GraphQuery(q.strip(), entity, to.strip(), after, relations_after, passages_after)
-    values: dict[str, Any] = {"found": Page(()), "shown": None, "path": None, "total": 0}
-    try:
-        with visit.access.served.kumi.snapshot(rights=visit.access.rights) as snapshot:
-            values |= _read(visit, snapshot, query)
-    except IndexUnavailable:
-        pass  # nothing has been added yet
+    empty: dict[str, Any] = {"found": Page(()), "shown": None, "path": None, "end": None, "total": 0}
+    values = await read_or(visit, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
     return render(visit, "graph.html", query=query, **values)
 
 
-def _read(visit: Visit, snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
-    """Return what the page shows: found entities, or one with all that belongs to it."""
+def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
+    """Return found entities, or one with all its parts."""
     if not snapshot.db.has("entities"):
         return {}
     total = len(snapshot.table("entities"))
     if not query.entity:
         return {"total": total, "found": _find(snapshot, query)}
-    entity = find_entity(snapshot, query.entity)
-    if entity is None:
-        raise NotFound("this entity is not in the graph, or it is gone since the last build: search for its name")
+    entity = found(find_entity(snapshot, query.entity), "entity", query.entity)
     end = find_entity(snapshot, query.to) if query.to else None
     path = _show_path(find_path(snapshot, entity, end)) if end else None
-    return {"total": total, "shown": _show_entity(visit, snapshot, entity, query), "path": path, "end": end}
+    return {"total": total, "shown": _show_entity(snapshot, entity, query), "path": path, "end": end}
 
 
 def _find(snapshot: Snapshot, query: GraphQuery) -> Page[Entity]:
@@ -93,7 +87,7 @@ def _find(snapshot: Snapshot, query: GraphQuery) -> Page[Entity]:
     return Page(tuple(search_entities(snapshot, query.q, _MAX_FOUND)))
 
 
-def _show_entity(visit: Visit, snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
+def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
     """Return an entity with its relations, passages, claims and communities."""
     relations = list_relations(snapshot, entity.id, after=query.relations_after, limit=_MAX_RELATIONS)
     passages = list_passages(snapshot, entity, after=query.passages_after, limit=_MAX_PASSAGES)
@@ -117,7 +111,7 @@ def _show_passage(span: Json, terms: frozenset[str]) -> Json:
 
 
 def _show_path(path: GraphPath) -> Json:
-    """Return the steps of a path: each relation with the entity behind it."""
+    """Return the steps of a path, each with its entity."""
     steps = (
         [
             {"relation": relation_json(relation), "entity": entity}

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kumihimo.app.document_list import DocumentText
 
@@ -56,14 +57,20 @@ def split_paragraphs(part: DocumentText, start: int, end: int) -> Iterator[Parag
 
 
 def _paragraph_spans(part: DocumentText) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each paragraph; a new page begins one too."""
+    """Yield start and end of each paragraph.
+
+    A new page begins one too.
+    """
     ends = {part.start + match.end() for match in _PARAGRAPH_END.finditer(part.text)}
     cuts = sorted({part.start, part.end, *ends, *(start for start, _ in part.places if start > part.start)})
-    yield from zip(cuts, cuts[1:], strict=False)
+    yield from pairwise(cuts)
 
 
 def _place_at(places: Sequence[tuple[int, str]], position: int, begin: int) -> str:
-    """Return the name of the page that begins here, or that the part begins in."""
+    """Return the name of the page that begins here.
+
+    At the beginning of the part, it is the page around it.
+    """
     starts = [start for start, _ in places]
     if position in starts:
         return places[starts.index(position)][1]
@@ -72,7 +79,7 @@ def _place_at(places: Sequence[tuple[int, str]], position: int, begin: int) -> s
 
 
 def _mark(text: str, start: int, end: int) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of a text, the part from start to end marked."""
+    """Yield the pieces of a text, one of them marked."""
     start, end = max(start, 0), min(end, len(text))
     if end <= start:
         yield text, False

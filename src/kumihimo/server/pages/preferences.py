@@ -29,7 +29,7 @@ class Preferences:
         return urlencode({name: value for name, value in asdict(self).items() if value})
 
     def update(self, values: Mapping[str, str]) -> "Preferences":
-        """Return the preferences with new values; unknown names and values are left out.
+        """Return the preferences with new values, without unknown ones.
 
         >>> Preferences().update({"theme": "dark", "language": "xx", "colour": "red"})
         Preferences(language='', theme='dark', method='', length='', filter='')

@@ -10,8 +10,9 @@ from urllib.parse import quote, urlencode
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 
+from kumihimo.app.keys import Role
 from kumihimo.core.digests import hash_parts
-from kumihimo.server.access import Access, Role, require
+from kumihimo.server.access import Access, require
 from kumihimo.server.pages.access_state import is_signed_in, usable_indexes
 from kumihimo.server.pages.assets import asset_address
 from kumihimo.server.pages.markdown import markdown_blocks
@@ -66,15 +67,28 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit(Look):
-    """A request for a page of an index, with what its sender may do."""
+class Visit:
+    """A request for a page of an index: how it looks, and what its sender may do."""
 
+    look: Look
     access: Access
+
+    @property
+    def request(self) -> Request:
+        return self.look.request
+
+    @property
+    def language(self) -> str:
+        return self.look.language
+
+    def translate(self, text: str) -> str:
+        """Return a message in the language of the page."""
+        return self.look.translate(text)
 
     @property
     def prefix(self) -> str:
         """Return the beginning of the addresses of this index."""
-        name = self.request.path_params.get("index_name", "")
+        name = self.look.request.path_params.get("index_name", "")
         return f"/indexes/{quote(name)}" if name else ""
 
     @property
@@ -85,7 +99,7 @@ class Visit(Look):
     @property
     def indexes(self) -> list[str]:
         """Return the names of all indexes that the sender may use."""
-        return usable_indexes(self.request)
+        return usable_indexes(self.look.request)
 
     def passage(self, span: Mapping[str, Any]) -> str:
         """Return the address of a span in its document.
@@ -100,7 +114,7 @@ class Visit(Look):
         return self.address(f"/documents/{hash_parts(uri)}")
 
     def source(self, table: str, id: str) -> str:
-        """Return the address of the page about a row that a report rests on."""
+        """Return the address of the page about a row."""
         if table == "entities":
             return self.address("/graph", entity=id)
         return self.address(f"/trace/{table}/{quote(id)}")
@@ -126,8 +140,7 @@ def visit_as(role: Role) -> Callable[[Request], Visit]:
     find_access = require(role)
 
     def find_visit(request: Request) -> Visit:
-        look = find_look(request)
-        return Visit(look.request, look.language, look.preferences, find_access(request))
+        return Visit(find_look(request), find_access(request))
 
     return find_visit
 
@@ -136,18 +149,18 @@ ReaderVisit = Annotated[Visit, Depends(visit_as("reader"))]
 EditorVisit = Annotated[Visit, Depends(visit_as("editor"))]
 
 
-def render(look: Look, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
-    """Return a page.
+def render(page: Look | Visit, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
+    """Return a page; that of a Visit also shows the index.
 
-    look: of a person; a Visit also shows the index. values: of the template.
+    values: of the template.
     """
-
+    look = page.look if isinstance(page, Visit) else page
     text = (
         environment()
         .get_template(template)
         .render(
             look=look,
-            visit=look if isinstance(look, Visit) else None,
+            visit=page if isinstance(page, Visit) else None,
             language_names=_LANGUAGE_NAMES,
             asset=lambda name: asset_address(name, look.language),
             translate=look.translate,

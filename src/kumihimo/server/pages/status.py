@@ -7,12 +7,14 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.json_values import Json, method_json
-from kumihimo.app.snapshot import LENGTHS, Snapshot
-from kumihimo.core.errors import IndexUnavailable
+from kumihimo.app.json_values import Json
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.usage import Usage
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.rendering import ReaderVisit, Visit, render
+from kumihimo.server.pages.job_list import list_jobs
+from kumihimo.server.pages.method_list import list_methods
+from kumihimo.server.pages.reading import read_or
+from kumihimo.server.pages.rendering import ReaderVisit, render
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -28,42 +30,33 @@ class Spent:
 
 
 @router.get("/status")
-def show_status(visit: ReaderVisit) -> HTMLResponse:
+async def show_status(visit: ReaderVisit) -> HTMLResponse:
     """Send the page about the index."""
-    kumi, rights = visit.access.served.kumi, visit.access.rights
-    facts: dict[str, Any] = {"rows": {}, "built": [], "makers": {}, "default": "", "failures": 0}
-    try:
-        with kumi.snapshot(rights=rights) as snapshot:
-            facts = _read_facts(snapshot)
-    except IndexUnavailable:
-        pass  # nothing has been added yet
-    spent = [] if rights else _group_usage(kumi)
+    access = visit.access
+    kumi, sees_all = access.served.kumi, access.may("editor") and not access.rights
+    facts = await read_or(visit, {"rows": dict[str, int](), "methods": list[Json](), "failures": 0}, _read_facts)
+    spent = await access.served.questions.run(_group_usage) if sees_all else []
+    budget = access.grant.new_budget()
     return render(
         visit,
         "status.html",
         **facts,
-        bytes=0 if rights else sum(path.stat().st_size for path in kumi.folder.glob("*") if path.is_file()),
+        bytes=sum(path.stat().st_size for path in kumi.folder.glob("*") if path.is_file()) if sees_all else 0,
         chat=_model_name(kumi.models.chat("answer")),
         embedder=_model_name(kumi.models.paid_embedder),
-        methods=[list_method(kumi, name) for name in kumi.catalogue.methods],
+        sees_all=sees_all,
         spent=spent,
+        budget=budget,
         total=sum((row.usage for row in spent), Usage()),
         saved=sum((row.saved for row in spent), Usage()),
-        lengths=LENGTHS,
         jobs=list_jobs(visit),
         folder=kumi.folder.resolve().parent,
     )
 
 
 def _read_facts(snapshot: Snapshot) -> dict[str, Any]:
-    failures = [] if snapshot.rights else list(snapshot.db.failures())
-    return {
-        "rows": snapshot.row_counts(),
-        "built": snapshot.db.meta("methods", []),
-        "makers": snapshot.db.meta("models", {}),
-        "default": snapshot.default_method(),
-        "failures": len(failures),
-    }
+    failures = 0 if snapshot.rights else len(snapshot.db.failures())
+    return {"rows": snapshot.row_counts(), "methods": list_methods(snapshot), "failures": failures}
 
 
 def _model_name(model: Any) -> str:
@@ -71,21 +64,8 @@ def _model_name(model: Any) -> str:
     return str(model.fingerprint).partition(" ")[0] if model else ""
 
 
-def list_method(kumi: Kumihimo, name: str) -> Json:
-    """Return a method with its settings, and whether it can be used without another model."""
-    method = kumi.catalogue.method(name)
-    needs_model = "llm" in method.ports and "llm" not in method.optional_ports
-    usable = not needs_model or kumi.models.chat(name) is not None
-    return {**method_json(name, method), "name": name, "usable": usable}
-
-
-def list_jobs(visit: Visit) -> list[Json]:
-    """Return the latest builds that the sender may see."""
-    return []
-
-
 def _group_usage(kumi: Kumihimo) -> list[Spent]:
-    """Return the usage by step or method and by model, most tokens first."""
+    """Return the usage by scope and model, most tokens first."""
     rows: dict[tuple[str, str], dict[str, Usage]] = {}
     for entry in kumi.spent():
         row = rows.setdefault((entry.scope, entry.model), {"spent": Usage(), "saved": Usage()})

@@ -29,7 +29,7 @@ const copy = async (button, text) => {
 };
 const tool = (name, label, act) => make("button", { type: "button", className: "button quiet", onclick: (event) => act(event.currentTarget) }, icon(name), label);
 const toolsFor = (answer) => [
-  tool("copy", T("Copy"), (button) => copy(button, toMarkdown({ answer }))),
+  navigator.clipboard ? tool("copy", T("Copy"), (button) => copy(button, toMarkdown({ answer }))) : "", // none on plain HTTP
   tool("again", T("Ask again"), () => ask(answer.question)),
 ];
 
@@ -48,8 +48,6 @@ const receive = {
   answer: (turn, data) => {
     turn.showAnswer(data, toolsFor(data));
     conversation = conversations.add(conversation, data);
-    history.replaceState(null, "", `#${conversation.id}`);
-    showRail(conversation.id);
     announce(T("The answer is there."));
   },
   error: (turn, data) => { throw new Error(data.detail); },
@@ -62,7 +60,7 @@ const ask = async (question) => {
   begin();
   const turn = new Turn(question.trim()), controller = new AbortController();
   turns.append(turn.element);
-  turn.element.scrollIntoView({ block: "start", behavior: "smooth" });
+  if (turns.children.length > 1) turn.element.scrollIntoView({ block: "start", behavior: "smooth" });
   turn.say(T("Searching the documents"));
   form.elements.question.value = "";
   running = controller;
@@ -73,6 +71,8 @@ const ask = async (question) => {
     const response = await sendJson("/ask", body, { signal: controller.signal });
     for await (const event of readEvents(response)) receive[event.name]?.(turn, event.data);
     if (!turn.answer) throw new Error(T("The connection broke off before the answer: ask again."));
+    history.replaceState(null, "", `#${conversation.id}`);
+    showRail(conversation.id);
   } catch (error) {
     if (controller.signal.aborted) turn.showProblem(T("Stopped."), again(turn.question));
     else turn.showProblem(describe(error), again(turn.question));

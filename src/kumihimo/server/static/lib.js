@@ -61,6 +61,7 @@ const check = async (response) => {
   if (kind.includes("json")) {
     const body = await response.json();
     detail = sentence(typeof body.detail === "string" ? body.detail : detail);
+    if (body.remedy && !detail.includes(": ")) detail += ` ${sentence(body.remedy)}`;
   }
   throw new Problem(response.status, detail);
 };

@@ -25,7 +25,7 @@ const askPerson = (...inside) => new Promise((resolve) => {
 const rename = async (conversation, current) => {
   const input = make("input", { value: conversation.title, maxlength: 80, required: true });
   const answer = await askPerson(make("label", { className: "field" }, T("Name of the conversation"), input),
-    make("div", { className: "actions" }, make("button", { className: "button", value: "", formnovalidate: true }, T("Cancel")), make("button", { className: "button main", value: "ok" }, T("Rename"))));
+    make("div", { className: "actions" }, make("button", { type: "button", className: "button", onclick: () => dialog.close() }, T("Cancel")), make("button", { className: "button main", value: "ok" }, T("Rename"))));
   if (answer === "ok") conversations.rename(conversation.id, input.value);
   showRail(current);
 };

@@ -8,6 +8,7 @@ let opener = null, pending = null;
 const close = () => { dialog.close(); };
 
 dialog.addEventListener("close", () => {
+  if (dialog.open) return; // it was opened in another form
   pending?.abort();
   opener?.setAttribute("aria-expanded", "false");
   opener?.focus();
@@ -53,12 +54,21 @@ export const open = async (link) => {
     part.querySelector("header")?.remove();
     body.lang = part.lang;
     body.replaceChildren(...part.childNodes);
-    body.querySelector("mark")?.scrollIntoView({ block: "center" });
+    const mark = body.querySelector("mark");
+    if (mark) body.scrollTop += mark.getBoundingClientRect().top - body.getBoundingClientRect().top - body.clientHeight / 3;
     body.dataset.ready = "";
   } catch (error) {
     if (error.name !== "AbortError") body.replaceChildren(make("p", { className: "note alarm" }, icon("warn"), make("span", {}, describe(error))));
   }
 };
+
+// A window that becomes narrow has no room for the passage beside the answer.
+beside.addEventListener("change", () => {
+  const link = opener;
+  if (!dialog.open) return;
+  dialog.close();
+  open(link);
+});
 
 // A plain click opens the passage here; with a modifier the browser opens the document as always.
 addEventListener("click", (event) => {

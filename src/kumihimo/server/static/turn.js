@@ -71,14 +71,15 @@ const byPlace = (spans) => {
   return [...shown.slice(0, MAX_PLACES), make("details", { className: "fold" }, make("summary", {}, T("{0} more passages", figure.format(shown.length - MAX_PLACES))), shown.slice(MAX_PLACES))];
 };
 
+const plain = (text) => text.replaceAll("**", "");
 const marked = (text, marks) => {
   const parts = [];
   let end = 0;
   for (const [start, stop] of marks) {
-    parts.push(text.slice(end, start), make("mark", {}, text.slice(start, stop)));
+    parts.push(plain(text.slice(end, start)), make("mark", {}, plain(text.slice(start, stop))));
     end = stop;
   }
-  return [...parts, text.slice(end)];
+  return [...parts, plain(text.slice(end))];
 };
 
 // Positions count characters, not the code units of JavaScript.

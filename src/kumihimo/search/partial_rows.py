@@ -1,0 +1,139 @@
+"""the partial rows of a view + a question -> their scores: what they show is in no stored index.
+
+Their words and vectors are kept in memory, made once for the view. The statistics of BM25 are those of the stored
+index, so their scores compare with those of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING, Any
+
+from kumihimo.core.table import Table, View
+from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder
+from kumihimo.search.vector_files import StoredVectors, encode_vectors
+from kumihimo.storage.sqlite.store import Db
+from kumihimo.text.tokens import hash_token, pack_tokens, tokenize
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kumihimo.llm.protocols import Vectors
+
+_K1, _B = 1.2, 0.75  # of BM25, as in FTS5
+_MIN_IDF = 1e-6  # as in FTS5
+_SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
+
+ScoredIds = list[tuple[float, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of some rows as numbers, one row after the other; ends: of each row."""
+
+    numbers: NDArray[np.uint32]
+    ends: NDArray[np.int64]
+
+    def counts(self, word: str) -> NDArray[np.int64]:
+        """Return how often a word occurs in each row."""
+        import numpy as np
+
+        rows = np.searchsorted(self.ends, np.flatnonzero(self.numbers == hash_token(word)), side="right")
+        return np.bincount(rows, minlength=len(self.ends))
+
+
+def score_by_words(db: Db, index: str, table: Table[Any], words: Sequence[str]) -> ScoredIds:
+    """Return the partial rows that show a word, with BM25 scores.
+
+    index: the full-text index of the table.
+    """
+    import numpy as np
+
+    if not table.view or not (positions := _positions(table, table.view)):
+        return []
+    rows = table.view.once("partial words", lambda: _read_words(table, positions))
+    counts = {word: count for word in words if (count := rows.counts(word)).any()}
+    if not counts:
+        return []
+    total, tokens = _read_totals(db, index)
+    lengths = np.diff(rows.ends, prepend=0)
+    saturation = _K1 * (1 - _B + _B * lengths * (total / max(tokens, 1)))
+    scores = np.zeros(len(lengths))
+    for word, count in counts.items():
+        matches = db.all(f'SELECT count(*) FROM "{index}" WHERE "{index}" MATCH ?', f'"{word}"')[0][0]
+        idf = max(log((total - matches + 0.5) / (matches + 0.5)), _MIN_IDF)
+        scores += idf * count * (_K1 + 1) / (count + saturation)
+    ids = list(positions)
+    return [(float(scores[i]), ids[i]) for i in np.flatnonzero(scores).tolist()]
+
+
+def score_by_meaning(
+    table: Table[Any], embedder: str, questions: Vectors, k: int, candidate_ids: Collection[str] | None
+) -> list[ScoredIds]:
+    """Return at least the best `k` partial rows for each question vector.
+
+    Only the built-in embedder makes vectors of them: another one would take long, or cost money. With another one, only
+    a search among `candidate_ids` returns them, with a score of 0. embedder: the fingerprint of the model of the table.
+    """
+    import numpy as np
+
+    if not table.view or not (positions := _positions(table, table.view)):
+        return [[] for _ in questions]
+    ids = list(positions if candidate_ids is None else positions.keys() & candidate_ids)
+    if embedder != LOCAL_MODEL:
+        return [[(0.0, id) for id in ids if candidate_ids is not None] for _ in questions]
+    vectors = table.view.once("partial vectors", lambda: _embed_rows(table, positions))
+    vectors = vectors[[positions[id] for id in ids]] if candidate_ids is not None else vectors
+    scores = vectors.astype(np.float32) @ questions.T
+    results = []
+    for question, column in zip(questions, scores.T, strict=True):
+        threshold = np.partition(column, -k)[-k] - _SCORE_MARGIN if len(column) > k else -np.inf
+        best = np.flatnonzero(column >= threshold)
+        exact = (vectors[best].astype(np.float64) * question).sum(axis=1)
+        results.append([(score, ids[i]) for score, i in zip(exact.tolist(), best.tolist(), strict=True)])
+    return results
+
+
+def _positions(table: Table[Any], view: View) -> Mapping[str, int]:
+    """Return the position of each partial row that a search may find."""
+    return view.once("partial rows", lambda: {id: i for i, id in enumerate(_read_texts(table))})
+
+
+def _read_texts(table: Table[Any]) -> dict[str, str]:
+    """Return the searchable text of each partial row that has one."""
+    records = map(table.codec.decode, table.view.partial_rows() if table.view else ())
+    return {record.id: text for record in records if (text := record.index_text)}
+
+
+def _read_words(table: Table[Any], positions: Mapping[str, int]) -> _Words:
+    import numpy as np
+
+    texts = _read_texts(table)
+    packed = [pack_tokens(tokenize(texts[id])) for id in positions]
+    places = np.array([1, 1 << 8, 1 << 16], dtype=np.uint32)  # of the three bytes of a number
+    numbers = np.frombuffer(b"".join(packed), np.uint8).reshape(-1, 3) @ places
+    return _Words(numbers, np.cumsum([len(row) // 3 for row in packed], dtype=np.int64))
+
+
+def _embed_rows(table: Table[Any], positions: Mapping[str, int]) -> StoredVectors:
+    texts = _read_texts(table)
+    return encode_vectors(LocalEmbedder()([texts[id] for id in positions]))
+
+
+def _read_totals(db: Db, index: str) -> tuple[int, int]:
+    """Return the number of rows and of tokens of a full-text index.
+
+    FTS5 keeps them as two varints of SQLite.
+    """
+    block = db.all(f'SELECT block FROM "{index}_data" WHERE id = 1')[0][0]
+    numbers, value = [], 0
+    for byte in block:
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            numbers.append(value)
+            value = 0
+    rows, tokens = (*numbers, 0, 0)[:2]
+    return rows, tokens

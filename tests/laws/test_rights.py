@@ -1,0 +1,271 @@
+"""rights + questions -> nothing of a hidden document in any response, and the counts of the visible ones.
+
+KUMI_LAW_SETS: the number of random sets of rights and questions, by default 200.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from itertools import islice
+from random import Random
+from typing import Any
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.app import community_tree
+from kumihimo.app.explanations import explain_evidence
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
+from kumihimo.core.records import Community, Entity, Report
+from tests.laws.factories_rights import FILTERS, METHODS, RIGHTS, Archive, Page, ask_about, write_pages
+
+SETS = int(os.environ.get("KUMI_LAW_SETS", "200"))
+GROUPED = ("communities", "reports")  # the clusters are those of the whole index
+
+
+@pytest.fixture(scope="module", params=["rules", "model"])
+def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+    by_model = request.param == "model"
+    archive = Archive(tmp_path_factory.mktemp(request.param), write_pages(seed=1 + by_model), by_model)
+    yield archive
+    archive.close()
+
+
+def split(archive: Archive, rights: str, filter: str = "") -> tuple[list[Page], list[Page]]:
+    """Return the visible pages and the hidden ones."""
+    shown = [RIGHTS[rights](page.fields) and FILTERS[filter](page.fields) for page in archive.pages]
+    pairs = list(zip(archive.pages, shown, strict=True))
+    return [page for page, visible in pairs if visible], [page for page, visible in pairs if not visible]
+
+
+def check_secrets(response: object, hidden: list[Page], question: str = "") -> None:
+    """Check that a response has no word of a hidden page that the question lacks."""
+    text, asked = repr(response).casefold(), question.casefold()
+    found = {secret for page in hidden for secret in page.secrets if secret in text and secret not in asked}
+    assert not found, (question, found, [text[max(0, text.find(f) - 80) : text.find(f) + 40] for f in found])
+
+
+def everything(snapshot: Snapshot) -> dict[str, list[Any]]:
+    """Return all rows of all tables, by every way to read them."""
+    rows: dict[str, list[Any]] = {}
+    for name in snapshot.record_types:
+        if snapshot.db.has(name):
+            table = snapshot.table(name)
+            rows[name] = list(table)
+            ids = [row.id for row in rows[name]]
+            assert len(table) == len(ids) == len(set(ids))
+            assert [tuple(table.columns("id", "text"))] == [tuple((row.id, row.text) for row in rows[name])]
+            assert list(table.get_many(ids).values()) == rows[name] == [table[id] for id in ids]
+    return rows
+
+
+def references(record: Any) -> set[str]:
+    """Return all values of a row that look like ids of rows."""
+    return set(re.findall(r"[0-9a-f]{20}[0-9a-f.]*", repr(record)))
+
+
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_tables_hold_what_the_visible_documents_make(archive: Archive, rights: str) -> None:
+    visible, hidden = split(archive, rights)
+    with archive.kumi.snapshot() as whole, archive.kumi.snapshot(rights=rights) as seen:
+        rows, stored = everything(seen), everything(whole)
+        check_secrets(rows, hidden)
+        hidden_ids = {hash_parts(f"pages/{page.name}") for page in hidden}
+        assert not {id.partition(".")[0] for id in references(rows)} & hidden_ids
+        check_graph(rows)
+        check_lookups(seen, rows, stored)
+        counts = seen.row_counts()
+        assert counts == {name: len(of_table) for name, of_table in rows.items()}
+        check_state(archive, seen, rights, hidden, counts)
+        for name, of_table in stored.items():
+            for row in of_table:
+                if row.id not in {other.id for other in rows[name]}:
+                    with pytest.raises(KumiError) as refused:
+                        list(seen.trace((name, row.id)))
+                    check_secrets(refused.value, hidden)
+    if visible:
+        compare_with_fresh(archive, archive.index_of(visible), rows)
+
+
+def check_graph(rows: dict[str, list[Any]]) -> None:
+    """Check that the rows of the graph name visible rows only."""
+    entities = {row.id for row in rows["entities"]}
+    communities: dict[str, Community] = {row.id: row for row in rows["communities"]}
+    assert sorted(member for row in communities.values() for member in row.members) == sorted(entities)
+    assert sorted(row.entity for row in rows["members"]) == sorted(entities)
+    assert {row.parent for row in communities.values()} <= {*communities, ""}
+    assert all(row.id in communities[child].parent for row in communities.values() for child in row.children)
+    assert all({row.source, row.target} <= entities for row in rows["relations"])
+    existing = {(table, row.id) for table, of_table in rows.items() for row in of_table}
+    mentions = {row.id: row.mentions for row in rows["entities"]}
+    for report in rows["reports"]:
+        assert set(report.citations()) <= existing
+        members = communities[report.id].members
+        if members and report.extractive:
+            assert report.reason == f"Named {sum(map(mentions.__getitem__, members))} times."
+
+
+def check_lookups(seen: Snapshot, rows: dict[str, list[Any]], stored: dict[str, list[Any]]) -> None:
+    """Check that each lookup finds the rows that are there, by values of all rows."""
+    for name, of_table in rows.items():
+        table = seen.table(name)
+        for columns in table.codec.lookup_keys:
+            values = {tuple(getattr(row, column) for column in columns) for row in (*stored[name], *of_table)}
+            for value in values:
+                key = dict(zip(columns, value, strict=True))
+                matching = [row for row in of_table if all(getattr(row, c) == v for c, v in key.items())]
+                assert table.where(**key) == matching
+                assert table.ids(**key) == [row.id for row in matching]
+            if len(columns) == 1 and all(isinstance(value[0], str) for value in values):
+                (column,) = columns
+                grouped = table.ids_grouped(column, sorted(value[0] for value in values))
+                assert {v: ids for v, ids in grouped.items() if ids} == {
+                    value: [row.id for row in of_table if getattr(row, column) == value]
+                    for value in sorted({getattr(row, column) for row in of_table})
+                }
+
+
+def check_state(archive: Archive, seen: Snapshot, rights: str, hidden: list[Page], counts: dict[str, int]) -> None:
+    """Check the status, the tree of communities, names, excerpts and errors."""
+    status = archive.kumi.status(rights=rights, levels=True)
+    assert status.rows == counts
+    assert (status.sources, status.removed, status.failed, status.bytes, status.spent) == ({}, (), (), 0, ())
+    tree, uris = community_tree.load_tree(seen), community_tree.document_uris(seen)
+    entities: list[Entity] = list(seen.table("entities"))
+    excerpts = [community_tree.entity_excerpts(seen, uris, entity, 9, 60) for entity in entities]
+    names = [community_tree.reference_names(seen, report) for report in seen.table("reports")]
+    paths = [tree.entity_path(entity.id) for entity in entities]
+    check_secrets((status, tree, uris, excerpts, names, paths), hidden)
+    assert sum(tree.size[root] for root in tree.roots()) == len(entities)
+    for method in METHODS:
+        check_secrets(archive.kumi.estimate_query_cost(method, rights=rights), hidden)
+    with pytest.raises(SettingsError) as unknown:
+        seen.retrieve("Who met Bo Lind?", "bm25", filter="tems = 1")
+    check_secrets(unknown.value, hidden)
+    for page in hidden:
+        with pytest.raises(SettingsError, match="nothing in the index has the id"):
+            seen.find(f"pages/{page.name}")
+        with pytest.raises(KumiError, match="table documents has no row"):
+            seen.tracer.document(f"pages/{page.name}")
+
+
+def without_texts(record: Any) -> Any:
+    """Return a row without what a model may have written."""
+    return replace(record, **{f.name: type(getattr(record, f.name))() for f in fields(record) if f.name in WRITTEN})
+
+
+WRITTEN = ("text", "tokens", "quotes")
+
+
+def compare_with_fresh(archive: Archive, fresh: Kumihimo, rows: dict[str, list[Any]]) -> None:
+    """Check the rows against an index of the visible documents."""
+    with fresh.snapshot() as alone:
+        expected = everything(alone)
+        for name in expected.keys() - GROUPED:
+            ours, theirs = rows[name], expected[name]
+            if name == "members":
+                ours, theirs = sorted(row.entity for row in ours), sorted(row.entity for row in theirs)
+            elif archive.by_model and name in ("entities", "relations", "claims", "summaries"):
+                ours, theirs = list(map(without_texts, ours)), list(map(without_texts, theirs))
+            assert ours == theirs, name
+
+
+LISTS = (
+    "List all people",
+    "List all places",
+    "List all documents",
+    "Which documents mention Bo Lind?",
+    "Compare Orrin Dale and Ruta Haverlock",
+)
+
+
+@pytest.mark.parametrize("rights", list(RIGHTS)[:3])
+def test_lists_are_those_of_an_index_of_the_visible_documents(archive: Archive, rights: str) -> None:
+    visible, _ = split(archive, rights)
+    with archive.kumi.snapshot(rights=rights) as seen, archive.index_of(visible).snapshot() as alone:
+        for question in LISTS:
+            ours, theirs = seen.ask(question), alone.ask(question)
+            assert (ours.text, ours.citations) == (theirs.text, theirs.citations)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_response_tells_of_hidden_documents(archive: Archive, part: int) -> None:
+    for number in range(part, SETS // 2, 4):  # half of the sets for each archive
+        rng = Random(number)
+        rights, filter = rng.choice(list(RIGHTS)), rng.choice(["", "", *FILTERS])
+        visible, hidden = split(archive, rights, filter)
+        question, method = ask_about(rng, archive.pages, hidden), METHODS[number // 4 % len(METHODS)]
+        uris = {f"pages/{page.name}" for page in visible}
+        with archive.kumi.snapshot(rights=rights) as seen:
+            try:
+                context = seen.retrieve(question, method, filter=filter)
+            except SettingsError as error:  # no visible document has the field
+                check_secrets(error, hidden, question)
+                continue
+            answers = [seen.ask(question, name, filter=filter) for name in (method, "braid")]
+            narrowed = seen.narrowed(filter)
+            spans = [list(islice(narrowed.trace(item), 50)) for item in (*context, *answers[1].context)]
+            assert {span.uri for of_item in spans for span in of_item} <= uris
+            assert {citation.span.uri for answer in answers for citation in answer.citations} <= uris
+            reasons = explain_evidence(narrowed, question, context)
+            described = [reason.describe() for reason in reasons]
+            check_secrets((context, answers, spans, reasons, described), hidden, question)
+
+
+def test_a_hidden_word_is_a_word_that_nobody_has(archive: Archive) -> None:
+    """Keyword search, spelling and lists treat it alike."""
+    for number, rights in enumerate(RIGHTS):
+        _, hidden = split(archive, rights)
+        for page in hidden[:3]:
+            rng = Random(number)
+            secret, invented = rng.choice(page.secrets), "bogupimezax"
+            with archive.kumi.snapshot(rights=rights) as seen:
+                for template in ("Who met Orrin Dale at the {} dock?", "Which documents mention {}?", "{}"):
+                    asked, control = template.format(secret), template.format(invented)
+                    found, expected = seen.retrieve(asked, "bm25"), seen.retrieve(control, "bm25")
+                    assert repr(found).replace(secret, invented) == repr(expected)
+                for table in ("entities", "reports"):
+                    found, expected = (
+                        seen.keyword_search()(seen.table(table), f"Orrin Dale {word}", k=9)
+                        for word in (secret, invented)
+                    )
+                    assert found == expected
+                answer, other = (seen.ask(f"Which documents mention {word}?").text for word in (secret, invented))
+                assert answer.replace(secret, invented) == other
+
+
+def test_reports_of_some_documents_are_made_of_them(archive: Archive) -> None:
+    with archive.kumi.snapshot() as whole, archive.kumi.snapshot(rights="level != 3") as seen:
+        stored: dict[str, Report] = {report.id: report for report in whole.table("reports")}
+        reports: list[Report] = list(seen.table("reports"))
+        assert reports
+        changed = [report for report in reports if report != stored[report.id]]
+        assert len(changed) < len(reports) or not archive.by_model
+        assert changed
+        assert all(report.extractive and not report.evidence and not report.added for report in changed)
+
+
+def test_a_snapshot_without_rights_is_as_before(archive: Archive) -> None:
+    with archive.kumi.snapshot(rights="  ") as blank, archive.kumi.snapshot(rights="uri") as whole:
+        assert everything(blank) == everything(whole)
+        assert whole.row_counts() == blank.row_counts()
+        for method in METHODS:
+            question = "Why did Ruta Haverlock write to Bo Lind?"
+            assert whole.retrieve(question, method) == blank.retrieve(question, method)
+
+
+def test_rights_with_an_error_are_refused(archive: Archive) -> None:
+    for call in (archive.kumi.retrieve, archive.kumi.ask):
+        with pytest.raises(SettingsError, match="the filter ends too early"):
+            call("Who met Bo Lind?", rights="team = ")
+    with pytest.raises((SettingsError, IndexUnavailable)):
+        archive.kumi.trace("nothing", rights="team = ")
+    answer = archive.kumi.ask("Who met Bo Lind?", rights="nobody_has_this")
+    assert (len(answer.context), answer.citations, answer.status) == (0, (), "nothing")
+    tokens = "".join(archive.kumi.stream("Who met Bo Lind?", rights='team = "north"'))
+    assert tokens == archive.kumi.ask("Who met Bo Lind?", rights='team = "north"').text

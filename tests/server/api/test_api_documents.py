@@ -1,0 +1,192 @@
+"""Files that clients upload, add and delete: stored whole, under limits, and read by a build."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.server.settings import MEGABYTE
+from tests.fixtures_index import fill
+from tests.server.api.town import Api, serve
+
+BOUNDARY = "b0undary"
+KIND = f"multipart/form-data; boundary={BOUNDARY}"
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """With a root beside the town, and without any build so far."""
+    folder = tmp_path_factory.mktemp("harbour")
+    fill(folder, {"root/tides.md": "The tide turns at six.", "town/a.md": "Ada Holm mended the net."})
+    fill(folder, {"kumi.toml": "[reading]\ntext = 1\n"})  # million characters
+    with Kumihimo.open(folder / ".kumi") as kumi:
+        kumi.index(folder / "town", methods=["bm25"])
+    with serve(folder, roots=(folder / "root",), max_upload=MEGABYTE) as api:
+        yield api
+
+
+def form(*parts: tuple[str, bytes]) -> bytes:
+    lines = [f"--{BOUNDARY}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + data for head, data in parts]
+    return b"\r\n".join([*lines, f"--{BOUNDARY}--\r\n".encode()])
+
+
+def send(api: Api, body: bytes, status: int, kind: str = KIND) -> Any:
+    response = api.client.post("/api/v1/documents", content=body, headers={"content-type": kind})
+    assert response.status_code == status, response.text
+    return response.json()
+
+
+def stored(api: Api) -> list[str]:
+    uploads = api.served.uploads
+    return sorted(path.relative_to(uploads).as_posix() for path in uploads.rglob("*") if path.is_file())
+
+
+def uris(api: Api, **parameters: str) -> list[str]:
+    return [document["uri"] for document in api.get("/documents", **parameters)["documents"]]
+
+
+def test_uploads_are_stored_read_replaced_and_deleted(api: Api) -> None:
+    body = form(
+        ('name="file"; filename="../boats.md"', b"The Kestrel sails."),
+        ('name="note"', b"hello"),
+        ('name="file"; filename="nets.csv"', b"name,size\nherring,3\ncod,5\n"),
+        ('name="file"; filename=""', b""),
+    )
+    reply = send(api, body, 202)
+    assert reply["files"] == [{"name": "boats.md", "bytes": 18}, {"name": "nets.csv", "bytes": 26}]
+    built = api.built(reply)
+    assert (built["state"], built["result"]["read"]) == ("done", 2)
+    (boats,) = api.get("/documents", q="boats")["documents"]
+    assert boats["uri"] == "uploads/boats.md"
+    assert stored(api) == ["boats.md", "nets.csv"]
+
+    built = api.built(api.upload("boats.md", b"The Gull sails."))
+    assert (built["result"]["read"], built["result"]["changed"]) == (1, 1)
+    assert api.get(f"/documents/{boats['id']}/text")["text"] == "The Gull sails."
+
+    reply = api.delete(f"/documents/{boats['id']}")
+    assert reply["document"]["uri"] == "uploads/boats.md"
+    assert stored(api) == ["nets.csv"]
+    assert api.built(reply)["result"]["removed"] == 1
+    assert uris(api, q="boats") == []
+    api.built(api.upload("boats.md", b"The Tern sails."))
+    assert uris(api, q="boats") == ["uploads/boats.md"]
+    assert api.get("/builds")["builds"][0]["state"] == "done"
+
+
+def test_a_row_is_removed_and_its_file_stays(api: Api) -> None:
+    rows = b'{"id": "a", "text": "Ada sings."}\n{"id": "b", "text": "Bo sings."}\n'
+    api.built(api.upload("songs.jsonl", rows))
+    listed = api.get("/documents", q="songs.jsonl")["documents"]
+    assert [document["uri"] for document in listed] == ["uploads/songs.jsonl#a", "uploads/songs.jsonl#b"]
+    api.built(api.delete(f"/documents/{listed[0]['id']}"))
+    assert (uris(api, q="songs.jsonl"), "songs.jsonl" in stored(api)) == (["uploads/songs.jsonl#b"], True)
+    api.built(api.upload("songs.jsonl", rows))
+    assert len(uris(api, q="songs.jsonl")) == 2  # uploaded again, it is whole
+    api.built(api.delete(f"/documents/{listed[1]['id']}", whole_file=True))
+    assert (uris(api, q="songs.jsonl"), "songs.jsonl" in stored(api)) == ([], False)
+
+
+def test_a_path_inside_a_root_is_added_and_its_documents_removed(api: Api) -> None:
+    base = api.served.kumi.base
+    reply = api.post("/documents/paths", {"path": "tides.md"}, 202)
+    assert (reply["path"], api.built(reply)["state"]) == (str(base / "root" / "tides.md"), "done")
+    (tides,) = api.get("/documents", q="tides")["documents"]
+    api.built(api.delete(f"/documents/{tides['id']}"))
+    assert uris(api, q="tides") == []
+    assert (base / "root" / "tides.md").exists()
+    for path in ("../town/a.md", "/etc/passwd", str(base / "town")):
+        assert "outside the folders" in api.problem("/documents/paths", 403, {"path": path})
+        assert "outside the folders" in api.problem("/builds", 403, {"paths": [path]})
+    assert "does not exist" in api.problem("/documents/paths", 400, {"path": "nothing.md"})
+    assert "is no path" in api.problem("/documents/paths", 400, {"path": "a\0b"})
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (form(('name="f"; filename="a.exe"', b"x")), 400, "a.exe: no reader for '.exe'"),
+        (form(('name="f"; filename=".kumiignore"', b"*")), 400, "no reader for"),
+        (form(('name="f"; filename=".."', b"x")), 400, "no reader for"),
+        (form(('name="f"', b"x")), 400, "the form has no file"),
+        (
+            form(('name="f"; filename="a.md"', b"x"), ('name="f"; filename="b/a.md"', b"y")),
+            400,
+            "two files are called a.md",
+        ),
+        (form(('name="f"; filename="a.md"', b"x"))[:-20], 400, "the form has broken off"),
+        (b"no form", 400, "the form cannot be read"),
+        (form(('name="f"; filename="big.md"', b"x" * (MEGABYTE + 1))), 413, "big.md has more than 1 MB: split it"),
+        (form(('name="f"', b"x" * 20_000)), 413, "a field of the form has more than 10,000 bytes"),
+        (form(*[(f'name="{i}"', b"x") for i in range(30)]), 413, "more than 20 fields"),
+        (form(*[(f'name="f"; filename="{i}.md"', b"x") for i in range(101)]), 413, "more than 100 files"),
+    ],
+)
+def test_a_wrong_form_leaves_nothing(api: Api, body: bytes, status: int, message: str) -> None:
+    before = stored(api)
+    assert message in send(api, body, status)["detail"]
+    assert stored(api) == before
+    assert [*(api.served.uploads / ".incoming").iterdir()] == []
+
+
+def test_another_kind_of_body_is_no_form(api: Api) -> None:
+    for kind in ("application/json", "multipart/form-data", "text/plain"):
+        assert "multipart/form-data" in send(api, b"{}", 400, kind)["detail"]
+    assert "cannot be read" in send(api, b"x", 400, f"multipart/form-data; boundary={'b' * 300}")["detail"]
+
+
+def bomb() -> bytes:
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        archive.writestr("word/document.xml", b"<a>" + b" " * 9 * MEGABYTE)
+    return packed.getvalue()
+
+
+def test_a_bomb_is_stopped_by_the_limits_of_the_readers(api: Api) -> None:
+    reply = api.upload("bomb.docx", bomb())
+    built = api.built(reply)
+    assert built["state"] == "done"
+    failed = {file["uri"]: file["error"] for file in api.get("/documents")["failed"]}
+    assert "bomb.docx" in failed["uploads/bomb.docx"]
+    assert "more than" in failed["uploads/bomb.docx"]
+
+
+def test_only_editors_change_anything(api: Api) -> None:
+    (document, *_) = api.get("/documents")["documents"]
+    with api.acting("reader"):
+        assert "kumi key new --role editor" in send(api, form(('name="f"; filename="a.md"', b"x")), 403)["detail"]
+        assert "editor" in api.problem("/documents/paths", 403, {"path": "tides.md"})
+        assert "editor" in api.problem("/builds", 403, {})
+        assert "editor" in api.problem("/builds", 403)
+        assert api.client.delete(f"/api/v1/documents/{document['id']}").status_code == 403
+
+
+def test_uploads_of_one_who_sees_only_some_documents_are_apart(api: Api) -> None:
+    """So that no name of a hidden file is taken, and none is replaced."""
+    api.built(api.upload("plan.md", b"The secret plan."))
+    with api.acting("editor", rights='access = "open"', key="k1"):
+        reply = api.upload("plan.md", b"---\naccess: open\n---\nAn open plan.")
+        assert reply["build"].keys() == {"id", "kind", "state", "created", "started", "ended", "progress", "error"}
+        assert api.built(reply)["state"] == "done"
+        assert uris(api) == ["uploads/k1/plan.md"]
+        (own,) = api.get("/documents")["documents"]
+        assert api.client.delete(f"/api/v1/documents/{own['id']}", params={"whole_file": True}).status_code == 403
+        api.built(api.delete(f"/documents/{own['id']}"))
+    assert (api.served.uploads / "plan.md").read_text() == "The secret plan."
+
+
+def test_an_index_begins_with_its_first_upload(tmp_path: Path) -> None:
+    with serve(tmp_path) as api:
+        empty = api.get("/documents")
+        assert (empty["documents"], empty["counts"]["documents"], empty["waiting"]) == ([], 0, [])
+        assert "there is no index" in api.problem("/ask", 503, {"question": "Who?"})
+        reply = api.upload("first.md", "Ada Holm mended the net.")
+        assert api.built(reply)["state"] == "done"
+        assert uris(api) == ["uploads/first.md"]
+        assert api.post("/ask", {"question": "Who mended the net?"})["status"] == "answered"

@@ -1,0 +1,250 @@
+"""Questions over HTTP: whole, as events, wrong ones, and clients that leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from kumihimo.app.async_facade import AsyncKumihimo
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.errors import BudgetExceeded
+from kumihimo.core.task import ProgressEvent
+from kumihimo.core.usage import Usage
+from tests.server.api.town import Api, Visitor, parse_events
+
+MENDED = {"question": "Who mended the breakwater?"}
+
+
+def stream(api: Api, **body: Any) -> list[dict[str, Any]]:
+    response = api.client.post("/api/v1/ask", json={**MENDED, "stream": True, **body})
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.headers["cache-control"] == "no-store"
+    return parse_events(response.text)
+
+
+def without_time(answer: dict[str, Any]) -> dict[str, Any]:
+    answer["usage"].pop("seconds")
+    return answer
+
+
+def test_a_whole_answer(api: Api) -> None:
+    answer = api.post("/ask", MENDED)
+    assert (answer["method"], answer["model"], answer["status"]) == ("braid", "", "answered")
+    (citation,) = answer["citations"]
+    assert answer["text"].startswith("Ada Holm mended the breakwater")
+    document = api.get(f"/documents/{citation['document']}/text", start=citation["start"], end=citation["end"])
+    assert (document["text"], document["uri"]) == (citation["text"], citation["uri"])
+    first = answer["evidence"][0]
+    assert first["reason"] == "says “mended the breakwater”"
+    assert [first["snippet"][start:end] for start, end in first["marks"]] == ["mended", "breakwater"]
+    assert first["spans"][0]["location"] == "town/harbour.md, line 5"
+
+
+def test_evidence(api: Api) -> None:
+    found = api.post("/retrieve", {**MENDED, "method": "bm25", "settings": {"k": 1}})
+    (item,) = found["evidence"]
+    assert (found["question"], item["rank"], item["table"]) == (MENDED["question"], 1, "chunks")
+    filtered = api.post("/retrieve", {**MENDED, "filter": 'access = "secret"'})
+    assert {item["spans"][0]["uri"] for item in filtered["evidence"]} == {"town/vault.md", "town/deep/plan.md"}
+
+
+def test_events_come_in_order_and_end_with_the_whole_answer(api: Api) -> None:
+    events = stream(api)
+    names = [event["event"] for event in events]
+    assert list(dict.fromkeys(names)) == ["progress", "evidence", "token", "citations", "answer"]
+    by_name = {event["event"]: event["data"] for event in events}
+    whole = without_time(api.post("/ask", MENDED))
+    assert without_time(by_name["answer"]) == whole
+    assert by_name["citations"] == {"citations": whole["citations"]}
+    assert by_name["evidence"]["evidence"] == whole["evidence"]
+    assert "".join(event["data"]["text"] for event in events if event["event"] == "token") == whole["text"]
+    assert by_name["progress"] == {"step": "search", "text": "searching", "model": ""}
+
+
+def test_a_conversation(api: Api) -> None:
+    history = [{"question": "Who is Joss Kerrow?", "answer": "He keeps the tide tables."}]
+    body = {"question": "What does he steer?", "history": history}
+    answer = api.post("/ask", body)
+    assert "Joss Kerrow" in answer["question"]
+    assert without_time(stream(api, **body)[-1]["data"]) == without_time(answer)
+
+
+def test_reasons_are_left_out_on_request(api: Api) -> None:
+    bare = ["rank", "score", "table", "id", "text"]
+    for path in ("/ask", "/retrieve"):
+        assert list(api.post(path, {**MENDED, "reasons": False})["evidence"][0]) == bare
+    assert list(stream(api, reasons=False)[-1]["data"]["evidence"][0]) == bare
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"question": " "}, "the question is empty"),
+        ({"method": "bm52"}, "did you mean 'bm25'"),
+        ({"method": "bm25", "settings": {"kk": 1}}, "bm25 has no setting 'kk'; did you mean 'k'"),
+        ({"method": "bm25", "settings": {"k": "many"}}, "bm25.k is a whole number"),
+        ({"settings": {"rights": ""}}, "braid has no setting 'rights'"),
+        ({"settings": {"question": "x"}}, "braid has no setting 'question'"),
+        ({"settings": {"budget": None}}, "braid.budget is a whole number"),
+        ({"filter": "access ="}, "filter"),
+        ({"filter": 'colour = "red"'}, "no field 'colour'"),
+    ],
+)
+def test_a_wrong_question_is_answered_at_once(
+    api: Api, wrong: dict[str, Any], message: str, *, is_stream: bool
+) -> None:
+    assert message in api.problem("/ask", 400, {**MENDED, "stream": is_stream, **wrong})
+    if not is_stream:
+        assert message in api.problem("/retrieve", 400, {**MENDED, **wrong})
+
+
+def test_a_method_without_its_model_names_the_remedy(api: Api) -> None:
+    assert "chat model" in api.problem("/ask", 400, {**MENDED, "method": "hyde"})
+    (*_, last) = stream(api, method="hyde")
+    assert (last["event"], last["data"]["status"]) == ("error", 400)
+    assert "chat model" in last["data"]["detail"]
+
+
+def test_evidence_that_a_build_has_removed_has_no_reasons(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> None:
+        raise BudgetExceeded("gone")
+
+    monkeypatch.setattr("kumihimo.server.api.ask.evidence_json", gone)
+    (item, *_) = api.post("/ask", MENDED)["evidence"]
+    assert list(item) == ["rank", "score", "table", "id", "text"]
+
+
+Played = Callable[..., AsyncGenerator[Any, None]]
+
+
+class Calls:
+    """Questions that a test plays."""
+
+    def __init__(self, play: Played) -> None:
+        self._play, self.options, self.has_ended = play, dict[str, Any](), asyncio.Event()
+
+    async def events(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[Any, None]:
+        self.options = {"question": question, "method": method, **options}
+        try:
+            async for event in self._play():
+                yield event
+        finally:
+            self.has_ended.set()
+
+    async def ask(self, question: str, method: str = "", **options: Any) -> Answer:
+        answers = [event async for event in self.events(question, method, **options)]
+        return answers[-1]  # type: ignore[no-any-return]
+
+
+def play(api: Api, monkeypatch: pytest.MonkeyPatch, events: Played) -> Calls:
+    calls = Calls(events)
+    monkeypatch.setattr(AsyncKumihimo, "events", lambda _, *args, **options: calls.events(*args, **options))
+    monkeypatch.setattr(AsyncKumihimo, "ask", lambda _, *args, **options: calls.ask(*args, **options))
+    monkeypatch.setattr(AsyncKumihimo, "retrieve", lambda _, *args, **options: calls.ask(*args, **options))
+    return calls
+
+
+def test_all_options_reach_the_question(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer() -> AsyncGenerator[Any, None]:
+        yield ProgressEvent("answer", model="gemma")
+        yield "Ada"
+        yield Answer("Who?", "bm25", "Ada", (), Context(), Usage(calls=1), model="gemma")
+
+    calls = play(api, monkeypatch, answer)
+    with api.acting("reader", rights='access = "open"'):
+        body = {"method": "bm25", "filter": 'title = "Tides"', "length": "brief", "settings": {"k": 3}}
+        events = stream(api, **body)
+    assert [event["data"] for event in events[:2]] == [
+        {"step": "answer", "text": "asking gemma", "model": "gemma"},
+        {"text": "Ada"},
+    ]
+    assert calls.options == {
+        "question": MENDED["question"],
+        "method": "bm25",
+        "filter": 'title = "Tides"',
+        "rights": 'access = "open"',
+        "length": "brief",
+        "history": [],
+        "paid_by": None,
+        "k": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "shown"),
+    [
+        (BudgetExceeded("capped: tokens 5"), 429, "capped: tokens 5"),
+        (ZeroDivisionError("secret detail"), 500, "the server has made a mistake"),
+    ],
+)
+def test_an_error_in_the_middle_is_the_last_event(
+    api: Api, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, shown: str
+) -> None:
+    async def fail() -> AsyncGenerator[Any, None]:
+        yield "Ada"
+        raise error
+
+    play(api, monkeypatch, fail)
+    first, last = stream(api)
+    assert (first["event"], last["event"], last["data"]["status"]) == ("token", "error", status)
+    assert shown in last["data"]["detail"]
+    assert "secret" not in last["data"]["detail"]
+
+
+def run(api: Api, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run in the event loop of the server."""
+    assert api.client.portal
+    api.client.portal.call(work)
+
+
+@pytest.mark.parametrize(("path", "is_stream"), [("/ask", False), ("/ask", True), ("/retrieve", False)])
+def test_a_client_that_leaves_ends_its_question(
+    api: Api, monkeypatch: pytest.MonkeyPatch, path: str, *, is_stream: bool
+) -> None:
+    started = asyncio.Event()
+
+    async def wait_for_ever() -> AsyncGenerator[Any, None]:
+        yield "Ada"
+        started.set()
+        await asyncio.Event().wait()
+
+    calls = play(api, monkeypatch, wait_for_ever)
+    body = {**MENDED, **({"stream": True} if is_stream else {})}
+    visitor = Visitor(api.app, "POST", f"/api/v1{path}", json.dumps(body).encode())
+
+    async def leave() -> None:
+        request = asyncio.create_task(visitor.run())
+        await started.wait()
+        assert not calls.has_ended.is_set()
+        visitor.left.set()
+        await request
+        assert calls.has_ended.is_set()
+
+    run(api, leave)
+    assert (b"event: token" in visitor.received) is is_stream
+
+
+def test_a_read_ends_for_a_client_that_leaves(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asyncio.Event()
+
+    async def never(*_: object) -> Awaitable[None]:
+        asked.set()
+        return await asyncio.Future()
+
+    monkeypatch.setattr(AsyncKumihimo, "run", never)
+    visitor = Visitor(api.app, "GET", "/api/v1/documents")
+
+    async def leave() -> None:
+        request = asyncio.create_task(visitor.run())
+        await asked.wait()
+        visitor.left.set()
+        await request
+
+    run(api, leave)
+    assert (visitor.status, b"the client has left" in visitor.received) == (504, True)
