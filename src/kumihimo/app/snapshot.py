@@ -259,6 +259,7 @@ class Snapshot:
         progress(ProgressEvent("search"))
         context = search(question)
         if chat := self.models.chat("answer"):
+            progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
             result = answer(
                 question,
                 name,
@@ -269,7 +270,7 @@ class Snapshot:
                 self.tokenizer,
                 self.method(name).declaration.answer_prompt or PROMPT,
                 on_token,
-                _then_ask(on_context, progress, chat.fingerprint.partition(" ")[0]),
+                on_context,
                 **answer_settings,
             )
         else:
@@ -352,19 +353,6 @@ class Snapshot:
     def row_counts(self) -> dict[str, int]:
         """Return the number of visible rows of each table."""
         return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}
-
-
-def _then_ask(
-    on_context: Callable[[Context], None] | None, progress: Progress, model: str
-) -> Callable[[Context], None]:
-    """Return a receiver of the evidence, which announces the model."""
-
-    def receive(context: Context) -> None:
-        if on_context:
-            on_context(context)
-        progress(ProgressEvent("answer", model=model))
-
-    return receive
 
 
 def add_usage(answer: Answer, budget: Budget, seconds: float) -> Answer:
