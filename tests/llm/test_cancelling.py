@@ -303,3 +303,17 @@ def test_a_stream_is_closed_at_once_and_what_arrived_is_charged(cache: ResponseC
     assert budget.total.completion_tokens == len("The ferry leaves ") // 4
     assert cache.size()[0] == 1
     assert (chat.server.failures, chat.server.failing_since) == (0, None)
+
+
+def test_a_caller_who_leaves_just_before_the_request_pays_nothing() -> None:
+    server, token, requests = connect_server(vars(OpenAIChat())), CancelToken(), list[ChatRequest]()
+    server.limiter.wait = lambda *_: token.cancel()  # type: ignore[method-assign]
+    budget, request = Budget(cancel=token), ChatRequest([{"role": "user", "content": "When?"}])
+
+    def send(request: ChatRequest) -> Reply:
+        requests.append(request)
+        return Reply("")
+
+    with pytest.raises(Cancelled):
+        connect(send, server, budget, Account("s", "m", Prices()))(request)
+    assert (requests, budget._in_flight, budget.total) == ([], [], Usage())
