@@ -37,7 +37,7 @@ def visible_table(snapshot: Snapshot, table: Table[Any]) -> Table[Any]:
         settings = snapshot.catalogue.settings_for_step(step.name, snapshot.settings)
         return Task(step, settings, ports, rows, {}, from_scratch=True)
 
-    rows = Views(snapshot.catalogue.wired, stored_rows, task_of, memory).rows(table.name)
+    rows = Views(snapshot.catalogue.wired, stored_rows, task_of, memory, snapshot.db.check_cancelled).rows(table.name)
     return Table(table.name, table.codec, rows, view=rows)
 
 

@@ -1,10 +1,13 @@
 """a caller who leaves -> Cancelled: the token that stops a question or a build."""
 
-from collections.abc import Callable
-from threading import Event, Lock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, RLock
 from time import monotonic
 
 from kumihimo.core.errors import Cancelled
+
+_SECONDS_BETWEEN_LOOKS = 0.05  # while a thread waits for a lock
 
 
 class CancelToken:
@@ -79,6 +82,17 @@ class CancelToken:
     def _forget(self, key: object) -> None:
         with self._lock:
             self._callbacks.pop(key, None)
+
+
+@contextmanager
+def locked(lock: RLock, check: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock; `check` raises if a thread is to stop waiting for it."""
+    while not lock.acquire(timeout=_SECONDS_BETWEEN_LOOKS):
+        check()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def check_cancelled(cancel: CancelToken | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import itemgetter
@@ -30,7 +31,9 @@ class ViewRows:
     """The rows of one table in a view.
 
     state: of a maker, the row or group that a row comes from. maker_of: the maker of a row, from its id. partial: None
-    if no row is. computed: what `once` remembers. A lookup finds a partial row by a value that its stored row has too.
+    if no row is. computed: what `once` remembers. guard: holds the lock of the view.
+
+    A lookup finds a partial row by a value that its stored row has too.
     """
 
     stored: Rows
@@ -38,6 +41,7 @@ class ViewRows:
     maker_of: Callable[[str], str] = str
     partial: PartialRows | None = None
     computed: dict[Hashable, Any] = field(default_factory=dict)
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def state_of(self, id: str) -> IsWhole:
         """Return the state of a stored row."""
@@ -56,7 +60,9 @@ class ViewRows:
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return a value that is computed once for this table and view."""
         if key not in self.computed:
-            self.computed[key] = compute()
+            with self.guard():
+                if key not in self.computed:
+                    self.computed[key] = compute()
         value: T = self.computed[key]
         return value
 

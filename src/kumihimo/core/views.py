@@ -6,10 +6,13 @@ runs again, over the views of the tables that it reads, without a model. All oth
 
 import json
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import RLock
 from typing import Any
 
+from kumihimo.core.cancel import locked
 from kumihimo.core.lineage import starts_with_document
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.table import Row, Rows
@@ -26,26 +29,34 @@ class ViewMemory:
     """What is known so far of the tables of one build, for some visible documents.
 
     states: by table and maker; hidden ones are left out. made: the rows of partial makers. computed: what searches
-    remember, by table.
+    remember, by table. lock: of the thread that adds to it; threads and connections share it.
     """
 
     documents: Container[str]
     states: dict[str, Mapping[str, bool]] = field(default_factory=dict)
     made: dict[str, dict[str, list[Row]]] = field(default_factory=dict)
     computed: dict[str, dict[Hashable, Any]] = field(default_factory=dict)
+    lock: RLock = field(default_factory=RLock)
+
+    @property
+    def weight(self) -> int:
+        """Return the number of rows in memory."""
+        return sum(map(len, [*self.made.values(), *self.states.values()]))
 
 
 @dataclass(frozen=True, slots=True)
 class Views:
     """The tables of an index as some documents make them.
 
-    stored: returns all rows of a table. task_of: returns a step over these rows, without a model.
+    stored: returns all rows of a table. task_of: returns a step over these rows, without a model. check: raises if a
+    thread that waits for another one is to stop.
     """
 
     steps: Mapping[str, Step]
     stored: RowsByTable
     task_of: TaskFactory
     memory: ViewMemory
+    check: Callable[[], None] = lambda: None
     opened: dict[str, ViewRows] = field(default_factory=dict)
 
     def rows(self, table: str) -> ViewRows:
@@ -58,30 +69,36 @@ class Views:
         documents, stored = self.memory.documents, self.stored(table)
         computed = self.memory.computed.setdefault(table, {})
         if starts_with_document(self.steps, table):
-            return replace(hide(stored, lambda id: id.partition(".")[0] in documents), computed=computed)
+            rows = hide(stored, lambda id: id.partition(".")[0] in documents)
+            return replace(rows, computed=computed, guard=self._guard)
         step, states = self.steps[table], self._states(table)
         remade = PartialRows(step.output_codec.columns, states, partial(self._make, step))
-        return ViewRows(stored, states.get, _maker_function(step), remade, computed)
+        return ViewRows(stored, states.get, _maker_function(step), remade, computed, self._guard)
+
+    def _guard(self) -> AbstractContextManager[None]:
+        return locked(self.memory.lock, self.check)
 
     def _make(self, step: Step, makers: Iterable[str]) -> list[Row]:
         """Return the rows of partial makers, made of what is visible."""
         makers, made = list(makers), self.memory.made.setdefault(step.name, {})
         if missing := [maker for maker in makers if maker not in made]:
             source, run = self.rows(step.source), self.task_of(step, self.rows)
-            for maker in missing:
-                if maker not in made:  # a step that reads its own table has made others
-                    [result] = run([(maker, source.where((step.key,), (maker,)))])
-                    made[maker] = result.rows
+            with self._guard():
+                for maker in missing:
+                    if maker not in made:  # a step that reads its own table has made others
+                        [result] = run([(maker, source.where((step.key,), (maker,)))])
+                        made[maker] = result.rows
         return [row for maker in makers for row in made[maker]]
 
     # -- which rows are visible
 
     def _states(self, table: str) -> Mapping[str, bool]:
-        if table not in self.memory.states:
-            find = self._keyed_states if self.steps[table].keyed else self._whole_table_states
-            states = find(self.steps[table])
-            self.memory.states[table] = {maker: state for maker, state in states.items() if state is not None}
-        return self.memory.states[table]
+        with self._guard():
+            if table not in self.memory.states:
+                find = self._keyed_states if self.steps[table].keyed else self._whole_table_states
+                states = find(self.steps[table])
+                self.memory.states[table] = {maker: state for maker, state in states.items() if state is not None}
+            return self.memory.states[table]
 
     def _keyed_states(self, step: Step) -> Mapping[str, IsWhole]:
         """Return the state of each row or group that rows of a step come from."""

@@ -32,6 +32,7 @@ class IndexTransaction(Protocol):
     def view_states(self, kind: str) -> list[Any]: ...  # kind: words or vectors
 
     def once_per_build(self, key: Hashable, compute: Callable[[], T]) -> T: ...  # only while reading
+    def check_cancelled(self) -> None: ...
     def released(self) -> AbstractContextManager[None]: ...  # while a model speaks
     def documents_with(self, key: str) -> Sequence[tuple[str, Any]]: ...  # (uri, value of this metadata key)
     def rolled_back(self) -> AbstractContextManager[None]: ...  # undoes every change made inside it

@@ -7,15 +7,18 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, TypeVar
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import redact
 from kumihimo.core.table import Row
 from kumihimo.storage import IndexTransaction
+from kumihimo.storage.sqlite.build_memory import BuildMemory
 from kumihimo.storage.sqlite.file_locks import is_immutable
 from kumihimo.storage.sqlite.integrity import raise_if_unusable
 from kumihimo.storage.sqlite.log_file import truncate_log
@@ -25,7 +28,6 @@ from kumihimo.storage.sqlite.session import Session
 
 T = TypeVar("T")
 PAGE_ROWS = 1000  # rows of one query; an open cursor would keep the log from being truncated
-_MAX_COMPUTED = 64  # values that a connection remembers
 _REWRITE_TIMEOUT = 10_000  # milliseconds to wait for other processes
 _BUSY_TIMEOUT = 1000  # milliseconds to wait for another build
 _POLL_MILLISECONDS = 50  # between two looks at a token
@@ -41,8 +43,9 @@ class Db:
     connection: sqlite3.Connection
     path: Path
     lock: RLock = field(default_factory=RLock)
-    computed: dict[Hashable, Any] = field(default_factory=dict)
-    version: int = 0  # of the file, when they were computed
+    memory: BuildMemory = field(default_factory=BuildMemory)  # of all connections
+    version: int = -1  # of the file, when its build was identified
+    build: Hashable = None
     session: Session | None = None  # the transaction that is under way
 
     def all(self, sql: str, *values: object) -> list[Row]:
@@ -153,17 +156,26 @@ class Db:
     def once_per_build(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return a computed value, the same until the index changes.
 
-        For transactions that only read.
+        For transactions that only read. All connections share it, so it must not hold this one.
+        """
+        return self.memory.get(self._identify_build(), key, compute, self.check_cancelled)
+
+    def _identify_build(self) -> Hashable:
+        """Return what tells this build from others.
+
+        The facts about an index hold the checksums of its tables; a search index that is made again is another table.
         """
         with self.locked():
             version = self.all("PRAGMA data_version")[0][0]
-            if version != self.version or len(self.computed) >= _MAX_COMPUTED:
-                self.computed.clear()
+            if version != self.version:
+                facts = chain.from_iterable(self.all("SELECT name, value FROM meta ORDER BY name"))
+                self.build = self.all("PRAGMA schema_version")[0][0], hash_parts(*facts)
                 self.version = version
-            if key not in self.computed:
-                self.computed[key] = compute()
-            value: T = self.computed[key]
-            return value
+            return self.build
+
+    def check_cancelled(self) -> None:
+        """Raise Cancelled if the command of this connection is to stop."""
+        check_cancelled(self.session.cancel if self.session else None)
 
     def rows(self, table: str) -> SqlRows:
         return SqlRows(self, table)
@@ -226,6 +238,7 @@ class Store:
         self.path = folder / "index.db"
         self._idle: list[tuple[int, Db]] = []  # inode of the file, connection
         self._lock = Lock()
+        self._memory = BuildMemory()
 
     @contextmanager
     def read_transaction(self, cancel: CancelToken | None = None) -> Iterator[Db]:
@@ -301,7 +314,7 @@ class Store:
                     return file_inode, db
                 db.close()
         immutable = is_immutable(self.path)
-        db = Db(_connect(self.path, immutable=immutable), self.path)
+        db = Db(_connect(self.path, immutable=immutable), self.path, memory=self._memory)
         db.run("PRAGMA query_only = 1")
         return 0 if immutable else inode, db  # an immutable connection serves one question only
 
