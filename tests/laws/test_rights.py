@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app import community_tree
+from kumihimo.app import browse, community_tree
+from kumihimo.app.document_list import DocumentList
 from kumihimo.app.explanations import explain_evidence
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
@@ -191,6 +192,47 @@ def test_lists_are_those_of_an_index_of_the_visible_documents(archive: Archive, 
         for question in LISTS:
             ours, theirs = seen.ask(question), alone.ask(question)
             assert (ours.text, ours.citations) == (theirs.text, theirs.citations)
+
+
+def turn_pages(snapshot: Snapshot, **options: Any) -> list[Entity]:
+    """Return all entities of a listing, three at a time."""
+    entities: list[Entity] = []
+    after = ""
+    while page := browse.list_entities(snapshot, after=after, limit=3, **options):
+        entities += page.items
+        if not (after := page.next):
+            return entities
+    return entities
+
+
+def browse_graph(snapshot: Snapshot) -> list[Any]:
+    """Return what a person sees who browses the graph and the documents."""
+    seen: list[Any] = [[e.id for e in turn_pages(snapshot, text=text)] for text in ("", "a", "Bo Lind", "dale", "x")]
+    for name in ("Bo Lind", "Bo", "Orrin Dale", "Gull"):
+        if entity := browse.find_entity(snapshot, name):
+            near = browse.find_neighbours(snapshot, entity, 4)
+            seen += [entity.name, entity.mentions, [e.id for e in near.entities], [r.weight for r in near.relations]]
+            seen += [[span.text for span in browse.list_passages(snapshot, entity, limit=9).items]]
+            seen += [len(browse.list_claims(snapshot, entity.id, 9)), near.more]
+    documents = DocumentList(snapshot)
+    seen += [documents.page(limit=99), documents.counts(), documents.failed_files()]
+    return seen
+
+
+@pytest.mark.parametrize("rights", list(RIGHTS)[:4])
+def test_the_graph_is_browsed_as_an_index_of_the_visible_documents(archive: Archive, rights: str) -> None:
+    visible, hidden = split(archive, rights)
+    with archive.kumi.snapshot(rights=rights) as seen, archive.index_of(visible).snapshot() as alone:
+        ours = browse_graph(seen)
+        check_secrets(ours, hidden)
+        assert ours == browse_graph(alone)
+        with archive.kumi.snapshot() as whole:
+            all_ids = {entity.id for entity in whole.table("entities")}
+        for gone in all_ids - {entity.id for entity in seen.table("entities")}:
+            assert browse.list_entities(seen, after=gone, limit=3).items == ()
+        for page in hidden:
+            assert DocumentList(seen).page(after=hash_parts(f"pages/{page.name}"), limit=3).items == ()
+            assert DocumentList(seen).find(hash_parts(f"pages/{page.name}")) is None
 
 
 @pytest.mark.parametrize("part", range(4))

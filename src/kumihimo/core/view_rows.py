@@ -18,11 +18,12 @@ IsWhole = bool | None  # True: shown as stored; False: partial, shown otherwise;
 class PartialRows:
     """The partial rows of a table.
 
-    columns: of the table. states: whether the rows of a maker are whole. make: returns the rows of partial makers.
+    columns: of the table. states: returns whether the rows of each maker are whole. make: returns the rows of partial
+    makers.
     """
 
     columns: tuple[str, ...]
-    states: Mapping[str, bool]
+    states: Callable[[], Mapping[str, bool]]
     make: Callable[[Iterable[str]], list[Row]]
 
 
@@ -55,7 +56,7 @@ class ViewRows:
         """Return all partial rows, which no search index holds."""
         if not self.partial:
             return []
-        return self.partial.make(maker for maker, is_whole in self.partial.states.items() if not is_whole)
+        return self.partial.make(maker for maker, is_whole in self.partial.states().items() if not is_whole)
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return a value that is computed once for this table and view."""

@@ -71,9 +71,9 @@ class Views:
         if starts_with_document(self.steps, table):
             rows = hide(stored, lambda id: id.partition(".")[0] in documents)
             return replace(rows, computed=computed, guard=self._guard)
-        step, states = self.steps[table], self._states(table)
+        step, states = self.steps[table], partial(self._states, table)
         remade = PartialRows(step.output_codec.columns, states, partial(self._make, step))
-        return ViewRows(stored, states.get, _maker_function(step), remade, computed, self._guard)
+        return ViewRows(stored, _find_once(states), _maker_function(step), remade, computed, self._guard)
 
     def _guard(self) -> AbstractContextManager[None]:
         return locked(self.memory.lock, self.check)
@@ -148,6 +148,18 @@ class Views:
             return False
 
         return {id: state_of((step.name, id)) for id in records}
+
+
+def _find_once(states: Callable[[], Mapping[str, bool]]) -> Callable[[str], IsWhole]:
+    """Return a function from a maker to its state; the first call finds all."""
+    found: list[Mapping[str, bool]] = []
+
+    def state(maker: str) -> IsWhole:
+        if not found:
+            found.append(states())
+        return found[0].get(maker)
+
+    return state
 
 
 def _maker_function(step: Step) -> Callable[[str], str]:

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import merge
 from typing import Any, TypeVar
 from unicodedata import normalize
 
 from kumihimo.core.errors import StepError, describe_unknown
 from kumihimo.core.records import Record
-from kumihimo.core.table import Table
+from kumihimo.core.table import Row, Table
 from kumihimo.storage.sqlite.store import Db
 
 R = TypeVar("R", bound=Record)
@@ -21,8 +22,9 @@ Position = tuple[int, Any, str]  # how well the text matches, the value of the o
 class Listing:
     """The order of the rows of a table, and which of them are listed.
 
-    order: a column; the best matches of the text come first. text: a part of one of `columns`, in any case of letters;
-    a JSON column counts as its items. any_of: columns and values; a row has one of them.
+    order: a column, of numbers if `descending`; the best matches of the text come first. text: a part of one of
+    `columns`, in any case of letters; a JSON column counts as its items. any_of: columns and values; a row has one of
+    them.
     """
 
     order: str
@@ -32,18 +34,57 @@ class Listing:
     any_of: Mapping[str, object] = field(default_factory=dict)
 
     def ids(self, db: Db, table: Table[Any], after: str = "") -> Iterator[str]:
-        """Yield the ids of all matching rows, hidden ones too.
+        """Yield the ids of all matching rows that are shown as stored.
 
-        after: the id of a row; the ones behind it. Nothing is yielded if that row is gone.
+        after: the id of a row; the ones behind it. Nothing is yielded if that row is gone or hidden.
+        """
+        start = self.find(db, table, after) if after else None
+        if start or not after:
+            yield from (id for _, _, id in self.positions(db, table, start))
+
+    def find(self, db: Db, table: Table[Any], id: str) -> Position | None:
+        """Return the position of a row that is shown as stored."""
+        inner, values = self._matches(table)
+        rows = db.all(f"SELECT match, key, id FROM ({inner}) WHERE id = ?", *values, id)
+        return next(((match, key, id) for match, key, id in rows if _is_whole(table, id)), None)
+
+    def positions(self, db: Db, table: Table[Any], start: Position | None) -> Iterator[Position]:
+        """Yield the positions of rows that are shown as stored, in order.
+
+        start: the position before the first one; None: all.
         """
         inner, values = self._matches(table)
-        position = _read_position(db, inner, values, after) if after else None
-        while not after or position:
-            page = self._read_page(db, inner, values, position)
-            yield from (id for _, _, id in page)
+        while True:
+            page = self._read_page(db, inner, values, start)
+            yield from (position for position in page if _is_whole(table, position[2]))
             if len(page) < _CANDIDATES:
                 return
-            after, position = page[-1][2], page[-1]
+            start = page[-1]
+
+    def sort_key(self, position: Position) -> Position:
+        """Return a key that sorts positions as the database does."""
+        match, key, id = position
+        return -match, -key if self.descending else key, id
+
+    def partial_positions(self, table: Table[Any]) -> dict[str, Position]:
+        """Return the positions of matching rows that are shown in part, by what is shown."""
+        places = {name: table.codec.columns.index(name) for name in (self.order, *self.any_of)}
+        found: dict[str, Position] = {}
+        for row in table.view.partial_rows() if table.view else ():
+            is_wanted = not self.any_of or any(row[places[name]] == value for name, value in self.any_of.items())
+            if is_wanted and (match := self._rate(table, row)) is not None:
+                found[row[0]] = match, row[places[self.order]], row[0]
+        return found
+
+    def _rate(self, table: Table[Any], row: Row) -> int | None:
+        """Return how well a row has the text; None: not at all."""
+        if not self.text:
+            return 0
+        record = table.codec.decode(row)
+        if not _has_text(record, self):
+            return None
+        first, wanted = _fold(str(getattr(record, self.columns[0]))), _fold(self.text)
+        return 2 * (first == wanted) + first.startswith(wanted)
 
     def _read_page(self, db: Db, inner: str, values: list[object], position: Position | None) -> list[Position]:
         direction, beyond = ("DESC", "<") if self.descending else ("ASC", ">")
@@ -75,19 +116,21 @@ class Listing:
         return f'SELECT id, {match} AS match, "{self.order}" AS key FROM "{table.name}"{where}', values
 
 
-def _read_position(db: Db, inner: str, values: list[object], id: str) -> Position | None:
-    row = db.one(f"SELECT match, key, id FROM ({inner}) WHERE id = ?", *values, id)
-    return (row[0], row[1], row[2]) if row else None
-
-
 def list_rows(db: Db, table: Table[R], listing: Listing, after: str = "") -> Iterator[R]:
     """Yield the visible rows of a listing, read page by page.
 
-    A text is compared again with what is visible of a row: hidden documents may hold other forms of a name.
+    Rows that are shown in part stand where what is shown of them belongs. A text is compared again with the rows that
+    are read: the pattern of the database finds a little more.
     """
+    partial = listing.partial_positions(table)
+    start = (partial.get(after) or listing.find(db, table, after)) if after else None
+    if after and not start:
+        return
+    key = listing.sort_key
+    behind = sorted((p for p in partial.values() if not start or key(p) > key(start)), key=key)
     batch: list[str] = []
     size = 20  # most callers want one page
-    for id in listing.ids(db, table, after):
+    for _, _, id in merge(listing.positions(db, table, start), behind, key=key):
         batch.append(id)
         if len(batch) == size:
             yield from _visible_rows(table, listing, batch)
@@ -101,11 +144,19 @@ def _visible_rows(table: Table[R], listing: Listing, ids: Iterable[str]) -> Iter
             yield row
 
 
+def _is_whole(table: Table[Any], id: str) -> bool:
+    return table.view is None or table.view.is_whole(id)
+
+
 def _has_text(row: Record, listing: Listing) -> bool:
-    wanted = normalize("NFC", listing.text).casefold()
+    wanted = _fold(listing.text)
     values = (getattr(row, column) for column in listing.columns)
     texts = (text for value in values for text in (value if isinstance(value, tuple) else (value,)))
-    return any(wanted in normalize("NFC", text).casefold() for text in texts)
+    return any(wanted in _fold(text) for text in texts)
+
+
+def _fold(text: str) -> str:
+    return normalize("NFC", text).casefold()
 
 
 def glob_pattern(text: str) -> str:

@@ -10,7 +10,7 @@ from kumihimo.core.cancel import locked
 
 T = TypeVar("T")
 _MAX_VALUES = 64
-_MAX_WEIGHT = 200_000  # rows that all values hold together
+_MAX_WEIGHT = 500_000  # rows that all values hold together: about 400 MB
 
 
 @dataclass(slots=True)
