@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import Document
+from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Rows, Table, codec
 from kumihimo.core.task import Task
@@ -93,6 +94,39 @@ def test_a_view_is_an_index_of_the_visible_documents(folder: Path, tmp_path: Pat
         assert everything({**seen, **{n: fresh[n] for n in hidden}}, ids) == everything(fresh, ids)
         assert fresh_tables
         assert not seen["loose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Record):
+    """A row that names the documents it rests on."""
+
+    EVIDENCE: ClassVar[str] = "evidence"
+    evidence: tuple[tuple[str, int], ...]
+
+
+def verdicts(entry: Entry) -> Verdict:
+    """Return what is known of an entry, from whatever document."""
+    others = {"sky": ("a", "b"), "oats": ("c", "e")}.get(entry.text, ())
+    return Verdict(tuple((id(uri), 1) for uri in others), text=f"{entry.count} of {entry.text}")
+
+
+def test_a_row_rests_on_its_evidence_too(tmp_path: Path) -> None:
+    steps: list[Step] = [chunks, chunk_words, entries, verdicts]
+    Small(tmp_path).build(steps, TEXTS)
+    wired, store = Catalogue(collect_signatures(*steps)).wired, Store(tmp_path)
+    with store.read_transaction() as db:
+
+        def state(word: str, *visible: str) -> bool | None:
+            memory = ViewMemory({id(uri) for uri in visible})
+            seen = Views(
+                wired, lambda table: SqlRows(db, table), lambda s, rows: Task(s, {}, {}, rows, {}, True), memory
+            )
+            return seen.rows("verdicts").state_of(hash_parts(word))
+
+        assert (state("sky", "a", "b"), state("sky", "a"), state("sky", "b")) == (True, False, None)
+        assert (state("oats", "c", "e"), state("oats", "c")) == (True, False)
+        assert state("sun", "c") is True
+    store.close()
 
 
 def test_rows_are_whole_partial_or_hidden(folder: Path) -> None:

@@ -160,3 +160,22 @@ def test_an_index_rewrites_questions_of_each_free_method(tmp_path: Path) -> None
             assert snapshot.describe_search(Context()) == ""
         answer = kumi.ask("Who mended the breakwatr?")
         assert (answer.question, answer.citations[0].span.text) == ("Who mended the breakwatr?", PASSAGES[0])
+
+
+def test_a_hidden_document_corrects_no_word(tmp_path: Path) -> None:
+    """Of two words that are as near, the visible one counts, however often a hidden one occurs."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for i in range(5):
+        (notes / f"{i}.md").write_text(f"---\nlevel: {i}\n---\nThe granket was mended on day {i}.", encoding="utf-8")
+    (notes / "9.md").write_text("---\nlevel: 9\n---\nThe grunket was painted.", encoding="utf-8")
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(notes, methods=["bm25"])
+        question = "Who mended the gronket?"
+        assert kumi.retrieve(question, "bm25").replaced == (("gronket", "granket"),)
+        assert kumi.retrieve(question, "bm25", rights="level = 9").replaced == (("gronket", "grunket"),)
+        assert kumi.retrieve(question, "bm25", filter="level = 9").replaced == (("gronket", "grunket"),)
+        with kumi.snapshot(rights="level in (0, 9)") as snapshot:
+            words = snapshot.indexed_words()
+            assert words
+            assert {stem: n for stem, n in words.stems("g").items() if stem[1] == "r"} == {"granket": 1, "grunket": 1}

@@ -60,12 +60,12 @@ def score_by_words(db: Db, index: str, table: Table[Any], words: Sequence[str]) 
         return []
     total, tokens = _read_totals(db, index)
     lengths = np.diff(rows.ends, prepend=0)
-    saturation = _K1 * (1 - _B + _B * lengths * (total / max(tokens, 1)))
+    saturation = _K1 * (1 - _B + _B * lengths / (max(tokens, 1) / total))
     scores = np.zeros(len(lengths))
     for word, count in counts.items():
         matches = db.all(f'SELECT count(*) FROM "{index}" WHERE "{index}" MATCH ?', f'"{word}"')[0][0]
         idf = max(log((total - matches + 0.5) / (matches + 0.5)), _MIN_IDF)
-        scores += idf * count * (_K1 + 1) / (count + saturation)
+        scores += idf * ((count * (_K1 + 1)) / (count + saturation))  # in the order of FTS5, to the last bit
     ids = list(positions)
     return [(float(scores[i]), ids[i]) for i in np.flatnonzero(scores).tolist()]
 
