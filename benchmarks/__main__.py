@@ -42,6 +42,8 @@ BENCHMARKS = (
     ("questions", ""),
     ("described", "--sets"),
     ("recall", ""),
+    ("rights_recall", ""),
+    ("rights_speed", ""),
     ("packing", ""),
     ("retrieving", ""),
     ("themes", ""),
