@@ -70,13 +70,17 @@ class Snapshot:
     budget: Budget | None = None  # for all questions together; None: one for each question
     rights: str = ""
     filter: str = ""
+    tables: dict[tuple[str, str, str], Table[Any]] = field(default_factory=dict)  # those that were read
 
     def table(self, name: str) -> Table[Any]:
         """Return the visible rows of a table of the index.
 
         Raises IndexUnavailable if it has not been built.
         """
-        return visible_table(self, self.stored_table(name))
+        key = self.rights, self.filter, name
+        if key not in self.tables:
+            self.tables[key] = visible_table(self, self.stored_table(name))
+        return self.tables[key]
 
     def narrowed(self, filter: str) -> Self:
         """Return the snapshot of the documents that match, too; blank: all."""
