@@ -56,7 +56,7 @@ def views(folder: Path, visible: Collection[str] | None = None) -> Iterator[dict
         rows = stored
         if visible is not None:
             memory = ViewMemory({id(uri) for uri in visible})
-            rows = Views(WIRED, stored, lambda step, rows: Task(step, {}, {}, rows, {}, True), memory).rows  # type: ignore[assignment]
+            rows = Views(WIRED, stored, lambda step, rows: Task(step, {}, {}, rows, {}, True), memory).rows
         yield {name: Table(name, codec(kind), rows(name)) for name, kind in TYPES.items()}
     store.close()
 

@@ -24,7 +24,12 @@ class Heavy:
 def keep(memory: BuildMemory, version: int, key: str, value: object = None) -> bool:
     """Ask for a value; return whether it had to be computed."""
     computed: list[str] = []
-    memory.get(version, key, lambda: computed.append(key) or value, lambda: None)
+
+    def compute() -> object:
+        computed.append(key)
+        return value
+
+    memory.get(version, key, compute, lambda: None)
     return bool(computed)
 
 
@@ -103,10 +108,14 @@ def test_connections_share_values_until_the_index_changes(tmp_path: Path) -> Non
     store = Store(tmp_path)
     computed: list[str] = []
 
+    def compute(key: str) -> str:
+        computed.append(key)
+        return key
+
     def read(key: str) -> str:
         with store.read_transaction() as one, store.read_transaction() as other:
             assert one is not other
-            return "".join(db.once_per_build(key, lambda: computed.append(key) or key) for db in (one, other))
+            return "".join(db.once_per_build(key, lambda: compute(key)) for db in (one, other))
 
     with store.write_transaction():
         pass

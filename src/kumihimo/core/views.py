@@ -138,7 +138,7 @@ class Views:
             parents = record.parents()
             if parents and all(map(state_of, parents)):
                 return True
-            reduced = {
+            reduced: dict[str, Any] = {
                 column: tuple(id for id in getattr(record, column) if state_of((table, id)) is not None)
                 for column, table in record.SOURCES.items()
             }
