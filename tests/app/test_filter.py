@@ -66,7 +66,7 @@ def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
         "jp.jsonl": json.dumps({"id": "jp", "text": "組紐の工房は港にある。", "著者": "縒野すみ"}),
     }
     with Kumihimo.open(home / ".kumi") as kumi:
-        connected(kumi).index(fill(home / "notes", files))
+        connected(kumi).index(fill(home / "notes", files), methods=BUILT)
         yield kumi
 
 
@@ -121,7 +121,7 @@ def test_filtered_ranking_is_the_full_one_without_hidden_rows(reading: Snapshot,
 def test_answer_quotes_visible_documents_only(kumi: Kumihimo, name: str) -> None:
     where = 'author = "Bo Lind" and year < 2020'
     answer = kumi.ask("What of the ferry and the gate?", name, filter=where)
-    assert answer.citations or name == "global"  # its reports have hidden documents, too
+    assert answer.citations or name == "global"  # no row names anybody, so there are no reports on them
     assert {int(c.span.uri[-2:]) % 3 for c in answer.citations} <= {1}
     assert all(int(c.span.uri[-2:]) < 20 for c in answer.citations)
     assert "".join(kumi.stream("What of the ferry and the gate?", name, filter=where)) == answer.text
@@ -156,7 +156,7 @@ def test_filters_in_the_documentation_are_valid() -> None:
         parse_filter("".join(expression))
 
 
-def test_row_of_several_documents_is_visible_if_all_are(paid: None, tmp_path: Path, server: FakeServer) -> None:
+def test_row_by_a_model_is_visible_if_all_its_documents_are(paid: None, tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 14), methods=["told"])
         with kumi.snapshot() as reading:

@@ -86,7 +86,7 @@ class CancelToken:
 
 @contextmanager
 def locked(lock: RLock, check: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock; `check` raises if a thread is to stop waiting for it."""
+    """Hold a lock; `check` may end the wait for it."""
     while not lock.acquire(timeout=_SECONDS_BETWEEN_LOOKS):
         check()
     try:

@@ -144,9 +144,10 @@ class ViewRows:
         return sorted([*visible, *(row[0] for row in made)]) if made else visible
 
     def _show(self, page: Sequence[Row], columns: tuple[str, ...], last: str = "") -> list[Row]:
-        """Return the visible rows of a page, whose first column is the id.
+        """Return the visible rows of a page.
 
-        columns: to return; empty: all. last: the maker before the page, whose rows are done.
+        The first column of the page is the id. columns: to return; empty: all. last: the maker before the page, whose
+        rows are done.
         """
         places = self._places(columns)
         shown: list[Row] = []

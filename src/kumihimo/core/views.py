@@ -101,7 +101,7 @@ class Views:
             return self.memory.states[table]
 
     def _keyed_states(self, step: Step) -> Mapping[str, IsWhole]:
-        """Return the state of each row or group that rows of a step come from."""
+        """Return the state of each maker of a keyed step."""
         source, stored, maker_of = self.rows(step.source), self.stored(step.name), _maker_function(step)
         makers = dict.fromkeys(maker_of(id) for page in stored.pages("id") for (id,) in page)
         if step.signature.shape == "row":
@@ -119,7 +119,10 @@ class Views:
         return evidence != "[]" and any(row[0] not in self.memory.documents for row in json.loads(evidence))
 
     def _whole_table_states(self, step: Step) -> Mapping[str, IsWhole]:
-        """Return the state of each row; a partial row keeps its visible sources."""
+        """Return the state of each row of a whole-table step.
+
+        A partial row keeps its visible sources.
+        """
         row_codec, made = step.output_codec, self.memory.made.setdefault(step.name, {})
         records: dict[str, Record] = {
             row[0]: row_codec.decode(row) for page in self.stored(step.name).pages() for row in page
@@ -151,7 +154,7 @@ class Views:
 
 
 def _find_once(states: Callable[[], Mapping[str, bool]]) -> Callable[[str], IsWhole]:
-    """Return a function from a maker to its state; the first call finds all."""
+    """Return a function from a maker to its state."""
     found: list[Mapping[str, bool]] = []
 
     def state(maker: str) -> IsWhole:
@@ -163,5 +166,5 @@ def _find_once(states: Callable[[], Mapping[str, bool]]) -> Callable[[str], IsWh
 
 
 def _maker_function(step: Step) -> Callable[[str], str]:
-    """Return a function from the id of a row of a step to its maker."""
+    """Return a function from a row id to its maker."""
     return (lambda id: id.rpartition(".")[0]) if step.keyed and step.signature.many else str

@@ -67,7 +67,7 @@ class Listing:
         return -match, -key if self.descending else key, id
 
     def partial_positions(self, table: Table[Any]) -> dict[str, Position]:
-        """Return the positions of matching rows that are shown in part, by what is shown."""
+        """Return the positions of partial rows with the text."""
         places = {name: table.codec.columns.index(name) for name in (self.order, *self.any_of)}
         found: dict[str, Position] = {}
         for row in table.view.partial_rows() if table.view else ():

@@ -310,7 +310,7 @@ class SqliteVectorSearch:
     def _rescore_nearest(
         self, table: Table[Any], question: Vectors, scores: Vectors, k: int
     ) -> Iterator[tuple[float, str]]:
-        """Yield at least the best `k` rows shown as stored, in double precision.
+        """Yield at least the best `k` whole rows, in double precision.
 
         So the position of a row in the file does not change its score.
         """

@@ -210,7 +210,7 @@ def _report_from_parts(community: Community, graph: report_context.ReportTables,
 
 
 def _extractive_report(community: Community, graph: report_context.ReportTables, tokenizer: Tokenizer) -> Report:
-    """Return the report of a part; instead of a model's, one of sentences."""
+    """Return the report of a part: sentences, no text of a model."""
     report = graph.reports.get(community.id)
     return report if report and report.extractive else build_extractive_report(community, graph, tokenizer)
 
