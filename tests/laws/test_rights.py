@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from itertools import islice
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -23,6 +24,10 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
 from kumihimo.core.records import Community, Entity, Report
+from kumihimo.methods import METHODS as ALL_METHODS
+from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.testing.fake_models import FakeChat
+from tests.fake_graph_reader import Readers
 from tests.laws.factories_rights import FILTERS, METHODS, RIGHTS, Archive, Page, ask_about, write_pages
 
 SETS = int(os.environ.get("KUMI_LAW_SETS", "200"))
@@ -257,6 +262,26 @@ def test_no_response_tells_of_hidden_documents(archive: Archive, part: int) -> N
             reasons = explain_evidence(narrowed, question, context)
             described = [reason.describe() for reason in reasons]
             check_secrets((context, answers, spans, reasons, described), hidden, question)
+
+
+@pytest.mark.parametrize("rights", list(RIGHTS)[:4])
+def test_no_prompt_tells_of_hidden_documents(archive: Archive, rights: str, tmp_path: Path) -> None:
+    kumi, without_model, cache = archive.kumi, archive.kumi.models, ResponseCache(tmp_path / "cache.db")
+    readers = Readers(without_model.settings, lambda: cache)
+    reader = readers.chat("answer")
+    assert isinstance(reader, FakeChat)
+    kumi.models = readers
+    try:
+        _, hidden = split(archive, rights)
+        for number, method in enumerate(method for method in ALL_METHODS if method != "meta" or archive.by_model):
+            question = ask_about(Random(number), archive.pages, hidden)
+            known = set(reader.prompt_counts)
+            answer = kumi.ask(question, method, rights=rights)
+            check_secrets((answer, set(reader.prompt_counts) - known), hidden, question)
+        assert len(reader.prompt_counts) > 10
+    finally:
+        kumi.models = without_model
+        cache.close()
 
 
 def test_a_hidden_word_is_a_word_that_nobody_has(archive: Archive) -> None:
