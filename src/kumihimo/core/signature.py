@@ -113,6 +113,13 @@ class Signature:
         """Return the name under which users set its settings and its model."""
         return self.declaration.scope or self.name
 
+    @property
+    def makes_one_row(self) -> bool:
+        """Return whether a call makes exactly one row, even without a model."""
+        hint = get_type_hints(self.function).get("return")
+        needs_model = "llm" in self.ports and "llm" not in self.optional_ports
+        return not (self.many or needs_model or type(None) in get_args(hint))
+
     def keyword_arguments(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the settings as the keyword arguments of the function.
 

@@ -19,12 +19,13 @@ class PartialRows:
     """The partial rows of a table.
 
     columns: of the table. states: returns whether the rows of each maker are whole. make: returns the rows of partial
-    makers.
+    makers. one_each: whether each maker has one row.
     """
 
     columns: tuple[str, ...]
     states: Callable[[], Mapping[str, bool]]
     make: Callable[[Iterable[str]], list[Row]]
+    one_each: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,8 @@ class ViewRows:
             last = self.maker_of(page[-1][0])
 
     def count(self) -> int:
+        if self.partial and self.partial.one_each:
+            return len(self.partial.states())
         return sum(map(len, self.pages("id")))
 
     # -- partial rows

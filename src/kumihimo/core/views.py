@@ -72,7 +72,8 @@ class Views:
             rows = hide(stored, lambda id: id.partition(".")[0] in documents)
             return replace(rows, computed=computed, guard=self._guard)
         step, states = self.steps[table], partial(self._states, table)
-        remade = PartialRows(step.output_codec.columns, states, partial(self._make, step))
+        one_each = step.keyed and step.signature.makes_one_row
+        remade = PartialRows(step.output_codec.columns, states, partial(self._make, step), one_each)
         return ViewRows(stored, _find_once(states), _maker_function(step), remade, computed, self._guard)
 
     def _guard(self) -> AbstractContextManager[None]:
