@@ -27,6 +27,7 @@ from kumihimo.core.records import Community, Entity, Report
 from kumihimo.methods import METHODS as ALL_METHODS
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
+from tests import fake_graph_reader
 from tests.fake_graph_reader import Readers
 from tests.laws.factories_rights import FILTERS, METHODS, RIGHTS, Archive, Page, ask_about, write_pages
 
@@ -264,21 +265,32 @@ def test_no_response_tells_of_hidden_documents(archive: Archive, part: int) -> N
             check_secrets((context, answers, spans, reasons, described), hidden, question)
 
 
+def cite_five(conversation: str) -> str:
+    """Return a made-up reply; a statement cites the first five sources."""
+    return re.sub(r"^(It is said of .*)\.$", r"\1 [1][2][3][4][5].", fake_graph_reader.answer(conversation))
+
+
 @pytest.mark.parametrize("rights", list(RIGHTS)[:4])
 def test_no_prompt_tells_of_hidden_documents(archive: Archive, rights: str, tmp_path: Path) -> None:
     kumi, without_model, cache = archive.kumi, archive.kumi.models, ResponseCache(tmp_path / "cache.db")
     readers = Readers(without_model.settings, lambda: cache)
     reader = readers.chat("answer")
     assert isinstance(reader, FakeChat)
+    reader.answer = lambda told: re.sub(
+        r"^(It is said of .*)\.$", r"\1 [1][2][3][4][5].", fake_graph_reader.answer(told)
+    )
     kumi.models = readers
     try:
-        _, hidden = split(archive, rights)
+        visible, hidden = split(archive, rights)
+        cited = 0
         for number, method in enumerate(method for method in ALL_METHODS if method != "meta" or archive.by_model):
             question = ask_about(Random(number), archive.pages, hidden)
             known = set(reader.prompt_counts)
             answer = kumi.ask(question, method, rights=rights)
             check_secrets((answer, set(reader.prompt_counts) - known), hidden, question)
-        assert len(reader.prompt_counts) > 10
+            assert {c.span.uri for c in answer.citations} <= {f"pages/{page.name}" for page in visible}
+            cited += len(answer.citations)
+        assert min(cited, len(reader.prompt_counts)) > 10
     finally:
         kumi.models = without_model
         cache.close()
