@@ -18,7 +18,7 @@ from kumihimo.server.pages.assets import asset_version
 from kumihimo.server.pages.markdown import markdown_blocks
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import ServedIndex, open_workspace
-from tests.server.api.town import BuildHere
+from tests.server.api.town import BuildHere, parse_events
 from tests.server.page_site import HOSTILE, build_site, poison
 
 ADDRESS = "http://127.0.0.1:8460"
@@ -213,6 +213,16 @@ def test_a_question_that_cannot_be_asked_says_what_to_do(
     response = site.post("/", **fields)
     assert response.status_code == status
     assert text in Tags(response.text).text
+
+
+def test_errors_and_reasons_that_scripts_fetch_are_in_their_language(site: Site) -> None:
+    body = {"question": "組紐を送ったのは誰ですか", "stream": True}
+    events = parse_events(site.client.post("/api/v1/ask", json=body).text)
+    reasons = [item["reason"] for event in events if event["event"] == "evidence" for item in event["data"]["evidence"]]
+    assert reasons
+    assert all(re.search("[ぁ-ん]", reason) for reason in reasons)
+    problem = site.client.post("/api/v1/ask", json={"question": " "}, headers={"Accept-Language": "ja"}).json()
+    assert problem["detail"].startswith("質問が空です")
 
 
 # -- documents
