@@ -31,6 +31,7 @@ BENCHMARKS = (
     ("shapes", "--chunks 10000 --model"),
     ("served", ""),
     ("filters", ""),
+    ("questions_per_second", ""),
     ("sizes", ""),
     ("hubs", ""),
     ("keys", "--sizes 10000"),

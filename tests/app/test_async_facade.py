@@ -99,7 +99,7 @@ def test_events_come_in_order_and_the_answer_last(kumi: Kumihimo) -> None:
         async with AsyncKumihimo(kumi) as questions:
             return [event async for event in questions.events(QUESTION, "bm25")]
 
-    search, context, asking, *tokens, answer = asyncio.run(play())
+    search, asking, context, *tokens, answer = asyncio.run(play())
     assert isinstance(search, ProgressEvent)
     assert isinstance(asking, ProgressEvent)
     assert (search.step, asking.step) == ("search", "answer")

@@ -145,9 +145,9 @@ class AsyncKumihimo:
     ) -> AsyncGenerator[QuestionEvent, None]:
         """Yield progress, the evidence, the text as it arrives, the answer.
 
-        A ProgressEvent comes as the search begins, and one as a model is asked. The evidence is a Context. Both come
-        again if the index changes before a model writes the answer. Parameters: as for `ask`. Close the generator to
-        cancel the question: `async with aclosing(kumi.events(…)) as events`.
+        A ProgressEvent comes as the search begins, and one as a model is asked; both again if the index changes
+        meanwhile. The evidence is a Context. Parameters: as for `ask`. Close the generator to cancel the question:
+        `async with aclosing(kumi.events(…)) as events`.
         """
         asked = _Asked(question, method, filter, rights, settings, length, history, caps, paid_by)
         call = self._run(self._questions, lambda cancel, emit: self._ask(asked, cancel, emit), self._seconds)

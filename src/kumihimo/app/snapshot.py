@@ -82,7 +82,7 @@ class Snapshot:
         """Return the snapshot of the documents that match, too; blank: all."""
         if not (filter := filter.strip()):
             return self
-        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
+        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter, places={})
 
     def stored_table(self, name: str) -> Table[Any]:
         """Return a table with all its rows, visible or not.
@@ -285,7 +285,7 @@ class Snapshot:
         return replace(quoted, question=question, text=f"{note}\n\n{quoted.text}" if note else quoted.text)
 
     def _answer_settings(self, length: Length | None = None, max_tokens: int | None = None) -> dict[str, Any]:
-        """Return the settings of the answer, with this length and limit if given."""
+        """Return the settings of the answer, with this length and limit."""
         settings: dict[str, Any] = {**self.settings["answer"]}
         limit = settings["max_tokens"] if max_tokens is None else min(max_tokens, settings["max_tokens"])
         return settings | {"max_tokens": limit} | ({} if length is None else {"length": check_length(length)})

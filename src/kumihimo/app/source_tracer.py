@@ -147,14 +147,13 @@ class SourceTracer:
 
         A line needs a document whose text is its file.
         """
-        self._visible_id(hash_parts(span.uri))
         places = self._places(span.uri)
         return replace(span, title=places.title, place=places.describe(span) or span.place)
 
     def _places(self, uri: str) -> DocumentPlaces:
         """Return the places of a document, which are read once."""
         if uri not in self.places:
-            id = hash_parts(uri)
+            id = self._visible_id(hash_parts(uri))
             columns = ("title", "places", "file", "media_type")
             title, named, file, media_type = (self.db.value(ROOT, id, name) for name in columns)
             places = json.loads(named)

@@ -4,7 +4,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.missing import missing_tables
 from kumihimo.app.prepare_build import free_build
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.store import is_immutable
+from kumihimo.storage.sqlite.file_locks import is_immutable
 
 
 def usable_methods(kumi: Kumihimo) -> list[str]:

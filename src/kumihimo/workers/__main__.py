@@ -7,6 +7,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, BinaryIO
 
+from kumihimo.core.redaction import redact
+
 try:
     import resource
 except ImportError:  # not on this system
@@ -35,7 +37,7 @@ def main() -> None:
         except MemoryError:
             _write_line(replies, "memory", None)
         except Exception as error:  # noqa: BLE001 (the parent reports it)
-            _write_line(replies, "error", f"{type(error).__name__}: {error}"[:1000])
+            _write_line(replies, "error", redact(f"{type(error).__name__}: {error}")[:1000])
 
 
 def _write_line(replies: BinaryIO, kind: str, value: Any) -> None:

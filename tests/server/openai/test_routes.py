@@ -133,10 +133,8 @@ def test_a_client_may_ask_for_a_shorter_answer_and_for_no_longer_one(client: Ope
             return Reply("Maren [1]", finish_reason="length")
 
     with answered_by(kumi, Cuts(str, fingerprint="cuts")):
-        reasons = [
-            ask(client, "Who drew?", **limit).choices[0].finish_reason
-            for limit in ({"max_tokens": 20}, {"max_completion_tokens": 30}, {"max_tokens": 10**9}, {})
-        ]
+        wanted: list[dict[str, Any]] = [{"max_tokens": 20}, {"max_completion_tokens": 30}, {"max_tokens": 10**9}, {}]
+        reasons = [ask(client, "Who drew?", **limit).choices[0].finish_reason for limit in wanted]
     assert limits == [20, 30, 4096]  # the last two are the same request
     assert reasons == ["length"] * 4
 

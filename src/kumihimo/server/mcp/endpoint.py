@@ -19,8 +19,8 @@ from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace
 
 PATH = "/mcp"
-_MAX_SESSIONS = 1000
-_IDLE_SECONDS = 600.0
+_MAX_SESSIONS = 4000  # of clients before 2026, 42 kB each: more than one key may open until they end
+_IDLE_SECONDS = 1200.0
 
 
 class McpEndpoint:

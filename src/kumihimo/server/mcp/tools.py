@@ -75,14 +75,16 @@ async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
     """Find passages."""
     access = call.access(arguments.index)
     method = arguments.method or await _read(access, Snapshot.default_method)
-    signature = access.served.kumi.catalogue.method(method)
+    settings: dict[str, Any] = {"k": arguments.k}
+    if "k" not in access.served.kumi.catalogue.method(method).settings:
+        settings = {}
     context = await access.served.questions.retrieve(
         arguments.question,
         method,
         filter=arguments.filter,
         rights=access.rights,
         paid_by=access.grant.new_budget(),
-        **({"k": arguments.k} if "k" in signature.settings else {}),
+        **settings,
     )
     found = context.top(arguments.k)
     return await _read(access, lambda s: reading.show_evidence(s, access.served.name, method, found))
