@@ -60,6 +60,7 @@ SLOW = (
     "tests/search/test_metadata_filter.py",
     "tests/server/test_builds.py",
     "tests/server/mcp/test_stdio.py",
+    "tests/server/test_browser.py",
     "tests/storage/test_store.py",
     "tests/test_benchmarks.py",
     "tests/test_counters.py::test_quadratic_work_is_found",

@@ -18,7 +18,7 @@ from kumihimo.server.pages.assets import asset_version
 from kumihimo.server.pages.markdown import markdown_blocks
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import ServedIndex, open_workspace
-from tests.server.api.town import BuildHere
+from tests.server.api.town import BuildHere, parse_events
 from tests.server.page_site import HOSTILE, build_site, poison
 
 ADDRESS = "http://127.0.0.1:8460"
@@ -215,6 +215,16 @@ def test_a_question_that_cannot_be_asked_says_what_to_do(
     assert text in Tags(response.text).text
 
 
+def test_errors_and_reasons_that_scripts_fetch_are_in_their_language(site: Site) -> None:
+    body = {"question": "組紐を送ったのは誰ですか", "stream": True}
+    events = parse_events(site.client.post("/api/v1/ask", json=body).text)
+    reasons = [item["reason"] for event in events if event["event"] == "evidence" for item in event["data"]["evidence"]]
+    assert reasons
+    assert all(re.search("[ぁ-ん]", reason) for reason in reasons)
+    problem = site.client.post("/api/v1/ask", json={"question": " "}, headers={"Accept-Language": "ja"}).json()
+    assert problem["detail"].startswith("質問が空です")
+
+
 # -- documents
 
 
@@ -367,10 +377,15 @@ def guarded(index: Path) -> Iterator[dict[str, Site]]:
     keys = {
         "reader": create_key([index], "reader", rights='author = "Joss Kerrow"', daily_tokens=5000)[1],
         "editor": create_key([index], "editor")[1],
+        "limited": create_key([index], "editor", rights='author = "Joss Kerrow"')[1],
     }
     settings = ServerSettings(require_keys=True)
     workspace = open_workspace([index], settings)
-    with TestClient(create_app(workspace, settings), base_url=ADDRESS) as first:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        TestClient(create_app(workspace, settings), base_url=ADDRESS) as first,
+    ):
+        patch.setattr("kumihimo.server.builds.Worker", BuildHere)
         sites = {"nobody": Site(first, None)}  # type: ignore[arg-type]
         for role, key in keys.items():
             client = TestClient(first.app, base_url=ADDRESS)
@@ -408,6 +423,16 @@ def test_a_key_shows_its_filter_its_budget_and_only_its_documents(guarded: dict[
     assert "Its limit is 5,000 tokens a day." in status.text
     assert "What others have used is shown to editors only." in status.text
     assert "tide gates" not in guarded["reader"].get("/").text
+
+
+def test_an_editor_of_some_documents_sees_no_numbers_of_a_build(guarded: dict[str, Site]) -> None:
+    limited = guarded["limited"]
+    assert limited.post("/builds").status_code == 303
+    limited.built()
+    for page in (limited.get("/documents"), limited.get("/status")):
+        assert "Done" in page.text
+        assert "The index now holds" not in page.text
+    assert "The index now holds" in guarded["editor"].get("/documents").text
 
 
 def test_a_session_ends(guarded: dict[str, Site]) -> None:

@@ -11,6 +11,8 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from kumihimo.core import errors
+from kumihimo.server.languages import accepted_language
+from kumihimo.text.translation import translate
 
 PROBLEM_TYPE = "application/problem+json"
 log = logging.getLogger("kumihimo")
@@ -109,10 +111,10 @@ def remedy_of(error: errors.KumiError) -> str:
     return next((remedy for kind, remedy in _REMEDIES.items() if isinstance(error, kind)), "")
 
 
-def problem(error: errors.KumiError, path: str = "") -> Response:
+def problem(error: errors.KumiError, path: str = "", language: str = "en") -> Response:
     """Return the response for an error.
 
-    path: of the request; clients of `/v1` expect another form.
+    path: of the request; clients of `/v1` expect another form. language: of the message.
     """
     headers = {}
     if isinstance(error, Unauthorized):
@@ -125,7 +127,8 @@ def problem(error: errors.KumiError, path: str = "") -> Response:
         response = error_response(error)
         response.headers.update(headers)
         return response
-    return problem_response(status_of(error), type(error).__name__, str(error), remedy_of(error), headers)
+    detail = translate(str(error), language)
+    return problem_response(status_of(error), type(error).__name__, detail, remedy_of(error), headers)
 
 
 def problem_response(
@@ -141,7 +144,8 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(errors.KumiError)
     async def respond(request: Request, error: errors.KumiError) -> Response:
-        return problem(error, request.url.path)
+        language = accepted_language(request.headers.get("accept-language", ""))
+        return problem(error, request.url.path, language)
 
     @app.exception_handler(RequestValidationError)
     async def respond_invalid(request: Request, error: RequestValidationError) -> Response:

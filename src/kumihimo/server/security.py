@@ -37,7 +37,7 @@ _HEADERS = {
 }
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-_OPEN_PATHS = ("/health", "/login")  # without a key; so is /static/
+_OPEN_PATHS = ("/health", "/login", "/preferences")  # without a key; so is /static/
 _PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, not pages
 _MAX_URL = 8_000  # characters
 _FAILED_KEYS_PER_MINUTE = 20  # of one address

@@ -33,7 +33,7 @@ from kumihimo.server.json_values import (
     evidence_json,
 )
 from kumihimo.server.problems import problem
-from kumihimo.text.translation import suggest_language
+from kumihimo.text.translation import message_language, suggest_language
 
 router = APIRouter(tags=["questions"])
 log = logging.getLogger("kumihimo")
@@ -107,6 +107,7 @@ async def ask(request: Request, access: Reader, body: AskBody) -> Response:
     With `stream`, the events are `progress`, `evidence`, `token`, `citations` and `answer`, or `error`. A client that
     leaves stops the search and the model.
     """
+    suggest_language(body.question)  # here, so that the stream has it too
     if body.stream:
         await cancel_on_disconnect(request, _check(access, body))
         events = encode_events(answer_events(access, body))
@@ -175,7 +176,7 @@ async def answer_events(access: Access, body: AskBody) -> AsyncGenerator[ServerE
                 else:
                     yield _describe(event)
     except KumiError as error:
-        yield ServerEvent("error", json.loads(bytes(problem(error).body)))
+        yield ServerEvent("error", json.loads(bytes(problem(error, language=message_language()).body)))
     except Exception:
         log.exception("a question has failed")
         yield ServerEvent("error", {"title": "InternalError", "status": 500, "detail": _INTERNAL})

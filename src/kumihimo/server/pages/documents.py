@@ -84,12 +84,6 @@ async def cancel_build(visit: EditorVisit, id: str) -> Response:
     return RedirectResponse(visit.address("/documents", "builds"), 303)
 
 
-@router.get("/passage")
-async def find_passage(visit: ReaderVisit, uri: str, start: int, end: int) -> Response:
-    """Go to a span of a document, by its uri."""
-    return RedirectResponse(visit.passage({"uri": uri, "start": start, "end": end}), 303)
-
-
 @router.get("/documents/{id}")
 async def show_document(visit: ReaderVisit, id: str, start: int = 0, end: int = 0, at: int = 0) -> HTMLResponse:
     """Send a part of the text of a document.

@@ -13,16 +13,18 @@ from fastapi.responses import HTMLResponse
 from kumihimo.app.keys import Role
 from kumihimo.core.digests import hash_parts
 from kumihimo.server.access import Access, require
+from kumihimo.server.languages import accepted_language
 from kumihimo.server.pages.access_state import is_signed_in, usable_indexes
 from kumihimo.server.pages.assets import asset_address
 from kumihimo.server.pages.markdown import markdown_blocks
-from kumihimo.server.pages.preferences import COOKIE, Preferences, accepted_language, parse_preferences
+from kumihimo.server.pages.preferences import COOKIE, Preferences, parse_preferences
 from kumihimo.server.sessions import csrf_token
 from kumihimo.server.workspace import Workspace
 from kumihimo.text.translation import LANGUAGES, script_language, translate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 INDEX_PREFIXES = ("", "/indexes/{index_name}")  # of the first index, and of each
 _TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -188,6 +190,7 @@ def environment() -> "Environment":
         "blocks": markdown_blocks,
         "language": text_language,
         "quoted": quote_value,
+        "code": mark_code,
     }
     templates.globals |= {"languages": LANGUAGES}
     return templates
@@ -201,6 +204,20 @@ def text_language(text: str) -> str:
     """
     language = script_language(text[:2000], text[:2000])
     return "" if language == "en" else language
+
+
+def mark_code(text: str) -> "Markup":
+    """Return a message whose parts in backquotes are code.
+
+    >>> print(mark_code("run `kumi index <b>`"))
+    run <code>kumi index &lt;b&gt;</code>
+    """
+    from markupsafe import Markup, escape
+
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
 def quote_value(text: str) -> str:

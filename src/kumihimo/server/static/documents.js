@@ -1,5 +1,5 @@
 // files that are dropped or chosen -> uploads, builds with their progress, and a list that is up to date
-import { announce, api, byId, countOf, csrf, describe, fetchPart, icon, language, make, prefix, Problem, readEvents, sendJson, T } from "./lib.js";
+import { announce, api, byId, countOf, csrf, describe, fetchPart, icon, language, make, prefix, Problem, readEvents, sendJson, T, withCode } from "./lib.js";
 
 const upload = byId("upload"), files = byId("files"), builds = byId("builds"), confirmation = byId("confirm");
 
@@ -20,7 +20,7 @@ const refresh = async () => {
 };
 
 const fail = (text) => {
-  builds.prepend(make("article", { className: "card build" }, make("p", { className: "note alarm", role: "alert" }, icon("warn"), make("span", {}, text))));
+  builds.prepend(make("article", { className: "card build" }, make("p", { className: "note alarm", role: "alert" }, icon("warn"), make("span", {}, withCode(text)))));
 };
 
 // -- builds
@@ -34,7 +34,7 @@ const show = (card, job) => {
   const failed = job.result?.failed?.length || 0;
   if (job.state === "done" && job.result) card.append(make("p", { className: "small" }, T("The index now holds {0}.", countOf(job.result.rows.documents || 0, "document")), failed ? ` ${T("Not everything could be read: see below.")}` : ""));
   else if (job.state === "cancelled") card.append(make("p", { className: "small soft" }, T("The index is as it was before.")));
-  else if (job.error) card.append(make("p", { className: "note alarm", role: "alert" }, icon("warn"), make("span", {}, job.error.message)));
+  else if (job.error) card.append(make("p", { className: "note alarm", role: "alert" }, icon("warn"), make("span", {}, withCode(job.error.message))));
   announce(titles[job.state]);
 };
 

@@ -20,6 +20,9 @@ export const make = (tag, properties = {}, ...inside) => {
   return element;
 };
 
+// The parts of a message in backquotes are code.
+export const withCode = (text) => text.split("`").map((part, n, parts) => (parts.length % 2 && n % 2 ? make("code", {}, part) : part));
+
 const SVG = "http://www.w3.org/2000/svg"; // a namespace, not an address
 export const draw = (tag, properties = {}, ...inside) => {
   const element = document.createElementNS(SVG, tag);
@@ -61,7 +64,7 @@ const check = async (response) => {
   if (kind.includes("json")) {
     const body = await response.json();
     detail = sentence(typeof body.detail === "string" ? body.detail : detail);
-    if (body.remedy && !detail.includes(": ")) detail += ` ${sentence(body.remedy)}`;
+    if (body.remedy && language === "en" && !detail.includes(": ")) detail += ` ${sentence(body.remedy)}`;
   }
   throw new Problem(response.status, detail);
 };

@@ -1,5 +1,5 @@
 // a link to a passage -> the document beside the page, with the passage marked and in view
-import { byId, describe, fetchPart, icon, make, T } from "./lib.js";
+import { byId, describe, fetchPart, icon, make, T, withCode } from "./lib.js";
 
 const dialog = byId("reader");
 const beside = matchMedia("(min-width: 75rem)");
@@ -58,7 +58,7 @@ export const open = async (link) => {
     if (mark) body.scrollTop += mark.getBoundingClientRect().top - body.getBoundingClientRect().top - body.clientHeight / 3;
     body.dataset.ready = "";
   } catch (error) {
-    if (error.name !== "AbortError") body.replaceChildren(make("p", { className: "note alarm" }, icon("warn"), make("span", {}, describe(error))));
+    if (error.name !== "AbortError") body.replaceChildren(make("p", { className: "note alarm" }, icon("warn"), make("span", {}, withCode(describe(error)))));
   }
 };
 

@@ -1,14 +1,12 @@
 // the JSON of an answer -> one turn of a conversation, as templates/turn.html makes it on the server
-import { countOf, figure, icon, make, prefix, T, textLanguage } from "./lib.js";
+import { countOf, figure, icon, make, prefix, T, textLanguage, withCode } from "./lib.js";
 import { render } from "./markdown.js";
 
 const MAX_PLACES = 3; // of one source, before the rest folds
 
 export const passageAddress = (span) => {
   const place = new URLSearchParams({ start: span.start, end: span.end });
-  const document = span.chunk ? span.chunk.split(".")[0] : "";
-  if (document) return `${prefix}/documents/${document}?${place}#passage`;
-  return `${prefix}/passage?${new URLSearchParams({ uri: span.uri, start: span.start, end: span.end })}#passage`;
+  return `${prefix}/documents/${span.document}?${place}#passage`;
 };
 
 const translatePlace = (place) => {
@@ -148,7 +146,7 @@ export class Turn {
 
   showProblem(text, ...tools) {
     this.say("");
-    this.rest.prepend(make("div", { className: "note alarm", role: "alert" }, icon("warn"), make("div", {}, make("p", {}, text), make("p", { className: "row" }, tools))));
+    this.rest.prepend(make("div", { className: "note alarm", role: "alert" }, icon("warn"), make("div", {}, make("p", {}, withCode(text)), make("p", { className: "row" }, tools))));
   }
 }
 
