@@ -2,17 +2,20 @@
 
 import json
 import logging
+import os
 from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any
 
 from starlette.types import Scope
 
+from kumihimo.core.errors import SettingsError
 from kumihimo.server.metrics import Metrics
 from kumihimo.server.settings import MEGABYTE, ServerSettings
 
 _MAX_FILE = 20 * MEGABYTE
-_MAX_FILES = 5
+_MAX_FILES = 5  # older ones, beside the file itself
+log = logging.getLogger("kumihimo")
 
 
 class RequestLog:
@@ -20,35 +23,66 @@ class RequestLog:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._with_questions = settings.audit_questions
-        self._handler: RotatingFileHandler | None = None
-        if settings.audit:
-            self._handler = RotatingFileHandler(
-                settings.audit, maxBytes=_MAX_FILE, backupCount=_MAX_FILES, encoding="utf-8", delay=True
-            )
+        self._file = AuditFile(settings.audit) if settings.audit else None
 
     def write(self, scope: Scope, status: int, seconds: float) -> None:
         """Record a request that has ended."""
-        route, state = getattr(scope.get("route"), "path", ""), scope["state"]
+        route, caller = getattr(scope.get("route"), "path", ""), scope["state"]["caller"]
         metrics: Metrics | None = getattr(scope["app"].state, "metrics", None) if "app" in scope else None
         if metrics:
             metrics.record_request(scope["method"], route or "none", status, seconds)
-        if self._handler is None:
+        if self._file is None:
             return
         line: dict[str, Any] = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "key": state["caller"].key,
+            "key": caller.key,
             "address": scope["client"][0] if scope.get("client") else "",
             "method": scope["method"],
             "route": route or "none",
-            "index": scope.get("path_params", {}).get("index_name", ""),
+            "index": ",".join(caller.notes.indexes),
             "status": status,
             "milliseconds": round(seconds * 1000),
         }
-        if self._with_questions and "question" in state:
-            line["question"] = state["question"]
-        text = json.dumps(line, ensure_ascii=False)
-        self._handler.emit(logging.LogRecord("kumihimo.audit", logging.INFO, "", 0, text, None, None))
+        if self._with_questions and caller.notes.question:
+            line["question"] = caller.notes.question
+        self._file.append(json.dumps(line, ensure_ascii=False))
 
-    def close(self) -> None:
-        if self._handler:
-            self._handler.close()
+
+class AuditFile:
+    """A file of lines that only its owner may read.
+
+    It is opened for each line, so that another program may move it away. A large one gets the ending `.1`, the one
+    before it `.2`, and so on. Raises SettingsError if it cannot be written.
+    """
+
+    def __init__(self, path: Path, max_bytes: int = _MAX_FILE) -> None:
+        self.path, self._max_bytes = path, max_bytes
+        try:
+            self._append(b"")
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise SettingsError(f"the audit log {path} cannot be written ({reason}): choose another file") from error
+
+    def append(self, line: str) -> None:
+        """Add a line; a failure goes to the log of the server."""
+        try:
+            self._append(f"{line}\n".encode(errors="replace"))
+        except OSError as error:
+            log.error("the audit log %s cannot be written: %s", self.path, error)
+
+    def _append(self, line: bytes) -> None:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, line)
+            is_full = os.fstat(descriptor).st_size >= self._max_bytes
+        finally:
+            os.close(descriptor)
+        if is_full:
+            self._rotate()
+
+    def _rotate(self) -> None:
+        """Move the file, and those before it, one number up."""
+        names = [self.path, *(self.path.with_name(f"{self.path.name}.{n}") for n in range(1, _MAX_FILES + 1))]
+        for older, newer in zip(names[:0:-1], names[-2::-1], strict=True):
+            if newer.exists():
+                newer.replace(older)
