@@ -128,4 +128,3 @@ def find_caller(workspace: Workspace, digest: bytes) -> Caller:
 
 Reader = Annotated[Access, Depends(require("reader"))]
 Editor = Annotated[Access, Depends(require("editor"))]
-Admin = Annotated[Access, Depends(require("admin"))]
