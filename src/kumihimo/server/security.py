@@ -105,7 +105,10 @@ class Guard:
         is_page = scope["method"] in _SAFE_METHODS and not path.startswith(_PROGRAM_PATHS)
         if isinstance(error, Unauthorized) and is_page and "text/html" in headers.get("accept", ""):
             return RedirectResponse("/login", 303)
-        return problem(error, path)
+        response = problem(error, path)
+        if has_two_lengths(headers):  # the rest may be a request that nobody sent
+            response.headers["Connection"] = "close"
+        return response
 
     async def _call_app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application with a limited body."""
@@ -128,7 +131,8 @@ class Guard:
         request, method = HTTPConnection(scope), scope["method"]
         if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > _MAX_URL:
             raise TooLarge(f"the address has more than {_MAX_URL:,} characters: send long values in the body")
-        check_framing(request.headers)
+        if has_two_lengths(request.headers):
+            raise InvalidRequest("the request has both Content-Length and Transfer-Encoding: send one of them")
         check_host(request.headers, self.settings)
         check_origin(request, method)
         check_type(request.headers, method, scope["path"])
@@ -201,13 +205,9 @@ class Guard:
         return self.settings.max_upload if media_type.startswith("multipart/form-data") else self.settings.max_body
 
 
-def check_framing(headers: Headers) -> None:
-    """Raise InvalidRequest for a body of two lengths.
-
-    A proxy may end it elsewhere, and take its rest for another request.
-    """
-    if "content-length" in headers and "transfer-encoding" in headers:
-        raise InvalidRequest("the request has both Content-Length and Transfer-Encoding: send one of them")
+def has_two_lengths(headers: Headers) -> bool:
+    """Return whether a body has two lengths: a proxy may have chosen the other one."""
+    return "content-length" in headers and "transfer-encoding" in headers
 
 
 def check_type(headers: Headers, method: str, path: str) -> None:
