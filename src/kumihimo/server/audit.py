@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from kumihimo.server.settings import MEGABYTE, ServerSettings
 
 _MAX_FILE = 20 * MEGABYTE
 _MAX_FILES = 5  # older ones, beside the file itself
+# What ends a line or acts on a terminal, and JSON leaves as it is: DEL, C1, separators, marks of direction.
+_CONTROLS = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 log = logging.getLogger("kumihimo")
 
 
@@ -27,10 +30,10 @@ class RequestLog:
 
     def write(self, scope: Scope, status: int, seconds: float) -> None:
         """Record a request that has ended."""
-        route, caller = getattr(scope.get("route"), "path", ""), scope["state"]["caller"]
+        route, caller = route_of(scope), scope["state"]["caller"]
         metrics: Metrics | None = getattr(scope["app"].state, "metrics", None) if "app" in scope else None
         if metrics:
-            metrics.record_request(scope["method"], route or "none", status, seconds)
+            metrics.record_request(scope["method"], route, status, seconds)
         if self._file is None:
             return
         line: dict[str, Any] = {
@@ -38,14 +41,23 @@ class RequestLog:
             "key": caller.key,
             "address": scope["client"][0] if scope.get("client") else "",
             "method": scope["method"],
-            "route": route or "none",
+            "route": route,
             "index": ",".join(caller.notes.indexes),
             "status": status,
             "milliseconds": round(seconds * 1000),
         }
         if self._with_questions and caller.notes.question:
             line["question"] = caller.notes.question
-        self._file.append(json.dumps(line, ensure_ascii=False))
+        text = json.dumps(line, ensure_ascii=False)
+        self._file.append(_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+
+
+def route_of(scope: Scope) -> str:
+    """Return the path of the route of a request, with names for its variable parts."""
+    # a route of FastAPI has its prefix apart since 0.16x; one of Starlette is not in the scope
+    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
+    is_fixed = "endpoint" in scope and not scope.get("path_params")
+    return getattr(route, "path", scope["path"] if is_fixed else "none")
 
 
 class AuditFile:
