@@ -39,7 +39,7 @@ def connect(workspace: Workspace) -> Connect:
     def connect_one(address: str, settings: ServerSettings) -> TestClient:
         config = server_config(create_app(Workspace(workspace.indexes), settings), settings)
         config.load()
-        return TestClient(config.loaded_app, base_url=ADDRESS, follow_redirects=False, client=(address, 50000))  # type: ignore[arg-type]
+        return TestClient(config.loaded_app, base_url=ADDRESS, follow_redirects=False, client=(address, 50000))
 
     return connect_one
 
@@ -233,10 +233,10 @@ def failing(open_client: Open, tmp_path: Path) -> TestClient:
     client = open_client(replace(LOCAL, audit=tmp_path / "audit.jsonl"))
     app: Any = client.app
 
-    @app.get("/api/v1/fail/{name}")
     def fail(name: str) -> None:
         raise RuntimeError(f"the secret of {name}")
 
+    app.get("/api/v1/fail/{name}")(fail)
     return client
 
 

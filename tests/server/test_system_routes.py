@@ -81,7 +81,7 @@ def test_many_who_ask_are_answered_by_one_look(workspace: Workspace, monkeypatch
             await app({**scope, **headers}, asyncio.Event().wait, send)  # type: ignore[arg-type]
 
         tasks = [asyncio.create_task(ask()) for _ in range(20)]
-        await asyncio.to_thread(wait_until, lambda: looks)
+        await asyncio.to_thread(wait_until, lambda: bool(looks))
         for _ in range(10):
             await asyncio.sleep(0)
         may_end.set()

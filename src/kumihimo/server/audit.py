@@ -57,7 +57,7 @@ def route_of(scope: Scope) -> str:
     # a route of FastAPI has its prefix apart since 0.16x; one of Starlette is not in the scope
     route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
     is_fixed = "endpoint" in scope and not scope.get("path_params")
-    return getattr(route, "path", scope["path"] if is_fixed else "none")
+    return str(getattr(route, "path", scope["path"] if is_fixed else "none"))
 
 
 class AuditFile:
