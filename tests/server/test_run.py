@@ -158,14 +158,23 @@ def test_the_audit_log_is_tried_before_the_first_request(workspace: Workspace, t
         RequestLog(replace(LOCAL, audit=tmp_path / "nowhere" / "audit.jsonl"))
 
 
+@pytest.fixture
+def _logs_as_before() -> Iterator[None]:
+    logs = [logging.getLogger(name) for name in ("uvicorn", "uvicorn.error", "mcp", "asyncio", "python_multipart")]
+    before = [(log, log.handlers, log.filters[:], log.level, log.propagate) for log in logs]
+    logs[1].setLevel(logging.NOTSET)
+    yield
+    for log, handlers, filters, level, propagate in before:
+        log.handlers, log.filters, log.propagate = handlers, filters, propagate
+        log.setLevel(level)
+
+
+@pytest.mark.usefixtures("_logs_as_before")
 def test_errors_of_other_packages_go_into_our_log(monkeypatch: pytest.MonkeyPatch) -> None:
     records: list[logging.LogRecord] = []
     handler = logging.Handler()
     monkeypatch.setattr(handler, "emit", records.append)
     monkeypatch.setattr(logging.getLogger("kumihimo"), "handlers", [handler])
-    for name in ("uvicorn", "mcp", "asyncio", "uvicorn.error"):
-        for field in ("handlers", "filters", "level", "propagate"):
-            monkeypatch.setattr(logging.getLogger(name), field, getattr(logging.getLogger(name), field))
     forward_logs()
     log = logging.getLogger("uvicorn.error")
     log.warning("Invalid HTTP request received.")

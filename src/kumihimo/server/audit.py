@@ -27,6 +27,8 @@ class RequestLog:
     def __init__(self, settings: ServerSettings) -> None:
         self._with_questions = settings.audit_questions
         self._file = AuditFile(settings.audit) if settings.audit else None
+        if self._file:
+            self._file.create()
 
     def write(self, scope: Scope, status: int, seconds: float) -> None:
         """Record a request that has ended."""
@@ -64,23 +66,28 @@ class AuditFile:
     """A file of lines that only its owner may read.
 
     It is opened for each line, so that another program may move it away. A large one gets the ending `.1`, the one
-    before it `.2`, and so on. Raises SettingsError if it cannot be written.
+    before it `.2`, and so on.
     """
 
     def __init__(self, path: Path, max_bytes: int = _MAX_FILE) -> None:
         self.path, self._max_bytes = path, max_bytes
+
+    def create(self) -> None:
+        """Create the file. Raise SettingsError if it cannot be written."""
         try:
             self._append(b"")
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise SettingsError(f"the audit log {path} cannot be written ({reason}): choose another file") from error
+            raise SettingsError(
+                f"the audit log {self.path} cannot be written ({reason}): choose another file"
+            ) from error
 
     def append(self, line: str) -> None:
         """Add a line; a failure goes to the log of the server."""
         try:
             self._append(f"{line}\n".encode(errors="replace"))
         except OSError as error:
-            log.error("the audit log %s cannot be written: %s", self.path, error)
+            log.warning("the audit log %s cannot be written: %s", self.path, error)
 
     def _append(self, line: bytes) -> None:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

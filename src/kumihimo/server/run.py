@@ -93,7 +93,7 @@ def forward_logs() -> None:
 
     Their warnings are about malformed requests, which anyone can send without end.
     """
-    for name in ("uvicorn", "mcp", "asyncio"):
+    for name in ("uvicorn", "mcp", "asyncio", "python_multipart"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = logging.getLogger("kumihimo").handlers, False
         logger.setLevel(logging.ERROR)

@@ -100,7 +100,7 @@ class Guard:
         """
         path, headers = scope["path"], Headers(scope=scope)
         if not isinstance(error, KumiError):
-            log.error("%s %s failed", scope["method"], quote(path), exc_info=error)
+            log.exception("%s %s failed", scope["method"], quote(path), exc_info=error)
             return unexpected_problem()
         is_page = scope["method"] in _SAFE_METHODS and not path.startswith(_PROGRAM_PATHS)
         if isinstance(error, Unauthorized) and is_page and "text/html" in headers.get("accept", ""):

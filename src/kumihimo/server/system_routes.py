@@ -60,7 +60,7 @@ async def _read_all(workspace: Workspace, unreadable: dict[str, str]) -> int:
         if reason := await _read_state(served):
             unreadable[served.name] = reason
             if before.get(served.name) != reason:
-                log.error("the index %s cannot be read: %s", served.name, reason)
+                log.warning("the index %s cannot be read: %s", served.name, reason)
     return len(unreadable)
 
 
