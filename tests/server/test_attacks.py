@@ -152,7 +152,20 @@ def test_the_budget_of_a_key_counts_all_its_requests_of_a_day(workspace: Workspa
 # -- pages of other sites
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8460", "", "["])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:8460",
+        "",
+        "[",
+        "me@localhost",
+        "localhost/x",
+        "localhost:x",
+        "localhost.",
+    ],
+)
 def test_a_foreign_host_is_refused(open_client: Open, host: str) -> None:
     response = open_client(LOCAL).get("/api/v1/documents", headers={"Host": host})
     assert response.status_code == 421

@@ -158,14 +158,24 @@ class Timers:
         return getattr(self._loop, name)
 
 
+def fake_transport(address: str) -> Any:
+    transport = create_autospec(asyncio.Transport, instance=True)
+    transport.is_closing.return_value, transport.get_write_buffer_size.return_value = False, 0
+    transport.get_extra_info.side_effect = lambda name: (address, 1) if name == "peername" else None
+    return transport
+
+
+def configured(protocol: type[LimitedProtocol]) -> Any:
+    config: Any = uvicorn.Config(answer, lifespan="off", http=protocol)
+    config.load()
+    return config
+
+
 def test_only_headers_that_have_begun_are_timed() -> None:
     async def play() -> list[int]:
-        timers, transport = Timers(), create_autospec(asyncio.Transport, instance=True)
-        transport.is_closing.return_value, transport.get_write_buffer_size.return_value = False, 0
-        config: Any = uvicorn.Config(answer, lifespan="off", http=limited_protocol(50, 7.0))
-        config.load()
+        timers, config = Timers(), configured(limited_protocol(50, 7.0))
         protocol = config.http_protocol_class(config, ServerState(), {}, timers)
-        protocol.connection_made(transport)
+        protocol.connection_made(fake_transport("192.0.2.1"))
         counts = [timers.live(7)]
         for _ in range(3):
             for part in (GET[:20], GET[20:]):
@@ -177,6 +187,26 @@ def test_only_headers_that_have_begun_are_timed() -> None:
         return [*counts, timers.live(7), timers.live(config.timeout_keep_alive)]
 
     assert asyncio.run(play()) == [1, *[1, 0, 0] * 3, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("address", "taken"),
+    [("192.0.2.1", 3), ("2001:db8::{:x}", 3), ("2001:db8:0:{:x}::1", 10), ("127.0.0.1", 10), ("::1", 10), ("", 3)],
+)
+def test_one_machine_does_not_get_all_connections(address: str, taken: int) -> None:
+    async def play() -> list[bool]:
+        config, state = configured(limited_protocol(10, 30, max_of_sender=3)), ServerState()
+        transports = [fake_transport(address.format(i)) for i in range(12)]
+        for transport in transports:
+            config.http_protocol_class(config, state, {}, asyncio.get_running_loop()).connection_made(transport)
+        other = fake_transport("198.51.100.1")
+        config.http_protocol_class(config, state, {}, asyncio.get_running_loop()).connection_made(other)
+        for protocol in [*state.connections]:
+            protocol.connection_lost(None)
+        return [each.write.called for each in transports]
+
+    refused = asyncio.run(play())
+    assert refused == [False] * taken + [True] * (12 - taken)
 
 
 def test_a_response_that_nobody_reads_is_given_up() -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from kumihimo.app.keys import create_key, list_keys
 from kumihimo.core.errors import SettingsError
-from kumihimo.server.run import check_keys, forward_logs
+from kumihimo.server.run import check_keys, forward_logs, limit_connections
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace, open_workspace
 from tests.cli_runner import kumi
@@ -186,6 +186,29 @@ def test_errors_of_other_packages_go_into_our_log(monkeypatch: pytest.MonkeyPatc
         "Exception in ASGI application",
         "Task exception was never retrieved",
     ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize(
+    ("limits", "places", "raised"),
+    [
+        ((1024, 1_048_576), 2000, 4000),
+        ((1024, 1024), 512, 1024),
+        ((100_000, 1_048_576), 2000, 100_000),
+        ((1024, -1), 2000, 4000),
+        ((-1, -1), 2000, -1),
+    ],
+)
+def test_connections_leave_files_for_the_indexes(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], places: int, raised: int
+) -> None:
+    import resource
+
+    now = [limits]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: now[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: now.append(limits))
+    assert limit_connections(2000) == places
+    assert now[-1][0] == raised
 
 
 # -- the command line

@@ -55,7 +55,7 @@ class RequestLog:
 
 
 def route_of(scope: Scope) -> str:
-    """Return the path of the route of a request, with names for its variable parts."""
+    """Return the path of a route, with names for variable parts."""
     # a route of FastAPI has its prefix apart since 0.16x; one of Starlette is not in the scope
     route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
     is_fixed = "endpoint" in scope and not scope.get("path_params")

@@ -5,6 +5,9 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from kumihimo.server.rate_limits import sender_of
+from kumihimo.server.settings import is_loopback
+
 _REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
 
 
@@ -13,17 +16,21 @@ class LimitedProtocol(H11Protocol):
 
     max_connections: at once; others get 503 and are closed. header_seconds: from the first byte of a request, or the
     begin of the connection, until its headers are complete. read_seconds: for which a response may stay unread.
+    max_of_sender: connections of one other machine.
     """
 
     max_connections: int
+    max_of_sender: int
     header_seconds: float
     read_seconds: float
+    sender = ""
     _headers_due: asyncio.TimerHandle | None = None
     _reading_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > self.max_connections:
+        self.sender = sender_of(self.client[0] if self.client else "")
+        if self._is_one_too_many():
             transport.write(_REFUSAL)
             transport.close()
             return
@@ -52,6 +59,12 @@ class LimitedProtocol(H11Protocol):
         super().resume_writing()
         self._stop(self._reading_due)
 
+    def _is_one_too_many(self) -> bool:
+        """Return whether all places are taken, or all of this sender."""
+        of_sender = sum(getattr(other, "sender", "") == self.sender for other in self.connections)
+        is_greedy = of_sender > self.max_of_sender and not is_loopback(self.sender)
+        return len(self.connections) > self.max_connections or is_greedy
+
     def _await_headers(self) -> None:
         """Set a limit of time, unless a request is in progress."""
         if self.cycle is not None and not self.cycle.response_complete:
@@ -74,7 +87,13 @@ class LimitedProtocol(H11Protocol):
             timer.cancel()
 
 
-def limited_protocol(max_connections: int, header_seconds: float, read_seconds: float = 30.0) -> type[LimitedProtocol]:
-    """Return the protocol with these limits, as uvicorn takes it."""
-    limits = {"max_connections": max_connections, "header_seconds": header_seconds, "read_seconds": read_seconds}
-    return type("LimitedProtocol", (LimitedProtocol,), limits)
+def limited_protocol(
+    max_connections: int, header_seconds: float, read_seconds: float = 30.0, max_of_sender: int = 0
+) -> type[LimitedProtocol]:
+    """Return the protocol with these limits, as uvicorn takes it.
+
+    max_of_sender: 0 for no such limit.
+    """
+    limits = {"max_connections": max_connections, "max_of_sender": max_of_sender or max_connections}
+    seconds = {"header_seconds": header_seconds, "read_seconds": read_seconds}
+    return type("LimitedProtocol", (LimitedProtocol,), {**limits, **seconds})

@@ -46,13 +46,13 @@ def count_failed_key(request: HTTPConnection) -> None:
 def sender_of(address: str) -> str:
     """Return the part of an address that its sender cannot change.
 
-    >>> [sender_of(address) for address in ("192.0.2.7", "2001:db8:1:2:3::4", "", "testclient")]
-    ['192.0.2.7', '2001:db8:1:2::', '', 'testclient']
+    >>> [sender_of(address) for address in ("192.0.2.7", "2001:db8:1:2:3::4", "::1", "testclient")]
+    ['192.0.2.7', '2001:db8:1:2::', '::1', 'testclient']
     """
     try:
         ip = ip_address(address)
     except ValueError:
         return address
-    if isinstance(ip, IPv6Address) and not ip.ipv4_mapped:
+    if isinstance(ip, IPv6Address) and not (ip.ipv4_mapped or ip.is_loopback):
         return str(IPv6Address(int(ip) >> _SHARED_BITS << _SHARED_BITS))
     return address

@@ -6,6 +6,8 @@ import os
 import socket
 import webbrowser
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from types import FrameType
@@ -18,8 +20,14 @@ from kumihimo.server.protocol import limited_protocol
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.workspace import Workspace, open_workspace
 
+try:
+    import resource
+except ImportError:  # not on this system
+    resource = None  # type: ignore[assignment]
+
 _MAX_HEADERS = 64 * 1024  # bytes
 _KEEP_ALIVE = 15  # seconds that a connection stays open between two requests
+_SHARES = 4  # one other machine has this part of the connections
 _SHUTDOWN = 5  # seconds for requests in progress
 
 
@@ -41,7 +49,8 @@ def run_server(
             if open_browser:  # some browsers of a terminal return at their end
                 Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
-        server = _Server(server_config(create_app(workspace, settings), settings), workspace, on_start)
+        limited = replace(settings, max_connections=limit_connections(settings.max_connections))
+        server = _Server(server_config(create_app(workspace, limited), limited), workspace, on_start)
         server.run([listener])
     return server.signal
 
@@ -108,9 +117,11 @@ def is_failure(record: logging.LogRecord) -> bool:
 
 def server_config(app: Callable[..., object], settings: ServerSettings) -> uvicorn.Config:
     """Return the configuration of uvicorn, with limits for slow and many clients."""
+    places = settings.max_connections
+    share = 0 if settings.proxies else places // _SHARES  # a proxy has the connections of all
     return uvicorn.Config(
         app,
-        http=limited_protocol(settings.max_connections, settings.header_seconds, settings.body_seconds),
+        http=limited_protocol(places, settings.header_seconds, settings.body_seconds, share),
         ws="none",
         log_config=None,
         access_log=False,
@@ -121,6 +132,22 @@ def server_config(app: Callable[..., object], settings: ServerSettings) -> uvico
         timeout_graceful_shutdown=_SHUTDOWN,
         h11_max_incomplete_event_size=_MAX_HEADERS,
     )
+
+
+def limit_connections(wanted: int) -> int:
+    """Return how many connections there may be.
+
+    They take at most half of the files that the system lets this process open: the indexes need some too.
+    """
+    if resource is None:
+        return wanted
+    limit, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return wanted
+    raised = max(limit, 2 * wanted if highest == resource.RLIM_INFINITY else min(2 * wanted, highest))
+    with suppress(OSError, ValueError):  # some systems refuse it
+        resource.setrlimit(resource.RLIMIT_NOFILE, (raised, highest))
+    return min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
 
 def format_address(host: str, port: int) -> str:

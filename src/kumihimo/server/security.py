@@ -1,12 +1,13 @@
 """each request -> its checks before any route: host, origin, key, rates, sizes; and the headers of its response."""
 
 import logging
+import re
 from collections.abc import MutableMapping
 from hmac import compare_digest
 from ipaddress import ip_address
 from time import monotonic
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection
@@ -52,6 +53,7 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _OPEN_PATHS = ("/health", "/ready", "/login")  # without a key; so is /static/
 _PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, not pages
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+_HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _MAX_URL = 8_000  # characters
 _MAX_LOGIN = 64 * 1024  # bytes, from anyone
 
@@ -153,7 +155,11 @@ class Guard:
         elif not self._needs_key(request):
             state["caller"] = local_caller(self.workspace)
         elif path not in _OPEN_PATHS and not is_asset:
-            raise Unauthorized("this server needs a key")
+            raise Unauthorized(
+                "this server needs a key"
+                if self.settings.needs_keys
+                else "a request that a proxy has passed on needs a key"
+            )
         if state["caller"].requests_per_minute and not is_asset:
             self.rates.take(state["caller"].key, state["caller"].requests_per_minute)
 
@@ -206,7 +212,10 @@ class Guard:
 
 
 def has_two_lengths(headers: Headers) -> bool:
-    """Return whether a body has two lengths: a proxy may have chosen the other one."""
+    """Return whether a body has two lengths.
+
+    A proxy may have chosen the other one.
+    """
     return "content-length" in headers and "transfer-encoding" in headers
 
 
@@ -255,15 +264,13 @@ def is_foreign(origin: str | None, request: HTTPConnection) -> bool:
 
 
 def split_host(host: str) -> str:
-    """Return the name or address of a Host header, without its port.
+    """Return the name or address of a Host header; empty for another text.
 
-    >>> [split_host(host) for host in ("localhost:8460", "[::1]:8460", "Example.ORG", "")]
-    ['localhost', '::1', 'example.org', '']
+    >>> [split_host(host) for host in ("localhost:8460", "[::1]:8460", "Example.ORG", "me@localhost", "a/b")]
+    ['localhost', '::1', 'example.org', '', '']
     """
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    match = _HOST.fullmatch(host)
+    return (match[1] or match[2]).lower() if match else ""
 
 
 def _is_address(host: str) -> bool:
