@@ -27,6 +27,8 @@ except ImportError:  # not on this system
 
 _MAX_HEADERS = 64 * 1024  # bytes
 _KEEP_ALIVE = 15  # seconds that a connection stays open between two requests
+_WAITING = 2048  # connections that the system may hold until they are accepted
+_AT_ONCE = 100  # accepted before the first of them can be refused: each takes a file
 _SHARES = 4  # one other machine has this part of the connections
 _SHUTDOWN = 5  # seconds for requests in progress
 
@@ -67,6 +69,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_WAITING)  # which it set to what it accepts at once
         if self.started:
             self._on_start()
 
@@ -123,6 +127,7 @@ def server_config(app: Callable[..., object], settings: ServerSettings) -> uvico
         app,
         http=limited_protocol(places, settings.header_seconds, settings.body_seconds, share),
         ws="none",
+        backlog=_AT_ONCE,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -167,7 +172,7 @@ def _listen(settings: ServerSettings) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+        return socket.create_server((settings.host, settings.port), family=family, backlog=_WAITING)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SettingsError(
