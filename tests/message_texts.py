@@ -23,7 +23,16 @@ from kumihimo.methods import METHODS
 from kumihimo.page import script_labels
 
 HOUSE = Path(kumihimo.__file__).parent
-NOT_SHOWN = {"MalformedReply", "StepError", "ValueError", "TypeError", "AttributeError", "FileNotFoundError", "Exit"}
+NOT_SHOWN = {
+    "AssertionError",
+    "MalformedReply",
+    "StepError",
+    "ValueError",
+    "TypeError",
+    "AttributeError",
+    "FileNotFoundError",
+    "Exit",
+}
 ERRORS = re.compile(
     r"^(?!Os|OS)_?[A-Z]\w*(Error|Failed|Exceeded|Refused|Busy|Damaged|Unavailable|Required|Format|Try)$"
 )

@@ -286,3 +286,41 @@ def test_what_a_thread_reports_after_the_loop_has_ended_is_lost(
     thread.start()
     thread.join()
     assert async_facade._THREADS_PER_PLACE > 1, "a thread that ends does not take the place of the next question"
+
+
+# -- what is counted
+
+
+def test_questions_that_run_and_wait_are_counted(kumi: Kumihimo, slow: SlowQuestions) -> None:
+    async def play() -> list[tuple[int, int]]:
+        async with AsyncKumihimo(kumi, questions=1) as questions:
+            tasks = [asyncio.create_task(questions.ask("slow")) for _ in range(3)]
+            await happens(slow.started)
+            counts = [(questions.running, questions.waiting)]
+            tasks[-1].cancel()
+            await asyncio.wait(tasks[-1:])
+            counts.append((questions.running, questions.waiting))
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            slow.release.set()
+            return [*counts, (questions.running, questions.waiting)]
+
+    assert asyncio.run(play()) == [(1, 2), (1, 1), (0, 0)]
+
+
+def test_the_time_of_each_question_is_told_with_its_method(kumi: Kumihimo) -> None:
+    async def play() -> list[str]:
+        told: list[tuple[str, float]] = []
+        async with AsyncKumihimo(kumi) as questions:
+            questions.on_answered = lambda *answered: told.append(answered)
+            await questions.ask(QUESTION)
+            await questions.ask(QUESTION, "bm25")
+            await questions.retrieve(QUESTION)
+            await questions.retrieve(QUESTION, "naive")
+            with pytest.raises(KumiError):
+                await questions.ask("")
+        assert all(seconds > 0 for _, seconds in told)
+        return [method for method, _ in told]
+
+    assert asyncio.run(play()) == ["braid", "bm25", "braid", "naive"]

@@ -18,3 +18,9 @@ def play(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if target == "refuse":
         yield {"error": "SourceError", "message": "name a file that exists"}
     yield {"result": {"target": target}}
+
+
+def hang(_: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Begin a build that does not end."""
+    yield {"progress": {"step": "names", "done": os.getpid(), "share": 0.0}}
+    Event().wait()

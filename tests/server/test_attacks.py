@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,67 +18,33 @@ from kumihimo.server.app import create_app
 from kumihimo.server.protocol import limited_protocol
 from kumihimo.server.rate_limits import RateLimits
 from kumihimo.server.sessions import COOKIE
-from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace, open_workspace
+from tests.server.clients import ADDRESS, GUARDED, LOCAL, Open, bearer
 from tests.server.running import running
 
-LOCAL = ServerSettings()
-GUARDED = ServerSettings(require_keys=True)
-ADDRESS = "http://127.0.0.1:8460"
 ASK = "/api/v1/ask"
-
-
-@pytest.fixture(scope="module")
-def folder(harbour_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the index, with keys."""
-    copy = tmp_path_factory.mktemp("attacked") / "harbour"
-    shutil.copytree(harbour_folder.parent, copy)
-    return copy / ".kumi"
-
-
-@pytest.fixture(scope="module")
-def workspace(folder: Path) -> Workspace:
-    return open_workspace([folder])
-
-
-@pytest.fixture(scope="module")
-def token(folder: Path) -> str:
-    return create_key([folder], "admin")[1]
-
-
-Open = Callable[[ServerSettings], TestClient]
-
-
-@pytest.fixture
-def open_client(workspace: Workspace) -> Iterator[Open]:
-    """Clients of applications over one workspace, which stays open."""
-    kept = Workspace(workspace.indexes)
-    with ExitStack() as stack:
-
-        def open_one(settings: ServerSettings) -> TestClient:
-            client = TestClient(create_app(kept, settings), base_url=ADDRESS, follow_redirects=False)
-            stack.callback(client.close)
-            return client
-
-        yield open_one
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 # -- keys
 
 
-@pytest.mark.parametrize("path", ["/api/v1/documents", "/v1/models", "/mcp", "/metrics", "/openapi.json", "/nothing"])
+NEED_A_KEY = ["/api/v1/documents", "/v1/models", "/mcp", "/metrics", "/openapi.json", "/nothing", "/graph", "/"]
+
+
+@pytest.mark.parametrize("path", NEED_A_KEY)
 def test_without_a_key_nothing_answers(open_client: Open, path: str) -> None:
-    response = open_client(GUARDED).post(path, json={}) if path == "/mcp" else open_client(GUARDED).get(path)
-    assert response.status_code in (401, 303)
-    if response.status_code == 303:
-        assert response.headers["location"] == "/login"
-    else:
-        assert response.headers["www-authenticate"].startswith("Bearer")
-        assert "harbour" not in response.text
+    client = open_client(GUARDED)
+    response = client.post(path, json={}) if path == "/mcp" else client.get(path, headers={"Accept": "*/*"})
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"].startswith("Bearer")
+    assert "harbour" not in response.text
+
+
+@pytest.mark.parametrize("path", NEED_A_KEY)
+def test_a_browser_without_a_key_signs_in(open_client: Open, path: str) -> None:
+    response = open_client(GUARDED).get(path, headers={"Accept": "text/html,*/*;q=0.8"})
+    is_page = not path.startswith(("/api/", "/v1/", "/mcp"))
+    assert (response.status_code, response.headers.get("location")) == ((303, "/login") if is_page else (401, None))
 
 
 def test_a_wrong_key_opens_nothing_and_many_of_them_are_slowed(open_client: Open, token: str) -> None:
@@ -87,7 +52,31 @@ def test_a_wrong_key_opens_nothing_and_many_of_them_are_slowed(open_client: Open
     statuses = [client.get("/api/v1/documents", headers=bearer(f"{token}{i}")).status_code for i in range(25)]
     assert statuses[:20] == [401] * 20
     assert statuses[20:] == [429] * 5
-    assert client.get("/api/v1/documents", headers=bearer(token)).status_code == 429  # so a guess tells nothing
+    assert client.get("/api/v1/documents", headers=bearer(token)).status_code == 200  # of another program there
+
+
+def test_wrong_keys_in_the_form_are_slowed_too(open_client: Open, token: str) -> None:
+    client = open_client(GUARDED)
+    csrf = client.app.state.sessions.csrf_token()  # type: ignore[attr-defined]
+    statuses = [client.post("/login", data={"key": f"{i}", "csrf": csrf}).status_code for i in range(22)]
+    assert statuses == [401] * 20 + [429] * 2
+    assert client.post("/login", data={"key": token, "csrf": csrf}).status_code == 303
+
+
+def test_keys_of_another_file_count_as_soon_as_it_is_there(open_client: Open, tmp_path: Path, folder: Path) -> None:
+    before = folder / "keys.db"
+    _, old = create_key([folder], "reader")
+    client = open_client(GUARDED)
+    assert client.get("/api/v1/methods", headers=bearer(old)).status_code == 200
+    kept = before.rename(tmp_path / "kept.db")
+    try:
+        assert client.get("/api/v1/methods", headers=bearer(old)).status_code == 401
+        _, new = create_key([folder], "reader")
+        assert client.get("/api/v1/methods", headers=bearer(new)).status_code == 200
+        assert client.get("/api/v1/methods", headers=bearer(old)).status_code == 401
+    finally:
+        kept.replace(before)
+    assert client.get("/api/v1/methods", headers=bearer(old)).status_code == 200
 
 
 def test_a_revoked_key_fails_at_the_next_request(open_client: Open, folder: Path) -> None:
@@ -106,6 +95,7 @@ def test_a_session_ends_with_its_key(open_client: Open, folder: Path) -> None:
     assert client.get("/api/v1/documents").status_code == 200
     revoke_key(folder, id)
     assert client.get("/api/v1/documents").status_code == 401
+    assert client.get("/login", headers={"Accept": "text/html"}).status_code == 200  # and not on and on to itself
 
 
 @pytest.mark.parametrize(("role", "status"), [("reader", 403), ("editor", 202), ("admin", 202)])
@@ -130,6 +120,7 @@ def test_requests_of_a_key_are_limited(open_client: Open, folder: Path) -> None:
     responses = [client.get("/api/v1/methods", headers=bearer(token)) for _ in range(4)]
     assert [response.status_code for response in responses] == [200, 200, 200, 429]
     assert int(responses[-1].headers["retry-after"]) > 0
+    assert client.get("/static/x/en/style.css", headers=bearer(token)).status_code == 200  # part of one page
 
 
 def test_a_bucket_fills_evenly() -> None:
@@ -161,7 +152,20 @@ def test_the_budget_of_a_key_counts_all_its_requests_of_a_day(workspace: Workspa
 # -- pages of other sites
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8460", "", "["])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:8460",
+        "",
+        "[",
+        "me@localhost",
+        "localhost/x",
+        "localhost:x",
+        "localhost.",
+    ],
+)
 def test_a_foreign_host_is_refused(open_client: Open, host: str) -> None:
     response = open_client(LOCAL).get("/api/v1/documents", headers={"Host": host})
     assert response.status_code == 421
@@ -169,8 +173,9 @@ def test_a_foreign_host_is_refused(open_client: Open, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost:8460", "127.0.0.1", "[::1]:8460", "LOCALHOST"])
-def test_names_of_this_machine_are_taken(open_client: Open, host: str) -> None:
-    assert open_client(LOCAL).get("/health", headers={"Host": host}).status_code == 200
+@pytest.mark.parametrize("bound_to", ["127.0.0.1", "0.0.0.0", "192.0.2.4"])
+def test_names_of_this_machine_are_taken(open_client: Open, host: str, bound_to: str) -> None:
+    assert open_client(replace(LOCAL, host=bound_to)).get("/health", headers={"Host": host}).status_code == 200
 
 
 def test_a_name_behind_a_proxy_has_to_be_allowed(open_client: Open) -> None:
@@ -184,6 +189,8 @@ def test_a_name_behind_a_proxy_has_to_be_allowed(open_client: Open) -> None:
     [
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://["},
+        {"Origin": ""},
         {"Origin": "http://127.0.0.1:9999"},  # another program on this machine
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"},
         {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"},

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Self, TypeVar
 
 from kumihimo.app.facade import Kumihimo
@@ -40,7 +41,8 @@ class AsyncKumihimo:
     kumi: stays open at the end, unless `AsyncKumihimo.open` has opened it. workers: processes for questions that no
     model and no server answers, so that they use all processors; 0: threads, and so is an index with functions passed
     to `Kumihimo.open`, which another process cannot have. questions: how many run together; others wait. seconds: after
-    which a question raises Cancelled; 0: no limit.
+    which a question raises Cancelled; 0: no limit. on_answered: is called in a thread with the method of each question,
+    and with its seconds.
 
     >>> from tempfile import TemporaryDirectory
     >>> async def ask_note() -> str:
@@ -60,6 +62,7 @@ class AsyncKumihimo:
         address = find_address(kumi)
         self._room = QuestionRoom(address, workers) if workers and address else None
         self._tokens: set[CancelToken] = set()  # of all calls in progress
+        self.on_answered: Callable[[str, float], object] = _ignore
         self._is_closed = False
 
     @classmethod
@@ -93,6 +96,11 @@ class AsyncKumihimo:
             token.cancel("the index was closed")
         await asyncio.to_thread(self._end)
 
+    def kill(self) -> None:
+        """End the processes at once, from any thread."""
+        if self._room:
+            self._room.kill()
+
     def _end(self) -> None:
         if self._room:
             self._room.close()
@@ -108,8 +116,13 @@ class AsyncKumihimo:
 
     @property
     def running(self) -> int:
-        """Return how many calls run."""
-        return len(self._tokens)
+        """Return how many questions run."""
+        return self._questions.running
+
+    @property
+    def waiting(self) -> int:
+        """Return how many questions wait for a place."""
+        return self._questions.waiting
 
     # -- questions
 
@@ -181,19 +194,28 @@ class AsyncKumihimo:
         return await self._last(self._questions, lambda cancel, _: self._retrieve(asked, cancel), self._seconds)
 
     def _ask(self, asked: _Asked, cancel: CancelToken, emit: Emit | None = None) -> Answer:
-        if not self._room or not self._goes_to_room(asked, cancel, is_answer=True):
-            return self.kumi.ask(
-                asked.question,
-                asked.method,
-                **asked.search,
-                **asked.answer,
-                caps=asked.caps,
-                paid_by=asked.paid_by,
-                on_token=emit,
-                on_context=emit,
-                progress=emit,
-                cancel=cancel,
-            )
+        start = perf_counter()
+        goes_to_room = self._room and self._goes_to_room(asked, cancel, is_answer=True)
+        answer = self._ask_room(asked, cancel, emit) if goes_to_room else self._ask_here(asked, cancel, emit)
+        self.on_answered(answer.method, perf_counter() - start)
+        return answer
+
+    def _ask_here(self, asked: _Asked, cancel: CancelToken, emit: Emit | None) -> Answer:
+        return self.kumi.ask(
+            asked.question,
+            asked.method,
+            **asked.search,
+            **asked.answer,
+            caps=asked.caps,
+            paid_by=asked.paid_by,
+            on_token=emit,
+            on_context=emit,
+            progress=emit,
+            cancel=cancel,
+        )
+
+    def _ask_room(self, asked: _Asked, cancel: CancelToken, emit: Emit | None) -> Answer:
+        assert self._room
         if emit:
             emit(ProgressEvent("search"))
         options = {**asked.search, **asked.answer}
@@ -204,11 +226,18 @@ class AsyncKumihimo:
         return answer
 
     def _retrieve(self, asked: _Asked, cancel: CancelToken) -> Context:
+        start = perf_counter()
         if not self._room or not self._goes_to_room(asked, cancel, is_answer=False):
             payment: dict[str, Any] = {"caps": asked.caps, "paid_by": asked.paid_by}
-            return self.kumi.retrieve(asked.question, asked.method, **asked.search, **payment, cancel=cancel)
-        context: Context = self._room.run(Request("retrieve", asked.question, asked.method, asked.search), cancel)
+            context = self.kumi.retrieve(asked.question, asked.method, **asked.search, **payment, cancel=cancel)
+        else:
+            context = self._room.run(Request("retrieve", asked.question, asked.method, asked.search), cancel)
+        self.on_answered(asked.method or self._default_method(), perf_counter() - start)
         return context
+
+    def _default_method(self) -> str:
+        with self.kumi.snapshot() as snapshot:
+            return snapshot.default_method()
 
     def _goes_to_room(self, asked: _Asked, cancel: CancelToken, *, is_answer: bool) -> bool:
         """Return whether a process may answer; build the method's tables first."""
@@ -255,7 +284,7 @@ class AsyncKumihimo:
 
         At the end of the generator the call is cancelled, unless it has ended.
         """
-        async with lane.places:
+        async with lane.place():
             if self._is_closed:
                 raise Cancelled("the index was closed: open it again")
             loop, token, events = asyncio.get_running_loop(), CancelToken(), asyncio.Queue[Any]()
@@ -285,6 +314,10 @@ class AsyncKumihimo:
                     future.cancel()
 
 
+def _ignore(_method: str, _seconds: float) -> None:
+    """Take the time of a question that nobody counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A question with its options."""
@@ -308,14 +341,31 @@ class _Asked:
         return {"length": self.length, "history": tuple(self.history)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Lane:
-    """Places for calls of one kind, and the threads that they run in."""
+    """Places for calls of one kind, and the threads that they run in. running, waiting: calls now."""
 
     places: asyncio.Semaphore
     threads: ThreadPoolExecutor
+    running: int = 0
+    waiting: int = 0
 
     @classmethod
     def create(cls, places: int, threads: int = 0) -> _Lane:
         executor = ThreadPoolExecutor(threads or _THREADS_PER_PLACE * places, thread_name_prefix="kumihimo")
         return cls(asyncio.Semaphore(places), executor)
+
+    @asynccontextmanager
+    async def place(self) -> AsyncGenerator[None, None]:
+        """Wait for a place, and hold it."""
+        self.waiting += 1
+        try:
+            await self.places.acquire()
+        finally:
+            self.waiting -= 1
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
+            self.places.release()

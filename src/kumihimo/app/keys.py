@@ -31,6 +31,11 @@ def token_digest(token: str) -> bytes:
     return sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
+def has_index(folder: Path) -> bool:
+    """Return whether a folder has an index; keys may come first."""
+    return (folder / "index.db").is_file()
+
+
 def create_key(
     folders: list[Path],
     role: str,
@@ -40,7 +45,7 @@ def create_key(
     daily_tokens: int | None = None,
     requests_per_minute: int = REQUESTS_PER_MINUTE,
 ) -> tuple[str, str]:
-    """Store a new key for these indexes; return its id and the key itself.
+    """Store a new key; return its id and the key itself.
 
     The key is not stored, only its hash. rights: a filter; only documents that match are visible. Raises SettingsError
     for an unknown role, a malformed filter, or a limit below 1.
@@ -68,7 +73,7 @@ def list_keys(folder: Path) -> list[StoredKey]:
 
 
 def revoke_key(folder: Path, id: str) -> bool:
-    """Revoke a key of an index; return whether it has one with this id."""
+    """Revoke a key; return whether there is one with this id."""
     with closing(KeyStore(folder)) as store:
         return store.revoke(id, _now())
 
@@ -106,7 +111,10 @@ class IndexKeys:
         return self.store.usage(id, self.today())
 
     def budget(self, key: StoredKey) -> Budget:
-        """Return the budget of a key for today, the same for all its requests."""
+        """Return the budget of a key for today.
+
+        It is the same for all its requests.
+        """
         day = self.today()
         with self._lock:
             known_day, budget = self._budgets.get(key.id, ("", None))

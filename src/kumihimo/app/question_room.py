@@ -66,14 +66,18 @@ class QuestionRoom:
         finally:
             self._give_back(process)
 
+    def kill(self) -> None:
+        """End the processes at once, from any thread."""
+        for process in self._processes:
+            process.kill()
+
     def close(self) -> None:
         """End the processes; questions in progress raise Cancelled."""
         with self._change:
             self._is_closed = True
             self._change.notify_all()
             idle, self._idle = self._idle, []
-        for process in self._processes:
-            process.kill()
+        self.kill()
         for process in idle:
             process.end()
 

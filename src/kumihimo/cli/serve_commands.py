@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
+from signal import SIGINT
 from typing import Annotated
 
 from typer import Argument, Option
@@ -43,6 +45,10 @@ class ServerLimits:
     hosts: Annotated[
         list[str] | None, Option("--allow-host", help="A name of this server, as behind a proxy.", metavar="NAME")
     ] = None
+    proxies: Annotated[
+        list[str] | None,
+        Option("--proxy", help="The address of a proxy, which names the clients; several are possible.", metavar="IP"),
+    ] = None
     require_keys: Annotated[bool, Option("--require-key", help="Ask for a key on this machine too.")] = False
     workers: Annotated[int, Option(help="Processes for questions that need no model; 0: threads.", min=0)] = 0
     questions: Annotated[int, Option(help="Questions that run together; others wait.", min=1)] = 32
@@ -72,6 +78,7 @@ def serve(
         roots=tuple(path.resolve() for path in limits.roots or ()),
         uploads=limits.uploads and limits.uploads.resolve(),
         hosts=tuple(name.lower() for name in limits.hosts or ()),
+        proxies=tuple(map(_parse_proxy, limits.proxies or ())),
         require_keys=limits.require_keys,
         workers=limits.workers,
         questions=limits.questions,
@@ -79,7 +86,19 @@ def serve(
         audit=limits.audit,
         audit_questions=limits.audit_questions,
     )
-    run_server(indexes.folders, settings, _announce, open_browser=not no_browser)
+    if run_server(indexes.folders, settings, _announce, open_browser=not no_browser) == SIGINT:
+        raise options.Interrupted
+
+
+def _parse_proxy(address: str) -> str:
+    """Return the address or network of a proxy.
+
+    Raises SettingsError for another text.
+    """
+    try:
+        return str(ip_network(address, strict=False))
+    except ValueError:
+        raise SettingsError(f"--proxy {address}: write an address such as 127.0.0.1, or a network") from None
 
 
 def _announce(address: str) -> None:
@@ -108,14 +127,19 @@ def new(
     role: Annotated[str, Option(help="What it may do: reader, editor or admin.", metavar="NAME")],
     name: Annotated[str, Option(help="Whose key it is, for lists and logs.", metavar="TEXT")] = "",
     filter: options.FilterExpression = "",
-    budget: Annotated[int | None, Option(help="Tokens of model calls a day. Default: no limit.", min=1)] = None,
+    budget: Annotated[
+        int | None, Option(help="Tokens of model calls a day, for each index. Default: no limit.", min=1)
+    ] = None,
     rate: Annotated[int, Option(help="Requests a minute.", min=1)] = keys.REQUESTS_PER_MINUTE,
 ) -> None:
     """Make a key for these indexes, and show it once."""
     folders = indexes.folders
-    if missing := [folder for folder in folders if not folder.is_dir()]:
-        raise SettingsError(f"there is no index in {missing[0]}: make one with `kumi index PATH`")
+    if lost := [folder for folder in folders if not folder.resolve().parent.is_dir()]:
+        raise SettingsError(f"there is no folder {lost[0].resolve().parent}: check --index")
     id, token = keys.create_key(folders, role, name=name, rights=filter, daily_tokens=budget, requests_per_minute=rate)
+    for folder in folders:
+        if not keys.has_index(folder):
+            printing.print_note(f"There is no index in {folder} yet: add documents with `kumi index`, or on the page.")
     text = f"{translate('Keep this key: it is not shown again.')}\n{token}"
     indexes.show({"id": id, "key": token, "role": role, "filter": filter}, lambda _: printing.print_text(text))
 

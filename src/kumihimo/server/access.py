@@ -28,9 +28,17 @@ class Grant:
     new_budget: Callable[[], Budget | None] = field(default=lambda: None)
 
 
+@dataclass(slots=True)
+class Notes:
+    """What the audit log says of a request: the indexes that it uses, and its question."""
+
+    indexes: dict[str, None] = field(default_factory=dict)
+    question: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of a request: a grant for each index it may use.
+    """The sender of one request: a grant for each index it may use.
 
     key: its id; empty without a key. requests_per_minute: its rate limit; 0: none.
     """
@@ -38,6 +46,7 @@ class Caller:
     grants: Mapping[str, Grant]
     key: str = ""
     requests_per_minute: int = 0
+    notes: Notes = field(default_factory=Notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class Access:
 
     served: ServedIndex
     grant: Grant
+    notes: Notes = field(default_factory=Notes)
 
     @property
     def rights(self) -> str:
@@ -57,7 +67,9 @@ class Access:
 
 
 def find_access(request: Request, name: str = "") -> Access:
-    """Return the access to an index; without a name, to the first one that the caller may use.
+    """Return the access to an index.
+
+    Without a name, to the first one that the caller may use.
 
     Raises NotFound for an index that does not exist, or that the caller may not use.
     """
@@ -69,15 +81,20 @@ def choose_access(workspace: Workspace, caller: Caller, name: str = "") -> Acces
 
     Without a name, to the first one. Raises NotFound as `find_access`.
     """
-    usable = [served for served in workspace.indexes.values() if served.name in caller.grants]
-    found = next((served for served in usable if not name or served.name == name), None)
-    if found is None:
+    found = name or next(iter(usable_names(workspace, caller)), "")
+    if found not in caller.grants:
         raise NotFound(f"no index {name!r}: GET /api/v1/indexes lists the names")
-    return Access(found, caller.grants[found.name])
+    caller.notes.indexes[found] = None
+    return Access(workspace.indexes[found], caller.grants[found], caller.notes)
+
+
+def usable_names(workspace: Workspace, caller: Caller) -> list[str]:
+    """Return the indexes that a caller may use, the first one first."""
+    return [name for name in workspace.indexes if name in caller.grants]
 
 
 def require(role: Role) -> Callable[[Request], Access]:
-    """Return a dependency: the access to the index of the path, for a role."""
+    """Return a dependency that finds the access for a role."""
 
     def find_and_check(request: Request) -> Access:
         access = find_access(request, request.path_params.get("index_name", ""))
@@ -94,7 +111,10 @@ def local_caller(workspace: Workspace) -> Caller:
 
 
 def find_caller(workspace: Workspace, digest: bytes) -> Caller:
-    """Return what a key may do on each index. Raise Unauthorized for an unknown or revoked key."""
+    """Return the sender with this key.
+
+    Raises Unauthorized for an unknown or revoked key.
+    """
     grants: dict[str, Grant] = {}
     rates: list[tuple[str, int]] = []
     for served in workspace.indexes.values():
@@ -108,4 +128,3 @@ def find_caller(workspace: Workspace, digest: bytes) -> Caller:
 
 Reader = Annotated[Access, Depends(require("reader"))]
 Editor = Annotated[Access, Depends(require("editor"))]
-Admin = Annotated[Access, Depends(require("admin"))]

@@ -174,10 +174,19 @@ class BuildQueue:
         self._finish(entry, "cancelled")
         return entry.job
 
-    async def close(self) -> None:
-        """Cancel all jobs, and end the process."""
+    def kill(self) -> None:
+        """End the process of a build at once, from any thread."""
+        if running := self._running:
+            running[1].stop()
+
+    def cancel_all(self) -> None:
+        """Stop all jobs that have not ended."""
         for job in self.jobs:
             self.cancel(job.id)
+
+    async def close(self) -> None:
+        """Cancel all jobs, and end the process."""
+        self.cancel_all()
         if self._runner:
             await self._runner
         self._thread.shutdown()

@@ -1,6 +1,5 @@
 """an error -> application/problem+json (RFC 9457) with its remedy."""
 
-import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -15,7 +14,6 @@ from kumihimo.server.languages import accepted_language
 from kumihimo.text.translation import translate
 
 PROBLEM_TYPE = "application/problem+json"
-log = logging.getLogger("kumihimo")
 
 
 class NotFound(errors.SettingsError):
@@ -140,7 +138,10 @@ def problem_response(
 
 
 def add_problem_handlers(app: FastAPI) -> None:
-    """Answer each error of a route with a problem."""
+    """Answer each error of a route with a problem.
+
+    Other exceptions are for `Guard`.
+    """
 
     @app.exception_handler(errors.KumiError)
     async def respond(request: Request, error: errors.KumiError) -> Response:
@@ -158,11 +159,11 @@ def add_problem_handlers(app: FastAPI) -> None:
         title = HTTPStatus(error.status_code).phrase
         return problem_response(error.status_code, title, str(error.detail), "See /openapi.json.", error.headers)
 
-    @app.exception_handler(Exception)
-    async def respond_unexpected(request: Request, error: Exception) -> Response:
-        log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        detail = "the server failed in a way that was not foreseen: its log has the reason"
-        return problem_response(500, "Internal Server Error", detail, "Tell the administrator of this server.")
+
+def unexpected_problem() -> JSONResponse:
+    """Return the response for an exception; its reason is not shown."""
+    detail = "the server failed in a way that was not foreseen: its log has the reason"
+    return problem_response(500, "Internal Server Error", detail, "Tell the administrator of this server.")
 
 
 def describe_invalid(problems: Any) -> str:

@@ -1,39 +1,99 @@
-"""a connection -> HTTP by uvicorn, within limits on connections and on time before the headers."""
+"""a connection -> HTTP by uvicorn, within limits on connections, and on time to send headers and to read responses."""
 
 import asyncio
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from kumihimo.server.rate_limits import sender_of
+from kumihimo.server.settings import is_loopback
+
 _REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
 
 
-def limited_protocol(max_connections: int, header_seconds: float) -> type[asyncio.Protocol]:
-    """Return the protocol for uvicorn.
+class LimitedProtocol(H11Protocol):
+    """The protocol of uvicorn, with limits for clients that send or read nothing.
 
-    max_connections: at once; others get 503 and are closed. header_seconds: until the headers of the first request.
+    max_connections: at once; others get 503 and are closed. header_seconds: from the first byte of a request, or the
+    begin of the connection, until its headers are complete. read_seconds: for which a response may stay unread.
+    max_of_sender: connections of one other machine.
     """
 
-    class LimitedProtocol(H11Protocol):
-        """The protocol of uvicorn, with a limit for connections that send nothing."""
+    max_connections: int
+    max_of_sender: int
+    header_seconds: float
+    read_seconds: float
+    sender = ""
+    _headers_due: asyncio.TimerHandle | None = None
+    _reading_due: asyncio.TimerHandle | None = None
 
-        waiting: asyncio.TimerHandle | None = None
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.sender = sender_of(self.client[0] if self.client else "")
+        if self._is_one_too_many():
+            transport.write(_REFUSAL)
+            transport.close()
+            return
+        self._await_headers()
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > max_connections:
-                transport.write(_REFUSAL)
-                transport.close()
-                return
-            self.waiting = self.loop.call_later(header_seconds, self._close_silent)
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop(self._headers_due, self._reading_due)
+        super().connection_lost(exc)
 
-        def _close_silent(self) -> None:
-            if self.cycle is None and not self.transport.is_closing():
-                self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._await_headers()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            if self.waiting:
-                self.waiting.cancel()
-            super().connection_lost(exc)
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.trailing_data[0]:  # the beginning of the next request
+            self._await_headers()
+        if self.transport.get_write_buffer_size():
+            self._await_reading()
 
-    return LimitedProtocol
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop(self._reading_due)
+
+    def _is_one_too_many(self) -> bool:
+        """Return whether all places are taken, or all of this sender."""
+        of_sender = sum(getattr(other, "sender", "") == self.sender for other in self.connections)
+        is_greedy = of_sender > self.max_of_sender and not is_loopback(self.sender)
+        return len(self.connections) > self.max_connections or is_greedy
+
+    def _await_headers(self) -> None:
+        """Set a limit of time, unless a request is in progress."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop(self._headers_due, self._reading_due)
+            self._headers_due = None
+        elif self._headers_due is None and not self.transport.is_closing():
+            self._headers_due = self.loop.call_later(self.header_seconds, self.transport.close)
+
+    def _await_reading(self) -> None:
+        """Set a limit of time until what was sent has been read."""
+        self._stop(self._reading_due)
+        self._reading_due = self.loop.call_later(self.read_seconds, self._abort_unread)
+
+    def _abort_unread(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def _stop(self, *timers: asyncio.TimerHandle | None) -> None:
+        for timer in filter(None, timers):
+            timer.cancel()
+
+
+def limited_protocol(
+    max_connections: int, header_seconds: float, read_seconds: float = 30.0, max_of_sender: int = 0
+) -> type[LimitedProtocol]:
+    """Return the protocol with these limits, as uvicorn takes it.
+
+    max_of_sender: 0 for no such limit.
+    """
+    limits = {"max_connections": max_connections, "max_of_sender": max_of_sender or max_connections}
+    seconds = {"header_seconds": header_seconds, "read_seconds": read_seconds}
+    return type("LimitedProtocol", (LimitedProtocol,), {**limits, **seconds})

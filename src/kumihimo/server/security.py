@@ -1,13 +1,16 @@
 """each request -> its checks before any route: host, origin, key, rates, sizes; and the headers of its response."""
 
+import logging
+import re
 from collections.abc import MutableMapping
+from hmac import compare_digest
 from ipaddress import ip_address
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,12 +19,22 @@ from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Caller, find_caller, local_caller
 from kumihimo.server.audit import RequestLog
 from kumihimo.server.body_limits import BodyLimits
-from kumihimo.server.problems import Forbidden, TooLarge, Unauthorized, WrongHost, WrongType, problem
-from kumihimo.server.rate_limits import RateLimits
-from kumihimo.server.sessions import COOKIE, Sessions
-from kumihimo.server.settings import ServerSettings
+from kumihimo.server.problems import (
+    Forbidden,
+    InvalidRequest,
+    TooLarge,
+    Unauthorized,
+    WrongHost,
+    WrongType,
+    problem,
+    unexpected_problem,
+)
+from kumihimo.server.rate_limits import RateLimits, count_failed_key
+from kumihimo.server.sessions import Sessions, cookie_name
+from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.workspace import Workspace
 
+log = logging.getLogger("kumihimo")
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -37,25 +50,25 @@ _HEADERS = {
 }
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-_OPEN_PATHS = ("/health", "/login", "/preferences")  # without a key; so is /static/
+_OPEN_PATHS = ("/health", "/ready", "/login", "/preferences")  # without a key; so is /static/
 _PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, not pages
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+_HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _MAX_URL = 8_000  # characters
-_FAILED_KEYS_PER_MINUTE = 20  # of one address
+_MAX_LOGIN = 64 * 1024  # bytes, from anyone
 
 
 class Guard:
-    """The outermost middleware."""
+    """The outermost middleware: it checks each request, answers each exception, and records both."""
 
     def __init__(self, app: ASGIApp, workspace: Workspace, settings: ServerSettings, sessions: Sessions) -> None:
         self.app, self.workspace, self.settings, self.sessions = app, workspace, settings, sessions
-        self.needs_key = settings.require_keys or not is_loopback(settings.host)
         self.rates = RateLimits()
         self.log = RequestLog(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
-            self.log.close()
         elif scope["type"] == "http":
             await self._respond(scope, receive, send)
 
@@ -72,22 +85,35 @@ class Guard:
 
         try:
             self._check(scope)
-        except KumiError as error:
-            await self._refuse(error, scope)(scope, receive, send_with_headers)
-        else:
             await self._call_app(scope, receive, send_with_headers)
+        except ClientDisconnect:
+            pass
+        except Exception as error:  # the outermost door of a request
+            if status != 499:  # the response has begun: only its end can show the failure
+                raise
+            await self._explain(error, scope)(scope, receive, send_with_headers)
         finally:
             self.log.write(scope, status, monotonic() - started)
 
-    def _refuse(self, error: KumiError, scope: Scope) -> Response:
-        """Return the response to a refused request: a problem, or for a page the way to sign in."""
-        path = scope["path"]
-        if isinstance(error, Unauthorized) and scope["method"] == "GET" and not path.startswith(_PROGRAM_PATHS):
+    def _explain(self, error: Exception, scope: Scope) -> Response:
+        """Return the response for an error.
+
+        It is a problem, or for a browser without a key the way to sign in.
+        """
+        path, headers = scope["path"], Headers(scope=scope)
+        if not isinstance(error, KumiError):
+            log.exception("%s %s failed", scope["method"], quote(path), exc_info=error)
+            return unexpected_problem()
+        is_page = scope["method"] in _SAFE_METHODS and not path.startswith(_PROGRAM_PATHS)
+        if isinstance(error, Unauthorized) and is_page and "text/html" in headers.get("accept", ""):
             return RedirectResponse("/login", 303)
-        return problem(error, path)
+        response = problem(error, path)
+        if has_two_lengths(headers):  # the rest may be a request that nobody sent
+            response.headers["Connection"] = "close"
+        return response
 
     async def _call_app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the application; answer a body that is too large or too slow."""
+        """Call the application with a limited body."""
         limits = BodyLimits(receive, Headers(scope=scope), self._max_body(scope), self.settings.body_seconds)
         has_started = is_refused = False
 
@@ -107,73 +133,102 @@ class Guard:
         request, method = HTTPConnection(scope), scope["method"]
         if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > _MAX_URL:
             raise TooLarge(f"the address has more than {_MAX_URL:,} characters: send long values in the body")
+        if has_two_lengths(request.headers):
+            raise InvalidRequest("the request has both Content-Length and Transfer-Encoding: send one of them")
         check_host(request.headers, self.settings)
-        check_origin(request.headers, method, scope["path"])
-        self._check_type(request.headers, method, scope["path"])
+        check_origin(request, method)
+        check_type(request.headers, method, scope["path"])
         self._authenticate(request, scope)
-
-    def _check_type(self, headers: Headers, method: str, path: str) -> None:
-        """Raise WrongType for a body that a form of another site could send to a route for programs."""
-        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        is_plain = media_type in ("", "text/plain", "application/x-www-form-urlencoded")
-        if method not in _SAFE_METHODS and path.startswith(_PROGRAM_PATHS) and has_body and is_plain:
-            raise WrongType(f"the body has the type {media_type or 'none'}: send application/json")
 
     def _authenticate(self, request: HTTPConnection, scope: Scope) -> None:
         """Set the caller and its token for forms."""
-        address, state, path = request.client.host if request.client else "", scope["state"], scope["path"]
+        state, path, is_asset = scope["state"], scope["path"], scope["path"].startswith("/static/")
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        session = request.cookies.get(COOKIE, "")
-        session_hash = self.sessions.find(session) if session else None
-        state["csrf"] = self.sessions.csrf_token(session if session_hash else "")
+        session = request.cookies.get(cookie_name(request), "")
+        session_caller = self._find_session_caller(session)
+        state["csrf"] = self.sessions.csrf_token(session if session_caller else "")
         if token and scheme.lower() == "bearer":
-            state["caller"] = self._find_caller(token_digest(token.strip()), address)
-        elif session_hash:
-            state["caller"] = self._find_caller(session_hash, address)
+            state["caller"] = self._find_caller(token_digest(token.strip()), request)
+        elif session_caller:
+            state["caller"] = session_caller
             self._check_session_request(request, scope)
-        elif not self.needs_key:
+        elif not self._needs_key(request):
             state["caller"] = local_caller(self.workspace)
-        elif path not in _OPEN_PATHS and not path.startswith("/static/"):
-            raise Unauthorized("this server needs a key")
-        if state["caller"].requests_per_minute:
-            self.rates.take(f"key {state['caller'].key}", state["caller"].requests_per_minute)
+        elif path not in _OPEN_PATHS and not is_asset:
+            raise Unauthorized(
+                "this server needs a key"
+                if self.settings.needs_keys
+                else "a request that a proxy has passed on needs a key"
+            )
+        if state["caller"].requests_per_minute and not is_asset:
+            self.rates.take(state["caller"].key, state["caller"].requests_per_minute)
 
-    def _find_caller(self, digest: bytes, address: str) -> Caller:
-        """Return the caller with this key. Raise TooManyRequests after many wrong keys."""
-        failures = f"address {address}"
-        self.rates.check(failures, _FAILED_KEYS_PER_MINUTE)
+    def _needs_key(self, request: HTTPConnection) -> bool:
+        """Return whether a request needs a key.
+
+        One that a proxy has passed on comes from elsewhere.
+        """
+        return self.settings.needs_keys or any(name in request.headers for name in _FORWARDED)
+
+    def _find_caller(self, digest: bytes, request: HTTPConnection) -> Caller:
+        """Return the caller with this key.
+
+        Raises Unauthorized, and TooManyRequests for many wrong keys of one sender.
+        """
         try:
             return find_caller(self.workspace, digest)
         except Unauthorized:
-            if not self.needs_key:  # programs that insist on a key send any
+            if not self._needs_key(request):  # programs that insist on a key send any
                 return local_caller(self.workspace)
-            self.rates.take(failures, _FAILED_KEYS_PER_MINUTE)
+            count_failed_key(request)
             raise
 
+    def _find_session_caller(self, session: str) -> Caller | None:
+        """Return the caller of a session; one whose key was revoked ends."""
+        digest = self.sessions.find(session) if session else None
+        try:
+            return find_caller(self.workspace, digest) if digest else None
+        except Unauthorized:
+            self.sessions.end(session)
+            return None
+
     def _check_session_request(self, request: HTTPConnection, scope: Scope) -> None:
-        """Raise Forbidden for a change by a session without its token; forms carry it in a field."""
+        """Raise Forbidden for a change without the token of its session.
+
+        Forms carry it in a field.
+        """
         if scope["method"] in _SAFE_METHODS or not scope["path"].startswith(_PROGRAM_PATHS):
             return
-        if request.headers.get("x-csrf-token", "") != scope["state"]["csrf"]:
+        sent = request.headers.get("x-csrf-token", "")
+        if not compare_digest(sent.encode(), scope["state"]["csrf"].encode()):
             raise Forbidden("the header X-CSRF-Token is missing or wrong: open the page again")
 
     def _max_body(self, scope: Scope) -> int:
         """Return the most bytes of the body; files may be larger."""
+        if scope["path"] == "/login":
+            return _MAX_LOGIN
         media_type = Headers(scope=scope).get("content-type", "")
         return self.settings.max_upload if media_type.startswith("multipart/form-data") else self.settings.max_body
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address.
+def has_two_lengths(headers: Headers) -> bool:
+    """Return whether a body has two lengths.
 
-    >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "192.168.0.4")]
-    [True, True, True, False, False]
+    A proxy may have chosen the other one.
     """
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return "content-length" in headers and "transfer-encoding" in headers
+
+
+def check_type(headers: Headers, method: str, path: str) -> None:
+    """Raise WrongType for a body that is no JSON.
+
+    Forms of other sites cannot send JSON.
+    """
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    is_plain = media_type in ("", "text/plain", "application/x-www-form-urlencoded")
+    if method not in _SAFE_METHODS and path.startswith(_PROGRAM_PATHS) and has_body and is_plain:
+        raise WrongType(f"the body has the type {media_type or 'none'}: send application/json")
 
 
 def check_host(headers: Headers, settings: ServerSettings) -> None:
@@ -183,34 +238,41 @@ def check_host(headers: Headers, settings: ServerSettings) -> None:
     name. An address as a host cannot be such a name.
     """
     host = split_host(headers.get("host", ""))
-    allowed = {settings.host, *settings.hosts, *(_LOOPBACK_NAMES if is_loopback(settings.host) else ())}
+    allowed = {settings.host, *settings.hosts, *_LOOPBACK_NAMES}
     if host in allowed or (not is_loopback(settings.host) and _is_address(host)):
         return
     raise WrongHost(f"this server is not called {host[:100] or 'so'}")
 
 
-def check_origin(headers: Headers, method: str, path: str) -> None:
+def check_origin(request: HTTPConnection, method: str) -> None:
     """Raise Forbidden for a request that a page of another site sends."""
-    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "")
-    is_change = method not in _SAFE_METHODS
-    is_foreign = origin is not None and urlsplit(origin).netloc != headers.get("host", "")
+    headers, site = request.headers, request.headers.get("sec-fetch-site", "")
+    is_change, is_for_programs = method not in _SAFE_METHODS, request.scope["path"].startswith(_PROGRAM_PATHS)
     is_embedded = site in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate"
-    if (is_foreign and (is_change or path.startswith(_PROGRAM_PATHS))) or is_embedded:
+    if is_embedded or ((is_change or is_for_programs) and is_foreign(headers.get("origin"), request)):
         raise Forbidden("a page of another site sent this request")
     if is_change and site == "cross-site":
         raise Forbidden("a form of another site sent this request")
 
 
-def split_host(host: str) -> str:
-    """Return the name or address of a Host header, without its port.
+def is_foreign(origin: str | None, request: HTTPConnection) -> bool:
+    """Return whether an Origin header names another server than the request does."""
+    if origin is None:
+        return False
+    scheme, _, host = origin.lower().partition("://")
+    return host != request.headers.get("host", "").lower() or (request.scope["scheme"] == "https" and scheme != "https")
 
-    >>> [split_host(host) for host in ("localhost:8460", "[::1]:8460", "Example.ORG", "")]
-    ['localhost', '::1', 'example.org', '']
+
+def split_host(host: str) -> str:
+    """Return the name or address of a Host header.
+
+    It is empty for another text.
+
+    >>> [split_host(host) for host in ("localhost:8460", "[::1]:8460", "Example.ORG", "me@localhost", "a/b")]
+    ['localhost', '::1', 'example.org', '', '']
     """
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    match = _HOST.fullmatch(host)
+    return (match[1] or match[2]).lower() if match else ""
 
 
 def _is_address(host: str) -> bool:

@@ -8,13 +8,16 @@ from time import monotonic
 
 from fastapi import Request
 from starlette.datastructures import FormData
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from kumihimo.app.keys import token_digest
 from kumihimo.server.access import find_caller
-from kumihimo.server.problems import Forbidden
+from kumihimo.server.problems import Forbidden, Unauthorized
+from kumihimo.server.rate_limits import count_failed_key
 
 COOKIE = "kumi_session"
+_SAFE_COOKIE = f"__Host-{COOKIE}"  # no other host can set it; browsers take it over HTTPS only
 _MAX_SESSIONS = 10_000
 _IDLE_SECONDS = 12 * 3600.0
 
@@ -30,7 +33,10 @@ class Sessions:
         self._hashes: OrderedDict[str, tuple[bytes, float]] = OrderedDict()  # id -> hash of the key, last use
 
     def start(self, digest: bytes) -> str:
-        """Return the id of a new session; the oldest ends if there are too many."""
+        """Return the id of a new session.
+
+        The oldest ends if there are too many.
+        """
         id = token_urlsafe(32)
         self._hashes[id] = digest, monotonic()
         while len(self._hashes) > _MAX_SESSIONS:
@@ -38,7 +44,7 @@ class Sessions:
         return id
 
     def find(self, id: str) -> bytes | None:
-        """Return the hash of the key of a session that has not ended."""
+        """Return the hash of a session's key; None if it has ended."""
         digest, last_use = self._hashes.get(id, (b"", 0.0))
         if not digest or monotonic() - last_use > _IDLE_SECONDS:
             self._hashes.pop(id, None)
@@ -52,42 +58,62 @@ class Sessions:
         self._hashes.pop(id, None)
 
     def csrf_token(self, id: str = "") -> str:
-        """Return the token that forms of a session carry; without one, those of this server.
+        """Return the token that forms of a session carry.
 
-        Pages of other sites cannot read it.
+        Without a session, those of this server. Pages of other sites cannot read it.
         """
         return hmac(self._secret, id.encode(), "sha256").hexdigest()
 
 
+def cookie_name(request: HTTPConnection) -> str:
+    """Return the name of the cookie of a session."""
+    return _SAFE_COOKIE if request.scope["scheme"] == "https" else COOKIE
+
+
 def sign_in(request: Request, response: Response, token: str) -> None:
-    """Start a session for a key. Raise Unauthorized if it is not valid."""
+    """Start a session for a key.
+
+    Raises Unauthorized if it is not valid, and TooManyRequests after many of these.
+    """
     sessions: Sessions = request.app.state.sessions
-    digest = token_digest(token.strip())
-    find_caller(request.app.state.workspace, digest)
-    is_secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
-    response.set_cookie(COOKIE, sessions.start(digest), httponly=True, samesite="strict", secure=is_secure, path="/")
+    digest, name = token_digest(token.strip()), cookie_name(request)
+    try:
+        find_caller(request.app.state.workspace, digest)
+    except Unauthorized:
+        count_failed_key(request)
+        raise
+    sessions.end(request.cookies.get(name, ""))
+    is_secure = request.scope["scheme"] == "https"
+    response.set_cookie(name, sessions.start(digest), httponly=True, samesite="strict", secure=is_secure, path="/")
 
 
 def sign_out(request: Request, response: Response) -> None:
     """End the session of a browser."""
     sessions: Sessions = request.app.state.sessions
-    sessions.end(request.cookies.get(COOKIE, ""))
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    name, is_secure = cookie_name(request), request.scope["scheme"] == "https"
+    sessions.end(request.cookies.get(name, ""))
+    response.delete_cookie(name, path="/", httponly=True, samesite="strict", secure=is_secure)
 
 
 def csrf_token(request: Request) -> str:
-    """Return the token for the hidden field `csrf` of a form, and for the header X-CSRF-Token."""
+    """Return the token for the field `csrf` of forms.
+
+    Scripts send it in the header X-CSRF-Token.
+    """
     return str(request.state.csrf)
 
 
 async def read_form(request: Request, *, max_files: int = 0, max_fields: int = 20) -> FormData:
-    """Return the fields of a form of the page. Raise Forbidden if its token is not that of this page."""
+    """Return the fields of a form of the page.
+
+    Raises Forbidden if its token is not that of this page.
+    """
     form = await request.form(max_files=max_files, max_fields=max_fields)
     check_csrf(request, str(form.get("csrf", "")))
     return form
 
 
 def check_csrf(request: Request, token: str) -> None:
-    """Raise Forbidden if a form did not come from a page of this server."""
+    """Raise Forbidden for a form of another page."""
     if not compare_digest(token.encode(), csrf_token(request).encode()):
         raise Forbidden("this form is too old, or came from another page: open the page again")

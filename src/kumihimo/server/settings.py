@@ -1,6 +1,7 @@
 """options of `kumi serve` -> ServerSettings: addresses, limits and what is written down."""
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 MEGABYTE = 2**20
@@ -12,10 +13,12 @@ class ServerSettings:
 
     roots: folders whose files may be added by path. uploads: the folder for uploaded files; None: `uploads` beside each
     index. require_keys: ask for a key on loopback too. hosts: names, beside the address, that the Host header may have.
-    workers: processes for questions that no model answers; 0: threads. questions: that run together. seconds: of one
-    question. max_upload, max_body: bytes of a request with files, and of any other. header_seconds, body_seconds: how
-    long a client may be silent before its headers are complete, and between parts of its body. max_connections: open at
-    once. audit: the file of the audit log; None: no log. audit_questions: whether it holds the text of questions.
+    proxies: addresses and networks of proxies; what they say of a client is believed. workers: processes for questions
+    that no model answers; 0: threads. questions: that run together. seconds: of one question. max_upload, max_body:
+    bytes of a request with files, and of any other. header_seconds: until the headers of a request are complete.
+    body_seconds: how long a client may be silent between parts of its body, and may not read what it asked for.
+    max_connections: open at once. audit: the file of the audit log; None: no log. audit_questions: whether it holds the
+    text of questions.
     """
 
     host: str = "127.0.0.1"
@@ -24,6 +27,7 @@ class ServerSettings:
     uploads: Path | None = None
     require_keys: bool = False
     hosts: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
     workers: int = 0
     questions: int = 32
     seconds: float = 300.0
@@ -34,3 +38,24 @@ class ServerSettings:
     max_connections: int = 2_000
     audit: Path | None = None
     audit_questions: bool = False
+
+    @property
+    def needs_keys(self) -> bool:
+        """Return whether each request needs a key.
+
+        A name or a proxy of the server means that other machines reach it, even on loopback.
+        """
+        is_public = self.proxies or any(not is_loopback(name) for name in (self.host, *self.hosts))
+        return self.require_keys or bool(is_public)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "192.168.0.4")]
+    [True, True, True, False, False]
+    """
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -88,6 +88,7 @@ class _FormReader:
     readers: list[str]
     form: Form = field(default_factory=Form)
     is_complete: bool = False
+    _parts: int = 0
     _headers: dict[bytes, bytes] = field(default_factory=dict)
     _header: tuple[bytes, bytes] = (b"", b"")
     _field: str = ""
@@ -97,7 +98,7 @@ class _FormReader:
     @property
     def callbacks(self) -> MultipartCallbacks:
         return {
-            "on_part_begin": self._headers.clear,
+            "on_part_begin": self._count_part,
             "on_header_field": lambda data, start, end: self._add_header(data[start:end], b""),
             "on_header_value": lambda data, start, end: self._add_header(b"", data[start:end]),
             "on_header_end": self._end_header,
@@ -119,6 +120,13 @@ class _FormReader:
             raise SettingsError("the form has broken off: send it again")
         if not self.form.files:
             raise SettingsError("the form has no file: `curl -F file=@notes.md` sends one")
+
+    def _count_part(self) -> None:
+        """Begin a part, whatever it is. Raise LimitExceeded for one too many."""
+        self._headers.clear()
+        self._parts += 1
+        if self._parts > MAX_FILES + 2 * _MAX_FIELDS:
+            raise LimitExceeded(f"the form has more than {MAX_FILES} files: send them in several requests")
 
     def _add_header(self, name: bytes, value: bytes) -> None:
         self._header = (self._header[0] + name, self._header[1] + value)

@@ -23,6 +23,11 @@ class ServedIndex:
     keys: IndexKeys
     uploads: Path  # the folder for uploaded files
 
+    def kill(self) -> None:
+        """End all its processes at once, from a signal handler too."""
+        self.builds.kill()
+        self.questions.kill()
+
     async def aclose(self) -> None:
         """End its builds and questions, and close it."""
         await self.builds.close()
@@ -41,6 +46,11 @@ class Workspace:
         """Return whether an index has a valid key."""
         return any(served.keys.any_valid() for served in self.indexes.values())
 
+    def kill(self) -> None:
+        """End the processes of builds and questions at once."""
+        for served in self.indexes.values():
+            served.kill()
+
     async def aclose(self) -> None:
         """Close all indexes."""
         for served in self.indexes.values():
@@ -58,7 +68,7 @@ def index_name(folder: Path) -> str:
 
 
 def open_workspace(folders: Iterable[Path], settings: ServerSettings | None = None) -> Workspace:
-    """Open the indexes; one that does not exist yet is empty until its first build.
+    """Open the indexes; new ones are empty.
 
     Raises SettingsError for two of the same name.
     """

@@ -126,6 +126,8 @@ def test_a_path_inside_a_root_is_added_and_its_documents_removed(api: Api) -> No
         (form(('name="f"', b"x" * 20_000)), 413, "a field of the form has more than 10,000 bytes"),
         (form(*[(f'name="{i}"', b"x") for i in range(30)]), 413, "more than 20 fields"),
         (form(*[(f'name="f"; filename="{i}.md"', b"x") for i in range(101)]), 413, "more than 100 files"),
+        (form(*[('name="f"; filename=""', b"")] * 200), 413, "more than 100 files"),
+        (form(*[('name="f"', b"x")] * 200), 413, "more than 100 files"),
     ],
 )
 def test_a_wrong_form_leaves_nothing(api: Api, body: bytes, status: int, message: str) -> None:

@@ -195,6 +195,8 @@ def test_a_report_is_found_by_topic_and_by_id(talk: Talk) -> None:
     [
         ("search", {}, "wrong arguments: question: Field required. Correct them and call again"),
         ("search", {"question": "x", "top": 3}, "top: Unexpected keyword argument"),
+        ("search", {"question": "x", "filter": "x" * 10_001}, "filter has more than 10,000 characters: shorten it"),
+        ("entity", {"name": "x" * 10_001}, "name has more than 10,000 characters"),
         ("search", {"question": "x", "k": 500}, "k: Input should be less than or equal to 50"),
         ("search", {"question": "x", "index": "nowhere"}, "no index 'nowhere'. Known: harbour"),
         ("search", {"question": "x", "method": "bm52"}, "did you mean 'bm25'?"),

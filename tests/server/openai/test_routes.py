@@ -337,6 +337,22 @@ def test_messages_that_hold_no_question_are_refused(client: OpenAI, messages: An
         client.chat.completions.create(model="kumi", messages=messages)
 
 
+@pytest.mark.parametrize(
+    ("extension", "message"),
+    [
+        (
+            {"filter": "author in (1" + ", 1" * 1000 + ")"},
+            "kumihimo.filter: String should have at most 2000 characters",
+        ),
+        ({"settings": {f"k{i}": i for i in range(60)}}, "kumihimo.settings: Dictionary should have at most 50 items"),
+    ],
+)
+def test_options_without_end_are_refused(client: OpenAI, extension: dict[str, Any], message: str) -> None:
+    messages: Any = [{"role": "user", "content": "Who?"}]
+    with pytest.raises(openai.BadRequestError, match=message):
+        client.chat.completions.create(model="kumi", messages=messages, extra_body={"kumihimo": extension})
+
+
 def test_a_body_that_is_no_json_is_refused(address: str) -> None:
     headers = {"content-type": "application/json"}
     response = httpx2.post(f"{address}/v1/chat/completions", content=b"{", headers=headers)

@@ -73,3 +73,15 @@ def test_annotations_stand_where_the_text_has_a_number() -> None:
     places = [(one["url_citation"]["start_index"], one["url_citation"]["end_index"]) for one in found]
     assert [text[start:end] for start, end in places] == ["[1]", "[2, 1]", "[2, 1]"]
     assert [one["url_citation"]["title"] for one in found] == ["A · a.md", "B · b.md", "A · a.md"]
+
+
+@pytest.mark.parametrize("line", ["- [1] [" + "](a" * 100 + ")", "- [1] [" + "[" * 400 + "](" + "(" * 400 + ")"])
+def test_a_text_that_nearly_is_a_list_takes_no_time(line: str) -> None:
+    """A search that tries each way of reading it would take years."""
+    text = "At nine.\n\n---\n\n" + "\n".join([line] * 40) + "\nand more"
+    assert without_source_list(text) == text
+
+
+def test_titles_with_brackets_are_taken_off() -> None:
+    answer = cited("At nine [1].", (1, "a.md", r"a](b) [c\] (d) `e`"))
+    assert without_source_list(answer.text + source_list(answer, link)) == answer.text

@@ -123,6 +123,7 @@ async def ask(request: Request, access: Reader, body: AskBody) -> Response:
 
 async def _check(access: Access, body: SearchBody | AskBody) -> None:
     """Raise every error that can be known before the search."""
+    access.notes.question = body.question
     check_question(body.question)
     suggest_language(body.question)
     await read_snapshot(access, lambda s: check_search(s, body.method, body.filter, body.settings))

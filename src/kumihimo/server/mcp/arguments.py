@@ -11,6 +11,7 @@ T = TypeVar("T")
 MAX_K = 50
 MAX_AROUND = 4000  # characters before and after a passage
 MAX_LISTED = 100  # documents
+_MAX_CHARS = 10_000  # of an argument
 _STRICT = ConfigDict(extra="forbid")
 
 
@@ -132,6 +133,8 @@ def parse_arguments(adapter: TypeAdapter[T], arguments: dict[str, Any]) -> T:
 
     A null counts as left out.
     """
+    if too_long := [name for name, value in arguments.items() if isinstance(value, str) and len(value) > _MAX_CHARS]:
+        raise BadArgument(f"{too_long[0]} has more than {_MAX_CHARS:,} characters: shorten it")
     try:
         return adapter.validate_python({name: value for name, value in arguments.items() if value is not None})
     except ValidationError as error:

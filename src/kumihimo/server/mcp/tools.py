@@ -49,8 +49,12 @@ class ToolCall:
     caller: Caller
     report_progress: Callable[[str], Awaitable[None]]
 
-    def access(self, index: str) -> Access:
-        """Return the access to an index, by default the first one."""
+    def access(self, index: str, question: str = "") -> Access:
+        """Return the access to an index, by default the first one.
+
+        question: for the audit log.
+        """
+        self.caller.notes.question = question
         if index and index not in self.indexes:
             raise NotFound(f"no index {index!r}. Known: {', '.join(self.indexes) or 'none'}")
         return choose_access(self.workspace, self.caller, index)
@@ -73,7 +77,7 @@ async def _read(access: Access, read: Callable[[Snapshot], T]) -> T:
 
 async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
     """Find passages."""
-    access = call.access(arguments.index)
+    access = call.access(arguments.index, arguments.question)
     method = arguments.method or await _read(access, Snapshot.default_method)
     settings: dict[str, Any] = {"k": arguments.k}
     if "k" not in access.served.kumi.catalogue.method(method).settings:
@@ -92,7 +96,7 @@ async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
 
 async def ask(call: ToolCall, arguments: AskArguments) -> AskResult:
     """Answer a question."""
-    access = call.access(arguments.index)
+    access = call.access(arguments.index, arguments.question)
     events = access.served.questions.events(
         arguments.question,
         arguments.method,

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from kumihimo.app.snapshot import Length
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.usage import Usage
+from kumihimo.server.api.parameters import FilterText, Settings
 from kumihimo.server.openai.errors import BadParameter
 from kumihimo.server.openai.request_body import parse_body
 from kumihimo.server.openai.source_list import without_source_list
@@ -36,9 +37,9 @@ class Extension:
     filter: an expression over document metadata. length: `brief`, `normal` or `full`. settings: of the method.
     """
 
-    filter: str = ""
+    filter: FilterText = ""
     length: Length | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,6 +87,7 @@ async def complete_chat(request: Request) -> Response:
 def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict[str, Any]]:
     """Return the question of a request, and the options of `ask`."""
     question, history = split_conversation(body.messages)
+    chosen.access.notes.question = question
     known = {name for method in chosen.access.served.kumi.catalogue.methods.values() for name in method.settings}
     if unknown := sorted(body.kumihimo.settings.keys() - known):
         raise BadParameter(f"no method has a setting {unknown[0]!r}: see docs/methods.md", "kumihimo.settings")

@@ -13,8 +13,9 @@ Link = Callable[[Span], str]  # a passage -> the address of its page
 _MAX_LINES = 30  # of the list
 _MAX_SPANS = 3  # of one number
 _RULE = "\n\n---\n\n"  # between the text and its sources, in any language
-_LINE = r"- \[\d{1,3}\] \[[^\n]{0,500}\]\(\S{1,500}\)"
-_LIST = re.compile(rf"{_RULE}{_LINE}(?:\n{_LINE})*\s*\Z")
+# Possessive: a text that nearly is a list would else be tried in endless ways.
+_LINE = r"- \[\d{1,3}\] \[(?:\\.|[^\\\]\n]){0,500}+\]\([^\s()]{1,500}+\)"
+_LIST = re.compile(rf"{_RULE}{_LINE}(?:\n{_LINE})*+\s*+\Z")
 _MARKDOWN = re.compile(r"([\\`*\[\]<])")
 _MAX_LABEL = 200  # characters
 

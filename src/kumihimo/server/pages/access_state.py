@@ -5,14 +5,14 @@ from typing import cast
 from fastapi import Request
 
 from kumihimo.server.access import Caller
-from kumihimo.server.sessions import COOKIE
+from kumihimo.server.sessions import cookie_name
 from kumihimo.server.workspace import Workspace
 
 
 def is_signed_in(request: Request) -> bool:
     """Return whether the browser has the session of a key."""
     caller = cast(Caller, request.state.caller)
-    return bool(caller.key) and COOKIE in request.cookies
+    return bool(caller.key) and cookie_name(request) in request.cookies
 
 
 def usable_indexes(request: Request) -> list[str]:

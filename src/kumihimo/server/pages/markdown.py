@@ -13,7 +13,7 @@ _INLINE = re.compile(r"\*\*(?P<strong>\S(?:.{0,400}?\S)?)\*\*|`(?P<code>[^`\n]+)
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"(\s*)([-*•]|\d{1,9}[.)])\s+(.*)")
 _ROW = re.compile(r"\s*\|(.*)\|\s*")
-_RULER = re.compile(r"[\s|:-]*-[\s|:-]*")
+_RULER = re.compile(r"[\s|:]*+-[\s|:-]*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 
 

@@ -42,11 +42,15 @@ class StoredKey(NamedTuple):
 
 
 class KeyStore:
-    """The keys of one index. The file is created with the first key."""
+    """The keys of one index.
+
+    The file is created with the first key. One that takes its place is read from the next call on.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "keys.db"
         self._connection: sqlite3.Connection | None = None
+        self._file = (0, 0)  # that is open: device and number
         self._lock = Lock()
 
     def close(self) -> None:
@@ -84,6 +88,8 @@ class KeyStore:
 
     def add_usage(self, id: str, day: str, usage: Usage) -> None:
         """Add what a key has used on a day."""
+        if not self.path.exists():  # deleted, and the key with it
+            return
         counts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost or 0.0)
         with self._open() as connection:
             connection.execute(_ADD_USAGE, (id, day, *counts))
@@ -107,12 +113,20 @@ class KeyStore:
     def _open(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection in a transaction. Raise IndexUnavailable if it fails."""
         try:
-            with self._lock:
-                if self._connection is None:
-                    self._connection = sqlite3.connect(self.path, timeout=10, check_same_thread=False)
-                with self._connection as connection:
-                    yield connection
-        except sqlite3.DatabaseError as error:
+            with self._lock, self._connect() as connection:
+                yield connection
+        except (sqlite3.DatabaseError, OSError) as error:
             raise IndexUnavailable(
                 f"{self.path} cannot be used ({error}): restore it, or delete it and make new keys"
             ) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        """Return the connection to the file that is there now."""
+        found = self.path.stat()
+        if self._connection and self._file != (found.st_dev, found.st_ino):
+            self._connection.close()
+            self._connection = None
+        if self._connection is None:
+            self._connection = sqlite3.connect(self.path, timeout=10, check_same_thread=False)
+            self._file = found.st_dev, found.st_ino
+        return self._connection
