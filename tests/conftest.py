@@ -85,8 +85,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt the tests from garbage collection: there are so many that each collection takes long."""
+    """Collect garbage seldom, and not the tests: there are so many that each collection takes long."""
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_xdist_auto_num_workers() -> int:
