@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -96,9 +97,11 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure() -> None:
-    """Keep compiled code; otherwise each process compiles all that it imports."""
+    """Keep compiled code, which each process would compile again, and let children hear Ctrl-C."""
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a shell's background job
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
