@@ -86,9 +86,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage seldom, and not the tests: there are so many that each collection takes long."""
+    """Exempt the tests from garbage collection: there are so many that each collection takes long."""
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -97,7 +96,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure() -> None:
-    """Keep compiled code, which each process would compile again, and let children hear Ctrl-C."""
+    """Keep compiled code, which each process would compile again; collect garbage seldom; let children hear Ctrl-C."""
+    gc.set_threshold(10_000, 20, 20)
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a shell's background job

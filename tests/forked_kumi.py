@@ -55,7 +55,7 @@ def run_on_terminal(words: Sequence[str], folder: Path, terminal: int, environme
 def _forking_process() -> socket.socket:
     """Start the process that forks; return the socket for requests."""
     ours, theirs = socket.socketpair()
-    process = subprocess.Popen([sys.executable, "-m", "tests.forked_kumi"], cwd=REPOSITORY, stdin=theirs)
+    process = subprocess.Popen([sys.executable, "-m", "tests.forked_kumi"], cwd=REPOSITORY, stdin=theirs.fileno())
     theirs.close()
 
     def end() -> None:
