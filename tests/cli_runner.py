@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from functools import cache
 from io import BytesIO, TextIOWrapper
@@ -32,7 +32,7 @@ def kumi(folder: Path, *words: str, typed: str = "", **environment: str) -> Ran:
     """`kumi` and these words in that folder, no stream of which is a terminal."""
     given, out, err = (TextIOWrapper(BytesIO(said), encoding="utf-8") for said in (typed.encode(), b"", b""))
     streams = patch.multiple(sys, argv=["kumi", *words], stdin=given, stdout=out, stderr=err)
-    with chdir(folder), patch.dict(os.environ, environment), streams, _logs_as_before(), _commands_of(words):
+    with chdir(folder), patch.dict(os.environ, environment), streams, _logs_as_before(), commands_of(words):
         code: Any = 0
         try:
             main()
@@ -49,7 +49,7 @@ def _written(stream: TextIOWrapper) -> str:
 _command_tree = cache(typer.main.get_command)
 
 
-def _commands_of(words: tuple[str, ...]) -> AbstractContextManager[object]:
+def commands_of(words: Sequence[str]) -> AbstractContextManager[object]:
     """Build the commands once for all runs, but anew for a page of help, which translates them."""
     groups = [group.name for group in app.registered_groups]
     shows_help = "--help" in words or not words or words[-1] in groups or all(word.startswith("-") for word in words)

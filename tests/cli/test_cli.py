@@ -42,10 +42,12 @@ def kumi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
     def run(*arguments: str | Path) -> Output:
         capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["kumi", *map(str, arguments)])
+        words = list(map(str, arguments))
+        monkeypatch.setattr(sys, "argv", ["kumi", *words])
         code: Any = 0
         try:
-            main()
+            with cli_runner.commands_of(words):
+                main()
         except SystemExit as stop:
             code = stop.code
         out, err = capsys.readouterr()
