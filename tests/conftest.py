@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from kumihimo.core.records import Document
+from kumihimo.readers.file_reader import FileReader
 from tests.fake_server import FakeServer, run_fake_server
 
 TESTS = Path(__file__).parent
@@ -125,6 +128,27 @@ def offline() -> None:
     for name in [name for name in os.environ if name.startswith(("KUMI_", "OPENAI_"))]:
         del os.environ[name]
     os.environ["KUMI_OFFLINE"] = "1"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def examples_are_read_once() -> Iterator[None]:
+    """Read each file of examples/ once; a child process for each index would take a third of a second."""
+    read = FileReader._read_in_worker
+    examples = {path.stat().st_size for path in (TESTS.parent / "examples").iterdir() if path.is_file()}
+    known: dict[object, list[Document]] = {}
+
+    def read_once(reader: FileReader, path: Path, uri: str) -> list[Document]:
+        stat = path.stat()
+        if stat.st_size not in examples or reader._added:
+            return read(reader, path, uri)
+        key = hashlib.sha256(path.read_bytes()).digest(), stat.st_mtime_ns, path.name, uri, reader.limits
+        if key not in known:
+            known[key] = read(reader, path, uri)
+        return list(known[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FileReader, "_read_in_worker", read_once)
+        yield
 
 
 @pytest.fixture(scope="session")
