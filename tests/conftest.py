@@ -82,7 +82,20 @@ SLOW = (
 )
 
 
+# They run first, so that no worker is left with a long one.
+LONG = (
+    "tests/server/test_browser.py",
+    "tests/test_recorded.py",
+    "tests/test_benchmarks.py",
+    "tests/test_docs.py",
+    "tests/laws/",
+    "tests/cli/",
+    "tests/app/",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: next((n for n, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)))
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)

@@ -73,7 +73,7 @@ class Environment:
     def kumi(self, *arguments: str, check: bool = True) -> str:
         """Return what `kumi` prints; one process of this Python runs all commands."""
         if not self.process:
-            program, environment = [self.python, "-c", COMMANDS], variables() | {"PYTHONPATH": str(REPOSITORY)}
+            program, environment = [str(self.python), "-c", COMMANDS], variables() | {"PYTHONPATH": str(REPOSITORY)}
             pipe = subprocess.PIPE
             self.process = subprocess.Popen(
                 program, cwd=self.home, env=environment, stdin=pipe, stdout=pipe, text=True, encoding="utf-8"
