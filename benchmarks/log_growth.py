@@ -86,7 +86,7 @@ def log_bytes(folder: Path) -> int:
 
 def main(argv: Sequence[str] | None = None) -> None:
     quick = read_options(bench_parser(__doc__), argv).quick
-    builds, seconds = (2, 0.02) if quick else (BUILDS, SECONDS)
+    builds, seconds = (2, 0.1) if quick else (BUILDS, SECONDS)
     with TemporaryDirectory() as folder:
         sizes, questions, index = measure(Path(folder), builds, seconds)
     print(f"  {questions:,} questions by {THREADS} threads; index.db has {index / 1e6:.1f} MB at the end")

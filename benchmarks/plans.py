@@ -168,7 +168,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     for sample in (0, 4):
         with TemporaryDirectory() as name:
             folder = Path(name)
-            corpora = [town(folder, 120), town(folder, 600), examples(folder)]
+            corpora = [town(folder, 120)]
+            corpora += (
+                [] if options.quick else [town(folder, 600), examples(folder)]
+            )  # tests/app/test_plans.py has them
             corpora += [podcasts(folder, options.data, size) for size in sizes]
             for number, corpus in enumerate(corpora):
                 (folder / f"{number}").mkdir()

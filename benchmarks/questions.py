@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"{built.rows.get(name, 0):,} {name}" for name in ("chunks", "entities", "relations", "reports")
         )
         print(f"{counts}; means of {len(QUESTIONS)} questions\n")
-        print_table(home, methods)
+        print_table(home, methods, QUESTIONS[:1] if options.quick else QUESTIONS)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ memory of the two processes: what each has alone (USS) and its fair share of wha
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -150,13 +149,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = read_options(parser, argv, questions=4, rounds=1)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported
-    with TemporaryDirectory() as folder:
-        notes = Path(folder, "notes.jsonl")
-        notes.write_text(json.dumps({"id": "1", "text": "The ferry Kestrel leaves Oban for Brannet at nine."}))
-        sources = {"examples": notes if options.quick else EXAMPLES}
-        sources["podcasts"] = options.data / "podcasts" / "kevin_scott_podcasts.jsonl"
-        for name, source in sources.items():
-            measure_set(name, source, options.questions, options.rounds)
+    sources = {} if options.quick else {"examples": EXAMPLES}
+    sources["podcasts"] = options.data / "podcasts" / "kevin_scott_podcasts.jsonl"
+    for name, source in sources.items():
+        measure_set(name, source, options.questions, options.rounds)
 
 
 if __name__ == "__main__":

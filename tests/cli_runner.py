@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
+from functools import cache
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from kumihimo.cli.main import main
+import typer.main
+
+from kumihimo.cli.main import app, main
 
 LOGS = ("kumihimo", "kumihimo.prompts")  # which --verbose and --show-prompts have told on standard error
 
@@ -29,7 +32,7 @@ def kumi(folder: Path, *words: str, typed: str = "", **environment: str) -> Ran:
     """`kumi` and these words in that folder, no stream of which is a terminal."""
     given, out, err = (TextIOWrapper(BytesIO(said), encoding="utf-8") for said in (typed.encode(), b"", b""))
     streams = patch.multiple(sys, argv=["kumi", *words], stdin=given, stdout=out, stderr=err)
-    with chdir(folder), patch.dict(os.environ, environment), streams, _logs_as_before():
+    with chdir(folder), patch.dict(os.environ, environment), streams, _logs_as_before(), commands_of(words):
         code: Any = 0
         try:
             main()
@@ -41,6 +44,16 @@ def kumi(folder: Path, *words: str, typed: str = "", **environment: str) -> Ran:
 def _written(stream: TextIOWrapper) -> str:
     stream.seek(0)
     return stream.read()
+
+
+_command_tree = cache(typer.main.get_command)
+
+
+def commands_of(words: Sequence[str]) -> AbstractContextManager[object]:
+    """Build the commands once for all runs, but anew for a page of help, which translates them."""
+    groups = [group.name for group in app.registered_groups]
+    shows_help = "--help" in words or not words or words[-1] in groups or all(word.startswith("-") for word in words)
+    return nullcontext() if shows_help else patch.object(typer.main, "get_command", _command_tree)
 
 
 @contextmanager

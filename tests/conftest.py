@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from kumihimo.core.records import Document
+from kumihimo.readers.file_reader import FileReader
 from tests.fake_server import FakeServer, run_fake_server
 
 TESTS = Path(__file__).parent
@@ -79,7 +83,20 @@ SLOW = (
 )
 
 
+# They run first, so that no worker is left with a long one.
+LONG = (
+    "tests/server/test_browser.py",
+    "tests/test_recorded.py",
+    "tests/test_benchmarks.py",
+    "tests/test_docs.py",
+    "tests/laws/",
+    "tests/cli/",
+    "tests/app/",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: next((n for n, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)))
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
@@ -96,9 +113,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_configure() -> None:
-    """Keep compiled code; otherwise each process compiles all that it imports."""
+    """Keep compiled code, which each process would compile again; collect garbage seldom; let children hear Ctrl-C."""
+    gc.set_threshold(10_000, 20, 20)
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # of a shell's background job
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -122,6 +142,27 @@ def offline() -> None:
     for name in [name for name in os.environ if name.startswith(("KUMI_", "OPENAI_"))]:
         del os.environ[name]
     os.environ["KUMI_OFFLINE"] = "1"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def examples_are_read_once() -> Iterator[None]:
+    """Read each file of examples/ once; a child process for each index would take a third of a second."""
+    read = FileReader._read_in_worker
+    examples = {path.stat().st_size for path in (TESTS.parent / "examples").iterdir() if path.is_file()}
+    known: dict[object, list[Document]] = {}
+
+    def read_once(reader: FileReader, path: Path, uri: str) -> list[Document]:
+        stat = path.stat()
+        if stat.st_size not in examples or reader._added:
+            return read(reader, path, uri)
+        key = hashlib.sha256(path.read_bytes()).digest(), stat.st_mtime_ns, path.name, uri, reader.limits
+        if key not in known:
+            known[key] = read(reader, path, uri)
+        return list(known[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FileReader, "_read_in_worker", read_once)
+        yield
 
 
 @pytest.fixture(scope="session")

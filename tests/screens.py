@@ -9,8 +9,6 @@ import re
 import select
 import shutil
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Sequence
@@ -25,6 +23,7 @@ from rich.text import Text
 
 from kumihimo import Kumihimo
 from tests.docs_console import HERE, steady
+from tests.forked_kumi import ForkedKumi, run_on_terminal
 
 SCREENS = HERE / "docs" / "screens"
 COLUMNS, ROWS = 92, 50
@@ -63,8 +62,7 @@ def seen(command: Sequence[str], folder: Path, typed: Sequence[str] = (), column
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
     environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "CI", "FORCE_COLOR")}
     environment |= {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "INPUTRC": os.devnull}
-    kumi = [str(Path(sys.executable).with_name(command[0])), *command[1:]]
-    running = subprocess.Popen(kumi, cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave)
+    running = run_on_terminal(command[1:], folder, slave, environment)
     os.close(slave)
     try:
         return _read(master, running, list(typed))
@@ -74,7 +72,7 @@ def seen(command: Sequence[str], folder: Path, typed: Sequence[str] = (), column
         os.close(master)
 
 
-def _read(terminal: int, running: subprocess.Popen[bytes], typed: list[str]) -> str:
+def _read(terminal: int, running: ForkedKumi, typed: list[str]) -> str:
     """All that comes until it ends; a line is typed whenever it waits for one."""
     data, until = b"", time.monotonic() + PATIENCE
     while time.monotonic() < until:
@@ -84,7 +82,7 @@ def _read(terminal: int, running: subprocess.Popen[bytes], typed: list[str]) -> 
         except OSError:  # it has ended
             break
         data += piece
-        if not piece and running.poll() is not None:
+        if not piece and running.poll():
             break
         if typed and not piece and data.endswith(PROMPT):
             os.write(terminal, f"{typed.pop(0)}\n".encode())

@@ -6,9 +6,11 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import requires
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import pytest
 from packaging.requirements import Requirement
@@ -41,25 +43,39 @@ def named(path: Path) -> str:
     return path.relative_to(HOUSE).as_posix()
 
 
-def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+class Function(NamedTuple):
+    """What the rules are about."""
+
+    name: str
+    lines: int
+    docstring: str
+
+
+class Module(NamedTuple):
+    """What the rules are about."""
+
+    docstring: str
+    functions: list[Function]
+
+
+@cache
+def parse(path: Path) -> Module:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-
-
-def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return (function.end_lineno or 0) - function.lineno + 1
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [Function(f.name, (f.end_lineno or 0) - f.lineno + 1, ast.get_docstring(f) or "") for f in nodes]
+    return Module(ast.get_docstring(tree) or "", functions)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=named)
 def test_a_file_is_one_idea(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
-    assert {f.name: lines(f) for f in functions(path) if lines(f) > 60} == {}
+    assert {f.name: f.lines for f in parse(path).functions if f.lines > 60} == {}
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if p.stat().st_size], ids=named)
 def test_the_first_line_says_what_goes_in_and_comes_out(path: Path) -> None:
     if path.parent.name != "core" or path.name != "__init__.py":
-        first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+        first = parse(path).docstring.partition("\n")[0]
         assert " -> " in first
 
 
@@ -74,8 +90,8 @@ NO_VERBS = frozenset(
 def test_docstrings_of_functions_begin_with_a_verb(path: Path) -> None:
     """The first line has at most 12 words and one clause, and ends with a period."""
     wrong = []
-    for function in functions(path):
-        first = (ast.get_docstring(function) or "").partition("\n")[0]
+    for function in parse(path).functions:
+        first = function.docstring.partition("\n")[0]
         words = first.split()
         if not words or first.startswith(">>>"):
             continue
@@ -87,7 +103,7 @@ def test_docstrings_of_functions_begin_with_a_verb(path: Path) -> None:
 
 
 def test_functions_are_short() -> None:
-    assert median(lines(f) for path in MODULES for f in functions(path)) < 10
+    assert median(f.lines for path in MODULES for f in parse(path).functions) < 10
 
 
 def test_the_catalogues_hold_what_we_think() -> None:

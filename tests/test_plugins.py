@@ -40,11 +40,21 @@ check_laws("notes", ["How long is the hull?"], methods=["longest", "measured"], 
 """
 
 
+COMMANDS = """
+import json, sys
+from pathlib import Path
+from tests.cli_runner import kumi
+for line in sys.stdin:
+    print(json.dumps(kumi(Path.cwd(), *json.loads(line))), flush=True)
+"""
+
+
 class Environment:
     """A virtual environment that sees the packages of this one."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
+        self.process: subprocess.Popen[str] | None = None  # runs commands, until another set of packages is installed
         venv.create(folder / "venv", system_site_packages=True)
         self.python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
         packages = Path(self.run("-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
@@ -53,24 +63,46 @@ class Environment:
 
     def run(self, *arguments: str, check: bool = True) -> str:
         """Return what a command of this Python prints."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("KUMI_")}
         self.home.mkdir(exist_ok=True)
         process = subprocess.run(
-            [self.python, *arguments], cwd=self.home, env=environment, capture_output=True, text=True, check=False
+            [self.python, *arguments], cwd=self.home, env=variables(), capture_output=True, text=True, check=False
         )
         assert not check or process.returncode == 0, process.stdout + process.stderr
         return process.stdout + (process.stderr if not check else "")
 
     def kumi(self, *arguments: str, check: bool = True) -> str:
-        return self.run("-m", "kumihimo.cli.entry", *arguments, check=check)
+        """Return what `kumi` prints; one process of this Python runs all commands."""
+        if not self.process:
+            program, environment = [str(self.python), "-c", COMMANDS], variables() | {"PYTHONPATH": str(REPOSITORY)}
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(
+                program, cwd=self.home, env=environment, stdin=pipe, stdout=pipe, text=True, encoding="utf-8"
+            )
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(f"{json.dumps(arguments)}\n")
+        self.process.stdin.flush()
+        code, out, err = json.loads(self.process.stdout.readline())
+        assert not check or code == 0, out + err
+        return f"{out}{err}" if not check else str(out)
+
+    def close(self) -> None:
+        if self.process:
+            self.process.communicate()
+            self.process = None
 
     def pip(self, *arguments: str) -> None:
+        self.close()
         command = [sys.executable, "-m", "pip", "--python", str(self.python), "-q", *arguments]
         subprocess.run(command, check=True, capture_output=True)
 
 
+def variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("KUMI_")}
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     """Install the plug-in, index three notes with it, and ask."""
     environment = Environment(tmp_path_factory.mktemp("plugin"))
     environment.pip("install", "--no-deps", "--no-build-isolation", "--no-index", str(PLUGIN))
@@ -80,8 +112,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     (notes / "arm.txt").write_text("The arm is 1,870 metres long. It was raised in 1954, after the flood.", "utf-8")
     (notes / "gate.txt").write_text("The gate weighs two tonnes.", "utf-8")
     (environment.home / "kumi.toml").write_text("[longest]\nk = 2\n", encoding="utf-8")
-    environment.kumi("index", "notes", "--methods", "longest,measured,bm25")
-    return environment
+    environment.run("-m", "kumihimo.cli.entry", "index", "notes", "--methods", "longest,measured,bm25")
+    yield environment
+    environment.close()
 
 
 def test_it_is_listed_and_set(installed: Environment) -> None:

@@ -26,7 +26,7 @@ class PackageCopy:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.package = folder, folder / "src" / "kumihimo"
-        shutil.copytree(Path(*kumihimo.__path__), self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(Path(*kumihimo.__path__), self.package)  # with its compiled modules
         (folder / "notes").mkdir()
         (folder / "notes" / "pier.txt").write_text("Ada Vane built the pier. Bea Orrell paid for it.", "utf-8")
         self.before = self._build()
@@ -58,11 +58,10 @@ class PackageCopy:
 
 def test_what_a_change_of_code_makes_again(tmp_path: Path) -> None:
     package = PackageCopy(tmp_path)
-    assert package.changed_by("llm/retry.py", "llm/cached_llm.py", "llm/transport.py", "app/facade.py") == set()
-    assert package.changed_by("storage/sqlite/store.py", "core/engine.py", "evaluate/study.py") == set()
+    harmless = ("llm/retry.py", "llm/cached_llm.py", "llm/transport.py", "app/facade.py", "readers/pdf.py")
+    assert package.changed_by(*harmless, "storage/sqlite/store.py", "core/engine.py", "evaluate/study.py") == set()
     assert package.changed_by("index/rules/ner.py") >= {"mentions", "ties", "entities", "relations"}
     assert "chunks" not in package.changed_by("index/rules/ner_cjk.py")
-    assert package.changed_by("readers/pdf.py") == set()
     assert package.changed_by("readers/text.py") == {"read"}
     changed = package.changed_by("text/chunker.py")
     assert changed >= {"chunks", "mentions", "entities", "communities", "passages", "frames"}

@@ -21,6 +21,7 @@ from kumihimo.cli.main import main
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.methods import METHODS
 from kumihimo.storage.sqlite.store import Store
+from tests import cli_runner
 from tests.fixtures_index import dump, fill, texts, uris
 
 Output = tuple[int, str, str]  # exit code, standard output, standard error
@@ -41,10 +42,12 @@ def kumi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
     def run(*arguments: str | Path) -> Output:
         capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["kumi", *map(str, arguments)])
+        words = list(map(str, arguments))
+        monkeypatch.setattr(sys, "argv", ["kumi", *words])
         code: Any = 0
         try:
-            main()
+            with cli_runner.commands_of(words):
+                main()
         except SystemExit as stop:
             code = stop.code
         out, err = capsys.readouterr()
@@ -535,7 +538,7 @@ def test_the_real_command(tmp_path: Path) -> None:
 def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
 
     fill(tmp_path, {"notes/a.txt": "The ferry leaves."})
-    run_kumi("index", "notes", cwd=tmp_path)
+    cli_runner.kumi(tmp_path, "index", "notes")
     for command in (["status"], ["methods", "--json"], ["retrieve", "ferry"]):
         pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with subprocess.Popen([KUMI, *command], cwd=tmp_path, **pipes) as running:
@@ -554,7 +557,7 @@ def test_closed_streams(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no ulimit")
 def test_a_full_disk(tmp_path: Path) -> None:
     fill(tmp_path, {"notes/a.txt": "The ferry leaves. " * 50})
-    assert run_kumi("index", "notes", cwd=tmp_path).returncode == 0
+    assert cli_runner.kumi(tmp_path, "index", "notes").returncode == 0
     fill(tmp_path, {"notes/b.txt": "The gate leaks. " * 5000})
     for size in (1, 20, 100):
         limited = ["sh", "-c", f'ulimit -f {size}; "{KUMI}" index']
@@ -565,5 +568,5 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
         assert re.search("disk is full|File too large|disk I/O error", ran.stderr)
         assert "move it away" not in ran.stderr
-    assert run_kumi("ask", "ferry", cwd=tmp_path).returncode == 0
-    assert run_kumi("index", cwd=tmp_path).stdout.startswith("Files: 1 new, 1 unchanged.")
+    assert cli_runner.kumi(tmp_path, "ask", "ferry").returncode == 0
+    assert cli_runner.kumi(tmp_path, "index").stdout.startswith("Files: 1 new, 1 unchanged.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,10 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from tests.cli.test_paying import COMMAND, kumi, read_terminal
+from tests.cli.test_paying import kumi, read_terminal
 from tests.factories_graph_text import document, entity, mention, put, relation
 from tests.fake_server import FakeServer
+from tests.forked_kumi import run_on_terminal
 
 TEXTS = ("Ebenezer Scrooge keeps a counting-house.", "Bob Cratchit is Scrooge's clerk; Robert Cratchit has a son.")
 ENTITIES = (
@@ -128,15 +128,14 @@ def test_a_pair_that_is_kept_apart_is_not_shown(folder: Path) -> None:
 
 def test_a_terminal_asks_about_each_pair(folder: Path) -> None:
     master, slave = pty.openpty()
-    command = [*COMMAND, "entities", "--similar", "--write"]
-    running = subprocess.Popen(command, cwd=folder, stdin=slave, stdout=slave, stderr=slave)
+    running = run_on_terminal(["entities", "--similar", "--write"], folder, slave, os.environ)
     os.close(slave)
     screen = read_terminal(master, "[y/N/q]")
     os.write(master, b"n\n")
     screen += read_terminal(master, "[y/N/q]")
     os.write(master, b"y\n")
     screen += read_terminal(master, "")
-    running.wait(60)
+    running.wait()
     os.close(master)
     assert "Robert Cratchit (person, 1): A clerk with a son." in screen
     assert (folder / "aliases.txt").read_text("utf-8").splitlines()[1:] == LINES[1:]

@@ -7,8 +7,6 @@ import os
 import pty
 import re
 import select
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,8 +15,7 @@ import pytest
 from tests import cli_runner
 from tests.factories_paid_steps import notes
 from tests.fake_server import FakeServer
-
-COMMAND = [sys.executable, "-m", "kumihimo.cli.entry"]
+from tests.forked_kumi import run_on_terminal
 
 
 @pytest.fixture
@@ -125,15 +122,13 @@ def read_terminal(master: int, until: str) -> str:
 def test_a_terminal_asks(folder: Path, server: FakeServer, typed: str, code: int) -> None:
     kumi(folder, "index", "notes", "--methods", "naive")
     master, slave = pty.openpty()
-    command = [*COMMAND, "index", "--set", "embedding.model=other"]
-    running = subprocess.Popen(command, cwd=folder, stdin=slave, stdout=slave, stderr=slave)
+    running = run_on_terminal(["index", "--set", "embedding.model=other"], folder, slave, os.environ)
     os.close(slave)
     screen = read_terminal(master, "[y/N]")
     os.write(master, typed.encode())
     screen += read_terminal(master, "")
-    running.wait(60)
     assert "Chunks were embedded by e, and would be by other." in screen
-    assert (running.returncode, server.counts()["requests"]) == (code, 6 if code == 0 else 3)
+    assert (running.wait(), server.counts()["requests"]) == (code, 6 if code == 0 else 3)
     os.close(master)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -30,9 +29,10 @@ from kumihimo.core.spans import Citation, Span
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.methods import METHODS
+from tests import cli_runner
 from tests.fixtures_index import fill
+from tests.forked_kumi import run_on_terminal
 
-KUMI = Path(sys.executable).with_name("kumi")
 Capture = pytest.CaptureFixture[str]
 
 
@@ -71,11 +71,11 @@ def here(item: Evidence, *part: int) -> list[Span]:
 
 
 def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
-    """Return the output of the real command in a pseudo-terminal."""
+    """Return the output of the command in a pseudo-terminal."""
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
     everything = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **(env or {})}
-    running = subprocess.Popen([KUMI, *command], cwd=folder, env=everything, stdin=theirs, stdout=theirs, stderr=theirs)
+    running = run_on_terminal(command, folder, theirs, everything)
     os.close(theirs)
     output = b""
     try:
@@ -84,7 +84,7 @@ def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = N
     except OSError:  # Linux raises this once the other end is closed
         pass
     os.close(ours)
-    assert running.wait(60) == 0
+    assert running.wait() == 0
     return output.decode()
 
 
@@ -416,7 +416,7 @@ def test_a_slow_question_says_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_fast_question_says_nothing_but_its_answer(tmp_path: Path) -> None:
     fill(tmp_path, {"notes/a.txt": "The ferry leaves at nine."})
-    on_a_terminal(tmp_path, "index", "notes")
+    cli_runner.kumi(tmp_path, "index", "notes")
     assert "searching" not in on_a_terminal(tmp_path, "ask", "When does the ferry leave?", "-m", "bm25")
 
 
@@ -424,8 +424,7 @@ def test_colour_is_for_terminals_and_may_be_refused(tmp_path: Path) -> None:
     fill(tmp_path, {"notes/a.txt": "The ferry leaves."})
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(tmp_path / "notes")
-    plain = subprocess.run([KUMI, "retrieve", "ferry"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert "\x1b" not in plain
+    assert "\x1b" not in cli_runner.kumi(tmp_path, "retrieve", "ferry").stdout
     assert "\x1b[36m1. notes/a.txt" in on_a_terminal(tmp_path, "retrieve", "ferry")
     assert "\x1b[36m" not in on_a_terminal(tmp_path, "retrieve", "ferry", env={"NO_COLOR": "1"})
     assert "The \x1b[1mferry\x1b[0m leaves." in on_a_terminal(tmp_path, "retrieve", "ferries")

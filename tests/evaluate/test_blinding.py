@@ -181,4 +181,4 @@ def test_other_modes_keep_phrases(strip: StripMode) -> None:
     ["[1", "the provided ", "[", "# ", "**", "(source: ", "提供された", "根据", "- [1] a\n", "\n", "sources\n", " in "],
 )
 def test_work_grows_with_the_answer(piece: str) -> None:
-    check_linear(lambda text: blind_answer(text, "Why?"), piece, 20_000)
+    check_linear(lambda text: blind_answer(text, "Why?"), piece, 10_000)

@@ -177,7 +177,7 @@ def test_no_text_is_too_much(text: str) -> None:
 )
 @pytest.mark.parametrize("start", ["", "(entity<|>", "relation<|>Oban", "entity"])
 def test_work_grows_with_the_text(unit: str, start: str) -> None:
-    check_linear(lambda text: parse_extraction(start + text), unit, 200_000)
+    check_linear(lambda text: parse_extraction(start + text), unit, 100_000)
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"there are no recorded replies in {DATA}")

@@ -186,7 +186,7 @@ def test_a_reader_that_only_this_process_has_runs_here(open_reader: Callable[...
     ("text", "message"),
     [
         ("memory 600", r"it needs more than 500 MB of memory \(reading\.memory\)"),
-        ("spin", r"it needs more than 1 seconds of processor time \(reading\.seconds\)"),
+        ("spin 1", r"it needs more than 1 seconds of processor time \(reading\.seconds\)"),
     ],
 )
 def test_a_bomb_is_refused_by_name_and_the_next_file_is_read(

@@ -157,7 +157,8 @@ class Catalogue:
         """Return the steps that build these tables, with all their inputs."""
         names = set(tables) & self.steps.keys()
         for step in reversed(self.order):
-            names.update(name for name in step.inputs if step.name in names and name in self.steps)
+            if step.name in names:
+                names.update(name for name in step.inputs if name in self.steps)
         return names
 
     def downstream_steps(self, steps: Container[str]) -> set[str]:

@@ -89,12 +89,12 @@ class NormalityResult:
 
 def check_normality(differences: Sequence[float]) -> NormalityResult:
     """Test for normality; the report shows it, no decision uses it."""
-    from scipy.stats import shapiro
-
     if len(differences) < 3:
         return NormalityResult(None, None, "fewer than 3 questions")
     if len(set(differences)) == 1:
         return NormalityResult(None, None, "constant")
+    from scipy.stats import shapiro  # takes half a second
+
     result = shapiro(differences)
     return NormalityResult(float(result.statistic), float(result.pvalue))
 
@@ -207,9 +207,6 @@ def share_without_gap(
     >>> round(share_without_gap(shares, gaps, list("abcdefgh"))[0], 3)
     0.5
     """
-    from scipy.optimize import root
-    from scipy.special import expit
-
     y, gap = np.asarray(shares, dtype=float), np.asarray(gaps, dtype=float)
     spread = float(np.sqrt((gap**2).mean())) if len(gap) else 0.0
     if len(y) < 5:
@@ -218,6 +215,9 @@ def share_without_gap(
         raise UndefinedEstimate("the difference in length is always the same")
     if np.ptp(y) == 0 and y[0] in (0.0, 1.0):
         raise UndefinedEstimate("one of the two always wins")
+    from scipy.optimize import root  # takes half a second
+    from scipy.special import expit
+
     x = np.column_stack([np.ones(len(y)), np.tanh(gap / spread)])
 
     def information(coefficients: Floats) -> Floats:

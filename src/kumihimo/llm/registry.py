@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,12 @@ class MissingChat:
 
 def scope_chat_settings(own_settings: Mapping[str, Setting]) -> dict[str, Setting]:
     """Return the `[chat]` settings a scope may override; all default to None."""
-    settings = MODEL_SETTINGS[CHAT].values()
-    return {s.name: Setting(s.name, s.type | None, None) for s in settings if s.name not in own_settings}
+    return {setting.name: setting for setting in _unset_chat_settings() if setting.name not in own_settings}
+
+
+@cache
+def _unset_chat_settings() -> tuple[Setting, ...]:
+    return tuple(Setting(setting.name, setting.type | None, None) for setting in MODEL_SETTINGS[CHAT].values())
 
 
 def _send_to(embedder: Embedder) -> Callable[[TextsRequest], TextsReply]:

@@ -143,13 +143,20 @@ class _Catalogue:
         pairs = [_Template(*pair) for pair in self.translations.items() if "{0}" in pair[0]]
         return sorted(pairs, key=lambda template: -template.size)
 
+    @cached_property
+    def templates_by_letter(self) -> dict[str, list[_Template]]:
+        """Return the same by the first letter of a message; `{`: for all others."""
+        letters = {template.text[0] for template in self.templates} | {"{"}
+        return {letter: [each for each in self.templates if each.text[0] in (letter, "{")] for letter in letters}
+
     def find(self, text: str, least: int = 0) -> str:
         """Return the translation of a message; empty: none.
 
         least: characters that it has without its fields.
         """
         message = text.strip()
-        templates = (template for template in self.templates if template.size >= least)
+        candidates = self.templates_by_letter.get(message[:1]) or self.templates_by_letter["{"]
+        templates = (template for template in candidates if template.size >= least)
         translation = self.translations.get(message) or next(
             filter(None, (template.fill(message, self) for template in templates)), ""
         )

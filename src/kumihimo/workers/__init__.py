@@ -1,19 +1,22 @@
-"""requests -> replies of a child process, which has limits: only a process can be stopped."""
+"""requests -> replies of a child process, which has limits: only a process can be stopped.
+
+The child imports this module too, so it imports late what the parent alone needs.
+"""
 
 import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from tempfile import TemporaryFile
 from threading import TIMEOUT_MAX, Event, Timer
-from typing import IO, Any, Literal, Self
+from typing import IO, TYPE_CHECKING, Any, Literal, Self
 
 from kumihimo.core.errors import KumiError
-from kumihimo.core.redaction import redact
+
+if TYPE_CHECKING:
+    import subprocess
 
 StopReason = Literal["memory", "time", "clock", "error", "crash"]
 MAX_FILE_BYTES = 1 << 20  # of a file that a process without trust may write
@@ -121,6 +124,9 @@ class Worker:
             return errors.read().decode(errors="replace")
 
     def _start(self) -> "subprocess.Popen[bytes]":
+        import subprocess
+        from tempfile import TemporaryFile
+
         file_bytes = 0 if self.is_trusted else MAX_FILE_BYTES
         program = python_command("kumihimo.workers", self.handler, str(self.memory), str(file_bytes))
         environment, pipe = child_environment(os.environ, with_secrets=self.is_trusted), subprocess.PIPE
@@ -140,6 +146,8 @@ def child_environment(environment: Mapping[str, str], *, with_secrets: bool = Fa
 
     Variables that look like secrets are left out, unless with_secrets is set.
     """
+    from kumihimo.core.redaction import redact
+
     paths = os.pathsep.join(path or str(os.getcwd()) for path in sys.path)  # noqa: PTH109 (as Python itself)
     public = {
         name: value

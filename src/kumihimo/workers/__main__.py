@@ -7,8 +7,6 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from kumihimo.core.redaction import redact
-
 try:
     import resource
 except ImportError:  # not on this system
@@ -37,6 +35,8 @@ def main() -> None:
         except MemoryError:
             _write_line(replies, "memory", None)
         except Exception as error:  # noqa: BLE001 (the parent reports it)
+            from kumihimo.core.redaction import redact  # imported here: slow
+
             _write_line(replies, "error", redact(f"{type(error).__name__}: {error}")[:1000])
 
 

@@ -29,6 +29,7 @@ class Session:
     begins_with: str = "BEGIN"
     cancel: CancelToken | None = None
     on_release: Callable[[], None] = lambda: None
+    tables: frozenset[str] | None = None  # what the file has, once a transaction that only reads has looked
     is_open: bool = False
     is_over: bool = False
     _running: int = 0  # statements, one inside the other
@@ -37,6 +38,10 @@ class Session:
     _facts: object = None  # about the index, then
     _interrupt_lock: Lock = field(default_factory=Lock)
     _forget_token: Callable[[], None] = lambda: None
+
+    @property
+    def only_reads(self) -> bool:
+        return self.begins_with == "BEGIN"
 
     def begin(self) -> None:
         """Open the transaction."""

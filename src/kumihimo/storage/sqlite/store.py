@@ -143,7 +143,12 @@ class Db:
             yield
 
     def has(self, table: str) -> bool:
-        return self.one("SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?", table) is not None
+        session, tables = self.session, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        if not session or not session.only_reads:
+            return self.one(f"{tables} AND name = ?", table) is not None
+        if session.tables is None:  # once, since a question looks for its tables at each row
+            session.tables = frozenset(name for (name,) in self.all(tables))
+        return table in session.tables
 
     def meta(self, name: str, default: Any = None) -> Any:
         """Return a fact about the index, such as its sources or models."""
