@@ -18,6 +18,7 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.server.app import create_app
 from kumihimo.server.protocol import limited_protocol
 from kumihimo.server.settings import ServerSettings, is_loopback
+from kumihimo.server.warm_up import warm_up
 from kumihimo.server.workspace import Workspace, open_workspace
 
 try:
@@ -27,6 +28,8 @@ except ImportError:  # not on this system
 
 _MAX_HEADERS = 64 * 1024  # bytes
 _KEEP_ALIVE = 15  # seconds that a connection stays open between two requests
+_MAX_QUEUE = 2048  # connections that the system keeps until they are accepted
+_ACCEPTED = 64  # in a row, before requests get their turn
 _SHARES = 4  # one other machine has this part of the connections
 _SHUTDOWN = 5  # seconds for requests in progress
 
@@ -46,7 +49,9 @@ def run_server(
         address = format_address(settings.host, listener.getsockname()[1])
 
         def on_start() -> None:
+            listener.listen(_MAX_QUEUE)
             announce(address)
+            Thread(target=warm_up, args=[workspace], daemon=True).start()
             if open_browser:  # some browsers of a terminal return at their end
                 Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
@@ -124,6 +129,7 @@ def server_config(app: Callable[..., object], settings: ServerSettings) -> uvico
         app,
         http=limited_protocol(places, settings.header_seconds, settings.body_seconds, share),
         ws="none",
+        backlog=_ACCEPTED,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -168,7 +174,7 @@ def _listen(settings: ServerSettings) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        listener = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=_MAX_QUEUE)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SettingsError(
