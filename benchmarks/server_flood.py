@@ -1,14 +1,15 @@
 """an address -> thousands of connections of attackers, which open again when the server closes them.
 
-It runs in a process of its own, since it needs as many files as the server: `python -m benchmarks.server_flood HOST PORT
-COUNT SECONDS`. A fourth each is silent, sends its headers a byte a second, sends a body a byte a second, and is silent
-after one request. At the end it prints what became of the connections as JSON.
+It runs in a process of its own, since it needs as many files as the server: `python -m benchmarks.server_flood HOST
+PORT COUNT SECONDS`. A fourth each is silent, sends its headers a byte a second, sends a body a byte a second, and is
+silent after one request. At the end it prints what became of the connections as JSON.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -51,6 +52,7 @@ class Attacker(asyncio.Protocol):
     kind: str
     transport: asyncio.Transport | None = None
     answer: bytes = b""
+    task: asyncio.Task[None] | None = None  # that opens the next connection
 
     async def connect(self) -> None:
         loop, self.answer = asyncio.get_running_loop(), b""
@@ -61,7 +63,7 @@ class Attacker(asyncio.Protocol):
             loop.call_later(_PAUSE, self._connect_again)
 
     def _connect_again(self) -> None:
-        asyncio.ensure_future(self.connect())
+        self.task = asyncio.get_running_loop().create_task(self.connect())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -85,21 +87,21 @@ class Attacker(asyncio.Protocol):
         asyncio.get_running_loop().call_later(_PAUSE, self._connect_again)
 
 
-async def attack(host: str, port: int, count: int, seconds: float) -> Flood:
-    """Attack with so many connections for so long."""
-    flood, kinds = Flood(host, port), [*FIRST_BYTES]
+async def attack(flood: Flood, count: int, seconds: float) -> None:
+    """Attack with so many connections for so long, print what became of them, and end the process."""
+    kinds = [*FIRST_BYTES]
     attackers = [Attacker(flood, kinds[n % len(kinds)]) for n in range(count)]
     for start in range(0, count, 200):  # else the queue of the listening socket overflows
         await asyncio.gather(*(each.connect() for each in attackers[start : start + 200]))
     await asyncio.sleep(seconds)
-    return flood
+    print(json.dumps({"most_open": flood.most_open, "open": flood.open, "outcomes": flood.outcomes}), flush=True)
+    os._exit(0)  # thousands of connections need not be closed one by one
 
 
 def main(host: str, port: str, count: str, seconds: str) -> None:
     _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest, highest))
-    flood = asyncio.run(attack(host, int(port), min(int(count), highest - 100), float(seconds)))
-    print(json.dumps({"most_open": flood.most_open, "open": flood.open, "outcomes": flood.outcomes}))
+    asyncio.run(attack(Flood(host, int(port)), min(int(count), highest - 100), float(seconds)))
 
 
 @contextmanager
