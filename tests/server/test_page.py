@@ -380,9 +380,12 @@ def guarded(index: Path) -> Iterator[dict[str, Site]]:
         yield sites
 
 
+BROWSER = {"Accept": "text/html,*/*;q=0.8"}
+
+
 def test_without_a_key_every_page_leads_to_the_login(guarded: dict[str, Site]) -> None:
     for path in ("/", "/documents", "/status"):
-        response = guarded["nobody"].client.get(path, follow_redirects=False)
+        response = guarded["nobody"].client.get(path, headers=BROWSER, follow_redirects=False)
         assert (response.status_code, response.headers["location"]) == (303, "/login")
     refused = guarded["nobody"].post("/login", key="kumi_wrong")
     assert refused.status_code == 401
@@ -414,7 +417,7 @@ def test_a_session_ends(guarded: dict[str, Site]) -> None:
     editor = guarded["editor"]
     assert "Sign out" in editor.get("/").text
     assert editor.post("/logout").status_code == 303
-    assert editor.client.get("/", follow_redirects=False).headers["location"] == "/login"
+    assert editor.client.get("/", headers=BROWSER, follow_redirects=False).headers["location"] == "/login"
 
 
 # -- several indexes, and one without documents

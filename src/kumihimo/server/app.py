@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 
 from fastapi import FastAPI
 
@@ -29,7 +30,7 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
         yield
         await workspace.aclose()
 
-    app = FastAPI(title="Kumihimo", docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = FastAPI(title="Kumihimo", version=version("kumihimo"), docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.workspace, app.state.settings = workspace, settings
     app.state.sessions, app.state.metrics, app.state.failed_keys = Sessions(), Metrics(workspace), RateLimits()
     app.state.reading, app.state.unreadable = None, {}

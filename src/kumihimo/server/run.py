@@ -16,6 +16,7 @@ import uvicorn
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.app import create_app
+from kumihimo.server.audit import AuditFile
 from kumihimo.server.protocol import limited_protocol
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.warm_up import warm_up
@@ -28,8 +29,8 @@ except ImportError:  # not on this system
 
 _MAX_HEADERS = 64 * 1024  # bytes
 _KEEP_ALIVE = 15  # seconds that a connection stays open between two requests
-_MAX_QUEUE = 2048  # connections that the system keeps until they are accepted
-_ACCEPTED = 64  # in a row, before requests get their turn
+_WAITING = 2048  # connections that the system may hold until they are accepted
+_AT_ONCE = 100  # accepted before the first of them can be refused: each takes a file
 _SHARES = 4  # one other machine has this part of the connections
 _SHUTDOWN = 5  # seconds for requests in progress
 
@@ -39,17 +40,19 @@ def run_server(
 ) -> int:
     """Serve these indexes until a signal; return its number.
 
-    announce: receives the address. Raises SettingsError if the port is taken, or if keys are needed and there are none.
+    announce: receives the address. Raises SettingsError if the port is taken, if keys are needed and there are none, or
+    if the audit log cannot be written.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # several questions run at once; numpy reads it on import
     workspace = open_workspace(folders, settings)
     check_keys(workspace, settings)
+    if settings.audit:
+        AuditFile(settings.audit).create()
     forward_logs()
     with _listen(settings) as listener:
         address = format_address(settings.host, listener.getsockname()[1])
 
         def on_start() -> None:
-            listener.listen(_MAX_QUEUE)
             announce(address)
             Thread(target=warm_up, args=[workspace], daemon=True).start()
             if open_browser:  # some browsers of a terminal return at their end
@@ -73,6 +76,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_WAITING)  # which it set to what it accepts at once
         if self.started:
             self._on_start()
 
@@ -129,7 +134,8 @@ def server_config(app: Callable[..., object], settings: ServerSettings) -> uvico
         app,
         http=limited_protocol(places, settings.header_seconds, settings.body_seconds, share),
         ws="none",
-        backlog=_ACCEPTED,
+        lifespan="on",
+        backlog=_AT_ONCE,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -174,7 +180,7 @@ def _listen(settings: ServerSettings) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        listener = socket.create_server((settings.host, settings.port), family=family, backlog=_MAX_QUEUE)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=_WAITING)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SettingsError(

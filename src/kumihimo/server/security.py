@@ -264,7 +264,9 @@ def is_foreign(origin: str | None, request: HTTPConnection) -> bool:
 
 
 def split_host(host: str) -> str:
-    """Return the name or address of a Host header; empty for another text.
+    """Return the name or address of a Host header.
+
+    It is empty for another text.
 
     >>> [split_host(host) for host in ("localhost:8460", "[::1]:8460", "Example.ORG", "me@localhost", "a/b")]
     ['localhost', '::1', 'example.org', '', '']
