@@ -43,7 +43,9 @@ def add(keys: IndexKeys, daily_tokens: int | None = 100) -> StoredKey:
 
 def test_a_key_opens_the_indexes_that_it_was_made_for(tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / "b"]
-    id, token = create_key(folders, "editor", name="Ana", rights=" author = 'Bo' ", daily_tokens=9, requests_per_minute=3)
+    id, token = create_key(
+        folders, "editor", name="Ana", rights=" author = 'Bo' ", daily_tokens=9, requests_per_minute=3
+    )
     create_key([tmp_path / "a"], "reader")
     assert re.fullmatch(r"kumi_[\w-]{43}", token)
     for folder in folders:
@@ -62,7 +64,7 @@ def test_no_two_keys_are_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"role": "owner"}, "no role 'owner'. Known: reader, editor, admin"),
+        ({"role": "owner"}, "no role 'owner'. Known: admin, editor, reader"),
         ({"rights": "author ="}, "the filter ends too early"),
         ({"daily_tokens": 0}, "the limits of a key are 1 or more"),
         ({"requests_per_minute": 0}, "the limits of a key are 1 or more"),
@@ -96,7 +98,10 @@ def test_all_requests_of_a_day_share_a_budget(keys: IndexKeys) -> None:
     budget.record_spent("answer", "m", Usage(1, 60, completion_tokens=40))
     assert keys.usage_today(key.id).tokens == 100
     assert keys.usage_today(other.id).tokens == 0
-    with pytest.raises(BudgetExceeded, match="tokens 100 was reached"), budget.reserve(Account("answer", "m", Prices()), 4):
+    with (
+        pytest.raises(BudgetExceeded, match="tokens 100 was reached"),
+        budget.reserve(Account("answer", "m", Prices()), 4),
+    ):
         raise AssertionError("the budget is spent")
 
 
@@ -120,4 +125,4 @@ def test_a_new_server_knows_what_was_used_today(keys: IndexKeys) -> None:
 
 def test_what_a_key_spends_counts_for_the_index_too(keys: IndexKeys) -> None:
     keys.budget(add(keys)).record_spent("answer", "m", Usage(1, 60))
-    assert [(entry.scope, entry.usage.tokens) for entry in keys.kumi.spent()] == [("answer", 60)]
+    assert [(entry.scope, entry.usage.tokens) for entry in keys.kumi.cache.usage()] == [("answer", 60)]

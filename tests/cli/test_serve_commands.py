@@ -71,11 +71,11 @@ def test_the_language_of_messages_is_that_of_the_reader(home: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("new", "--role", "owner"), "no role 'owner'. Known: reader, editor, admin"),
+        (("new", "--role", "owner"), "no role 'owner'. Known: admin, editor, reader"),
         (("new",), "Missing option '--role'"),
         (("new", "--role", "reader", "--filter", "author ="), "the filter ends too early"),
-        (("new", "--role", "reader", "--budget", "0"), "0 is not in the range"),
-        (("new", "--role", "reader", "--rate", "0"), "0 is not in the range"),
+        (("new", "--role", "reader", "--budget", "0"), "Input should be greater than or equal to 1"),
+        (("new", "--role", "reader", "--rate", "0"), "Input should be greater than or equal to 1"),
         (("revoke", "4f376d63"), "no key has the id '4f376d63': `kumi key list` shows the ids"),
     ],
 )

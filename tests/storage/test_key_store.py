@@ -56,7 +56,11 @@ def test_a_key_is_revoked_once_and_kept(store: KeyStore) -> None:
 
 def test_usage_is_added_up_by_key_and_day(store: KeyStore) -> None:
     store.add(ANA, b"1")
-    for usage in (Usage(1, 10, completion_tokens=2, cost=0.5), Usage(2, 20, completion_tokens=3), Usage(1, 1, cost=0.25)):
+    for usage in (
+        Usage(1, 10, completion_tokens=2, cost=0.5),
+        Usage(2, 20, completion_tokens=3),
+        Usage(1, 1, cost=0.25),
+    ):
         store.add_usage("a1", "2026-01-01", usage)
     store.add_usage("a1", "2026-01-02", Usage(1, 7))
     store.add_usage("b2", "2026-01-01", Usage(1, 5))
@@ -86,5 +90,7 @@ def test_two_keys_cannot_have_one_hash(store: KeyStore) -> None:
 def test_a_damaged_file_names_the_remedy(store: KeyStore) -> None:
     store.path.parent.mkdir()
     store.path.write_bytes(b"no database" * 1000)
-    with pytest.raises(IndexUnavailable, match=r"keys\.db cannot be used .*: restore it, or delete it and make new keys"):
+    with pytest.raises(
+        IndexUnavailable, match=r"keys\.db cannot be used .*: restore it, or delete it and make new keys"
+    ):
         store.find(b"1")
