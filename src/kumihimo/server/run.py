@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -32,6 +33,7 @@ _KEEP_ALIVE = 15  # seconds that a connection stays open between two requests
 _WAITING = 2048  # connections that the system may hold until they are accepted
 _AT_ONCE = 100  # accepted before the first of them can be refused: each takes a file
 _SHARES = 4  # one other machine has this part of the connections
+_TURN = 0.001  # seconds of a thread that computes: shorter ones wait for it
 _SHUTDOWN = 5  # seconds for requests in progress
 
 
@@ -44,6 +46,7 @@ def run_server(
     if the audit log cannot be written.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # several questions run at once; numpy reads it on import
+    sys.setswitchinterval(_TURN)
     workspace = open_workspace(folders, settings)
     check_keys(workspace, settings)
     if settings.audit:
