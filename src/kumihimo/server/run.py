@@ -33,7 +33,7 @@ _KEEP_ALIVE = 15  # seconds that a connection stays open between two requests
 _WAITING = 2048  # connections that the system may hold until they are accepted
 _AT_ONCE = 100  # accepted before the first of them can be refused: each takes a file
 _SHARES = 4  # one other machine has this part of the connections
-_TURN = 0.001  # seconds of a thread that computes: shorter ones wait for it
+_TURN = 0.001  # seconds of a thread that computes, while others wait
 _SHUTDOWN = 5  # seconds for requests in progress
 
 
@@ -45,8 +45,6 @@ def run_server(
     announce: receives the address. Raises SettingsError if the port is taken, if keys are needed and there are none, or
     if the audit log cannot be written.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # several questions run at once; numpy reads it on import
-    sys.setswitchinterval(_TURN)
     workspace = open_workspace(folders, settings)
     check_keys(workspace, settings)
     if settings.audit:
@@ -63,8 +61,15 @@ def run_server(
 
         limited = replace(settings, max_connections=limit_connections(settings.max_connections))
         server = _Server(server_config(create_app(workspace, limited), limited), workspace, on_start)
+        _share_processors()
         server.run([listener])
     return server.signal
+
+
+def _share_processors() -> None:
+    """Let many threads compute beside each other, and short requests soon."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy reads it when the first question imports it
+    sys.setswitchinterval(_TURN)
 
 
 class _Server(uvicorn.Server):
