@@ -49,6 +49,7 @@ class Sample:
 
     megabytes: float
     children: float
+    files: int  # that the server has open, connections too
     log: int  # bytes of the largest index.db-wal
 
 
@@ -118,7 +119,7 @@ async def watch(server: ServerProcess, folders: Sequence[Path], load: Load) -> N
     """Take a sample every second."""
     while not load.record.is_over:
         log = max(file_bytes(folder / "index.db-wal") for folder in folders)
-        load.samples.append(Sample(server.megabytes(), server.children_megabytes(), log))
+        load.samples.append(Sample(server.megabytes(), server.children_megabytes(), server.descriptors(), log))
         await asyncio.sleep(1)
 
 
@@ -149,11 +150,12 @@ def show_load(load: Load, seconds: float, cpu: float, audit: Path, folders: Sequ
         figures = " ".join(f"{1000 * percentile(times, share):8.0f}" for share in (0.5, 0.95, 0.99))
         print(f"  {name:28} {len(times):8,} {figures}")
     print(f"  CPU of the server without builds: {1000 * cpu / max(1, record.requests):.1f} s for 1,000 requests")
-    thirds = [load.samples[i * len(load.samples) // 4 : (i + 1) * len(load.samples) // 4 + 1] for i in range(4)]
-    memory = [mean(sample.megabytes for sample in part) for part in thirds]
-    children = [max(sample.children for sample in part) for part in thirds]
-    print(f"  memory of the server, by quarter: {', '.join(f'{each:.0f}' for each in memory)} MB")
-    print(f"  most memory of its children: {', '.join(f'{each:.0f}' for each in children)} MB")
+    quarters = [load.samples[i * len(load.samples) // 4 : (i + 1) * len(load.samples) // 4 + 1] for i in range(4)]
+    memory = [mean(sample.megabytes for sample in quarter) for quarter in quarters]
+    show_quarters(f"MB of the server ({load.samples[0].megabytes:.0f} before the first request)", memory)
+    show_quarters("MB of its children, at most", [max(each.children for each in quarter) for quarter in quarters])
+    files = [max(each.files for each in quarter) for quarter in quarters]
+    show_quarters("its open files and connections, at most", files)
     logs = [sample.log for sample in load.samples]
     index = max(file_bytes(folder / "index.db") for folder in folders)
     end = max(file_bytes(folder / "index.db-wal") for folder in folders)
@@ -166,7 +168,12 @@ def show_load(load: Load, seconds: float, cpu: float, audit: Path, folders: Sequ
         print(f"  {count} times {error}")
     check_at_most("errors", record.errors.total(), 0)
     check_at_most("memory in the last quarter, as a share of the second", memory[3] / memory[1], 1.1)
+    check_at_most("open files in the last quarter, as a share of the second", files[3] / files[1], 1.2)
     check_at_most("largest log, as a share of the index", max(logs) / index, 1)
+
+
+def show_quarters(name: str, values: Sequence[float]) -> None:
+    print(f"  by quarter, {name}: {', '.join(f'{each:.0f}' for each in values)}")
 
 
 def percentile(times: Sequence[float], share: float) -> float:
