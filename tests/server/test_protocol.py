@@ -189,24 +189,94 @@ def test_only_headers_that_have_begun_are_timed() -> None:
     assert asyncio.run(play()) == [1, *[1, 0, 0] * 3, 0, 0]
 
 
+class Doors:
+    """Connections of a server with so many places."""
+
+    def __init__(self, limits: type[LimitedProtocol]) -> None:
+        self.config, self.state = configured(limits), ServerState()
+
+    def open(self, address: str = "127.0.0.1") -> Any:
+        protocol = self.config.http_protocol_class(self.config, self.state, {}, asyncio.get_running_loop())
+        protocol.connection_made(fake_transport(address))
+        return protocol
+
+    async def end(self) -> None:
+        await asyncio.gather(*self.state.tasks)
+        for protocol in [*self.state.connections]:
+            protocol.connection_lost(None)
+
+
 @pytest.mark.parametrize(
     ("address", "taken"),
-    [("192.0.2.1", 3), ("2001:db8::{:x}", 3), ("2001:db8:0:{:x}::1", 10), ("127.0.0.1", 10), ("::1", 10), ("", 3)],
+    [("192.0.2.1", 3), ("2001:db8::{:x}", 3), ("2001:db8:0:{:x}::1", 12), ("127.0.0.1", 12), ("::1", 12), ("", 3)],
 )
 def test_one_machine_does_not_get_all_connections(address: str, taken: int) -> None:
     async def play() -> list[bool]:
-        config, state = configured(limited_protocol(10, 30, max_of_sender=3)), ServerState()
-        transports = [fake_transport(address.format(i)) for i in range(12)]
-        for transport in transports:
-            config.http_protocol_class(config, state, {}, asyncio.get_running_loop()).connection_made(transport)
-        other = fake_transport("198.51.100.1")
-        config.http_protocol_class(config, state, {}, asyncio.get_running_loop()).connection_made(other)
-        for protocol in [*state.connections]:
-            protocol.connection_lost(None)
-        return [each.write.called for each in transports]
+        doors = Doors(limited_protocol(10, 30, max_of_sender=3))
+        opened = [doors.open(address.format(i)) for i in range(12)]
+        assert len(doors.state.connections) == min(taken, 10)
+        assert not doors.open("198.51.100.1").transport.write.called
+        await doors.end()
+        return [each.transport.write.called for each in opened]
 
-    refused = asyncio.run(play())
-    assert refused == [False] * taken + [True] * (12 - taken)
+    assert asyncio.run(play()) == [False] * taken + [True] * (12 - taken)
+
+
+def test_a_sender_has_its_places_again_when_its_connections_have_ended() -> None:
+    async def play() -> None:
+        doors = Doors(limited_protocol(10, 30, max_of_sender=1))
+        first, second = doors.open("192.0.2.1"), doors.open("192.0.2.1")
+        assert [each.transport.write.called for each in (first, second)] == [False, True]
+        for each in (first, second):
+            each.connection_lost(None)
+        assert first.places.senders == {}
+        assert not doors.open("192.0.2.1").transport.write.called
+        await doors.end()
+
+    asyncio.run(play())
+
+
+def test_one_connection_more_closes_the_one_that_has_waited_longest() -> None:
+    async def play() -> None:
+        doors = Doors(limited_protocol(3, 30))
+        busy, silent, half = doors.open(), doors.open(), doors.open()
+        busy.data_received(GET)
+        half.data_received(GET[:20])
+        assert not doors.open().transport.write.called
+        assert [each.transport.close.called for each in (busy, silent, half)] == [False, True, False]
+        await asyncio.gather(*busy.tasks)  # from now on it waits too, not as long as the others
+        doors.open()
+        assert half.transport.close.called
+        assert not busy.transport.close.called
+        await doors.end()
+
+    asyncio.run(play())
+
+
+def test_a_connection_too_many_is_refused_if_each_has_a_request() -> None:
+    async def play() -> None:
+        doors = Doors(limited_protocol(2, 30))
+        for each in (doors.open(), doors.open()):
+            each.data_received(GET)
+        refused = doors.open()
+        assert refused.transport.write.call_args.args[0].startswith(b"HTTP/1.1 503")
+        assert refused.transport.close.called
+        await doors.end()
+        assert refused not in doors.state.connections
+
+    asyncio.run(play())
+
+
+def test_a_response_that_nobody_has_read_is_not_waited_for() -> None:
+    async def play() -> None:
+        doors = Doors(limited_protocol(1, 30))
+        unread = doors.open()
+        unread.transport.get_write_buffer_size.return_value = 9
+        doors.open()
+        assert unread.transport.abort.called
+        await doors.end()
+
+    asyncio.run(play())
 
 
 def test_a_response_that_nobody_reads_is_given_up() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from kumihimo.app import community_tree, method_guide
 from kumihimo.app.explanations import PassageLink, Reason, explain_evidence
 from kumihimo.app.snapshot import DEFAULT_METHOD, Snapshot
+from kumihimo.app.source_tracer import SourceTracer
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
@@ -106,8 +107,11 @@ def evidence_json(snapshot: Snapshot, question: str, context: Context, *, texts:
     """
     terms = frozenset(subject_terms(context.searched(question)))
     rows: list[Json] = []
+    tracer = snapshot.tracer
+    if texts:
+        tracer.read_ahead(context)
     for rank, (item, reason) in enumerate(zip(context, explain_evidence(snapshot, question, context), strict=True), 1):
-        more = _text_json(snapshot, item, terms) if texts else {}
+        more = _text_json(tracer, item, terms) if texts else {}
         rows.append({**_item_json(rank, item), **more, **_reason_json(item, reason)})
     return rows
 
@@ -121,7 +125,7 @@ def _item_json(rank: int, item: Evidence) -> Json:
     return {"rank": rank, "score": item.score, "table": item.table, "id": item.record.id}
 
 
-def _text_json(snapshot: Snapshot, item: Evidence, terms: frozenset[str]) -> Json:
+def _text_json(tracer: SourceTracer, item: Evidence, terms: frozenset[str]) -> Json:
     """Return the text of a row, and what to show of it.
 
     marks: start and end of the words of the question in the snippet.
@@ -134,7 +138,7 @@ def _text_json(snapshot: Snapshot, item: Evidence, terms: frozenset[str]) -> Jso
         "text": item.text,
         "snippet": snippet,
         "marks": [list(mark) for mark in mark_matches(snippet, terms)],
-        "spans": [place_json(span) for span in islice(snapshot.trace_part(item, start, end), _MAX_PLACES)],
+        "spans": [place_json(span) for span in islice(tracer.trace_part(item, start, end), _MAX_PLACES)],
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 from typing import Any, Self, cast
 
@@ -326,7 +326,7 @@ class Snapshot:
     @property
     def tracer(self) -> SourceTracer:
         """Return what finds the source spans of rows."""
-        return SourceTracer(self.db, self.catalogue, self.table, self.places)
+        return SourceTracer(self.db, self.catalogue, cache(self.table), self.places)
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Yield the source spans of a row or evidence, cited first."""

@@ -3,7 +3,8 @@
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -51,6 +52,7 @@ class SourceTracer:
     table: Callable[[str], Table[Any]]
     places: dict[str, DocumentPlaces] = field(default_factory=dict)  # by uri
     read_spans: dict[Reference, Span] = field(default_factory=dict)
+    uris: dict[str, str] = field(default_factory=dict)  # by document
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Yield the source spans of a row or of evidence.
@@ -92,7 +94,7 @@ class SourceTracer:
     def document(self, uri: str) -> tuple[str, str, int]:
         """Return the text, title and start of the body."""
         id = self._visible_id(hash_parts(uri))
-        text, title, body = (self.db.value(ROOT, id, name) for name in ("text", "title", "body"))
+        text, title, body = self.db.values(ROOT, id, "text", "title", "body")
         return text, title, body
 
     def describe_document(self, id: str) -> str:
@@ -111,17 +113,28 @@ class SourceTracer:
                 continue
             visited.add((table, id))
             if (table, id) not in self.read_spans:  # several rows have the same sources
-                self.read_spans[table, id] = self._read_span(table, id)
+                self.read_spans[table, id] = self._span_of(self.table(table)[id])
             yield self.read_spans[table, id]
 
-    def _read_span(self, table: str, id: str) -> Span:
+    def read_ahead(self, items: Iterable[Evidence]) -> None:
+        """Read the passages among the evidence, all at once."""
+        ids = defaultdict[str, list[str]](list)
+        for item in items:
+            if isinstance(item.record, Chunk | Passage) and item.table in self.catalogue.steps:
+                ids[item.table].append(item.record.id)
+        for table, each in ids.items():
+            records = self.table(table).get_many(each)
+            self.read_spans.update(((table, id), self._span_of(record)) for id, record in records.items())
+
+    def _span_of(self, record: Any) -> Span:
         """Return a chunk, a passage or a whole document as a span."""
-        record = self.table(table)[id]
         if not isinstance(record, Chunk | Passage):
             return Span("", record.uri, 0, len(record.text), record.text)
-        uri = self.db.value(ROOT, id.partition(".")[0], "uri")
-        chunk = id if isinstance(record, Chunk) else record.chunk
-        return Span(chunk, uri, record.start, record.end, record.text)
+        document = record.id.partition(".")[0]
+        if document not in self.uris:
+            self.uris[document] = self.db.value(ROOT, document, "uri")
+        chunk = record.id if isinstance(record, Chunk) else record.chunk
+        return Span(chunk, self.uris[document], record.start, record.end, record.text)
 
     def sources(self, item: Reference | Evidence) -> Iterator[Reference]:
         """Yield the source chunks and documents, or the passage itself.
@@ -154,8 +167,7 @@ class SourceTracer:
         """Return the places of a document, which are read once."""
         if uri not in self.places:
             id = self._visible_id(hash_parts(uri))
-            columns = ("title", "places", "file", "media_type")
-            title, named, file, media_type = (self.db.value(ROOT, id, name) for name in columns)
+            title, named, file, media_type = self.db.values(ROOT, id, "title", "places", "file", "media_type")
             places = json.loads(named)
             verbatim = not places and file == uri and media_type in ("text/plain", "text/markdown")
             text = self.db.value(ROOT, id, "text") if verbatim else None

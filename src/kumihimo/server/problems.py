@@ -96,6 +96,7 @@ _REMEDIES: dict[type[errors.KumiError], str] = {  # in the words of the HTTP int
     errors.ItemFailed: "Ask again. If it fails again, look at the model server.",
     errors.ModelError: "Check the address, key and name of the model in kumi.toml.",
     errors.Cancelled: "Ask for less, or start the server with a longer time limit.",
+    errors.KumiError: "Send the request again. If it fails again, look at the log of the server.",
 }
 
 

@@ -1,6 +1,8 @@
 """a connection -> HTTP by uvicorn, within limits on connections, and on time to send headers and to read responses."""
 
 import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -11,14 +13,33 @@ from kumihimo.server.settings import is_loopback
 _REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
 
 
+@dataclass(slots=True)
+class Places:
+    """The places for connections of one server.
+
+    senders: how many each sender has. waiting: those without a request in progress, the longest first.
+    """
+
+    senders: Counter[str] = field(default_factory=Counter)
+    waiting: dict[H11Protocol, None] = field(default_factory=dict)
+
+    def leave(self, connection: H11Protocol, sender: str) -> None:
+        """Forget a connection that has ended."""
+        self.waiting.pop(connection, None)
+        self.senders[sender] -= 1
+        if not self.senders[sender]:
+            del self.senders[sender]
+
+
 class LimitedProtocol(H11Protocol):
     """The protocol of uvicorn, with limits for clients that send or read nothing.
 
-    max_connections: at once; others get 503 and are closed. header_seconds: from the first byte of a request, or the
-    begin of the connection, until its headers are complete. read_seconds: for which a response may stay unread.
-    max_of_sender: connections of one other machine.
+    max_connections: at once; for one more, the one that has waited longest for a request is closed, and without such a
+    one it gets 503. header_seconds: from the first byte of a request, or the begin of the connection, until its headers
+    are complete. read_seconds: for which a response may stay unread. max_of_sender: connections of one other machine.
     """
 
+    places: Places
     max_connections: int
     max_of_sender: int
     header_seconds: float
@@ -30,22 +51,28 @@ class LimitedProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.sender = sender_of(self.client[0] if self.client else "")
+        self.places.senders[self.sender] += 1
         if self._is_one_too_many():
+            self.connections.discard(self)  # those that close count no more
             transport.write(_REFUSAL)
             transport.close()
             return
+        self._note_waiting()
         self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop(self._headers_due, self._reading_due)
+        self.places.leave(self, self.sender)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        self._note_waiting()
         self._await_headers()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._note_waiting()
         if self.conn.trailing_data[0]:  # the beginning of the next request
             self._await_headers()
         if self.transport.get_write_buffer_size():
@@ -60,14 +87,37 @@ class LimitedProtocol(H11Protocol):
         self._stop(self._reading_due)
 
     def _is_one_too_many(self) -> bool:
-        """Return whether all places are taken, or all of this sender."""
-        of_sender = sum(getattr(other, "sender", "") == self.sender for other in self.connections)
-        is_greedy = of_sender > self.max_of_sender and not is_loopback(self.sender)
-        return len(self.connections) > self.max_connections or is_greedy
+        """Return whether this sender has all its places, or nobody waits."""
+        if self.places.senders[self.sender] > self.max_of_sender and not is_loopback(self.sender):
+            return True
+        return len(self.connections) > self.max_connections and not self._close_longest_waiting()
+
+    def _close_longest_waiting(self) -> bool:
+        """Close the connection that has waited longest; return whether one waits."""
+        oldest = next(iter(self.places.waiting), None)
+        if oldest is None:
+            return False
+        del self.places.waiting[oldest]
+        self.connections.discard(oldest)
+        if oldest.transport.get_write_buffer_size():
+            oldest.transport.abort()
+        oldest.transport.close()
+        return True
+
+    @property
+    def _has_request(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _note_waiting(self) -> None:
+        """Remember since when this connection waits for a request."""
+        if self._has_request or self.transport.is_closing():
+            self.places.waiting.pop(self, None)
+        else:
+            self.places.waiting.setdefault(self)
 
     def _await_headers(self) -> None:
         """Set a limit of time, unless a request is in progress."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._has_request:
             self._stop(self._headers_due, self._reading_due)
             self._headers_due = None
         elif self._headers_due is None and not self.transport.is_closing():
@@ -96,4 +146,4 @@ def limited_protocol(
     """
     limits = {"max_connections": max_connections, "max_of_sender": max_of_sender or max_connections}
     seconds = {"header_seconds": header_seconds, "read_seconds": read_seconds}
-    return type("LimitedProtocol", (LimitedProtocol,), {**limits, **seconds})
+    return type("LimitedProtocol", (LimitedProtocol,), {**limits, **seconds, "places": Places()})

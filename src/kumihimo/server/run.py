@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import socket
+import sys
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,8 +17,10 @@ import uvicorn
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.app import create_app
+from kumihimo.server.audit import AuditFile
 from kumihimo.server.protocol import limited_protocol
 from kumihimo.server.settings import ServerSettings, is_loopback
+from kumihimo.server.warm_up import warm_up
 from kumihimo.server.workspace import Workspace, open_workspace
 
 try:
@@ -30,6 +33,7 @@ _KEEP_ALIVE = 15  # seconds that a connection stays open between two requests
 _WAITING = 2048  # connections that the system may hold until they are accepted
 _AT_ONCE = 100  # accepted before the first of them can be refused: each takes a file
 _SHARES = 4  # one other machine has this part of the connections
+_TURN = 0.001  # seconds of a thread that computes, while others wait
 _SHUTDOWN = 5  # seconds for requests in progress
 
 
@@ -38,23 +42,34 @@ def run_server(
 ) -> int:
     """Serve these indexes until a signal; return its number.
 
-    announce: receives the address. Raises SettingsError if the port is taken, or if keys are needed and there are none.
+    announce: receives the address. Raises SettingsError if the port is taken, if keys are needed and there are none, or
+    if the audit log cannot be written.
     """
     workspace = open_workspace(folders, settings)
     check_keys(workspace, settings)
+    if settings.audit:
+        AuditFile(settings.audit).create()
     forward_logs()
     with _listen(settings) as listener:
         address = format_address(settings.host, listener.getsockname()[1])
 
         def on_start() -> None:
             announce(address)
+            Thread(target=warm_up, args=[workspace], daemon=True).start()
             if open_browser:  # some browsers of a terminal return at their end
                 Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
         limited = replace(settings, max_connections=limit_connections(settings.max_connections))
         server = _Server(server_config(create_app(workspace, limited), limited), workspace, on_start)
+        _share_processors()
         server.run([listener])
     return server.signal
+
+
+def _share_processors() -> None:
+    """Let many threads compute beside each other, and short requests soon."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy reads it when the first question imports it
+    sys.setswitchinterval(_TURN)
 
 
 class _Server(uvicorn.Server):
@@ -127,6 +142,7 @@ def server_config(app: Callable[..., object], settings: ServerSettings) -> uvico
         app,
         http=limited_protocol(places, settings.header_seconds, settings.body_seconds, share),
         ws="none",
+        lifespan="on",
         backlog=_AT_ONCE,
         log_config=None,
         access_log=False,
@@ -172,9 +188,11 @@ def _listen(settings: ServerSettings) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=_WAITING)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=_WAITING)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise SettingsError(
             f"cannot listen on {settings.host}, port {settings.port} ({reason}): choose another with --port or --host"
         ) from error
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each part of a response waits 40 ms
+    return listener

@@ -57,7 +57,8 @@ def snippet_at(text: str, terms: Collection[str], size: int) -> tuple[int, int]:
     if stop - begin <= size:
         return begin, max(begin, stop)
     first, last = _densest_part(text, mark_matches(text, terms), size) or (begin, begin)
-    sentences = [span for block in split_blocks(text) for span in split_sentences(text, block.start, block.end)]
+    near = (block for block in split_blocks(text) if block.start <= first + size and block.end >= first - size)
+    sentences = [span for block in near for span in split_sentences(text, block.start, block.end)]
     start = max((a for a, _ in sentences if a <= first), default=begin)
     if last - start > size:
         start = _next_word(text, max(begin, first - size // _LEAD_PARTS, last - size), first)

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -14,6 +15,7 @@ LANGUAGES = ("en", "ja", "zh")
 _language: ContextVar[str] = ContextVar("language", default="")  # empty: none
 # t: translated if it is a message; m: has to be one; q: in quotation marks
 _FIELD = re.compile(r"\{(\d+)(?::([tmq]))?\}")
+_GRAM = 5  # characters by which the template of a message is looked up
 _MIN_NESTED = 12  # characters without fields of a message within a message: it may also be a name
 _KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"  # compiled at the first use
 
@@ -144,10 +146,17 @@ class _Catalogue:
         return sorted(pairs, key=lambda template: -template.size)
 
     @cached_property
-    def templates_by_letter(self) -> dict[str, list[_Template]]:
-        """Return the same by the first letter of a message; `{`: for all others."""
-        letters = {template.text[0] for template in self.templates} | {"{"}
-        return {letter: [each for each in self.templates if each.text[0] in (letter, "{")] for letter in letters}
+    def places(self) -> dict[str, list[int]]:
+        """Return the places of templates by their rarest gram.
+
+        Those without any have the empty gram.
+        """
+        grams = [set[str]().union(*map(_grams, template.parts)) for template in self.templates]
+        counts = Counter(gram for each in grams for gram in each)
+        places = defaultdict[str, list[int]](list)
+        for place, each in enumerate(grams):
+            places[min(each, key=lambda gram: (counts[gram], gram), default="")].append(place)
+        return dict(places)
 
     def find(self, text: str, least: int = 0) -> str:
         """Return the translation of a message; empty: none.
@@ -155,12 +164,19 @@ class _Catalogue:
         least: characters that it has without its fields.
         """
         message = text.strip()
-        candidates = self.templates_by_letter.get(message[:1]) or self.templates_by_letter["{"]
-        templates = (template for template in candidates if template.size >= least)
-        translation = self.translations.get(message) or next(
-            filter(None, (template.fill(message, self) for template in templates)), ""
-        )
+        translation = self.translations.get(message) or next(filter(None, self._fill_templates(message, least)), "")
         return text.replace(message, translation, 1) if message and translation else ""
+
+    def _fill_templates(self, message: str, least: int) -> Iterator[str]:
+        """Yield the translation by each template that may fit."""
+        places = (place for gram in ("", *_grams(message)) for place in self.places.get(gram, ()))
+        for place in sorted(places):
+            if self.templates[place].size >= least:
+                yield self.templates[place].fill(message, self)
+
+
+def _grams(text: str) -> set[str]:
+    return {text[i : i + _GRAM] for i in range(len(text) - _GRAM + 1)}
 
 
 @cache

@@ -20,7 +20,7 @@ from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.server.access import Access, Reader
 from kumihimo.server.api.builds import STREAM_HEADERS
-from kumihimo.server.api.parameters import STRICT, FilterText, Name, Question, Settings
+from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, Question, Settings
 from kumihimo.server.api.reading import check_search, read_snapshot
 from kumihimo.server.disconnect import cancel_on_disconnect
 from kumihimo.server.events import ServerEvent, encode_events
@@ -82,12 +82,12 @@ class AskBody:
     settings: Settings = field(default_factory=dict)
     reasons: bool = True
     length: Length | None = None
-    history: Annotated[list[Turn], Field(max_length=_MAX_TURNS)] = field(default_factory=list)
+    history: Annotated[list[Body[Turn]], Field(max_length=_MAX_TURNS)] = field(default_factory=list)
     stream: bool = False
 
 
 @router.post("/retrieve")
-async def retrieve(request: Request, access: Reader, body: SearchBody) -> JSONResponse:
+async def retrieve(request: Request, access: Reader, body: Body[SearchBody]) -> JSONResponse:
     """Return the evidence for a question, best first, with reasons."""
 
     async def search() -> Json:
@@ -101,7 +101,7 @@ async def retrieve(request: Request, access: Reader, body: SearchBody) -> JSONRe
 
 
 @router.post("/ask")
-async def ask(request: Request, access: Reader, body: AskBody) -> Response:
+async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response:
     """Answer a question with citations.
 
     With `stream`, the events are `progress`, `evidence`, `token`, `citations` and `answer`, or `error`. A client that

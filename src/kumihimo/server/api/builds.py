@@ -12,7 +12,7 @@ from pydantic import Field
 from kumihimo.llm.budget import Caps
 from kumihimo.server.access import Editor
 from kumihimo.server.api.build_values import build_event, build_json, queue_index
-from kumihimo.server.api.parameters import STRICT, Name, PathText
+from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
 from kumihimo.server.events import ServerEvent, encode_events, parse_last_event_id
 from kumihimo.server.upload_names import allowed_path
 
@@ -38,7 +38,7 @@ class BuildOptions:
 
 
 @router.post("/builds", status_code=202)
-async def start_build(request: Request, access: Editor, body: BuildOptions) -> JSONResponse:
+async def start_build(request: Request, access: Editor, body: Body[BuildOptions]) -> JSONResponse:
     """Queue a build.
 
     One runs at a time. A build with the same options that waits is returned instead.

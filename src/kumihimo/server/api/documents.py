@@ -12,7 +12,7 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.source_files import file_uri, find_file, is_excluded
 from kumihimo.server.access import Access, Editor, Reader
 from kumihimo.server.api.build_values import build_json, queue_index, queue_remove
-from kumihimo.server.api.parameters import STRICT, Cursor, FilterQuery, PageSize, PathText, RowId, SearchText
+from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, PageSize, PathText, RowId, SearchText
 from kumihimo.server.api.reading import found, read_index, read_snapshot
 from kumihimo.server.json_values import Json, plain
 from kumihimo.server.problems import Forbidden
@@ -129,7 +129,7 @@ async def excluded_paths(access: Access, folder: Path, names: list[str]) -> list
 
 
 @router.post("/documents/paths", status_code=202)
-async def add_path(request: Request, access: Editor, body: AddedPath) -> JSONResponse:
+async def add_path(request: Request, access: Editor, body: Body[AddedPath]) -> JSONResponse:
     """Queue a build that adds a file or folder of the server.
 
     It has to be inside the folders that `kumi serve --root` names.

@@ -1,13 +1,16 @@
 """parts of an address or a body -> checked parameters: every size has a limit."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Query
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from kumihimo.app.question_limits import MAX_QUESTION_CHARS
 
+T = TypeVar("T")
 MAX_PAGE = 200  # rows
+_MAX_FIELDS = 100
 _MAX_NAME = 200
 _MAX_ID = 2000  # a uri may be long
 _MAX_FILTER = 2000
@@ -34,4 +37,17 @@ _Value = bool | _Integer | _Number | _Text | None
 Settings = Annotated[
     dict[Name, _Value | Annotated[list[_Value], Field(max_length=_MAX_VALUE)]], Field(max_length=_MAX_SETTINGS)
 ]
+
+
+def _check_fields(value: Any) -> Any:
+    """Raise an error for more fields than any body has.
+
+    Pydantic would make one of each.
+    """
+    if isinstance(value, dict) and len(value) > _MAX_FIELDS:
+        raise PydanticCustomError("fields", "It has more than {n} fields", {"n": _MAX_FIELDS})
+    return value
+
+
+Body = Annotated[T, BeforeValidator(_check_fields)]  # or an object in it
 STRICT: Any = {"extra": "forbid"}  # of a body: a name that does not exist is an error

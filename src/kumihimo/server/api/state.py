@@ -13,7 +13,7 @@ from kumihimo.app.results import Plan
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.status import read_status
 from kumihimo.server.access import Access, Reader
-from kumihimo.server.api.parameters import STRICT, FilterText, Name, PathText, Question, Settings
+from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
 from kumihimo.server.api.reading import check_search, read_index, read_snapshot
 from kumihimo.server.disconnect import cancel_on_disconnect
 from kumihimo.server.json_values import Json, method_json, plain
@@ -65,7 +65,7 @@ async def list_methods(request: Request, access: Reader) -> JSONResponse:
 
 
 @router.post("/plan")
-async def plan(request: Request, access: Reader, body: PlanBody) -> JSONResponse:
+async def plan(request: Request, access: Reader, body: Body[PlanBody]) -> JSONResponse:
     """Estimate the model calls and cost of a question or build."""
 
     async def estimate() -> Plan:

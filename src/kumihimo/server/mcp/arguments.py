@@ -12,6 +12,7 @@ MAX_K = 50
 MAX_AROUND = 4000  # characters before and after a passage
 MAX_LISTED = 100  # documents
 _MAX_CHARS = 10_000  # of an argument
+_MAX_ARGUMENTS = 50  # no tool has as many; each one that does not exist makes an error
 _STRICT = ConfigDict(extra="forbid")
 
 
@@ -135,6 +136,8 @@ def parse_arguments(adapter: TypeAdapter[T], arguments: dict[str, Any]) -> T:
     """
     if too_long := [name for name, value in arguments.items() if isinstance(value, str) and len(value) > _MAX_CHARS]:
         raise BadArgument(f"{too_long[0]} has more than {_MAX_CHARS:,} characters: shorten it")
+    if len(arguments) > _MAX_ARGUMENTS:
+        raise BadArgument(f"there are more than {_MAX_ARGUMENTS} arguments: the description of the tool lists them")
     try:
         return adapter.validate_python({name: value for name, value in arguments.items() if value is not None})
     except ValidationError as error:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from kumihimo.app.snapshot import Length
 from kumihimo.core.context import Answer, Context
@@ -13,6 +13,8 @@ from kumihimo.server.api.parameters import FilterText, Settings
 from kumihimo.server.openai.errors import BadParameter
 from kumihimo.server.openai.request_body import parse_body
 from kumihimo.server.openai.source_list import without_source_list
+
+_MAX_MESSAGES = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class Extension:
 class ChatRequest:
     """A request to `/v1/chat/completions`; other parameters are ignored."""
 
-    messages: list[Message]
+    messages: Annotated[list[Message], Field(max_length=_MAX_MESSAGES)]
     model: str
     stream: bool | None = None
     stream_options: StreamOptions | None = None

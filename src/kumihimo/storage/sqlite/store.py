@@ -189,8 +189,12 @@ class Db:
         return SqlRows(self, table).count()
 
     def value(self, table: str, id: str, column: str) -> Any:
-        row = self.one(f'SELECT "{column}" FROM "{table}" WHERE id = ?', id)
-        return row[0] if row else None
+        (value,) = self.values(table, id, column)
+        return value
+
+    def values(self, table: str, id: str, *columns: str) -> Sequence[Any]:
+        names = ", ".join(f'"{column}"' for column in columns)
+        return self.one(f'SELECT {names} FROM "{table}" WHERE id = ?', id) or (None,) * len(columns)
 
     def column(self, table: str, column: str) -> list[Any]:
         return [value for (value,) in self.all(f'SELECT "{column}" FROM "{table}" ORDER BY 1')]

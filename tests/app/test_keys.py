@@ -1,0 +1,128 @@
+"""A key is shown once and stored as a hash; its budget of a day is one for all its requests, and outlives a server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.app.keys import (
+    IndexKeys,
+    StoredKey,
+    create_key,
+    has_index,
+    list_keys,
+    revoke_key,
+    token_digest,
+)
+from kumihimo.core.errors import BudgetExceeded, SettingsError
+from kumihimo.core.usage import Usage
+from kumihimo.llm.budget import Account
+from kumihimo.llm.protocols import Prices
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Iterator[IndexKeys]:
+    """The keys of an index on the first of May."""
+    with Kumihimo.open(tmp_path / "a") as kumi:
+        keys = IndexKeys.of(kumi)
+        keys.today = lambda: "2026-05-01"
+        yield keys
+        keys.close()
+
+
+def add(keys: IndexKeys, daily_tokens: int | None = 100) -> StoredKey:
+    _, token = create_key([keys.kumi.folder], "reader", daily_tokens=daily_tokens)
+    key = keys.find(token_digest(token))
+    assert key
+    return key
+
+
+def test_a_key_opens_the_indexes_that_it_was_made_for(tmp_path: Path) -> None:
+    folders = [tmp_path / "a", tmp_path / "b"]
+    id, token = create_key(
+        folders, "editor", name="Ana", rights=" author = 'Bo' ", daily_tokens=9, requests_per_minute=3
+    )
+    create_key([tmp_path / "a"], "reader")
+    assert re.fullmatch(r"kumi_[\w-]{43}", token)
+    for folder in folders:
+        key = next(key for key in list_keys(folder) if key.id == id)
+        assert key[1:6] == ("Ana", "editor", "author = 'Bo'", 9, 3)
+        assert token.encode() not in (folder / "keys.db").read_bytes()
+        assert token_digest(token) in (folder / "keys.db").read_bytes()
+        assert not has_index(folder)
+    assert [len(list_keys(folder)) for folder in folders] == [2, 1]
+
+
+def test_no_two_keys_are_alike(tmp_path: Path) -> None:
+    assert len({part for _ in range(20) for part in create_key([tmp_path], "reader")}) == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"role": "owner"}, "no role 'owner'. Known: admin, editor, reader"),
+        ({"rights": "author ="}, "the filter ends too early"),
+        ({"daily_tokens": 0}, "the limits of a key are 1 or more"),
+        ({"requests_per_minute": 0}, "the limits of a key are 1 or more"),
+    ],
+)
+def test_a_wrong_key_is_not_stored(tmp_path: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        create_key([tmp_path], **{"role": "reader", **options})  # type: ignore[arg-type]
+    assert not (tmp_path / "keys.db").exists()
+
+
+def test_a_revoked_key_is_found_no_more(keys: IndexKeys) -> None:
+    assert not keys.any_valid()
+    id, token = create_key([keys.kumi.folder], "reader")
+    assert keys.any_valid()
+    assert revoke_key(keys.kumi.folder, id)
+    assert not keys.any_valid()
+    assert keys.find(token_digest(token)) is None
+    assert not revoke_key(keys.kumi.folder, "unknown")
+
+
+def test_any_text_has_a_digest() -> None:
+    assert len({token_digest(text) for text in ("", "kumi_x", "kumi_\udce9", "ключ")}) == 4
+
+
+def test_all_requests_of_a_day_share_a_budget(keys: IndexKeys) -> None:
+    key, other = add(keys), add(keys)
+    budget = keys.budget(key)
+    assert keys.budget(key) is budget
+    assert keys.budget(other) is not budget
+    budget.record_spent("answer", "m", Usage(1, 60, completion_tokens=40))
+    assert keys.usage_today(key.id).tokens == 100
+    assert keys.usage_today(other.id).tokens == 0
+    with (
+        pytest.raises(BudgetExceeded, match="tokens 100 was reached"),
+        budget.reserve(Account("answer", "m", Prices()), 4),
+    ):
+        raise AssertionError("the budget is spent")
+
+
+def test_the_next_day_has_a_new_budget(keys: IndexKeys) -> None:
+    key = add(keys)
+    first = keys.budget(key)
+    first.record_spent("answer", "m", Usage(1, 100))
+    keys.today = lambda: "2026-05-02"
+    assert keys.budget(key).total.tokens == 0
+    assert keys.usage_today(key.id) == Usage()
+
+
+def test_a_new_server_knows_what_was_used_today(keys: IndexKeys) -> None:
+    key = add(keys)
+    keys.budget(key).record_spent("answer", "m", Usage(1, 70))
+    again = IndexKeys.of(keys.kumi)
+    again.today = keys.today
+    assert again.budget(key).total.tokens == 70
+    again.close()
+
+
+def test_what_a_key_spends_counts_for_the_index_too(keys: IndexKeys) -> None:
+    keys.budget(add(keys)).record_spent("answer", "m", Usage(1, 60))
+    assert [(entry.scope, entry.usage.tokens) for entry in keys.kumi.cache.usage()] == [("answer", 60)]

@@ -1,0 +1,92 @@
+"""A line of the audit log names the key, the route and the result; a log that cannot be written stops no request."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+
+from kumihimo.server.access import Caller
+from kumihimo.server.audit import AuditFile, RequestLog, route_of
+from kumihimo.server.settings import ServerSettings
+
+
+def request(**scope: Any) -> dict[str, Any]:
+    caller = Caller({}, key="4f376d63")
+    return {
+        "method": "GET",
+        "path": "/api/v1/documents",
+        "client": ("192.0.2.7", 5),
+        "app": Starlette(),
+        "state": {"caller": caller},
+        **scope,
+    }
+
+
+def write_line(path: Path, scope: Mapping[str, Any], **settings: Any) -> dict[str, Any]:
+    RequestLog(replace(ServerSettings(audit=path), **settings)).write(dict(scope), 200, 0.0426)
+    line: dict[str, Any] = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+    return line
+
+
+def test_a_line_names_who_did_what_with_which_result(tmp_path: Path) -> None:
+    scope = request()
+    scope["state"]["caller"].notes.indexes.update({"notes": None, "reports": None})
+    line = write_line(tmp_path / "audit.jsonl", scope)
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "key": "4f376d63",
+        "address": "192.0.2.7",
+        "method": "GET",
+        "route": "none",
+        "index": "notes,reports",
+        "status": 200,
+        "milliseconds": 43,
+    }
+
+
+@pytest.mark.parametrize(("wanted", "question"), [(False, None), (True, "Who is Ana?")])
+def test_the_question_is_there_only_if_it_is_wanted(tmp_path: Path, wanted: bool, question: str | None) -> None:
+    scope = request(client=None)
+    scope["state"]["caller"].notes.question = "Who is Ana?"
+    line = write_line(tmp_path / "audit.jsonl", scope, audit_questions=wanted)
+    assert (line.get("question"), line["address"]) == (question, "")
+
+
+def test_a_route_has_names_for_its_parts_and_no_values() -> None:
+    assert route_of(request(endpoint=object())) == "/api/v1/documents"
+    assert route_of(request(endpoint=object(), path_params={"id": "x"})) == "none"
+    assert route_of(request(path="/secret-name")) == "none"
+
+
+def test_without_a_file_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    RequestLog(ServerSettings()).write(request(), 200, 0.1)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_log_that_can_no_longer_be_written_stops_no_request(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = AuditFile(folder / "audit.jsonl")
+    log.create()
+    log.path.unlink()
+    folder.rmdir()
+    with caplog.at_level(logging.WARNING, "kumihimo"):
+        log.append("a line")
+    assert "cannot be written" in caplog.text
+    folder.mkdir()
+    log.append("another")
+    assert log.path.read_text(encoding="utf-8") == "another\n"
+
+
+def test_half_a_surrogate_pair_is_written_too(tmp_path: Path) -> None:
+    log = AuditFile(tmp_path / "audit.jsonl")
+    log.append("\ud83d")
+    assert log.path.read_bytes() == b"?\n"
