@@ -32,6 +32,8 @@ BENCHMARKS = (
     ("served", ""),
     ("filters", ""),
     ("questions_per_second", ""),
+    ("server_load", "--minutes 10"),
+    ("server_attacks", ""),
     ("sizes", ""),
     ("hubs", ""),
     ("keys", "--sizes 10000"),

@@ -13,12 +13,13 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from benchmarks.meter import check_at_most
 from benchmarks.options import bench_parser, read_options, run_benchmark
@@ -28,7 +29,7 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk
-from kumihimo.core.table import Table
+from kumihimo.core.table import Row, Table
 from kumihimo.index.document_description import Description
 from kumihimo.methods.braid.document_match import match_documents
 from kumihimo.methods.shared.ranking import hybrid_search
@@ -45,6 +46,7 @@ NOISE = r"(?i)\b(?:ep(?:isode)?[-_ ]?\d+|behind|the|tech|kevin|scott|podcast|wit
 PLAIN_SETS = ("ordinary/fiqa", "ordinary/news", "japanese/jsquad_valid", "chinese/drcd_dev")
 TITLED_SETS = ("multihop/musique_train100", "multihop/hotpot_train100", "multihop/2wiki_dev164")
 METHODS = ("bm25", "naive", "braid", "described")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,22 @@ class DescribedQuestion:
     def unseen(self) -> bool:
         """Return whether the question is kept for the measurement."""
         return int(hash_parts(self.text)[:2], 16) % 2 == 1
+
+
+@dataclass(frozen=True, slots=True)
+class InDocuments:
+    """The view of a table of chunks that shows the chunks of some documents."""
+
+    documents: Collection[str]
+
+    def is_whole(self, id: str) -> bool:
+        return id.partition(".")[0] in self.documents
+
+    def partial_rows(self) -> Sequence[Row]:
+        return ()
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:  # noqa: ARG002 - a view of one search
+        return compute()
 
 
 def described(
@@ -79,7 +97,7 @@ def described(
     matches = match_documents(question, descriptions, keyword_search, sorted(candidates))
     named = {id for id, match in matches.items() if match.score >= MIN_SCORE}
     if named:
-        inside = chunks.filtered(lambda id: id.partition(".")[0] in named)
+        inside = Table(chunks.name, chunks.codec, chunks.rows, view=InDocuments(named))
         found = {item.record.id: item.score for item in hits}
         extra = [item.record for item in keyword_search(inside, question, k=20) if item.record.id not in found]
         hits += Context(tuple(Evidence("chunks", record, 0.0) for record in extra))

@@ -61,9 +61,9 @@ class Target:
     def record(self, name: str, statuses: Iterable[int], allowed: Iterable[int], leaked: bool = False) -> None:
         """Record the statuses of an attack; all others than the allowed ones are an effect."""
         counts, safe = Counter(statuses), {*allowed}
-        told = ", ".join(f"{count} times {status}" for status, count in sorted(counts.items()))
+        outcome = ", ".join(f"{count} times {status}" for status, count in sorted(counts.items()))
         self.outcomes.append(
-            (name, told + (", and it had an effect" if leaked else ""), {*counts} <= safe and not leaked)
+            (name, outcome + (", and it had an effect" if leaked else ""), {*counts} <= safe and not leaked)
         )
 
 
@@ -113,7 +113,7 @@ def try_wrong_keys(target: Target) -> None:
         target.record("60 wrong keys", (each.status_code for each in tries), (401, 429))
         honest = http.get("/api/v1/documents", headers={"Authorization": f"Bearer {target.reader}"})
         target.record("then the right key, from the same address", [honest.status_code], [200])
-        session = http.get("/api/v1/documents", cookies={"kumi_session": "x" * 43})
+        session = http.get("/api/v1/documents", headers={"Cookie": f"kumi_session={'x' * 43}"})
         target.record("an invented session", [session.status_code], [401])
 
 

@@ -28,6 +28,7 @@ NOT_SHOWN = {
     "MalformedReply",
     "StepError",
     "ValueError",
+    "PydanticCustomError",
     "TypeError",
     "AttributeError",
     "FileNotFoundError",

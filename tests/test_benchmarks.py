@@ -18,6 +18,7 @@ from benchmarks.options import run_benchmark
 from benchmarks.tiny_data import write_tiny_data
 
 HELPERS = {"__init__", "__main__", "instant", "meter", "options", "question_sets", "tiny_data"}
+HELPERS |= {"server_clients", "server_flood", "server_process"}
 FOLDER = Path(meter.__file__).parent
 
 
