@@ -231,7 +231,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=0.5)
     parser.add_argument("--clients", type=int, default=CLIENTS)
     parser.add_argument("--pause", type=float, default=PAUSE, help="mean seconds between two requests of a client")
-    parser.add_argument("--workers", type=int, default=0, help="processes of the server, for the load")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="processes of the server, for the load")
     parser.add_argument("--podcasts", action="store_true", help="with DATA/podcasts too, which is larger")
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3)

@@ -18,7 +18,7 @@ from kumihimo.app import question_process, question_room
 from kumihimo.app.async_facade import QuestionEvent
 from kumihimo.app.index_address import find_address
 from kumihimo.app.question_process import Request
-from kumihimo.app.question_room import QuestionRoom, needs_no_model
+from kumihimo.app.question_room import QuestionRoom, _QuestionProcess, needs_no_model
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, ItemFailed, SettingsError
 from kumihimo.workers import WorkerStopped
@@ -41,6 +41,10 @@ def room(kumi: Kumihimo) -> Iterator[QuestionRoom]:
     room = QuestionRoom(address, 2)
     yield room
     room.close()
+
+
+def has_ended(process: _QuestionProcess) -> bool:
+    return process._process is not None and process._process.poll() is not None
 
 
 def ask(room: QuestionRoom, question: str, method: str = "", **options: Any) -> Any:
@@ -135,7 +139,7 @@ def test_a_killed_process_fails_its_question_and_another_takes_its_place(kumi: K
     assert len(ask(room, QUESTIONS[0], "bm25").citations)
     assert room.pids != [pid]
     os.kill(room.pids[0], signal.SIGKILL)
-    wait_until(lambda: room._processes[0]._process.poll() is not None)
+    wait_until(lambda: has_ended(room._processes[0]))
     assert len(ask(room, QUESTIONS[0], "bm25").citations), "it had ended while it was idle: no question fails"
     room.close()
 
@@ -166,7 +170,7 @@ def test_a_cancelled_question_that_does_not_end_ends_with_its_process(
 
 def test_a_question_that_waits_for_a_process_can_be_cancelled(room: QuestionRoom) -> None:
     token = CancelToken()
-    busy = [room._borrow(CancelToken()) for _ in room.pids]
+    busy = [room._borrow(CancelToken()) for _ in room._processes]
     canceller = Thread(target=token.cancel)
     canceller.start()
     with pytest.raises(Cancelled):
@@ -180,10 +184,12 @@ def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
     address = find_address(kumi)
     assert address
     room = QuestionRoom(address, 1)
+    assert room.pids == [], "a process starts with its first question"
+    ask(room, QUESTIONS[0], "bm25")
     process = room._borrow(CancelToken())
     room.close()
     room._give_back(process)
-    assert process._process.returncode == -signal.SIGKILL
+    assert process.end() == -signal.SIGKILL
     with pytest.raises(Cancelled, match="the index was closed"):
         ask(room, "?")
 

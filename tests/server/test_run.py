@@ -108,6 +108,7 @@ def test_processes_end_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     async def play() -> tuple[str, list[int]]:
         workspace = open_workspace([folder], ServerSettings(workers=1))
         (served,) = workspace.indexes.values()
+        await served.questions.retrieve("Where is the ferry?")
         job = served.builds.index([])
         pids = [*served.questions.pids]
         async for event in served.builds.events(job.id):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
 import socket
@@ -38,6 +39,14 @@ def test_a_question_is_asked_where_no_model_answers(harbour: Workspace, asked: l
     assert asked == ["ask"]
 
 
+def test_a_process_is_asked_where_there_are_some(harbour_folder: Path, asked: list[str]) -> None:
+    workspace = open_workspace([harbour_folder], ServerSettings(workers=2))
+    warm_up(workspace)
+    (served,) = workspace.indexes.values()
+    assert (asked, len(served.questions.pids)) == ([], 1)
+    asyncio.run(workspace.aclose())
+
+
 def test_a_model_is_not_asked(harbour: Workspace, asked: list[str]) -> None:
     model = FakeChat(lambda _: "No.")
     with answered_by(next(iter(harbour.indexes.values())).kumi, model):
@@ -56,7 +65,7 @@ def test_an_index_that_cannot_be_read_keeps_no_other_waiting(
     with caplog.at_level(logging.INFO, "kumihimo"):
         warm_up(open_workspace([empty, broken, whole]))
     assert asked == ["ask"]
-    assert [record.getMessage().split(" is ")[0] for record in caplog.records] == ["the index broken"]
+    assert {record.getMessage().split(" is ")[0] for record in caplog.records} == {"the index broken"}
     assert not empty.exists()
 
 

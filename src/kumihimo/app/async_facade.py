@@ -39,10 +39,10 @@ class AsyncKumihimo:
     requests to models stop, and the place is free for the next question at once.
 
     kumi: stays open at the end, unless `AsyncKumihimo.open` has opened it. workers: processes for questions that no
-    model and no server answers, so that they use all processors; 0: threads, and so is an index with functions passed
-    to `Kumihimo.open`, which another process cannot have. questions: how many run together; others wait. seconds: after
-    which a question raises Cancelled; 0: no limit. on_answered: is called in a thread with the method of each question,
-    and with its seconds.
+    model and no server answers, so that they use all processors; each starts when it is needed. 0: threads, which an
+    index with functions passed to `Kumihimo.open` has too, since another process cannot have them. questions: how many
+    run together; others wait. seconds: after which a question raises Cancelled; 0: no limit. on_answered: is called in
+    a thread with the method of each question, and with its seconds.
 
     >>> from tempfile import TemporaryDirectory
     >>> async def ask_note() -> str:
@@ -60,7 +60,7 @@ class AsyncKumihimo:
         self.kumi, self._seconds, self._owns_kumi = kumi, seconds, False
         self._questions, self._reads, self._builds = _Lane.create(questions), _Lane.create(_READS), _Lane.create(1, 1)
         address = find_address(kumi)
-        self._room = QuestionRoom(address, workers) if workers and address else None
+        self.room = QuestionRoom(address, workers) if workers and address else None
         self._tokens: set[CancelToken] = set()  # of all calls in progress
         self.on_answered: Callable[[str, float], object] = _ignore
         self._is_closed = False
@@ -98,12 +98,12 @@ class AsyncKumihimo:
 
     def kill(self) -> None:
         """End the processes at once, from any thread."""
-        if self._room:
-            self._room.kill()
+        if self.room:
+            self.room.kill()
 
     def _end(self) -> None:
-        if self._room:
-            self._room.close()
+        if self.room:
+            self.room.close()
         for lane in (self._questions, self._reads, self._builds):
             lane.threads.shutdown()
         if self._owns_kumi:
@@ -111,8 +111,8 @@ class AsyncKumihimo:
 
     @property
     def pids(self) -> list[int]:
-        """Return the ids of the processes."""
-        return self._room.pids if self._room else []
+        """Return the ids of the processes that have started."""
+        return self.room.pids if self.room else []
 
     @property
     def running(self) -> int:
@@ -195,7 +195,7 @@ class AsyncKumihimo:
 
     def _ask(self, asked: _Asked, cancel: CancelToken, emit: Emit | None = None) -> Answer:
         start = perf_counter()
-        goes_to_room = self._room and self._goes_to_room(asked, cancel, is_answer=True)
+        goes_to_room = self.room and self._goes_to_room(asked, cancel, is_answer=True)
         answer = self._ask_room(asked, cancel, emit) if goes_to_room else self._ask_here(asked, cancel, emit)
         self.on_answered(answer.method, perf_counter() - start)
         return answer
@@ -215,11 +215,11 @@ class AsyncKumihimo:
         )
 
     def _ask_room(self, asked: _Asked, cancel: CancelToken, emit: Emit | None) -> Answer:
-        assert self._room
+        assert self.room
         if emit:
             emit(ProgressEvent("search"))
         options = {**asked.search, **asked.answer}
-        answer: Answer = self._room.run(Request("ask", asked.question, asked.method, options), cancel)
+        answer: Answer = self.room.run(Request("ask", asked.question, asked.method, options), cancel)
         if emit:
             emit(answer.context)
             emit(answer.text)
@@ -227,11 +227,11 @@ class AsyncKumihimo:
 
     def _retrieve(self, asked: _Asked, cancel: CancelToken) -> Context:
         start = perf_counter()
-        if not self._room or not self._goes_to_room(asked, cancel, is_answer=False):
+        if not self.room or not self._goes_to_room(asked, cancel, is_answer=False):
             payment: dict[str, Any] = {"caps": asked.caps, "paid_by": asked.paid_by}
             context = self.kumi.retrieve(asked.question, asked.method, **asked.search, **payment, cancel=cancel)
         else:
-            context = self._room.run(Request("retrieve", asked.question, asked.method, asked.search), cancel)
+            context = self.room.run(Request("retrieve", asked.question, asked.method, asked.search), cancel)
         self.on_answered(asked.method or self._default_method(), perf_counter() - start)
         return context
 

@@ -40,8 +40,9 @@ def needs_no_model(snapshot: Snapshot, method: str, settings: Mapping[str, Any],
 class QuestionRoom:
     """Processes that answer questions about one index, each one at a time.
 
-    They map the same vector files, and have no keys in their environment. Call `run` from threads. A question that is
-    cancelled and does not end in time ends with its process.
+    Each starts with the first question for which the others have no time. They map the same vector files, and have no
+    keys in their environment. Call `run` from threads. A question that is cancelled and does not end in time ends with
+    its process.
     """
 
     def __init__(self, address: IndexAddress, workers: int) -> None:
@@ -52,8 +53,8 @@ class QuestionRoom:
 
     @property
     def pids(self) -> list[int]:
-        """Return the ids of the processes."""
-        return [process.pid for process in self._processes]
+        """Return the ids of the processes that have started."""
+        return [process.pid for process in self._processes if process.pid]
 
     def run(self, request: Request, cancel: CancelToken) -> Any:
         """Return what the facade returns for a request, and raise its errors.
@@ -109,20 +110,21 @@ class QuestionRoom:
 
 
 class _QuestionProcess:
-    """A process, which is started again if it has ended."""
+    """A process that starts with its first request, and again if it has ended."""
 
     def __init__(self, address: IndexAddress) -> None:
         self._address, self._number = address, 0
-        self._process = self._start()
+        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        """Return the id of the process; 0: it has not started."""
+        return self._process.pid if self._process else 0
 
     def run(self, request: Request, cancel: CancelToken) -> Any:
         """Return the result of a request. Raise its error, or WorkerStopped."""
         cancel.check()
-        if self._process.poll() is not None:  # it has ended while it was idle
+        if self._process is None or self._process.poll() is not None:  # it has ended while it was idle
             self.end()
             self._process = self._start()
         process, self._number = self._process, self._number + 1
@@ -152,10 +154,13 @@ class _QuestionProcess:
 
     def kill(self) -> None:
         """End the process from any thread."""
-        self._process.kill()
+        if self._process:
+            self._process.kill()
 
     def end(self) -> int:
         """End the process, and return its exit status."""
+        if self._process is None:
+            return 0
         self._process.kill()
         with suppress(OSError):  # it may have ended before it read all
             _pipe(self._process.stdin).close()

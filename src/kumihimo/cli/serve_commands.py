@@ -1,5 +1,6 @@
 """`kumi serve`, `kumi mcp` and `kumi key` -> a running server, and the keys for it."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -14,6 +15,7 @@ from kumihimo.cli import options, printing
 from kumihimo.core.errors import SettingsError
 from kumihimo.text.translation import translate
 
+_MOST_WORKERS = 4
 INSTALL_SERVER = "the server is not installed: `pip install 'kumihimo[server]'` does that"
 
 
@@ -50,7 +52,10 @@ class ServerLimits:
         Option("--proxy", help="The address of a proxy, which names the clients; several are possible.", metavar="IP"),
     ] = None
     require_keys: Annotated[bool, Option("--require-key", help="Ask for a key on this machine too.")] = False
-    workers: Annotated[int, Option(help="Processes for questions that need no model; 0: threads.", min=0)] = 0
+    workers: Annotated[
+        int | None,
+        Option(help="Processes for questions that need no model. Default: one for each processor, up to 4.", min=0),
+    ] = None
     questions: Annotated[int, Option(help="Questions that run together; others wait.", min=1)] = 32
     seconds: Annotated[float, Option(help="Time limit of one question.", min=1)] = 300.0
     audit: Annotated[Path | None, Option(help="Write each request into this file.", metavar="FILE")] = None
@@ -80,7 +85,7 @@ def serve(
         hosts=tuple(name.lower() for name in limits.hosts or ()),
         proxies=tuple(map(_parse_proxy, limits.proxies or ())),
         require_keys=limits.require_keys,
-        workers=limits.workers,
+        workers=min(os.cpu_count() or 1, _MOST_WORKERS) if limits.workers is None else limits.workers,
         questions=limits.questions,
         seconds=limits.seconds,
         audit=limits.audit,

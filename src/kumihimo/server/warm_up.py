@@ -5,7 +5,9 @@ from importlib import import_module
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.json_values import evidence_json
-from kumihimo.app.question_room import needs_no_model
+from kumihimo.app.question_process import Request
+from kumihimo.app.question_room import QuestionRoom, needs_no_model
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import KumiError
 from kumihimo.server.workspace import Workspace
 
@@ -16,24 +18,29 @@ log = logging.getLogger("kumihimo")
 def warm_up(workspace: Workspace) -> None:
     """Load what the first questions need.
 
-    Many who begin at the same time would wait for each other. What fails here fails for them too, and they are told.
+    Many who begin at the same time would wait for each other. What fails here fails for them too, with a message.
     """
     import_module("jinja2")
     for served in workspace.indexes.values():
         try:
-            _warm_up_index(served.kumi)
+            _warm_up_index(served.kumi, served.questions.room)
         except (KumiError, OSError) as error:
             log.info("the index %s is not ready: %s", served.name, error)
 
 
-def _warm_up_index(kumi: Kumihimo) -> None:
+def _warm_up_index(kumi: Kumihimo, room: QuestionRoom | None) -> None:
     """Ask by the default method, if that needs no model."""
     if kumi.models.chat("answer"):
         import_module("openai")
     if not kumi.store.path.exists():
         return
     with kumi.snapshot() as snapshot:
-        if needs_no_model(snapshot, "", {}, is_answer=True):
-            evidence_json(snapshot, _QUESTION, snapshot.ask(_QUESTION).context)
-        elif needs_no_model(snapshot, "", {}, is_answer=False):
-            evidence_json(snapshot, _QUESTION, snapshot.retrieve(_QUESTION))
+        if not needs_no_model(snapshot, "", {}, is_answer=False):
+            return
+        if room:
+            context = room.run(Request("retrieve", _QUESTION, "", {}), CancelToken())
+        elif needs_no_model(snapshot, "", {}, is_answer=True):
+            context = snapshot.ask(_QUESTION).context
+        else:
+            context = snapshot.retrieve(_QUESTION)
+        evidence_json(snapshot, _QUESTION, context)

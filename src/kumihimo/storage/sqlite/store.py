@@ -381,7 +381,7 @@ class Store:
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     address = f"{path.resolve().as_uri()}?immutable=1" if immutable else str(path)
-    return sqlite3.connect(address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=512)
+    return sqlite3.connect(address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=128)
 
 
 def _rewrite_file(db: Db) -> bool:
