@@ -13,8 +13,9 @@ from kumihimo.core.errors import SettingsError, describe_unknown
 
 LANGUAGES = ("en", "ja", "zh")
 _language: ContextVar[str] = ContextVar("language", default="")  # empty: none
-# t: translated if it is a message; m: has to be one; q: in quotation marks
-_FIELD = re.compile(r"\{(\d+)(?::([tmq]))?\}")
+# t: translated if it is a message; m: has to be one; q: in quotation marks; n: a number
+_FIELD = re.compile(r"\{(\d+)(?::([tmqn]))?\}")
+_VALUES = {"q": r"(['\"].*?['\"])", "n": r"(\D?\d\S*)"}
 _GRAM = 5  # characters by which the template of a message is looked up
 _MIN_NESTED = 12  # characters without fields of a message within a message: it may also be a name
 _KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"  # compiled at the first use
@@ -72,16 +73,21 @@ def join_words(texts: Sequence[str], last: str = " and ") -> str:
 def script_language(question: str, evidence: str = "") -> str:
     """Return the language of a question by its script.
 
-    It is en, ja, zh (simplified) or zh-Hant (traditional). A question in kanji alone may be Japanese or Chinese. Then
-    the script of the evidence decides.
+    It is en, ja, zh (simplified) or zh-Hant (traditional). A question in kanji alone may be Japanese or Chinese. If
+    Japanese has all its characters, the script of the evidence decides.
 
     >>> [script_language(text) for text in ("誰が門を描きましたか。", "东门钥匙", "東門鑰匙", "Who?")]
     ['ja', 'zh', 'zh-Hant', 'en']
+    >>> [script_language(text, "かぎ") for text in ("东门钥匙", "東門鑰匙")]
+    ['zh', 'ja']
     """
-    if not re.search(_KANJI, question) and not re.search(_KANA, question):
+    letters = re.findall(_KANJI, question)
+    if re.search(_KANA, question):
+        return "ja"
+    if not letters:
         return "en"
-    kana, kanji = (len(re.findall(letters, evidence)) for letters in (_KANA, _KANJI))
-    if re.search(_KANA, question) or kana > kanji / 10:
+    kana, kanji = (len(re.findall(script, evidence)) for script in (_KANA, _KANJI))
+    if kana > kanji / 10 and _count_encodable("".join(letters), "shift_jis") == len(letters):
         return "ja"
     # GB 2312 has the simplified characters, Big5 the traditional ones.
     is_simplified = _count_encodable(question, "gb2312") >= _count_encodable(question, "big5")
@@ -113,7 +119,7 @@ class _Template:
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         kinds = dict(_FIELD.findall(self.translation))
-        fields = [r"(['\"].*?['\"])" if kinds.get(str(n)) == "q" else "(.*?)" for n in range(len(self.parts) - 1)]
+        fields = [_VALUES.get(kinds.get(str(n), ""), "(.*?)") for n in range(len(self.parts) - 1)]
         return re.compile(
             "".join(f"{re.escape(part)}{field}" for part, field in zip(self.parts, [*fields, ""], strict=True)), re.S
         )
