@@ -128,9 +128,10 @@ def test_an_answer_is_kept_and_a_citation_opens_its_passage(page: Page) -> None:
     page.locator("a[data-passage]").first.click()
     expect(page.locator(".reader-text[data-ready] mark")).to_contain_text("Maren Oldacre")
     assert in_view(page, ".reader mark")
+    page.locator("#question").focus()  # beside the passage
     page.keyboard.press("Escape")
     expect(page.locator("#reader")).to_be_hidden()
-    assert page.evaluate("document.activeElement.matches('a[data-passage]')")
+    expect(page.locator("a[data-passage]").first).to_be_focused()
     page.reload()
     expect(page.locator(".turn .question")).to_have_text("Who drew the tide gates?")
     ask(page, "Who built the frame?")
@@ -304,13 +305,23 @@ def test_the_graph_is_searched_walked_and_crossed(page: Page) -> None:
     page.locator("#to").fill("Joss Kerrow")
     page.keyboard.press("Enter")
     expect(page.locator(".path")).to_contain_text("From Nell Attery to Joss Kerrow")
+    expect(page.locator("#path")).to_be_focused()
+    assert in_view(page, "#path")
     expect(page.locator(".node.on-path")).to_have_count(page.locator(".path li").count())
+    page.locator("#to").fill("Nobody At All")
+    page.keyboard.press("Enter")
+    expect(page.locator("#path")).to_contain_text("No entity is called Nobody At All")
+    expect(page.locator("#path")).to_be_focused()
 
 
 def test_reports_lead_to_passages(page: Page) -> None:
     page.goto("/reports")
     page.locator(".report-card a").first.click()
     expect(page.locator(".report h1")).to_be_visible()
+    page.set_viewport_size({"width": 400, "height": 700})
+    page.reload()
+    expect(page.locator(".report h1")).to_be_in_viewport()
+    assert page.evaluate("scrollY") == 0
     page.locator(".rests a[href*='/trace/']").first.click()
     expect(page.locator("mark, .excerpt").first).to_be_visible()
 

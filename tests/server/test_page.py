@@ -287,6 +287,17 @@ def test_a_file_that_cannot_be_read_is_listed_with_its_remedy(site: Site) -> Non
     assert "broken.pdf" not in site.get("/documents").text
 
 
+def test_an_upload_that_cannot_be_read_is_deleted_by_a_form(site: Site) -> None:
+    site.client.post("/documents", data={"csrf": site.token()}, files={"files": ("torn.pdf", b"%PDF-1.4 nothing")})
+    site.built()
+    actions = [form.get("action", "") for form in site.get("/documents").all("form")]
+    (address,) = (action for action in actions if action.endswith("/delete"))
+    assert site.post(address).status_code == 303
+    site.built()
+    assert "torn.pdf" not in site.get("/documents").text
+    assert not (site.served.uploads / "torn.pdf").exists()
+
+
 # -- the graph and reports
 
 
@@ -305,6 +316,7 @@ def test_the_path_between_two_entities_is_shown_step_by_step(site: Site) -> None
     start = next(a["href"] for a in site.get("/graph?q=Oldacre").all("a") if "entity=" in a["href"])
     page = site.get(f"{start}&to=Joss+Kerrow")
     assert "From Maren Oldacre to Joss Kerrow" in page.text
+    assert page.text.index("Find the path to") < page.text.index("From Maren") < page.text.index("Related to")
     assert "No entity is called Nobody At All" in site.get(f"{start}&to=Nobody+At+All").text
 
 
@@ -328,6 +340,26 @@ def test_what_is_not_there_gets_a_page_with_a_way_on(site: Site, path: str) -> N
     assert "There is nothing here" in page.text
     assert "What to do:" in page.text
     assert [a for a in page.all("a") if a["href"] == "/documents"]
+
+
+def test_an_unknown_address_gets_a_page_in_a_browser_only(site: Site) -> None:
+    browser, path = {"Accept": "text/html,*/*;q=0.8"}, "/document"
+    response = site.client.get(path, headers=browser)
+    assert response.status_code == 404
+    assert "There is nothing here" in response.text
+    assert site.client.get(path).json()["status"] == 404
+    assert site.client.get("/api/v1/document", headers=browser).json()["status"] == 404
+
+
+def test_without_scripts_a_page_looks_again_while_a_build_runs(site: Site) -> None:
+    def refreshes() -> bool:
+        return any(tag.get("http-equiv") == "refresh" for tag in site.get("/documents").all("meta"))
+
+    assert not refreshes()
+    site.post("/builds")
+    assert refreshes()
+    site.built()
+    assert not refreshes()
 
 
 def test_a_number_that_is_none_gets_a_page(site: Site) -> None:

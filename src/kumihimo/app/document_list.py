@@ -42,10 +42,15 @@ class ListedDocument:
 
 @dataclass(frozen=True, slots=True)
 class FailedFile:
-    """A file without a document, and why; the error names the remedy."""
+    """A file without a document, and why; the error names the remedy.
 
+    id: as a document of this file would have. is_upload: it was uploaded to a server, and can be deleted there.
+    """
+
+    id: str
     uri: str
     error: str
+    is_upload: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,7 @@ class DocumentList:
         if self.snapshot.rights:
             return []
         failures = [(item, error) for step, item, error in self.snapshot.db.failures() if step == ROOT]
-        return [FailedFile(uri, error) for uri, error in failures if not self.table.ids(file=uri)]
+        return [FailedFile(hash_parts(uri), uri, error) for uri, error in failures if not self.table.ids(file=uri)]
 
     def counts(self) -> dict[str, int]:
         """Count the documents, those read in part, and failed files."""

@@ -1,6 +1,7 @@
 """a table + an order + a part of a name -> its rows page by page, without reading the others."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import merge
@@ -15,6 +16,7 @@ from kumihimo.storage.sqlite.store import Db
 R = TypeVar("R", bound=Record)
 _CANDIDATES = 500  # rows of one query; some of them may be hidden
 _GLOB_CHARS = "*?["
+_NO_LETTER = "[^a-zA-Z0-9]"  # before and after a word, for SQLite as for `re`
 Position = tuple[int, Any, str]  # how well the text matches, the value of the order, the id
 
 
@@ -22,9 +24,9 @@ Position = tuple[int, Any, str]  # how well the text matches, the value of the o
 class Listing:
     """The order of the rows of a table, and which of them are listed.
 
-    order: a column, of numbers if `descending`; the best matches of the text come first. text: a part of one of
-    `columns`, in any case of letters; a JSON column counts as its items. any_of: columns and values; a row has one of
-    them.
+    order: a column, of numbers if `descending`; the best matches of the text come first: whole values of the first of
+    `columns`, then whole words, then beginnings. text: a part of one of `columns`, in any case of letters; a JSON
+    column counts as its items. any_of: columns and values; a row has one of them.
     """
 
     order: str
@@ -84,7 +86,8 @@ class Listing:
         if not _has_text(record, self):
             return None
         first, wanted = _fold(str(getattr(record, self.columns[0]))), _fold(self.text)
-        return 2 * (first == wanted) + first.startswith(wanted)
+        is_word = re.search(f"{_NO_LETTER}{re.escape(wanted)}{_NO_LETTER}", f" {first} ")
+        return 4 * (first == wanted) + 2 * bool(is_word) + first.startswith(wanted)
 
     def _read_page(self, db: Db, inner: str, values: list[object], position: Position | None) -> list[Position]:
         direction, beyond = ("DESC", "<") if self.descending else ("ASC", ">")
@@ -105,9 +108,10 @@ class Listing:
         match, values, conditions = "0", list[object](), list[str]()
         if self.text:
             plain, in_json = glob_pattern(self.text), glob_pattern(json.dumps(self.text, ensure_ascii=False)[1:-1])
-            match = f'("{self.columns[0]}" GLOB ?) * 2 + ("{self.columns[0]}" GLOB ?)'
+            first = f'"{self.columns[0]}"'
+            match = f"({first} GLOB ?) * 4 + ((' ' || {first} || ' ') GLOB ?) * 2 + ({first} GLOB ?)"
             conditions.append(" OR ".join(f'"{column}" GLOB ?' for column in self.columns))
-            values += [plain, f"{plain}*"]
+            values += [plain, f"*{_NO_LETTER}{plain}{_NO_LETTER}*", f"{plain}*"]
             values += [f"*{in_json if kinds[column] == 'JSON' else plain}*" for column in self.columns]
         if self.any_of:
             conditions.append(" OR ".join(f'"{column}" = ?' for column in self.any_of))

@@ -14,6 +14,7 @@ from kumihimo.server.languages import accepted_language
 from kumihimo.text.translation import translate
 
 PROBLEM_TYPE = "application/problem+json"
+PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, not pages
 
 
 class NotFound(errors.SettingsError):
@@ -155,10 +156,20 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def respond_http(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404 and wants_page(request):
+            from kumihimo.server.pages.errors import error_page  # here: it imports this module
+
+            return error_page(request, 404, f"there is no page at {request.url.path}: begin at the start")
         if error.status_code == 404:
             return problem(NotFound(f"there is nothing at {request.url.path}: see /openapi.json"), request.url.path)
         title = HTTPStatus(error.status_code).phrase
         return problem_response(error.status_code, title, str(error.detail), "See /openapi.json.", error.headers)
+
+
+def wants_page(request: Request) -> bool:
+    """Return whether a person in a browser has sent this request."""
+    is_for_programs = request.url.path.startswith(PROGRAM_PATHS)
+    return not is_for_programs and "text/html" in request.headers.get("accept", "")
 
 
 def unexpected_problem() -> JSONResponse:

@@ -20,6 +20,7 @@ from kumihimo.server.access import Caller, find_caller, local_caller
 from kumihimo.server.audit import RequestLog
 from kumihimo.server.body_limits import BodyLimits
 from kumihimo.server.problems import (
+    PROGRAM_PATHS,
     Forbidden,
     InvalidRequest,
     TooLarge,
@@ -51,7 +52,6 @@ _HEADERS = {
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _OPEN_PATHS = ("/health", "/ready", "/login", "/preferences")  # without a key; so is /static/
-_PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, not pages
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _MAX_URL = 8_000  # characters
@@ -104,7 +104,7 @@ class Guard:
         if not isinstance(error, KumiError):
             log.exception("%s %s failed", scope["method"], quote(path), exc_info=error)
             return unexpected_problem()
-        is_page = scope["method"] in _SAFE_METHODS and not path.startswith(_PROGRAM_PATHS)
+        is_page = scope["method"] in _SAFE_METHODS and not path.startswith(PROGRAM_PATHS)
         if isinstance(error, Unauthorized) and is_page and "text/html" in headers.get("accept", ""):
             return RedirectResponse("/login", 303)
         response = problem(error, path)
@@ -197,7 +197,7 @@ class Guard:
 
         Forms carry it in a field.
         """
-        if scope["method"] in _SAFE_METHODS or not scope["path"].startswith(_PROGRAM_PATHS):
+        if scope["method"] in _SAFE_METHODS or not scope["path"].startswith(PROGRAM_PATHS):
             return
         sent = request.headers.get("x-csrf-token", "")
         if not compare_digest(sent.encode(), scope["state"]["csrf"].encode()):
@@ -227,7 +227,7 @@ def check_type(headers: Headers, method: str, path: str) -> None:
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     is_plain = media_type in ("", "text/plain", "application/x-www-form-urlencoded")
-    if method not in _SAFE_METHODS and path.startswith(_PROGRAM_PATHS) and has_body and is_plain:
+    if method not in _SAFE_METHODS and path.startswith(PROGRAM_PATHS) and has_body and is_plain:
         raise WrongType(f"the body has the type {media_type or 'none'}: send application/json")
 
 
@@ -247,7 +247,7 @@ def check_host(headers: Headers, settings: ServerSettings) -> None:
 def check_origin(request: HTTPConnection, method: str) -> None:
     """Raise Forbidden for a request that a page of another site sends."""
     headers, site = request.headers, request.headers.get("sec-fetch-site", "")
-    is_change, is_for_programs = method not in _SAFE_METHODS, request.scope["path"].startswith(_PROGRAM_PATHS)
+    is_change, is_for_programs = method not in _SAFE_METHODS, request.scope["path"].startswith(PROGRAM_PATHS)
     is_embedded = site in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate"
     if is_embedded or ((is_change or is_for_programs) and is_foreign(headers.get("origin"), request)):
         raise Forbidden("a page of another site sent this request")

@@ -51,6 +51,17 @@ def uris(api: Api, **parameters: str) -> list[str]:
     return [document["uri"] for document in api.get("/documents", **parameters)["documents"]]
 
 
+def test_an_upload_that_cannot_be_read_is_deleted_too(api: Api) -> None:
+    api.built(api.upload("torn.pdf", b"%PDF-1.4 nothing"))
+    (file,) = (file for file in api.get("/documents")["failed"] if file["uri"] == "uploads/torn.pdf")
+    assert file["is_upload"]
+    reply = api.delete(f"/documents/{file['id']}")
+    assert reply["document"] == file
+    api.built(reply)
+    assert "torn.pdf" not in stored(api)
+    assert file["uri"] not in {each["uri"] for each in api.get("/documents")["failed"]}
+
+
 def test_uploads_are_stored_read_replaced_and_deleted(api: Api) -> None:
     body = form(
         ('name="file"; filename="../boats.md"', b"The Kestrel sails."),

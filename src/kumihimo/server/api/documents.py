@@ -1,6 +1,6 @@
 """documents of an index -> HTTP: list, upload, add, delete, and the text of one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -10,6 +10,8 @@ from fastapi.responses import JSONResponse
 from kumihimo.app.document_list import DocumentList, FailedFile, ListedDocument
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.source_files import file_uri, find_file, is_excluded
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import SettingsError
 from kumihimo.server.access import Access, Editor, Reader
 from kumihimo.server.api.build_values import build_json, queue_index, queue_remove
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, PageSize, PathText, RowId, SearchText
@@ -69,11 +71,13 @@ def _empty_list(access: Access) -> Json:
 def describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) -> Json:
     """Return the counts, and the files that are no documents yet."""
     failed, unread = listing.failed_files(), _unread_uploads(access, snapshot)
-    known = {file.uri for file in failed}
+    uploads, known = {uri for uri, _ in unread}, {file.uri for file in failed}
+    failed = [replace(file, is_upload=file.uri in uploads) for file in failed]
     new = [(uri, name) for uri, name in unread if uri not in known]
     is_busy = any(not job.has_ended for job in access.served.builds.jobs)
     waiting = [name for _, name in new] if is_busy else []
-    empty = [] if is_busy else [FailedFile(uri or name, _EMPTY) for uri, name in new]
+    names = [] if is_busy else [uri or name for uri, name in new]
+    empty = [FailedFile(hash_parts(name), name, _EMPTY, is_upload=True) for name in names]
     counts = {**listing.counts(), "failed": len(failed) + len(empty), "waiting": len(waiting)}
     return {"counts": counts, "failed": plain([*failed, *empty][:_MAX_FAILED]), "waiting": waiting[:_MAX_FAILED]}
 
@@ -179,7 +183,7 @@ def _text_json(text: Any) -> Json:
 
 @router.delete("/documents/{id}", status_code=202)
 async def delete_document(request: Request, access: Editor, id: RowId, whole_file: bool = False) -> JSONResponse:
-    """Queue the removal of a document; an uploaded file is deleted.
+    """Queue the removal of a document; an uploaded file is deleted, also one that could not be read.
 
     whole_file: of a file with several documents, remove all. Files that were not uploaded stay where they are; they are
     not read again until their path is added.
@@ -187,16 +191,32 @@ async def delete_document(request: Request, access: Editor, id: RowId, whole_fil
     if whole_file and access.rights:
         raise Forbidden("a file may have documents that this key does not see: delete them one by one")
 
-    def locate(snapshot: Snapshot) -> tuple[ListedDocument, Path | None]:
-        document = found(DocumentList(snapshot).find(id), "document", id)
-        return document, find_file(access.served.kumi, snapshot, document.file)
+    def locate(snapshot: Snapshot) -> tuple[ListedDocument | FailedFile, str, Path | None]:
+        document = DocumentList(snapshot).find(id)
+        if document is None:
+            file, path = _find_failed(access, snapshot, id)
+            return file, file.uri, path
+        return document, document.file, find_file(access.served.kumi, snapshot, document.file)
 
-    document, path = await read_snapshot(access, locate)
+    document, file, path = await read_snapshot(access, locate)
     uploads: Path = access.served.uploads
-    is_whole = whole_file or document.uri == document.file
+    is_whole = whole_file or document.uri == file
     if is_whole and path and uploads.resolve() in path.resolve().parents:
         path.unlink(missing_ok=True)
         job = queue_index(request, access, [str(uploads)])
     else:
-        job = queue_remove(access, document.file if is_whole else document.uri)
+        job = queue_remove(access, file if is_whole else document.uri)
     return JSONResponse({"document": plain(document), "build": build_json(access, job)}, 202)
+
+
+def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFile, Path]:
+    """Return an uploaded file without a document, and its path.
+
+    Raises NotFound, and SettingsError if it was not uploaded.
+    """
+    listed = describe_files(access, snapshot, DocumentList(snapshot))["failed"]
+    file = FailedFile(**found(next((each for each in listed if each["id"] == id), None), "document", id))
+    if not file.is_upload:
+        raise SettingsError(f"{file.uri} was not uploaded: delete the file where it is, then start a build")
+    names = {uri or name: name for uri, name in _unread_uploads(access, snapshot)}
+    return file, upload_folder(access) / names[file.uri]

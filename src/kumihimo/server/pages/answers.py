@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kumihimo.app.json_values import Json
-from kumihimo.server.pages.markdown import markdown_blocks
+from kumihimo.server.pages.markdown import markdown_blocks, plain_text
 from kumihimo.server.pages.rendering import Visit
 
 _NUMBERED = re.compile(r"(.*?)(?: \[(\d+)\])?", re.S)
@@ -23,6 +23,7 @@ def show_answer(visit: Visit, answer: Json) -> Json:
     return {
         "question": answer["question"],
         "text": answer["text"],
+        "status": answer["status"],
         "parts": excerpts or [{"excerpt": False, "blocks": markdown_blocks(answer["text"])}],
         "cites": {n: _link(visit, n, found) for n, found in spans.items()},
         "sources": [] if excerpts else [{"n": n, "places": _by_place(found)} for n, found in sorted(spans.items())],
@@ -63,7 +64,7 @@ def _link(visit: Visit, n: int, spans: Sequence[Json]) -> dict[str, str]:
 def marked_pieces(text: str, marks: Sequence[Sequence[int]]) -> list[tuple[str, bool]]:
     """Return the pieces of a text, and whether each is marked.
 
-    Signs of bold type are left out.
+    Signs of Markdown are left out.
 
     >>> marked_pieces("One two three", [(4, 7)])
     [('One ', False), ('two', True), (' three', False)]
@@ -72,7 +73,7 @@ def marked_pieces(text: str, marks: Sequence[Sequence[int]]) -> list[tuple[str, 
     for start, mark_end in marks:
         pieces += [(text[end:start], False), (text[start:mark_end], True)]
         end = mark_end
-    bare = [(piece.replace("**", ""), marked) for piece, marked in [*pieces, (text[end:], False)]]
+    bare = [(plain_text(piece), marked) for piece, marked in [*pieces, (text[end:], False)]]
     return [piece for piece in bare if piece[0]]
 
 

@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from kumihimo.app.document_list import DocumentList, DocumentText, ListedDocument
 from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.source_files import file_uri
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import documents as documents_api
 from kumihimo.server.api.build_values import queue_index
@@ -32,9 +33,15 @@ async def show_documents(visit: ReaderVisit, q: str = "", filter: str = "", afte
     def read(snapshot: Snapshot) -> dict[str, Any]:
         documents, listed = DocumentList(snapshot), DocumentList(snapshot.narrowed(filter))
         page = listed.page(q, after=after, limit=_PAGE_SIZE)
-        return {"page": page, **describe_files(visit.access, snapshot, documents)}
+        uploads = file_uri(visit.access.served.kumi, snapshot, upload_folder(visit.access).resolve() / "_")[:-1]
+        return {"page": page, "uploads": uploads, **describe_files(visit.access, snapshot, documents)}
 
-    empty: dict[str, Any] = {"page": None, "counts": {"documents": 0, "partial": 0, "failed": 0}, "failed": []}
+    empty: dict[str, Any] = {
+        "page": None,
+        "uploads": "",
+        "counts": {"documents": 0, "partial": 0, "failed": 0},
+        "failed": [],
+    }
     values = await read_or(visit, empty, read)
     suffixes = sorted(visit.access.served.kumi.catalogue.readers)
     jobs = list_jobs(visit, running=True)

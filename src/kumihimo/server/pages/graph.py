@@ -24,13 +24,14 @@ from kumihimo.core.records import Entity
 from kumihimo.server.api.reading import found
 from kumihimo.server.pages.answers import marked_pieces
 from kumihimo.server.pages.errors import PageRoute
+from kumihimo.server.pages.markdown import plain_text
 from kumihimo.server.pages.reading import read_or
 from kumihimo.server.pages.rendering import ReaderVisit, render
 from kumihimo.text.matching import mark_matches
 from kumihimo.text.tokens import subject_terms
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-_MAX_FOUND, _MAX_RELATIONS, _MAX_PASSAGES, _MAX_CLAIMS = 40, 30, 8, 20
+_MAX_FOUND, _MAX_RELATIONS, _MAX_PASSAGES, _MAX_CLAIMS, _MAX_NAMES = 40, 30, 8, 20, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
     terms = frozenset(subject_terms(" ".join((entity.name, *entity.forms))))
     return {
         "entity": entity,
+        "other_names": _other_names(entity),
         "relations": [neighbour_json(entity.id, relation) for relation in relations.items],
         "relations_next": relations.next,
         "passages": [_show_passage(span_json(span), terms) for span in passages.items],
@@ -105,8 +107,15 @@ def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
     }
 
 
+def _other_names(entity: Entity) -> list[str]:
+    """Return the names that differ from the one shown by more than their letter case."""
+    names = {name.casefold(): name for name in reversed(entity.forms)}
+    names.pop(entity.name.casefold(), None)
+    return [*reversed(names.values())][:_MAX_NAMES]
+
+
 def _show_passage(span: Json, terms: frozenset[str]) -> Json:
-    text = " ".join(span["text"].split())
+    text = " ".join(plain_text(span["text"]).split())
     return {**span, "pieces": marked_pieces(text, list(mark_matches(text, terms)))}
 
 

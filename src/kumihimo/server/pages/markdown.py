@@ -14,6 +14,8 @@ _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"(\s*)([-*•]|\d{1,9}[.)])\s+(.*)")
 _ROW = re.compile(r"\s*\|(.*)\|\s*")
 _RULER = re.compile(r"[\s|:]*+-[\s|:-]*")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
+_SIGNS = re.compile(r"^ {0,3}#{1,6} +|\*\*|`", re.M)
 _CELL_END = re.compile(r"(?<!\\)\|")
 
 
@@ -49,6 +51,15 @@ class Block:
     @property
     def cells(self) -> list[list[tuple[Piece, ...]]]:
         return [[tuple(inline_pieces(cell)) for cell in row] for row in self.rows]
+
+
+def plain_text(text: str) -> str:
+    """Return a text without links, and without signs of headings, bold type and code.
+
+    >>> plain_text("# Tide\\nThe **arm** leaks: [plan](a.md)")
+    'Tide\\nThe arm leaks: plan'
+    """
+    return _SIGNS.sub("", _LINK.sub(r"\1", text))
 
 
 def inline_pieces(text: str) -> Iterator[Piece]:

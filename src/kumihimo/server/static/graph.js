@@ -100,6 +100,7 @@ const showPanel = async (address) => {
   const fresh = await fetchPart(address, "#panel-content");
   byId("panel-content").replaceWith(fresh);
   panel.scrollTop = 0;
+  byId("path")?.focus();
 };
 
 const go = async (id, { push = true, address = `${prefix}/graph?entity=${encodeURIComponent(id)}` } = {}) => {

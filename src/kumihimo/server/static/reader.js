@@ -14,7 +14,10 @@ dialog.addEventListener("close", () => {
   opener?.focus();
   opener = null;
 });
-dialog.addEventListener("keydown", (event) => { if (event.key === "Escape" && !dialog.matches(":modal")) close(); });
+addEventListener("keydown", (event) => {
+  const isTaken = document.querySelector(".menu[open], dialog:modal, :popover-open");
+  if (event.key === "Escape" && dialog.open && !isTaken) close();
+});
 dialog.addEventListener("click", (event) => { if (event.target === dialog && dialog.matches(":modal")) close(); });
 
 // The passages of the same answer, in order.

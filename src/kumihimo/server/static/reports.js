@@ -53,6 +53,7 @@ const addButton = (item) => {
 };
 
 tree?.querySelectorAll(".branch").forEach(addButton);
-tree?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-// A narrow window shows the report first.
+// A narrow window shows the report first; a wide one scrolls the tree, not the page.
+const current = tree?.querySelector("[aria-current]"), side = tree?.closest(".tree");
 if (matchMedia("(max-width: 64rem)").matches) tree?.closest("details")?.removeAttribute("open");
+else if (current && side) side.scrollTop += current.getBoundingClientRect().top - side.getBoundingClientRect().top - side.clientHeight / 2;

@@ -69,7 +69,8 @@ const byPlace = (spans) => {
   return [...shown.slice(0, MAX_PLACES), make("details", { className: "fold" }, make("summary", {}, T("{0} more passages", figure.format(shown.length - MAX_PLACES))), shown.slice(MAX_PLACES))];
 };
 
-const plain = (text) => text.replaceAll("**", "");
+// As plain_text in pages/markdown.py.
+const plain = (text) => text.replace(/!?\[([^\]\n]*)\]\([^)\s]*\)/g, "$1").replace(/^ {0,3}#{1,6} +/gm, "").replace(/\*\*|`/g, "");
 const marked = (text, marks) => {
   const parts = [];
   let end = 0;
@@ -88,8 +89,8 @@ const markedByCharacters = (text, marks) => {
   return marked(text, marks.map(([start, end]) => [place(start), place(end)]));
 };
 
-export const evidenceList = (evidence) => make("details", { className: "fold evidence" },
-  make("summary", {}, T("Evidence: {0}", countOf(evidence.length, "passage"))),
+export const evidenceList = (evidence, status = "") => make("details", { className: "fold evidence" },
+  make("summary", {}, status === "nothing" ? T("Looked at {0}; none answers", countOf(evidence.length, "passage")) : T("Evidence: {0}", countOf(evidence.length, "passage"))),
   make("ol", {}, evidence.map((item) => make("li", {}, make("div", {},
     item.spans?.length ? fromLine(item.spans[0]) : make("p", { className: "from" }, item.title || item.table),
     make("p", { className: "words", lang: textLanguage(item.snippet || "") }, markedByCharacters(item.snippet || (item.text || "").slice(0, 300), item.marks || [])),
@@ -138,7 +139,7 @@ export class Turn {
     this.body.replaceChildren(...(quoted || render(answer.text, citeMaker(cites))));
     this.rest.replaceChildren(...[
       quoted || !cites.size ? "" : sourceList(cites),
-      answer.evidence.length ? evidenceList(answer.evidence) : "",
+      answer.evidence.length ? evidenceList(answer.evidence, answer.status) : "",
       answer.followups?.length ? make("div", { className: "next", "aria-label": T("You could ask next:") }, answer.followups.map((text) => make("button", { type: "button", className: "button hint", value: text }, text))) : "",
       make("div", { className: "turn-tools" }, make("span", { className: "about" }, costLine(answer)), tools),
     ].filter(Boolean));
