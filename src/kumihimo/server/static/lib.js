@@ -5,7 +5,7 @@ export const byId = (id) => document.getElementById(id);
 export const { api, prefix, index, owner, csrf } = document.body.dataset;
 export const language = document.documentElement.lang;
 export const figure = new Intl.NumberFormat("en");
-export const T = (text, ...values) => (labels[text] || text).replace(/\{(\d)(?::n)?\}/g, (_, n) => values[n]);
+export const T = (text, ...values) => (labels[text] || text).replace(/\{(\d)(?::\w)?\}/g, (_, n) => values[n]);
 export const countOf = (n, one, many = `${one}s`) => T(`{0} ${n === 1 ? one : many}`, figure.format(n));
 
 // Create an element. Texts are inserted as text, never as markup.
