@@ -183,10 +183,10 @@ def _text_json(text: Any) -> Json:
 
 @router.delete("/documents/{id}", status_code=202)
 async def delete_document(request: Request, access: Editor, id: RowId, whole_file: bool = False) -> JSONResponse:
-    """Queue the removal of a document; an uploaded file is deleted, also one that could not be read.
+    """Queue the removal of a document; an uploaded file is deleted.
 
-    whole_file: of a file with several documents, remove all. Files that were not uploaded stay where they are; they are
-    not read again until their path is added.
+    So is one that could not be read. whole_file: of a file with several documents, remove all. Files that were not
+    uploaded stay where they are; they are not read again until their path is added.
     """
     if whole_file and access.rights:
         raise Forbidden("a file may have documents that this key does not see: delete them one by one")

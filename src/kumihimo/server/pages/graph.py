@@ -108,7 +108,10 @@ def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
 
 
 def _other_names(entity: Entity) -> list[str]:
-    """Return the names that differ from the one shown by more than their letter case."""
+    """Return the names other than the one shown.
+
+    A different letter case makes no other name.
+    """
     names = {name.casefold(): name for name in reversed(entity.forms)}
     names.pop(entity.name.casefold(), None)
     return [*reversed(names.values())][:_MAX_NAMES]

@@ -54,7 +54,9 @@ class Block:
 
 
 def plain_text(text: str) -> str:
-    """Return a text without links, and without signs of headings, bold type and code.
+    """Return a text without the signs of Markdown.
+
+    Those are links, headings, bold type and code.
 
     >>> plain_text("# Tide\\nThe **arm** leaks: [plan](a.md)")
     'Tide\\nThe arm leaks: plan'
