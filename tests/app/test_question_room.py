@@ -72,6 +72,21 @@ def test_options_and_earlier_answers_are_sent_too(kumi: Kumihimo, room: Question
         ask(room, "?", "bm25", k="x")
 
 
+def test_rights_go_with_a_question(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kumi, "retrieve", None)
+
+    async def play(rights: str) -> set[str]:
+        async with AsyncKumihimo(kumi, workers=1) as questions:
+            found = await questions.retrieve("What did Mr Kerrow promise?", "bm25", rights=rights)
+        with kumi.snapshot() as snapshot:
+            return {
+                span.uri.rpartition("/")[2] for item in found for span in snapshot.trace((item.table, item.record.id))
+            }
+
+    assert asyncio.run(play('file contains "court"')) == {"court-minutes.md"}
+    assert len(asyncio.run(play(""))) > 1
+
+
 def test_a_question_of_a_program_goes_to_a_process(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kumi, "ask", None)
     monkeypatch.setattr(kumi, "retrieve", None)
