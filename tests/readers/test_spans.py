@@ -220,7 +220,7 @@ def test_citations_name_the_place(indexed: Kumihimo, number: int) -> None:
 
 
 FILES = (
-    sorted(p.relative_to(MESSY).as_posix() for p in MESSY.rglob("*") if has_reader(p, READERS))
+    sorted(p.relative_to(MESSY).as_posix() for p in MESSY.rglob("*") if p.is_file() and has_reader(p, READERS))
     if MESSY.is_dir()
     else []
 )

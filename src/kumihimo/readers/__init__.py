@@ -1,7 +1,22 @@
 """suffix -> media type and reader: the built-in file types."""
 
 from kumihimo.core.catalogue import FileType
-from kumihimo.readers import docx, html, mail, pdf, pptx, tables, text, workbooks
+from kumihimo.readers import (
+    code,
+    docx,
+    html,
+    mail,
+    notebook,
+    packed,
+    pdf,
+    pptx,
+    rtf,
+    subtitles,
+    tables,
+    text,
+    workbooks,
+    xml,
+)
 
 OFFICE = "application/vnd.openxmlformats-officedocument"
 READERS: dict[str, FileType] = {
@@ -11,6 +26,8 @@ READERS: dict[str, FileType] = {
     ".rst": FileType("text/x-rst", text.read_plain_text, is_simple=True),
     ".org": FileType("text/x-org", text.read_plain_text, is_simple=True),
     ".tex": FileType("text/x-tex", text.read_plain_text, is_simple=True),
+    ".yaml": FileType("application/yaml", text.read_plain_text, is_simple=True),
+    ".yml": FileType("application/yaml", text.read_plain_text, is_simple=True),
     ".md": FileType("text/markdown", text.read_markdown, is_simple=True),
     ".markdown": FileType("text/markdown", text.read_markdown, is_simple=True),
     ".html": FileType("text/html", html.read_html),
@@ -24,9 +41,17 @@ READERS: dict[str, FileType] = {
     ".xls": FileType("application/vnd.ms-excel", workbooks.read_workbook),
     ".epub": FileType("application/epub+zip", html.read_epub),
     ".eml": FileType("message/rfc822", mail.read_mail, has_attachments=True),
+    ".rtf": FileType("application/rtf", rtf.read_rtf),
+    ".xml": FileType("application/xml", xml.read_xml_page),
+    ".ipynb": FileType("application/x-ipynb+json", notebook.read_notebook),
+    ".vtt": FileType("text/vtt", subtitles.read_subtitles),
+    ".srt": FileType("application/x-subrip", subtitles.read_subtitles),
+    ".zip": FileType("application/zip", packed.read_zip, has_attachments=True),
+    "": FileType("application/octet-stream", packed.read_by_content, has_attachments=True),  # a name without a suffix
     ".csv": FileType("text/csv", tables.read_delimited, is_simple=True),
     ".tsv": FileType("text/tab-separated-values", tables.read_delimited, is_simple=True),
     ".json": FileType("application/json", tables.read_json_pages, is_simple=True),
     ".jsonl": FileType("application/jsonl", tables.read_jsonl_pages, is_simple=True),
     ".ndjson": FileType("application/jsonl", tables.read_jsonl_pages, is_simple=True),
+    **{suffix: FileType(media_type, code.read_code) for suffix, media_type in code.MEDIA_TYPES.items()},
 }

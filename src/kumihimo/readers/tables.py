@@ -28,6 +28,7 @@ MAX_GROWTH = 10  # repeated names and merged cells make a text at most so many t
 MAX_ROW_NAME_CHARS = 200  # with longer names, a row shows its cells alone
 HEADER_DISTANCE = 1500  # characters of rows until the header comes again; about a chunk
 HEADER_SHARE = 5  # a long header comes again after so many times its length
+_MEND = "mend it, or name the file .jsonl if each line is a value"
 NAME_WIDTHS = (200, 50, 20)  # a repeated name is cut to the first width that keeps the text small
 
 
@@ -47,7 +48,7 @@ def read_json_pages(data: bytes, name: str) -> Iterator[Page]:
     text = _decode_json(data, name)
     if not text.strip():
         return
-    value = _parse_value(text, name, "mend it, or name the file .jsonl if each line is a value")
+    value = _parse_value(text, name, _MEND)
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         yield from rows_to_pages(enumerate(value, 1))
     elif isinstance(value, dict) and "text" in value:
@@ -59,6 +60,15 @@ def read_json_pages(data: bytes, name: str) -> Iterator[Page]:
             if sum(map(len, lines)) <= MAX_GROWTH * len(text):
                 break
         yield Page(title=title if isinstance(title, str) else "", text="\n\n".join(lines))
+
+
+def parse_json(data: bytes, name: str) -> object:
+    """Return the value in a JSON file; None if it is empty.
+
+    Raises SourceError if it is broken.
+    """
+    text = _decode_json(data, name)
+    return _parse_value(text, name, _MEND) if text.strip() else None
 
 
 def _decode_json(data: bytes, name: str) -> str:

@@ -275,10 +275,11 @@ def read_markdown(data: bytes, name: str) -> Iterator[Page]:
     text = decode(data, name)
     metadata, body = parse_front_matter(text)
     title = metadata.pop("title", None)
-    yield Page(title=str(title or _first_title(text[body:])), text=text, metadata=metadata, body=body)
+    yield Page(title=str(title or first_title(text[body:])), text=text, metadata=metadata, body=body)
 
 
-def _first_title(text: str) -> str:
+def first_title(text: str) -> str:
+    """Return the first heading of the first level of Markdown, or empty."""
     fence, previous = "", ""
     for line in text.splitlines():
         marker = FENCE.match(line)

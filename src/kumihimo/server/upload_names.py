@@ -24,7 +24,7 @@ def safe_name(name: str, readers: Iterable[str]) -> str:
     """
     last = re.split(r"[/\\]", name)[-1]
     cleaned = _UNSAFE.sub("_", normalize("NFC", last)).strip(". ")
-    path, known = PurePosixPath(cleaned), [*readers]
+    path, known = PurePosixPath(cleaned), [*filter(None, readers)]
     if path.suffix.lower() not in known:
         what = describe_unknown("reader for", path.suffix or cleaned[:100], known)
         raise SourceError(f"{cleaned[:100] or 'a file without a name'}: {what}")
