@@ -35,9 +35,9 @@ def texts(documents: list[Document]) -> dict[str, str]:
 
 def test_each_file_of_an_archive_is_a_document(tmp_path: Path) -> None:
     inner = packed(**{"b.csv": "name,size\nherring,3\n"})
-    data = packed(
-        **{"notes/a.md": "# Tide", "in.zip": inner, ".git/x": "hidden", "__MACOSX/a.md": "hidden", "c.xyz": "?"}
-    )
+    hidden = {".git/x": "hidden", "__MACOSX/a.md": "hidden"}
+    shown: dict[str, bytes | str] = {"notes/a.md": "# Tide", "in.zip": inner, "c.xyz": "?"}
+    data = packed(**shown, **hidden)
     documents = read(tmp_path, "a.zip", data)
     assert texts(documents) == {
         "a.zip": "notes/a.md\nin.zip\nc.xyz",
