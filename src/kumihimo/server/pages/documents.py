@@ -43,7 +43,7 @@ async def show_documents(visit: ReaderVisit, q: str = "", filter: str = "", afte
         "failed": [],
     }
     values = await read_or(visit, empty, read)
-    suffixes = sorted(filter(None, visit.access.served.kumi.catalogue.readers))
+    suffixes = sorted({*visit.access.served.kumi.catalogue.readers} - {""})
     jobs = list_jobs(visit, running=True)
     return render(visit, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs)
 
