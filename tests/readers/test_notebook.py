@@ -73,3 +73,8 @@ def test_odd_cells_are_no_failure(cell: dict[str, Any]) -> None:
 def test_broken_json_is_refused_with_a_remedy() -> None:
     with pytest.raises(SourceError, match=r"^a\.ipynb"):
         list(read_notebook(b'{"cells": [', "a.ipynb"))
+
+
+def test_marks_without_an_end_take_little_time() -> None:
+    text = {"cell_type": "markdown", "source": "![](data:" * 100_000}
+    assert len(read(notebook(text)).text) == 900_000

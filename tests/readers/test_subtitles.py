@@ -53,3 +53,8 @@ def test_without_words_there_is_no_text(text: str) -> None:
 def test_other_text_is_refused_with_a_remedy() -> None:
     with pytest.raises(SourceError, match=r"^a\.vtt: has no line such as 00:00:01\.000 --> .*; name it \.txt"):
         read("The ferry leaves at nine.")
+
+
+@pytest.mark.parametrize("part", ["<v ", "<", "{\\", "<v.a", "&lt;"])
+def test_marks_without_an_end_take_little_time(part: str) -> None:
+    assert len(read("WEBVTT\n\n00:01.000 --> 00:02.000\n" + part * 100_000).text) > 50_000

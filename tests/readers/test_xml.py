@@ -91,3 +91,5 @@ def test_depth_is_no_failure() -> None:
     depth = 20_000
     assert read(f"<article>{'<sec>' * depth}<p>deep</p>{'</sec>' * depth}</article>").text == "deep"
     assert read(f"{'<x>' * depth}deep{'</x>' * depth}").text == "x: deep"
+    headers = f"{'<info><abstract>' * depth}deep{'</abstract></info>' * depth}"
+    assert read(f"<article>{headers}</article>").text == "deep"

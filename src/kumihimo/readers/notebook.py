@@ -10,7 +10,7 @@ from kumihimo.readers.tables import parse_json
 from kumihimo.readers.text import first_title
 
 MAX_OUTPUT_CHARS = 2_000  # of one result; the rest is seldom read
-EMBEDDED_DATA = re.compile(r"\(data:[^)\s]*\)")
+EMBEDDED_DATA = re.compile(r"\(data:[^()\s]*\)")
 ESCAPE_CODE = re.compile(r"\x1b\[[0-9;]*m")
 
 

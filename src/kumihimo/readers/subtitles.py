@@ -14,8 +14,8 @@ from kumihimo.readers.text import decode
 TIMING = re.compile(
     r"\s*(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}\s*-->\s*(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}"
 )
-SPEAKER = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]+)>")
-TAG = re.compile(r"</?[a-zA-Z][^>]*>|<[\d:.]+>|\{\\[^}]*\}")
+SPEAKER = re.compile(r"<v(?:\.[^\s<>]{0,100})?\s([^<>]{1,200})>")
+TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>|<[\d:.]{1,20}>|\{\\[^{}]{0,300}\}")
 PAUSE = 3  # seconds between two cues that begin a paragraph
 
 

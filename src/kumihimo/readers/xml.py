@@ -19,7 +19,7 @@ ROOTS = {"article", "book", "chapter", "section", "part", "set", "refentry", "TE
 # Names of the three formats, without their namespaces.
 HEADERS = {"teiHeader", "article-meta", "info", "articleinfo", "bookinfo", "chapterinfo", "sectioninfo"}
 DROPPED = {*HEADERS, "journal-meta", "permissions", "counts", "custom-meta-group", "indexterm", "object-id"}
-KEPT = {"abstract", "trans-abstract"}  # inside what is dropped
+KEPT = {"abstract", "trans-abstract"}  # inside what is dropped, at most two levels deep
 HEADINGS = {"title", "head", "article-title", "bridgehead"}
 SECTIONS = {"sec", "section", "simplesect", "div", "chapter", "part", "preface", "appendix", "app", "abstract", "ack"}
 SECTIONS |= {"ref-list", "bibliography", "glossary", *(f"{name}{n}" for name in ("div", "sect") for n in range(1, 6))}
@@ -110,7 +110,7 @@ def _visit(node: Node, levels: dict[ElementTree.Element, int]) -> str | Visit[No
     if not name:
         return ""
     if name in DROPPED:
-        return None, [child for child in node.iter() if _name(child) in KEPT]
+        return None, [inner for child in node for inner in (child, *child) if _name(inner) in KEPT]
     step = partial(Writer.heading, mark="#" * levels[node] + " ") if node in levels else STEPS.get(name)
     if step is None and name in SECTIONS:
         step = layout.PARAGRAPH
