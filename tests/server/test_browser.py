@@ -312,6 +312,39 @@ def test_the_graph_is_searched_walked_and_crossed(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#path")).to_contain_text("No entity is called Nobody At All")
     expect(page.locator("#path")).to_be_focused()
+    expect(page.locator(".node.on-path")).to_have_count(0)
+    page.route("**/*", lambda route: route.abort())
+    page.locator("#to").fill("Joss Kerrow")
+    page.keyboard.press("Enter")
+    expect(page.locator("#path")).to_contain_text("The server does not answer")
+    assert in_view(page, "#path")
+    assert in_view(page, "#to")
+
+
+def test_an_entity_that_a_link_opens_is_in_sight(browser: Browser, site: Site) -> None:
+    for width in (400, 1400):
+        with opened(browser, site, width, 500) as page:
+            page.goto("/graph")
+            expect(page.locator(".node.is-here")).to_be_visible()
+            link = page.locator("#panel a[data-entity]").last
+            name = link.inner_text()
+            link.scroll_into_view_if_needed()
+            assert page.evaluate("scrollY") > 0
+            link.click()
+            expect(page.locator("#entity-name")).to_have_text(name)
+            expect(page.locator("#entity-name")).to_be_focused()
+            assert in_view(page, "#entity-name")
+
+
+def test_without_scripts_a_path_is_below_its_form(browser: Browser, site: Site) -> None:
+    with opened(browser, site, 400, 500, java_script_enabled=False) as page:
+        for name in ("Joss Kerrow", "Nobody At All"):
+            page.goto("/graph?entity=Nell Attery")
+            page.locator("#to").fill(name)
+            page.keyboard.press("Enter")
+            expect(page.locator("#path")).to_contain_text(name)
+            expect(page.locator("#path")).to_be_in_viewport()
+            expect(page.locator("#to")).to_be_in_viewport(ratio=1)
 
 
 def test_reports_lead_to_passages(page: Page) -> None:

@@ -1,5 +1,5 @@
 // an entity -> a drawing of it and its neighbours; a click fetches the neighbours of another. Beside it, all as text.
-import { announce, byId, countOf, describe, draw, fetchPart, getJson, prefix, T } from "./lib.js";
+import { announce, byId, countOf, describe, draw, fetchPart, getJson, icon, make, prefix, T } from "./lib.js";
 import { bounds, halfWidth, MAX_NAME, reach, seed, settle } from "./graph_layout.js";
 
 const stage = byId("stage"), canvas = byId("canvas"), panel = byId("panel");
@@ -7,6 +7,7 @@ const MOST = 150; // on the drawing
 const LEAST_SCALE = .85; // names stay readable
 const nodes = new Map(), edges = new Map();
 const view = { x: 0, y: 0, k: 1 };
+const stacked = matchMedia("(max-width: 56rem)"); // the drawing above the panel, not beside it
 let here = "", current = null, path = new Set(), steps = new Set(); // entities and relations of a path
 
 // Neighbours of one entity, as many as there is room for.
@@ -96,17 +97,22 @@ const expand = async (id) => {
   return node;
 };
 
-const showPanel = async (address) => {
+// A path comes into view and is read out; so is an entity that a link of the panel opens.
+const showPanel = async (address, seek) => {
   const fresh = await fetchPart(address, "#panel-content");
   byId("panel-content").replaceWith(fresh);
-  panel.scrollTop = 0;
-  byId("path")?.focus();
+  if (byId("path")) byId("path").focus();
+  else if (seek) {
+    if (!canvas.contains(document.activeElement)) byId("entity-name")?.focus({ preventScroll: true });
+    panel.scrollIntoView();
+  }
 };
 
-const go = async (id, { push = true, address = `${prefix}/graph?entity=${encodeURIComponent(id)}` } = {}) => {
+// seek: whether to scroll to the panel. Below the drawing, it stays where it is for a click on the drawing.
+const go = async (id, { push = true, seek = !stacked.matches, address = `${prefix}/graph?entity=${encodeURIComponent(id)}` } = {}) => {
   here = id;
   try {
-    const [node] = await Promise.all([expand(id), showPanel(address)]);
+    const [node] = await Promise.all([expand(id), showPanel(address, seek)]);
     current = node;
     here = node.id;
     forget();
@@ -128,7 +134,17 @@ const findPath = async (from, to, address) => {
     addEntities(found.entities);
     addRelations(found.relations);
     await go(from, { address });
-  } catch (error) { announce(describe(error)); await showPanel(address).catch(() => {}); }
+  } catch (error) {
+    path = new Set();
+    steps = new Set();
+    if (nodes.size) paint();
+    await showPanel(address).catch(() => showPathError(describe(error)));
+  }
+};
+const showPathError = (text) => {
+  byId("path")?.remove();
+  panel.querySelector(".to-form").after(make("p", { className: "note alarm", id: "path", tabindex: -1 }, icon("warn"), make("span", {}, text)));
+  byId("path").focus();
 };
 
 // -- pointer and keys
@@ -204,7 +220,7 @@ addEventListener("click", (event) => {
   const link = event.target.closest?.("a[data-entity]");
   if (!link || !stage || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  go(link.dataset.entity);
+  go(link.dataset.entity, { seek: true });
 });
 panel.addEventListener("submit", (event) => {
   const form = event.target;
@@ -215,9 +231,10 @@ panel.addEventListener("submit", (event) => {
 });
 // Names that begin so, while a person writes.
 panel.addEventListener("input", async (event) => {
-  if (event.target.name !== "to" || event.target.value.trim().length < 2) return;
-  const { entities } = await getJson(`/entities?${new URLSearchParams({ q: event.target.value, limit: 8 })}`);
-  byId("to-names")?.replaceChildren(...entities.map(({ name }) => Object.assign(document.createElement("option"), { value: name })));
+  const { name, value } = event.target;
+  if (name !== "to" || value.trim().length < 2) return;
+  const { entities } = await getJson(`/entities?${new URLSearchParams({ q: value, limit: 8 })}`).catch(() => ({ entities: [] })); // the search itself shows errors
+  if (event.target.value === value) byId("to-names")?.replaceChildren(...entities.map(({ name }) => Object.assign(document.createElement("option"), { value: name })));
 });
 addEventListener("popstate", () => location.reload());
 
@@ -231,7 +248,7 @@ if (stage) {
   new ResizeObserver(showAll).observe(canvas);
   const wanted = new URLSearchParams(location.search), first = panel.dataset.entity || document.querySelector("a[data-entity]")?.dataset.entity;
   if (panel.dataset.entity && wanted.get("to")) findPath(panel.dataset.entity, wanted.get("to"), location.href);
-  else if (panel.dataset.entity) go(first, { push: false, address: location.href });
+  else if (panel.dataset.entity) go(first, { push: false, seek: false, address: location.href });
   else if (first) { // the most frequent entity invites to begin
     here = first;
     expand(first).then((node) => { seed([...nodes.values()], node); settle([...nodes.values()], [...edges.values()]); current = node; paint(); showAll(); }, () => { stage.hidden = true; });
