@@ -133,8 +133,7 @@ def list_passages(snapshot: Snapshot, entity: Entity, *, after: str = "", limit:
 
     after: the chunk of the last excerpt of the page before.
     """
-    mentions = table_or_empty(snapshot, "mentions").ids(entity=entity.id)
-    chunks = [id for id in dict.fromkeys(id.rpartition(".")[0] for id in mentions) if id > after]
+    chunks = [id for id in _chunks_of(snapshot, entity) if id > after]
     rows = table_or_empty(snapshot, "chunks").get_many(chunks[:limit])
     forms = entity.forms or (entity.name,)
     spans = []
@@ -142,6 +141,19 @@ def list_passages(snapshot: Snapshot, entity: Entity, *, after: str = "", limit:
         uri = snapshot.db.value(ROOT, chunk.document, "uri")
         spans.append(snapshot.tracer.locate(cut_excerpt(chunk, forms, uri, _EXCERPT)))
     return Page(tuple(spans), chunks[limit - 1] if len(chunks) > limit else "")
+
+
+def count_passages(snapshot: Snapshot, entity: Entity) -> int:
+    """Return the number of chunks that mention an entity.
+
+    A chunk may mention it several times.
+    """
+    return len(_chunks_of(snapshot, entity))
+
+
+def _chunks_of(snapshot: Snapshot, entity: Entity) -> dict[str, None]:
+    mentions = table_or_empty(snapshot, "mentions").ids(entity=entity.id)
+    return dict.fromkeys(id.rpartition(".")[0] for id in mentions)
 
 
 # -- communities

@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse
 from kumihimo.app.browse import (
     Page,
     browse_communities,
+    count_passages,
     find_entity,
     list_claims,
     list_entities,
@@ -28,6 +29,7 @@ from kumihimo.server.pages.markdown import plain_text
 from kumihimo.server.pages.reading import read_or
 from kumihimo.server.pages.rendering import ReaderVisit, render
 from kumihimo.text.matching import mark_matches
+from kumihimo.text.name_keys import name_key
 from kumihimo.text.tokens import subject_terms
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -98,6 +100,7 @@ def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
     return {
         "entity": entity,
         "other_names": _other_names(entity),
+        "passage_count": count_passages(snapshot, entity),
         "relations": [neighbour_json(entity.id, relation) for relation in relations.items],
         "relations_next": relations.next,
         "passages": [_show_passage(span_json(span), terms) for span in passages.items],
@@ -110,10 +113,10 @@ def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
 def _other_names(entity: Entity) -> list[str]:
     """Return the names other than the one shown.
 
-    A different letter case makes no other name.
+    Another spelling of the same name is none.
     """
-    names = {name.casefold(): name for name in reversed(entity.forms)}
-    names.pop(entity.name.casefold(), None)
+    names = {name_key(name): name for name in reversed(entity.forms)}
+    names.pop(name_key(entity.name), None)
     return [*reversed(names.values())][:_MAX_NAMES]
 
 
