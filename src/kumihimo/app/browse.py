@@ -58,8 +58,8 @@ def page_of(rows: Iterable[R], limit: int) -> Page[R]:
 def list_entities(snapshot: Snapshot, text: str = "", *, kind: str = "", after: str = "", limit: int) -> Page[Entity]:
     """Return entities by name, most mentions first.
 
-    text: a part of a name; whole names come first, then whole words, then beginnings. kind: the main type. after: the
-    id of the last entity of the page before.
+    text: a part of a name; whole names come first, then whole words, then beginnings, then others. kind: the main
+    type. after: the id of the last entity of the page before.
     """
     listing = Listing("mentions", True, text.strip(), _NAMES, {"type": kind} if kind else {})
     rows: Iterator[Entity] = _list(snapshot, "entities", listing, after)
