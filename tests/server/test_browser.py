@@ -18,6 +18,7 @@ from kumihimo.server.workspace import ServedIndex, open_workspace
 from tests.server.api.town import BuildHere
 from tests.server.page_site import HOSTILE, HOSTILE_NAME, SlowChat, build_site, poison
 from tests.server.running import answered_by, running
+from tests.server.test_graph_page import SIGNS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="`pip install playwright` drives the browser")
 if TYPE_CHECKING:
@@ -357,6 +358,14 @@ def test_reports_lead_to_passages(page: Page) -> None:
     assert page.evaluate("scrollY") == 0
     page.locator(".rests a[href*='/trace/']").first.click()
     expect(page.locator("mark, .excerpt").first).to_be_visible()
+
+
+def test_scripts_leave_out_the_same_signs_of_markdown(page: Page) -> None:
+    page.goto("/")
+    address = page.locator("script[src*='page.js']").get_attribute("src") or ""
+    read = "([address, texts]) => import(address).then(({ plainText }) => texts.map(plainText))"
+    texts = page.evaluate(read, [address.replace("page.js", "plain_text.js"), [text for text, _ in SIGNS]])
+    assert texts == [plain for _, plain in SIGNS]
 
 
 # -- colours, languages

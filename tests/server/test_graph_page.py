@@ -8,17 +8,29 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
+from kumihimo.core.records import Relation, RelationMention
 from kumihimo.server.app import create_app
+from kumihimo.server.pages.markdown import inline_pieces
+from kumihimo.server.pages.plain_text import marked_pieces, plain_text
 from kumihimo.server.workspace import open_workspace
 from tests.factories_graph_text import document, entity, id, mention, put, relation
 from tests.server.test_page import ADDRESS, Site, Tags
+
+SIGNED = '## The boat\n\n**Joss Kerrow** and _Joss Kerrow\'s_ `boat`: [the plan](plan(1).md "Plan").'
+PLAIN = "Joss Kerrow and Joss Kerrow's boat: the plan."
+
+
+def tie(id: str, made: Relation) -> RelationMention:
+    """The mention of a relation, with its text."""
+    values = {name: getattr(made, name) for name in ("source", "target", "names", "keywords", "strength", "text")}
+    return RelationMention(id=id, relation=made.id, **values)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """An index of one note that mentions an entity three times in two passages."""
     folder = tmp_path_factory.mktemp("notes") / ".kumi"
-    note, chunks = document("notes/a.md", "**Joss Kerrow** and Joss Kerrow's boat.", "Joss Kerrow sang.")
+    note, chunks = document("notes/a.md", SIGNED, "Joss Kerrow sang.")
     places = [(chunks[0].id, 0), (chunks[0].id, 1), (chunks[1].id, 0)]
     forms = ("JOSS KERROW", "the Joss Kerrow", "Joss-Kerrow", "the skipper", "The Skipper")
     put(
@@ -28,10 +40,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             "chunks": chunks,
             "mentions": [mention(chunk, n, "Joss Kerrow") for chunk, n in places],
             "entities": [
-                entity("Joss Kerrow", mentions=3, forms=forms),
-                entity("Ada Holm", mentions=1),
+                entity("Joss Kerrow", text=SIGNED, mentions=3, forms=forms),
+                entity("Ada Holm", text=SIGNED, mentions=1),
             ],
-            "relations": [relation("Joss Kerrow", "Ada Holm")],
+            "relations": [relation("Joss Kerrow", "Ada Holm", text=SIGNED)],
+            "ties": [tie(f"{chunks[0].id}.00000", relation("Joss Kerrow", "Ada Holm"))],
         },
     )
     with TestClient(create_app(open_workspace([folder])), base_url=ADDRESS) as client:
@@ -55,3 +68,55 @@ def test_mentions_and_passages_are_counted_apart(site: Site, skipper: Tags) -> N
     assert "1 mention" in ada
     assert "passages" not in ada
     assert "言及 3 回（2 箇所）" in site.get("/graph?entity=Joss Kerrow", languages="ja").text
+
+
+# -- signs of Markdown
+
+
+def test_texts_of_the_graph_have_no_signs(site: Site, skipper: Tags) -> None:
+    path = site.get(f"/graph?entity={id('Joss Kerrow')}&to=Ada Holm")
+    trace = site.get(next(a["href"] for a in skipper.all("a") if "/trace/relations/" in a["href"]))
+    for page, times in ((skipper, 3), (path, 4), (trace, 2)):
+        assert page.text.count(PLAIN) == times
+        assert not re.search(r"\*\*|##|`|_Joss|\]\(", page.text)
+
+
+def test_the_reader_shows_a_text_as_it_is_indexed(site: Site, skipper: Tags) -> None:
+    passage = next(a["href"] for a in skipper.all("a") if a["href"].endswith("#passage"))
+    assert "**Joss Kerrow** and _Joss Kerrow's_ `boat`" in site.get(passage).text
+
+
+SIGNS = [
+    ("one ## Two three. # Four", "one Two three. Four"),
+    ("…# A cut heading", "…A cut heading"),
+    ("a #1 and C# code", "a #1 and C# code"),
+    ("| a | b |\n|---|:-:|\n| 1 | 2 |", "| a | b |\n| 1 | 2 |"),
+    ("```python\nx = y[0]\n```\n> > cited\n* * *\n- item", "x = y[0]\ncited\n- item"),
+    ("![map](a.png) [[Long Arm|the arm]] [[Quay]] a[b[0]]", "map the arm Quay a[b[0]]"),
+    ("of the plan](a.md) and [the tide](https://example.org/a_(b", "of the plan and the tide"),
+    ("[a **b** _c_](d.md) *e _f_ g* *h", "a b c e f g *h"),
+    ("snake_case_name 2 * 3 * 4 2**", "snake_case_name 2 * 3 * 4 2"),
+    ("見出し。 ## 門 **門**は*古い*", "見出し。 門 門は*古い*"),
+]
+
+
+@pytest.mark.parametrize(("text", "plain"), SIGNS)
+def test_signs_are_left_out(text: str, plain: str) -> None:
+    assert plain_text(text) == plain
+
+
+def test_marks_stay_where_signs_are_left_out() -> None:
+    text = "The [**Long Arm**](arm.md) of _stone_."
+    marks = [(text.index("Long"), text.index("Arm")), (text.index("Arm"), text.index("](")), (text.index("_st"), 37)]
+    assert [piece for piece, marked in marked_pieces(text, marks) if marked] == ["Long ", "Arm", "stone"]
+    assert "".join(piece for piece, _ in marked_pieces(text, marks)) == plain_text(text)
+
+
+def test_a_link_in_a_report_becomes_its_words() -> None:
+    pieces = list(inline_pieces("See [the **plan**](a.md) [1] and [2](b.md)."))
+    assert [(piece.kind, piece.text) for piece in pieces if piece.kind != "text"] == [
+        ("strong", "plan"),
+        ("cite", "1"),
+        ("cite", "2"),
+    ]
+    assert pieces[1].text == "the "

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kumihimo.app.json_values import Json
-from kumihimo.server.pages.markdown import markdown_blocks, plain_text
+from kumihimo.server.pages.markdown import markdown_blocks
+from kumihimo.server.pages.plain_text import marked_pieces
 from kumihimo.server.pages.rendering import Visit
 
 _NUMBERED = re.compile(r"(.*?)(?: \[(\d+)\])?", re.S)
@@ -59,22 +60,6 @@ def _link(visit: Visit, n: int, spans: Sequence[Json]) -> dict[str, str]:
     first = spans[0]
     where = ", ".join(filter(None, [first["title"] or first["uri"], visit.translate(first["place"])]))
     return {"address": visit.passage(first), "label": visit.translate(f"Source {n}: {where}")}
-
-
-def marked_pieces(text: str, marks: Sequence[Sequence[int]]) -> list[tuple[str, bool]]:
-    """Return the pieces of a text, and whether each is marked.
-
-    Signs of Markdown are left out.
-
-    >>> marked_pieces("One two three", [(4, 7)])
-    [('One ', False), ('two', True), (' three', False)]
-    """
-    pieces, end = [], 0
-    for start, mark_end in marks:
-        pieces += [(text[end:start], False), (text[start:mark_end], True)]
-        end = mark_end
-    bare = [(plain_text(piece), marked) for piece, marked in [*pieces, (text[end:], False)]]
-    return [piece for piece in bare if piece[0]]
 
 
 def describe_cost(visit: Visit, answer: Mapping[str, Any]) -> str:

@@ -23,9 +23,8 @@ from kumihimo.app.json_values import Json, neighbour_json, relation_json, span_j
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity
 from kumihimo.server.api.reading import found
-from kumihimo.server.pages.answers import marked_pieces
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.markdown import plain_text
+from kumihimo.server.pages.plain_text import marked_pieces, plain_text
 from kumihimo.server.pages.reading import read_or
 from kumihimo.server.pages.rendering import ReaderVisit, render
 from kumihimo.text.matching import mark_matches

@@ -1,6 +1,6 @@
 r"""the Markdown of an answer or a report -> blocks of text, which a template writes as HTML.
 
-static/markdown.js does the same in the browser. Links and HTML stay text.
+static/markdown.js does the same in the browser. Links become their words, and HTML stays text.
 """
 
 import re
@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["paragraph", "heading", "list", "table", "code", "quote"]
-_INLINE = re.compile(r"\*\*(?P<strong>\S(?:.{0,400}?\S)?)\*\*|`(?P<code>[^`\n]+)`|\[(?P<cite>\d{1,4})\]", re.S)
+_INLINE = re.compile(
+    r"\*\*(?P<strong>\S(?:.{0,400}?\S)?)\*\*|`(?P<code>[^`\n]+)`|\[(?P<cite>\d{1,4})\]"
+    r"|!?\[(?P<link>[^\[\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]{0,200}\)){0,500}\)",
+    re.S,
+)
 _HEADING = re.compile(r"(#{1,6})\s+(.*)")
 _ITEM = re.compile(r"(\s*)([-*•]|\d{1,9}[.)])\s+(.*)")
 _ROW = re.compile(r"\s*\|(.*)\|\s*")
 _RULER = re.compile(r"[\s|:]*+-[\s|:-]*")
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\s]*\)")
-_SIGNS = re.compile(r"^ {0,3}#{1,6} +|\*\*|`", re.M)
 _CELL_END = re.compile(r"(?<!\\)\|")
 
 
@@ -53,17 +55,6 @@ class Block:
         return [[tuple(inline_pieces(cell)) for cell in row] for row in self.rows]
 
 
-def plain_text(text: str) -> str:
-    """Return a text without the signs of Markdown.
-
-    Those are links, headings, bold type and code.
-
-    >>> plain_text("# Tide\\nThe **arm** leaks: [plan](a.md)")
-    'Tide\\nThe arm leaks: plan'
-    """
-    return _SIGNS.sub("", _LINK.sub(r"\1", text))
-
-
 def inline_pieces(text: str) -> Iterator[Piece]:
     """Yield the pieces of a line.
 
@@ -76,7 +67,10 @@ def inline_pieces(text: str) -> Iterator[Piece]:
             yield Piece("text", text[end : match.start()])
         kind = str(match.lastgroup)
         inner = match[kind]
-        yield Piece(kind, inner, tuple(inline_pieces(inner)) if kind == "strong" else ())
+        if kind == "link":
+            yield from inline_pieces(inner)
+        else:
+            yield Piece(kind, inner, tuple(inline_pieces(inner)) if kind == "strong" else ())
         end = match.end()
     if end < len(text):
         yield Piece("text", text[end:])

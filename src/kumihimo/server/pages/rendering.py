@@ -16,7 +16,8 @@ from kumihimo.server.access import Access, require
 from kumihimo.server.languages import accepted_language
 from kumihimo.server.pages.access_state import is_signed_in, usable_indexes
 from kumihimo.server.pages.assets import asset_address
-from kumihimo.server.pages.markdown import markdown_blocks, plain_text
+from kumihimo.server.pages.markdown import markdown_blocks
+from kumihimo.server.pages.plain_text import plain_text
 from kumihimo.server.pages.preferences import COOKIE, Preferences, parse_preferences
 from kumihimo.server.sessions import csrf_token
 from kumihimo.server.workspace import Workspace

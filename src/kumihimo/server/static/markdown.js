@@ -1,7 +1,7 @@
-// the Markdown of an answer -> elements; pages/markdown.py does the same on the server. Links and HTML stay text.
+// the Markdown of an answer -> elements; pages/markdown.py does the same on the server. Links become their words, HTML stays text.
 import { make } from "./lib.js";
 
-const INLINE = /\*\*(\S(?:[\s\S]{0,400}?\S)?)\*\*|`([^`\n]+)`|\[(\d{1,4})\]/g;
+const INLINE = /\*\*(\S(?:[\s\S]{0,400}?\S)?)\*\*|`([^`\n]+)`|\[(\d{1,4})\]|!?\[([^\[\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]{0,200}\)){0,500}\)/g;
 const HEADING = /^(#{1,6})\s+(.*)$/;
 const ITEM = /^(\s*)([-*•]|\d{1,9}[.)])\s+(.*)$/;
 const ROW = /^\s*\|(.*)\|\s*$/;
@@ -15,6 +15,7 @@ export const inline = (text, cite) => {
     if (match.index > end) parts.push(text.slice(end, match.index));
     if (match[1] !== undefined) parts.push(make("strong", {}, inline(match[1], cite)));
     else if (match[2] !== undefined) parts.push(make("code", {}, match[2]));
+    else if (match[4] !== undefined) parts.push(...inline(match[4], cite));
     else parts.push(cite(Number(match[3])) || match[0]);
     end = match.index + match[0].length;
   }

@@ -1,6 +1,7 @@
 // the JSON of an answer -> one turn of a conversation, as templates/turn.html makes it on the server
 import { countOf, figure, icon, make, prefix, T, textLanguage, withCode } from "./lib.js";
 import { render } from "./markdown.js";
+import { markedPieces, plainText } from "./plain_text.js";
 
 const MAX_PLACES = 3; // of one source, before the rest folds
 
@@ -64,22 +65,12 @@ const byPlace = (spans) => {
   for (const span of spans) places.set(placeOf(span), [...(places.get(placeOf(span)) || []), span]);
   const shown = [...places.values()].map(([first, ...others]) => make("div", {}, passageLink(first), " ",
     make("span", { className: "place" }, placeOf(first)),
-    [first, ...others].slice(0, MAX_PLACES).map((span) => make("span", { className: "words", lang: textLanguage(span.text) }, span.text))));
+    [first, ...others].slice(0, MAX_PLACES).map((span) => make("span", { className: "words", lang: textLanguage(span.text) }, plainText(span.text)))));
   if (shown.length <= MAX_PLACES) return shown;
   return [...shown.slice(0, MAX_PLACES), make("details", { className: "fold" }, make("summary", {}, T("{0} more passages", figure.format(shown.length - MAX_PLACES))), shown.slice(MAX_PLACES))];
 };
 
-// As plain_text in pages/markdown.py.
-const plain = (text) => text.replace(/!?\[([^\]\n]*)\]\([^)\s]*\)/g, "$1").replace(/^ {0,3}#{1,6} +/gm, "").replace(/\*\*|`/g, "");
-const marked = (text, marks) => {
-  const parts = [];
-  let end = 0;
-  for (const [start, stop] of marks) {
-    parts.push(plain(text.slice(end, start)), make("mark", {}, plain(text.slice(start, stop))));
-    end = stop;
-  }
-  return [...parts, plain(text.slice(end))];
-};
+const marked = (text, marks) => markedPieces(text, marks).map(([piece, isMarked]) => (isMarked ? make("mark", {}, piece) : piece));
 
 // Positions count characters, not the code units of JavaScript.
 const markedByCharacters = (text, marks) => {
