@@ -356,8 +356,8 @@ def test_reports_lead_to_passages(page: Page) -> None:
     page.reload()
     expect(page.locator(".report h1")).to_be_in_viewport()
     assert page.evaluate("scrollY") == 0
-    page.locator(".rests a[href*='/trace/']").first.click()
-    expect(page.locator("mark, .excerpt").first).to_be_visible()
+    page.locator(".rests a").first.click()
+    expect(page.locator("mark")).to_be_in_viewport()
 
 
 def test_scripts_leave_out_the_same_signs_of_markdown(page: Page) -> None:

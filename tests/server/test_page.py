@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -323,10 +324,11 @@ def test_the_path_between_two_entities_is_shown_step_by_step(site: Site) -> None
 def test_a_report_leads_to_the_passages_it_rests_on(site: Site) -> None:
     reports = site.get("/reports")
     address = next(a["href"] for a in reports.all("a") if re.fullmatch(r"/reports/\w+", a["href"]))
-    sources = [a["href"] for a in site.get(address).all("a") if "/trace/" in a["href"]]
-    landed = site.client.get(sources[0])
-    assert landed.status_code == 200
-    assert "#passage" in landed.text or "<mark>" in landed.text
+    report = site.get(address)
+    sources = [a["href"] for a in report.all("a") if a["href"].endswith("#passage")]
+    marks = [re.findall("<mark>(.*?)</mark>", site.client.get(source).text) for source in sources]
+    assert marks
+    assert all(mark and unescape(mark) in report.text for (mark,) in marks)  # a sentence, not the whole passage
 
 
 # -- errors
@@ -398,6 +400,7 @@ def test_no_text_of_documents_or_people_becomes_markup(index: Path, tmp_path: Pa
             assert all("src" in script for script in page.all("script"))
             assert not [a for _, attributes in page.found for a in attributes if a.startswith("on")]
         assert sum("window.pwned=1" in page.text for page in pages) >= 8  # it is there, as text
+        assert "(the whole passage)" in pages[paths.index(f"/reports/{report}")].text  # it has none of the words
 
 
 # -- keys

@@ -1,5 +1,8 @@
 """addresses under /reports -> the tree of communities, opened where a report is, and each report with its sources."""
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -9,7 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from kumihimo.app.browse import browse_communities
 from kumihimo.app.community_tree import CommunityTree, display_name, table_or_empty
-from kumihimo.app.json_values import Json, community_json, report_json, span_json
+from kumihimo.app.json_values import Json, community_json, place_json, report_json, span_json
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Record, Report
 from kumihimo.core.table import Table
@@ -49,6 +52,9 @@ async def show_report(visit: ReaderVisit, id: str) -> HTMLResponse:
         tree, reports = browse_communities(snapshot), table_or_empty(snapshot, "reports")
         report: Report = found(reports.get(id) if id in tree.level else None, "report", id)
         shown = report_json(snapshot, tree, report, most_passages=_MAX_PASSAGES)
+        shown["summary_sources"] = list(_link_sources(snapshot, shown["summary_sources"], shown["summary"]))
+        for finding in shown["findings"]:
+            finding["sources"] = list(_link_sources(snapshot, finding["sources"], finding["explanation"]))
         return shown, _open_branches(tree, id, reports)
 
     shown, branches = await read_index(visit.request, visit.access, read)
@@ -60,6 +66,30 @@ async def show_report(visit: ReaderVisit, id: str) -> HTMLResponse:
 
 def _card(tree: CommunityTree, id: str, report: Report | None) -> Json:
     return {**community_json(tree, id, report), "summary": report.summary if report else ""}
+
+
+def _link_sources(snapshot: Snapshot, rows: list[Json], text: str) -> Iterator[Json]:
+    """Yield the sources of a text, chunks as the sentences it copies.
+
+    place: of such a sentence, or else None.
+    """
+    for row in rows:
+        places = _find_sentences(snapshot, row["id"], text) if row["table"] == "chunks" else []
+        for place in places:
+            yield {**row, "name": ", ".join(filter(None, [place["uri"], place["place"]])), "place": place}
+        if not places:
+            yield {**row, "place": None}
+
+
+def _find_sentences(snapshot: Snapshot, chunk: str, text: str) -> list[Json]:
+    """Return where lines of a text stand in a chunk, in their order."""
+    whole = next(snapshot.trace(("chunks", chunk)), None)
+    if whole is None or len(whole.text) != whole.end - whole.start:
+        return []
+    lines = [r"\s*".join(map(re.escape, line.split())) for line in text.splitlines() if line.strip()]
+    spans = [match.span() for line in lines if (match := re.search(line, whole.text))]
+    parts = [replace(whole, start=whole.start + a, end=whole.start + b, text=whole.text[a:b]) for a, b in spans]
+    return [place_json(snapshot.tracer.locate(part)) for part in parts]
 
 
 def _open_branches(tree: CommunityTree, id: str, reports: Table[Any]) -> list[Json]:
