@@ -141,6 +141,36 @@ def test_an_answer_is_kept_and_a_citation_opens_its_passage(page: Page) -> None:
     assert in_view(page, "mark")
 
 
+def test_escape_closes_one_thing_at_a_time(page: Page, site: Site) -> None:
+    page.goto("/")
+    model = SlowChat("escaped", ANSWER)
+    with site.answered_by(model):
+        page.locator("#question").fill("Who drew the tide gates?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer")).to_contain_text("The tide gates")
+        page.locator(".evidence summary").click()
+        link = page.locator(".evidence a[data-passage]").first
+        link.click()
+        expect(page.locator(".reader-text[data-ready]")).to_be_visible()
+        page.locator("summary[aria-label=Settings]").click()
+        page.keyboard.press("Escape")
+        expect(page.locator(".menu[open]")).to_have_count(0)
+        expect(page.locator("#reader")).to_be_visible()
+        page.evaluate(
+            "document.getElementById('question').dispatchEvent("
+            "new KeyboardEvent('keydown', {key: 'Escape', isComposing: true, bubbles: true, cancelable: true}))"
+        )
+        expect(page.locator("#reader")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#reader")).to_be_hidden()
+        expect(link).to_be_focused()
+        page.locator("summary[aria-label=Settings]").click()
+        page.keyboard.press("Escape")
+        expect(page.locator(".menu[open]")).to_have_count(0)
+        model.may_end.set()
+        expect(page.locator(".answer strong")).to_have_text("Maren Oldacre")  # it was not stopped
+
+
 def test_the_keyboard_alone_leads_from_a_question_to_its_passage(browser: Browser, site: Site) -> None:
     with opened(browser, site, 900, 700) as page:
         page.goto("/")

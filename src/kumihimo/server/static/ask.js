@@ -110,7 +110,7 @@ if (form) {
     form.requestSubmit();
   });
   byId("stop").addEventListener("click", () => running?.abort());
-  addEventListener("keydown", (event) => { if (event.key === "Escape" && running && !byId("reader").open) running.abort(); });
+  addEventListener("keydown", (event) => { if (event.key === "Escape" && !event.defaultPrevented && running && !byId("reader").open) running.abort(); });
   turns.addEventListener("click", (event) => { if (event.target.matches(".hint")) ask(event.target.value); });
   addEventListener("hashchange", () => { if (location.hash.length > 1) show(location.hash.slice(1)); });
   if (location.hash.length > 1) show(location.hash.slice(1));

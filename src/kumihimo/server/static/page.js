@@ -7,6 +7,7 @@ const root = document.documentElement;
 addEventListener("keydown", (event) => {
   const menu = event.key === "Escape" && document.querySelector(".menu[open]");
   if (!menu) return;
+  event.preventDefault(); // it closes nothing else
   menu.open = false;
   menu.querySelector("summary").focus();
 });

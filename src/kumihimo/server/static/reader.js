@@ -14,9 +14,12 @@ dialog.addEventListener("close", () => {
   opener?.focus();
   opener = null;
 });
+// Escape ends the choice of kanji first, or closes what is above the passage.
 addEventListener("keydown", (event) => {
-  const isTaken = document.querySelector(".menu[open], dialog:modal, :popover-open");
-  if (event.key === "Escape" && dialog.open && !isTaken) close();
+  const isTaken = event.defaultPrevented || event.isComposing || event.keyCode === 229 || document.querySelector(".menu[open], dialog:modal, :popover-open");
+  if (event.key !== "Escape" || !dialog.open || isTaken) return;
+  event.preventDefault(); // an answer that is being written goes on
+  close();
 });
 dialog.addEventListener("click", (event) => { if (event.target === dialog && dialog.matches(":modal")) close(); });
 
