@@ -168,7 +168,7 @@ def test_escape_closes_one_thing_at_a_time(page: Page, site: Site) -> None:
         page.keyboard.press("Escape")
         expect(page.locator(".menu[open]")).to_have_count(0)
         model.may_end.set()
-        expect(page.locator(".answer strong")).to_have_text("Maren Oldacre")  # it was not stopped
+        expect(page.locator(".answer")).to_contain_text("1983")  # it was not stopped
 
 
 def test_the_keyboard_alone_leads_from_a_question_to_its_passage(browser: Browser, site: Site) -> None:
