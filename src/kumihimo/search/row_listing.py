@@ -123,7 +123,10 @@ class Listing:
         return f'SELECT id, {match} AS match, "{self.order}" AS key FROM "{table.name}"{where}', values
 
     def _match_sql(self, pattern: str) -> tuple[str, list[object]]:
-        """Return how well a row has the text, as SQL with its values."""
+        """Return the SQL of how well a row has the text.
+
+        pattern: of the text. With the SQL come its values.
+        """
         first = f'"{self.columns[0]}"'
         cases: list[tuple[str, int, str]] = [(first, _EXACT, pattern)]
         if _is_words(self.text):
@@ -186,7 +189,7 @@ def _fold(text: str) -> str:
 
 
 def _contains(column: str, text: str) -> tuple[str, str]:
-    """Return a test whether a column has a text in any case, and its value.
+    """Return a test for a text in a column, in any case.
 
     For ASCII, LIKE tests this in a fraction of the time of GLOB.
     """

@@ -82,7 +82,7 @@ def _link_sources(snapshot: Snapshot, rows: list[Json], text: str) -> Iterator[J
 
 
 def _find_sentences(snapshot: Snapshot, chunk: str, text: str) -> list[Json]:
-    """Return where lines of a text stand in a chunk, in their order."""
+    """Return the places in a chunk of lines of a text."""
     whole = next(snapshot.trace(("chunks", chunk)), None)
     if whole is None or len(whole.text) != whole.end - whole.start:
         return []
