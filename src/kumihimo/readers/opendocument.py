@@ -10,7 +10,7 @@ from zipfile import ZipFile
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout
 from kumihimo.readers import workbooks
-from kumihimo.readers.archive import open_archive, read_part, read_xml
+from kumihimo.readers.archive import locked_error, open_archive, read_part, read_xml
 from kumihimo.readers.page import (
     Page,
     Row,
@@ -89,9 +89,7 @@ def _open(data: bytes, name: str) -> ZipFile:
     archive = open_archive(data, name)
     manifest = "META-INF/manifest.xml"
     if manifest in archive.namelist() and b"encryption-data" in read_part(archive, manifest, name):
-        raise SourceError(
-            f"{name}: locked with a password, or in an old format; save it in the new one without a password"
-        )
+        raise locked_error(name)
     return archive
 
 
