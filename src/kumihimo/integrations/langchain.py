@@ -11,7 +11,6 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.json_values import answer_json, bare_evidence_json
 from kumihimo.integrations.found_texts import Search, find_texts
 
 
@@ -53,8 +52,7 @@ class Question(BaseModel):
 class KumihimoTool(BaseTool):
     """A tool that answers questions from an index, with citations.
 
-    kumi: an open index. method, filter, rights: as for `Search`. Its artifact is the answer as `kumi ask --json` gives
-    it.
+    kumi: an open index. method, filter, rights: as for `Search`. Its artifact is `Answer.to_dict()`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -78,4 +76,4 @@ class KumihimoTool(BaseTool):
         answer = self.kumi.ask(question, self.method, filter=self.filter, rights=self.rights)
         sources = dict.fromkeys(f"[{each.n}] {each.span.location}" for each in answer.citations)
         text = "\n".join([answer.text, *(["", *sources] if sources else [])])
-        return text, answer_json(answer, bare_evidence_json(answer.context))
+        return text, answer.to_dict()

@@ -123,7 +123,7 @@ def forward_logs() -> None:
     """
     for name in ("uvicorn", "mcp", "asyncio", "python_multipart"):
         logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = logging.getLogger("kumihimo").handlers, False
+        logger.handlers, logger.propagate = [*logging.getLogger("kumihimo").handlers], False
         logger.setLevel(logging.ERROR)
     logging.getLogger("uvicorn.error").addFilter(is_failure)
 
