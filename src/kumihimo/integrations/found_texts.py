@@ -8,12 +8,16 @@ from itertools import islice
 from typing import Any
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.json_values import place_json
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.core.context import Evidence
+from kumihimo.core.errors import KumiError
+
+PLACE = ("title", "uri", "place", "location", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How an index is searched.
+    """The method, filter and settings of a search.
 
     method: empty for the default. k: results at most; None: as many as the method finds. filter: an expression over
     metadata. rights: an expression; other documents do not exist. settings: of the method.
@@ -24,6 +28,9 @@ class Search:
     filter: str = ""
     rights: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+DEFAULT_SEARCH = Search()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +49,23 @@ class FoundText:
 
 def find_texts(kumi: Kumihimo, question: str, search: Search) -> list[FoundText]:
     """Return what a method finds for a question, best first."""
+    found = kumi.retrieve(question, search.method, filter=search.filter, rights=search.rights, **search.settings)
     with kumi.snapshot(search.method, rights=search.rights) as snapshot:
-        context = snapshot.retrieve(question, search.method, filter=search.filter, **search.settings)
-        found = []
-        for item in islice(context, search.k):
-            places = (place_json(span) for span in snapshot.trace((item.table, item.record.id)))
-            place = {name: value for name, value in next(places, {}).items() if name not in ("chunk", "document")}
-            metadata = {"table": item.table, **place}
-            found.append(FoundText(f"{item.table}/{item.record.id}", item.text, item.score, metadata))
-    return found
+        return [
+            FoundText(
+                f"{item.table}/{item.record.id}", item.text, item.score, {"table": item.table, **_place(snapshot, item)}
+            )
+            for item in islice(found, search.k)
+        ]
+
+
+def _place(snapshot: Snapshot, item: Evidence) -> dict[str, Any]:
+    """Return where the first source stands.
+
+    Empty for a row that a build has just removed.
+    """
+    try:
+        span = next(snapshot.trace(item), None)
+    except KumiError:
+        return {}
+    return {name: getattr(span, name) for name in PLACE} if span else {}

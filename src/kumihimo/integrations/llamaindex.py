@@ -12,7 +12,7 @@ from llama_index.core.base.response.schema import Response
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.integrations.found_texts import Search, find_texts
+from kumihimo.integrations.found_texts import DEFAULT_SEARCH, Search, find_texts
 
 
 class KumihimoRetriever(BaseRetriever):
@@ -21,7 +21,7 @@ class KumihimoRetriever(BaseRetriever):
     kumi: an open index. search: the method, and how it searches.
     """
 
-    def __init__(self, kumi: Kumihimo, search: Search = Search(), **options: Any) -> None:  # noqa: B008 (it is frozen)
+    def __init__(self, kumi: Kumihimo, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
         super().__init__(**options)
         self._kumi, self._search = kumi, search
 
@@ -43,7 +43,7 @@ class KumihimoQueryEngine(BaseQueryEngine):
     the cited passages, and the metadata has the status of the answer, and its usage.
     """
 
-    def __init__(self, kumi: Kumihimo, search: Search = Search(), **options: Any) -> None:  # noqa: B008 (it is frozen)
+    def __init__(self, kumi: Kumihimo, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
         super().__init__(callback_manager=options.pop("callback_manager", None), **options)
         self._kumi, self._search = kumi, search
 
