@@ -20,6 +20,7 @@ from kumihimo.readers.page import (
     human_title,
     join_with_places,
     layout_tree,
+    mixed_content,
     refuse_empty,
 )
 
@@ -124,19 +125,12 @@ def _visit(node: Node) -> str | Visit[Node]:
     if node.tag == f"{TEXT}h":
         level = node.get(f"{TEXT}outline-level", "1")
         mark = "#" * min(max(int(level) if level.isdecimal() else 1, 1), 6) + " "
-        return partial(Writer.heading, mark=mark), _children(node)
+        return partial(Writer.heading, mark=mark), mixed_content(node)
     if node.tag == f"{DRAW}frame" and node.get(f"{PRESENTATION}class") == "title":
-        return partial(Writer.heading, mark="## "), _children(node)
+        return partial(Writer.heading, mark="## "), mixed_content(node)
     if node.tag == f"{TEXT}note":
         return " (" + "".join(" ".join(p.itertext()) for p in node.iter(f"{TEXT}p")).strip() + ")"
-    return STEPS.get(node.tag), _children(node)
-
-
-def _children(node: ElementTree.Element) -> Iterator[Node]:
-    yield node.text or ""
-    for child in node:
-        yield child
-        yield child.tail or ""
+    return STEPS.get(node.tag), mixed_content(node)
 
 
 def _check_cells(body: ElementTree.Element, name: str) -> None:
