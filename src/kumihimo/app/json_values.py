@@ -15,7 +15,7 @@ from kumihimo.app.source_tracer import SourceTracer
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
 from kumihimo.core.signature import Signature
-from kumihimo.core.spans import Citation, Span
+from kumihimo.core.spans import Span
 from kumihimo.text.matching import mark_matches, snippet_at
 from kumihimo.text.sentences import collapse_spaces
 from kumihimo.text.tokens import subject_terms
@@ -48,16 +48,6 @@ def plain(value: object) -> Any:
 def place_json(span: Span) -> Json:
     """Return where a span is, without its text."""
     return {name: value for name, value in span.to_dict().items() if name != "text"}
-
-
-def span_json(span: Span) -> Json:
-    """Return where a span is, and its text."""
-    return span.to_dict()
-
-
-def citation_json(citation: Citation) -> Json:
-    """Return a citation: its number in the answer, and its span."""
-    return citation.to_dict()
 
 
 # -- answers and evidence
@@ -171,7 +161,7 @@ def claim_json(claim: Claim) -> Json:
 
 def trace_json(reference: Reference, text: str, spans: Iterable[Span]) -> Json:
     """Return a row with its source spans."""
-    return {"table": reference[0], "id": reference[1], "text": text, "spans": [span_json(span) for span in spans]}
+    return {"table": reference[0], "id": reference[1], "text": text, "spans": [span.to_dict() for span in spans]}
 
 
 # -- communities and reports

@@ -4,7 +4,6 @@ from kumihimo.app.json_values import (
     Json,
     answer_json,
     bare_evidence_json,
-    citation_json,
     claim_json,
     community_json,
     context_json,
@@ -17,7 +16,6 @@ from kumihimo.app.json_values import (
     plain,
     relation_json,
     report_json,
-    span_json,
     title_json,
     trace_json,
 )
@@ -26,7 +24,6 @@ __all__ = [
     "Json",
     "answer_json",
     "bare_evidence_json",
-    "citation_json",
     "claim_json",
     "community_json",
     "context_json",
@@ -39,7 +36,6 @@ __all__ = [
     "plain",
     "relation_json",
     "report_json",
-    "span_json",
     "title_json",
     "trace_json",
 ]
