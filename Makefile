@@ -4,7 +4,7 @@ DATA   = ../shared/data
 SITE   = $(PYTHON) -m sphinx -W --keep-going -n -E -q docs build/site
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo recorded test quick checks tests test-model site bench clean
+.PHONY: demo recorded test quick checks tests test-model test-integrations site bench clean
 
 demo: $(VENV)/kumi  ## install, index examples/, ask in English and Japanese, write the reports as a page
 	$(VENV)/bin/kumi index examples
@@ -50,6 +50,9 @@ tests: $(VENV)/dev
 test-model: $(VENV)/model-tests  ## ask a real, very small model on this machine; not in CI
 	$(PYTHON) -m pytest tests/real_server -m model
 
+test-integrations: $(VENV)/integration-tests  ## LangChain, LlamaIndex and Haystack, with their own tests; not in CI
+	$(PYTHON) -m pytest tests/integrations -o asyncio_mode=auto -W default
+
 site: $(VENV)/dev  ## build the documentation in build/site
 	$(SITE)
 
@@ -66,6 +69,10 @@ $(VENV)/kumi: $(VENV)/bin/python pyproject.toml
 $(VENV)/dev: $(VENV)/bin/python pyproject.toml
 	$(PYTHON) -m pip install -q -e '.[dev,site]'
 	touch $@ $(VENV)/kumi
+
+$(VENV)/integration-tests: $(VENV)/dev
+	$(PYTHON) -m pip install -q -e '.[dev,integration-tests]'
+	touch $@
 
 $(VENV)/model-tests: $(VENV)/dev
 	$(PYTHON) -m pip install -q -e '.[dev,model-tests]'

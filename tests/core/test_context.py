@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -166,3 +167,18 @@ def test_evidence_reads_as_ranked_titles_and_snippets() -> None:
     assert str(context).splitlines()[:3] == ["1. Gates & doors", "   One <b>. Two. Three.", "2. t:r"]
     assert str(context).endswith(f"   {'y' * 200}…")
     assert "<li><b>Gates &amp; doors</b><br>One &lt;b&gt;. Two. Three.</li>" in context._repr_html_()
+
+
+def test_an_answer_is_a_dict_as_json_has_it() -> None:
+    span = Span("d.00000", "a.md", 3, 8, "tides", place="line 1", title="A")
+    evidence = Evidence("chunks", Record(id="d.00000", text="High tides."), 0.5)
+    context = Context((evidence,), replaced=(("tydes", "tides"),))
+    sources = ((("chunks", "d.00000"),),)
+    answer = Answer("When?", "bm25", "tides [1]", (Citation(1, span),), context, Usage(), sources=sources)
+    value = answer.to_dict()
+    assert json.loads(json.dumps(value)) == value
+    (citation,) = value["citations"]
+    assert (citation["n"], citation["location"], citation["text"]) == (1, "a.md, line 1", "tides")
+    assert value["evidence"] == [{"rank": 1, "score": 0.5, "table": "chunks", "id": "d.00000", "text": "High tides."}]
+    assert value["sources"] == [{"n": 1, "rows": [{"table": "chunks", "id": "d.00000"}]}]
+    assert value["replaced"] == [{"word": "tydes", "searched": "tides"}]

@@ -72,7 +72,8 @@ def test_other_questions_are_kept(folder: Path) -> None:
 
 def test_failures_are_listed_by_reason(folder: Path) -> None:
     ran = run_questions(folder, "--max-calls", "4", "--description", "A harbour.", code=1)
-    assert "1 fewer than requested, questions of “A pilot.”, “Compare piers”: capped" in ran.stderr
+    capped = re.search("1 fewer than requested, questions of “A (clerk|pilot).”, “Compare piers”: capped", ran.stderr)
+    assert capped, ran.stderr  # the two calls run concurrently: either may be the last
     assert "1 calls failed: run the same command to try them again" in ran.stderr
     assert "1 questions (1 global)" in ran.stdout
     summary = json.loads(

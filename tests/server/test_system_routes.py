@@ -66,7 +66,8 @@ def test_many_who_ask_are_answered_by_one_look(workspace: Workspace, monkeypatch
         return may_end.wait(30)
 
     monkeypatch.setattr("kumihimo.server.system_routes._read_anything", look)
-    app = create_app(Workspace(workspace.indexes), LOCAL)
+    app, waiting, shield = create_app(Workspace(workspace.indexes), LOCAL), [], asyncio.shield
+    monkeypatch.setattr(asyncio, "shield", lambda task: waiting.append(task) or shield(task))  # type: ignore[func-returns-value]
 
     async def play() -> list[int]:
         statuses: list[int] = []
@@ -81,9 +82,7 @@ def test_many_who_ask_are_answered_by_one_look(workspace: Workspace, monkeypatch
             await app({**scope, **headers}, asyncio.Event().wait, send)  # type: ignore[arg-type]
 
         tasks = [asyncio.create_task(ask()) for _ in range(20)]
-        await asyncio.to_thread(wait_until, lambda: bool(looks))
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await asyncio.to_thread(wait_until, lambda: bool(looks) and len(waiting) == len(tasks))
         may_end.set()
         await asyncio.gather(*tasks)
         return statuses

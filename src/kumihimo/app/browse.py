@@ -25,7 +25,7 @@ _NAMES = ("name", "forms")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some items of a list.
+    """A page of a list.
 
     next: where the following page begins; empty: there is none.
     """

@@ -13,10 +13,9 @@ from kumihimo.app.explanations import PassageLink, Reason, explain_evidence
 from kumihimo.app.snapshot import DEFAULT_METHOD, Snapshot
 from kumihimo.app.source_tracer import SourceTracer
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
 from kumihimo.core.signature import Signature
-from kumihimo.core.spans import Citation, Span
+from kumihimo.core.spans import Span
 from kumihimo.text.matching import mark_matches, snippet_at
 from kumihimo.text.sentences import collapse_spaces
 from kumihimo.text.tokens import subject_terms
@@ -48,23 +47,7 @@ def plain(value: object) -> Any:
 
 def place_json(span: Span) -> Json:
     """Return where a span is, without its text."""
-    names = ("chunk", "title", "uri", "place", "location", "start", "end")
-    return {"document": hash_parts(span.uri), **{name: getattr(span, name) for name in names}}
-
-
-def span_json(span: Span) -> Json:
-    """Return where a span is, and its text."""
-    return {**place_json(span), "text": span.text}
-
-
-def citation_json(citation: Citation) -> Json:
-    """Return a citation: its number in the answer, and its span."""
-    return {"n": citation.n, **span_json(citation.span)}
-
-
-def references_json(rows: Iterable[Reference]) -> list[Json]:
-    """Return references to rows."""
-    return [{"table": table, "id": id} for table, id in rows]
+    return {name: value for name, value in span.to_dict().items() if name != "text"}
 
 
 # -- answers and evidence
@@ -72,32 +55,12 @@ def references_json(rows: Iterable[Reference]) -> list[Json]:
 
 def answer_json(answer: Answer, evidence: list[Json]) -> Json:
     """Return an answer with its evidence, as `evidence_json` makes it."""
-    return {
-        "question": answer.question,
-        "method": answer.method,
-        "model": answer.model,
-        "status": answer.status,
-        "text": answer.text,
-        "citations": [citation_json(citation) for citation in answer.citations],
-        "sources": [{"n": n, "rows": references_json(rows)} for n, rows in enumerate(answer.sources, 1)],
-        "dangling": answer.dangling,
-        **_search_json(answer.context),
-        "evidence": evidence,
-        "followups": list(answer.followups),
-        "usage": plain(answer.usage),
-        "saved": plain(answer.saved),
-    }
+    return {**answer.to_dict(), "evidence": evidence}
 
 
 def context_json(context: Context, evidence: list[Json]) -> Json:
     """Return what a search found, as `evidence_json` makes it."""
-    return {**_search_json(context), "evidence": evidence}
-
-
-def _search_json(context: Context) -> Json:
-    """Return how the question was searched."""
-    replaced = [{"word": word, "searched": spelling} for word, spelling in context.replaced]
-    return {"queries": list(context.queries), "query_type": context.query_type, "replaced": replaced}
+    return {**context.to_dict(), "evidence": evidence}
 
 
 def evidence_json(snapshot: Snapshot, question: str, context: Context, *, texts: bool = True) -> list[Json]:
@@ -118,7 +81,8 @@ def evidence_json(snapshot: Snapshot, question: str, context: Context, *, texts:
 
 def bare_evidence_json(context: Context) -> list[Json]:
     """Return the evidence without reasons: for rows that are no longer there."""
-    return [{**_item_json(rank, item), "text": item.text} for rank, item in enumerate(context, 1)]
+    evidence: list[Json] = context.to_dict()["evidence"]
+    return evidence
 
 
 def _item_json(rank: int, item: Evidence) -> Json:
@@ -197,7 +161,7 @@ def claim_json(claim: Claim) -> Json:
 
 def trace_json(reference: Reference, text: str, spans: Iterable[Span]) -> Json:
     """Return a row with its source spans."""
-    return {"table": reference[0], "id": reference[1], "text": text, "spans": [span_json(span) for span in spans]}
+    return {"table": reference[0], "id": reference[1], "text": text, "spans": [span.to_dict() for span in spans]}
 
 
 # -- communities and reports

@@ -27,7 +27,7 @@ _MAX_SPANS = 50  # source spans of one piece of evidence
 
 @dataclass(frozen=True, slots=True)
 class DocumentPlaces:
-    """Where a span stands in its document: the title, and the named places or the line ends.
+    """The title and the places of a document.
 
     line_ends: None unless the text is that of the file.
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.spans import Citation, Span
@@ -123,6 +123,18 @@ class Context:
         items = (f"<li><b>{escape(item.title)}</b><br>{escape(item.snippet)}</li>" for item in self)
         return f"<ol>{''.join(items)}</ol>"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found, best first, and how, as JSON has it."""
+        return {
+            "queries": list(self.queries),
+            "query_type": self.query_type,
+            "replaced": [{"word": word, "searched": spelling} for word, spelling in self.replaced],
+            "evidence": [
+                {"rank": rank, "score": item.score, "table": item.table, "id": item.record.id, "text": item.text}
+                for rank, item in enumerate(self, 1)
+            ],
+        }
+
     def __add__(self, other: Context) -> Context:
         queries = tuple(dict.fromkeys(self.queries + other.queries))
         return Context(self.evidence + other.evidence, queries, self.query_type or other.query_type)
@@ -205,6 +217,29 @@ class Answer:
     def source_numbers(self) -> dict[Reference, int]:
         """Return the number in the text of each row the model read."""
         return {row: n for n, rows in enumerate(self.sources, 1) for row in rows}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as `kumi ask --json` prints it.
+
+        The reasons for the evidence are left out, since they need the index.
+        """
+        return {
+            "question": self.question,
+            "method": self.method,
+            "model": self.model,
+            "status": self.status,
+            "text": self.text,
+            "citations": [citation.to_dict() for citation in self.citations],
+            "sources": [
+                {"n": n, "rows": [{"table": table, "id": id} for table, id in rows]}
+                for n, rows in enumerate(self.sources, 1)
+            ],
+            "dangling": self.dangling,
+            **self.context.to_dict(),
+            "followups": list(self.followups),
+            "usage": asdict(self.usage),
+            "saved": asdict(self.saved),
+        }
 
     def __str__(self) -> str:
         """Return the text and its numbered sources."""

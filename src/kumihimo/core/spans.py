@@ -3,6 +3,9 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from kumihimo.core.digests import hash_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,11 @@ class Span:
     def location(self) -> str:
         """Return the file, and the page, slide, sheet or line."""
         return f"{self.uri}, {self.place}" if self.place else self.uri
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return where the span is, and its text, as JSON has it."""
+        names = ("chunk", "title", "uri", "place", "location", "start", "end", "text")
+        return {"document": hash_parts(self.uri), **{name: getattr(self, name) for name in names}}
 
 
 def describe_place(places: Sequence[tuple[int, str]], start: int, end: int) -> str:
@@ -51,3 +59,7 @@ class Citation:
 
     n: int
     span: Span
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the number and the span, as JSON has them."""
+        return {"n": self.n, **self.span.to_dict()}

@@ -7,6 +7,7 @@ from kumihimo.readers import (
     html,
     mail,
     notebook,
+    opendocument,
     packed,
     pdf,
     pptx,
@@ -19,6 +20,7 @@ from kumihimo.readers import (
 )
 
 OFFICE = "application/vnd.openxmlformats-officedocument"
+OPEN = "application/vnd.oasis.opendocument"
 READERS: dict[str, FileType] = {
     ".txt": FileType("text/plain", text.read_plain_text, is_simple=True),
     ".text": FileType("text/plain", text.read_plain_text, is_simple=True),
@@ -41,6 +43,9 @@ READERS: dict[str, FileType] = {
     ".xls": FileType("application/vnd.ms-excel", workbooks.read_workbook),
     ".epub": FileType("application/epub+zip", html.read_epub),
     ".eml": FileType("message/rfc822", mail.read_mail, has_attachments=True),
+    ".odt": FileType(f"{OPEN}.text", opendocument.read_odt),
+    ".odp": FileType(f"{OPEN}.presentation", opendocument.read_odp),
+    ".ods": FileType(f"{OPEN}.spreadsheet", opendocument.read_ods),
     ".rtf": FileType("application/rtf", rtf.read_rtf),
     ".xml": FileType("application/xml", xml.read_xml_page),
     ".ipynb": FileType("application/x-ipynb+json", notebook.read_notebook),

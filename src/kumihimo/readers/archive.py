@@ -59,8 +59,7 @@ def open_archive(data: bytes, name: str) -> ZipFile:
     Raise SourceError if it is not a zip file, is damaged, or is a zip bomb.
     """
     if data.startswith(OLE_MAGIC):
-        remedy = "save it in the new one without a password"
-        raise SourceError(f"{name}: locked with a password, or in an old format; {remedy}")
+        raise locked_error(name)
     try:
         archive = ZipFile(io.BytesIO(data))
     except (BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -77,6 +76,12 @@ def open_archive(data: bytes, name: str) -> ZipFile:
     if damaged_part := archive.testzip():  # the next reader would trust a false size
         raise SourceError(f"{name}: its part {damaged_part} is damaged; save it again")
     return archive
+
+
+def locked_error(name: str) -> SourceError:
+    """Return the error for a file that only a password opens."""
+    remedy = "save it in the new one without a password"
+    return SourceError(f"{name}: locked with a password, or in an old format; {remedy}")
 
 
 def read_part(archive: ZipFile, path: str, name: str) -> bytes:

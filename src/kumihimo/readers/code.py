@@ -1,6 +1,5 @@
 """source code -> a page of the file as it is, with its classes and functions as places."""
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -48,31 +47,22 @@ KINDS = (
     "protocol extension mod type"
 )
 NAME = r"([A-Za-z_$][\w$.:?!-]{0,200})"
-# `class Reader`, `pub(crate) async fn read`, `func (r *Reader) Read`, `impl<T> Reader`
-DEFINITION = re.compile(
-    rf"^([ \t]*)(?:(?:{'|'.join(MODIFIERS.split())})\b(?:\([^)\n]{{0,40}}\))?[ \t]+){{0,6}}"
-    rf"(?:(?:{'|'.join(KINDS.split())})\b\*?(?:<[^>\n]{{0,80}}>)?[ \t]+){{1,2}}(?:\([^)\n]{{0,80}}\)[ \t]*)?{NAME}",
-    re.M | re.I,
+# Compiled at the first use. The first one: `class Reader`, `pub(crate) async fn read`, `func (r *Reader) Read`,
+# `impl<T> Reader`. The others: `const read = async (file) =>`, `public List<Row> rows(`, `static int read(`,
+# `read() {`, `CREATE TABLE rows`.
+DEFINITION = (
+    rf"(?im)^([ \t]*)(?:(?:{'|'.join(MODIFIERS.split())})\b(?:\([^)\n]{{0,40}}\))?[ \t]+){{0,6}}"
+    rf"(?:(?:{'|'.join(KINDS.split())})\b\*?(?:<[^>\n]{{0,80}}>)?[ \t]+){{1,2}}(?:\([^)\n]{{0,80}}\)[ \t]*)?{NAME}"
 )
-# `const read = async (file) =>`, `public List<Row> rows(`, `static int read(`, `read() {`, `CREATE TABLE rows`
 OTHER_FORMS = (
-    re.compile(
-        rf"^([ \t]*)(?:export[ \t]+)?(?:const|let|var)[ \t]+{NAME}[ \t]*=[ \t]*"
-        r"(?:async[ \t]*)?(?:\([^)\n]{0,200}\)|\w{1,80})[ \t]*=>",
-        re.M,
-    ),
-    re.compile(
-        r"^([ \t]+)(?:(?:public|private|protected|internal|static|final|override|virtual|async)[ \t]+){1,5}"
-        rf"[\w<>\[\],.?]{{1,80}}[ \t]+{NAME}[ \t]*\(",
-        re.M,
-    ),
-    re.compile(rf"^()(?:[A-Za-z_][\w:<>]{{0,60}}[ \t*&]+){{1,4}}{NAME}[ \t]*\([^;{{}}]{{0,400}}\)\s{{0,4}}\{{", re.M),
-    re.compile(rf"^([ \t]*){NAME}[ \t]*\(\)[ \t]*\{{", re.M),
-    re.compile(
-        r"^()create[ \t]+(?:or[ \t]+replace[ \t]+)?(?:temp(?:orary)?[ \t]+)?"
-        rf"(?:table|view|function|procedure|trigger)[ \t]+(?:if[ \t]+not[ \t]+exists[ \t]+)?{NAME}",
-        re.M | re.I,
-    ),
+    rf"(?m)^([ \t]*)(?:export[ \t]+)?(?:const|let|var)[ \t]+{NAME}[ \t]*=[ \t]*"
+    r"(?:async[ \t]*)?(?:\([^)\n]{0,200}\)|\w{1,80})[ \t]*=>",
+    r"(?m)^([ \t]+)(?:(?:public|private|protected|internal|static|final|override|virtual|async)[ \t]+){1,5}"
+    rf"[\w<>\[\],.?]{{1,80}}[ \t]+{NAME}[ \t]*\(",
+    rf"(?m)^()(?:[A-Za-z_][\w:<>]{{0,60}}[ \t*&]+){{1,4}}{NAME}[ \t]*\([^;{{}}]{{0,400}}\)\s{{0,4}}\{{",
+    rf"(?m)^([ \t]*){NAME}[ \t]*\(\)[ \t]*\{{",
+    r"(?im)^()create[ \t]+(?:or[ \t]+replace[ \t]+)?(?:temp(?:orary)?[ \t]+)?"
+    rf"(?:table|view|function|procedure|trigger)[ \t]+(?:if[ \t]+not[ \t]+exists[ \t]+)?{NAME}",
 )
 NO_NAMES = {"if", "for", "while", "switch", "return", "else", "catch", "when", "of", "in", "is", "the", "a", "from"}
 
@@ -92,6 +82,8 @@ def _python_definitions(text: str) -> list[tuple[int, str]] | None:
 
     None if it is no valid Python.
     """
+    import ast  # here: other languages need none
+
     try:
         with catch_warnings():
             simplefilter("ignore")  # of backslashes in its strings
@@ -117,7 +109,7 @@ def _definitions(text: str) -> list[tuple[int, str]]:
 
     One with a larger indent belongs to the one above.
     """
-    matches = {match.start(): match for pattern in (*OTHER_FORMS, DEFINITION) for match in pattern.finditer(text)}
+    matches = {match.start(): match for pattern in (*OTHER_FORMS, DEFINITION) for match in re.finditer(pattern, text)}
     found, open_names, line, position = list[tuple[int, str]](), list[tuple[int, str]](), 1, 0
     for start, match in sorted(matches.items()):
         indent, name = len(match[1].expandtabs(4)), match[2].rstrip(".:-")

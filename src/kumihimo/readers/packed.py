@@ -7,7 +7,7 @@ from zipfile import ZipFile, ZipInfo
 
 from kumihimo.core.catalogue import Reader
 from kumihimo.core.errors import SourceError
-from kumihimo.readers import docx, html, mail, pdf, pptx, rtf, subtitles, tables, text, workbooks, xml
+from kumihimo.readers import docx, html, mail, opendocument, pdf, pptx, rtf, subtitles, tables, text, workbooks, xml
 from kumihimo.readers.archive import OLE_MAGIC, open_archive, read_part
 from kumihimo.readers.page import Page, unique_name
 
@@ -29,6 +29,13 @@ PARTS: tuple[tuple[str, Reader], ...] = (
     ("xl/workbook.xml", workbooks.read_workbook),
     ("META-INF/container.xml", html.read_epub),
 )
+
+
+OPEN_KINDS: dict[bytes, Reader] = {
+    b"text": opendocument.read_odt,
+    b"presentation": opendocument.read_odp,
+    b"spreadsheet": opendocument.read_ods,
+}
 
 
 def read_zip(data: bytes, name: str) -> Iterator[Page]:
@@ -85,6 +92,10 @@ def _find_reader(data: bytes, name: str) -> Reader | None:
 
 def _find_packed_reader(archive: ZipFile) -> Reader:
     names = {*archive.namelist()}
+    if "mimetype" in names:
+        kind = archive.read("mimetype").strip().rpartition(b".")[2]
+        if reader := OPEN_KINDS.get(kind):
+            return reader
     return next((reader for part, reader in PARTS if part in names), read_zip)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
+from xml.etree.ElementTree import Element
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
@@ -326,6 +327,14 @@ class Writer:
         if not self.depth["rt"]:
             reading, self.line = collapse_spaces("".join(self.line)), word
             (self.readings[-1] if self.readings else self.line).append(reading)
+
+
+def mixed_content(node: Element) -> Iterator[Element | str]:
+    """Yield the texts and elements inside an element, in order."""
+    yield node.text or ""
+    for child in node:
+        yield child
+        yield child.tail or ""
 
 
 LINE, PARAGRAPH = (partial(Writer.element, kind="block", gap=gap) for gap in (1, 2))

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from html.entities import html5
 from typing import Any, cast
 from xml.etree import ElementTree
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout
-from kumihimo.readers.page import Page, Visit, Writer, layout_tree
+from kumihimo.readers.page import Page, Visit, Writer, layout_tree, mixed_content
 from kumihimo.readers.text import decode
 from kumihimo.text.sentences import collapse_spaces
 
@@ -37,7 +37,6 @@ STEP_NAMES: dict[layout.WriterStep, str] = {
     Writer.rt: "rt",
 }
 STEPS = {name: step for step, names in STEP_NAMES.items() for name in names.split()}
-ENTITIES = {name.removesuffix(";"): value for name, value in html5.items()}  # that a DTD would declare
 Node = ElementTree.Element | str
 
 
@@ -63,26 +62,22 @@ def read_xml_page(data: bytes, name: str) -> Iterator[Page]:
 
 def _parse(text: str, name: str) -> ElementTree.Element:
     parser = ElementTree.XMLParser()
-    parser.entity.update(ENTITIES)
+    parser.entity.update(_named_characters())
     try:
         return ElementTree.fromstring(text, parser)
     except (ElementTree.ParseError, ValueError) as error:
         raise SourceError(f"{name}: broken XML ({error}); mend it, or name it .txt to read it as text") from error
 
 
+@cache
+def _named_characters() -> dict[str, str]:
+    """Return the characters that a DTD would declare, by name."""
+    return {name.removesuffix(";"): value for name, value in html5.items()}
+
+
 def _name(node: ElementTree.Element) -> str:
-    """Return the name of an element without its namespace.
-
-    Empty for a comment.
-    """
-    return node.tag.rpartition("}")[2] if isinstance(node.tag, str) else ""
-
-
-def _children(node: ElementTree.Element) -> Iterator[Node]:
-    yield node.text or "" if _name(node) else ""
-    for child in node:
-        yield child
-        yield child.tail or ""
+    """Return the name of an element without its namespace."""
+    return node.tag.rpartition("}")[2]
 
 
 # -- articles and books
@@ -107,14 +102,12 @@ def _visit(node: Node, levels: dict[ElementTree.Element, int]) -> str | Visit[No
     if isinstance(node, str):
         return node
     name = _name(node)
-    if not name:
-        return ""
     if name in DROPPED:
         return None, [inner for child in node for inner in (child, *child) if _name(inner) in KEPT]
     step = partial(Writer.heading, mark="#" * levels[node] + " ") if node in levels else STEPS.get(name)
     if step is None and name in SECTIONS:
         step = layout.PARAGRAPH
-    return step, _children(node)
+    return step, mixed_content(node)
 
 
 def _read_header(root: ElementTree.Element) -> tuple[str, dict[str, object]]:
@@ -164,7 +157,7 @@ def _text_lines(root: ElementTree.Element) -> Iterator[str]:
     while pending:
         node = pending.pop()
         own = [node.text or "", *(child.tail or "" for child in node)]
-        if any(map(str.strip, own)) and _name(node):
+        if any(map(str.strip, own)):
             text = re.sub(r"\s*\n\s*", " ", "".join(node.itertext())).strip()
             yield text if len(node) else f"{_name(node)}: {text}"
         else:

@@ -16,7 +16,7 @@ from kumihimo.server.workspace import ServedIndex, Workspace
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a key allows on one index.
+    """The rights of a key on one index.
 
     rights: an expression; only documents that match are visible. key: its id; empty without a key. new_budget: returns
     the budget of one request, which counts for the key.
@@ -30,7 +30,7 @@ class Grant:
 
 @dataclass(slots=True)
 class Notes:
-    """What the audit log says of a request: the indexes that it uses, and its question."""
+    """The indexes and the question of a request, for the audit log."""
 
     indexes: dict[str, None] = field(default_factory=dict)
     question: str = ""

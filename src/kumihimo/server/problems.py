@@ -18,7 +18,7 @@ PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, no
 
 
 class NotFound(errors.SettingsError):
-    """A name or id that does not exist, or that the caller may not see."""
+    """An unknown name or id, or one that the caller may not see."""
 
 
 class InvalidRequest(errors.SettingsError):
@@ -156,7 +156,7 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def respond_http(request: Request, error: HTTPException) -> Response:
-        if error.status_code == 404 and wants_page(request):
+        if error.status_code == 404 and wants_page(request.url.path, request.headers):
             from kumihimo.server.pages.errors import error_page  # here: it imports this module
 
             return error_page(request, 404, f"there is no page at {request.url.path}: begin at the start")
@@ -166,10 +166,9 @@ def add_problem_handlers(app: FastAPI) -> None:
         return problem_response(error.status_code, title, str(error.detail), "See /openapi.json.", error.headers)
 
 
-def wants_page(request: Request) -> bool:
-    """Return whether a person in a browser has sent this request."""
-    is_for_programs = request.url.path.startswith(PROGRAM_PATHS)
-    return not is_for_programs and "text/html" in request.headers.get("accept", "")
+def wants_page(path: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a person in a browser has sent a request."""
+    return not path.startswith(PROGRAM_PATHS) and "text/html" in headers.get("accept", "")
 
 
 def unexpected_problem() -> JSONResponse:

@@ -61,15 +61,9 @@ def run_server(
 
         limited = replace(settings, max_connections=limit_connections(settings.max_connections))
         server = _Server(server_config(create_app(workspace, limited), limited), workspace, on_start)
-        _share_processors()
+        sys.setswitchinterval(_TURN)
         server.run([listener])
     return server.signal
-
-
-def _share_processors() -> None:
-    """Let many threads compute beside each other, and short requests soon."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy reads it when the first question imports it
-    sys.setswitchinterval(_TURN)
 
 
 class _Server(uvicorn.Server):
@@ -123,7 +117,7 @@ def forward_logs() -> None:
     """
     for name in ("uvicorn", "mcp", "asyncio", "python_multipart"):
         logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = logging.getLogger("kumihimo").handlers, False
+        logger.handlers, logger.propagate = [*logging.getLogger("kumihimo").handlers], False
         logger.setLevel(logging.ERROR)
     logging.getLogger("uvicorn.error").addFilter(is_failure)
 

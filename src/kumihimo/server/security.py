@@ -29,6 +29,7 @@ from kumihimo.server.problems import (
     WrongType,
     problem,
     unexpected_problem,
+    wants_page,
 )
 from kumihimo.server.rate_limits import RateLimits, count_failed_key
 from kumihimo.server.sessions import Sessions, cookie_name
@@ -104,8 +105,8 @@ class Guard:
         if not isinstance(error, KumiError):
             log.exception("%s %s failed", scope["method"], quote(path), exc_info=error)
             return unexpected_problem()
-        is_page = scope["method"] in _SAFE_METHODS and not path.startswith(PROGRAM_PATHS)
-        if isinstance(error, Unauthorized) and is_page and "text/html" in headers.get("accept", ""):
+        is_page = scope["method"] in _SAFE_METHODS and wants_page(path, headers)
+        if isinstance(error, Unauthorized) and is_page:
             return RedirectResponse("/login", 303)
         response = problem(error, path)
         if has_two_lengths(headers):  # the rest may be a request that nobody sent

@@ -81,7 +81,7 @@ async def receive_form(request: Request, folder: Path, *, max_file: int, readers
 
 @dataclass(slots=True)
 class _FormReader:
-    """What the parser calls for each part of a form."""
+    """The callbacks of the parser of a form."""
 
     folder: Path
     max_file: int

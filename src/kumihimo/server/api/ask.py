@@ -28,7 +28,6 @@ from kumihimo.server.json_values import (
     Json,
     answer_json,
     bare_evidence_json,
-    citation_json,
     context_json,
     evidence_json,
 )
@@ -172,7 +171,7 @@ async def answer_events(access: Access, body: AskBody) -> AsyncGenerator[ServerE
                 elif isinstance(event, Answer):
                     if event.context != shown or event.question != body.question:
                         evidence = await _describe_evidence(access, body, event.context, event.question)
-                    yield ServerEvent("citations", {"citations": [citation_json(c) for c in event.citations]})
+                    yield ServerEvent("citations", {"citations": [c.to_dict() for c in event.citations]})
                     yield ServerEvent("answer", answer_json(event, evidence))
                 else:
                     yield _describe(event)

@@ -22,9 +22,9 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions:
-    """What to build. Without paths: all files that are indexed already.
+    """The options of a build.
 
-    consent: pay again after a change of model, prompt or setting.
+    paths: none for all files that are indexed already. consent: pay again after a change of model, prompt or setting.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT

@@ -1,5 +1,6 @@
 """documents of an index -> HTTP: list, upload, add, delete, and the text of one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -70,16 +71,27 @@ def _empty_list(access: Access) -> Json:
 
 def describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) -> Json:
     """Return the counts, and the files that are no documents yet."""
-    failed, unread = listing.failed_files(), _unread_uploads(access, snapshot)
-    uploads, known = {uri for uri, _ in unread}, {file.uri for file in failed}
-    failed = [replace(file, is_upload=file.uri in uploads) for file in failed]
+    unread = _unread_uploads(access, snapshot)
+    failed, waiting = _list_failed(access, listing, unread)
+    counts = {**listing.counts(), "failed": len(failed), "waiting": len(waiting)}
+    return {"counts": counts, "failed": plain(failed[:_MAX_FAILED]), "waiting": waiting[:_MAX_FAILED]}
+
+
+def _list_failed(
+    access: Access, listing: DocumentList, unread: Sequence[tuple[str, str]]
+) -> tuple[list[FailedFile], list[str]]:
+    """Return the files that could not be read.
+
+    Beside them are the uploads that wait for a build. unread: uri and name of each upload without a document.
+    """
+    uploads = {uri for uri, _ in unread}
+    failed = [replace(file, is_upload=file.uri in uploads) for file in listing.failed_files()]
+    known = {file.uri for file in failed}
     new = [(uri, name) for uri, name in unread if uri not in known]
-    is_busy = any(not job.has_ended for job in access.served.builds.jobs)
-    waiting = [name for _, name in new] if is_busy else []
-    names = [] if is_busy else [uri or name for uri, name in new]
-    empty = [FailedFile(hash_parts(name), name, _EMPTY, is_upload=True) for name in names]
-    counts = {**listing.counts(), "failed": len(failed) + len(empty), "waiting": len(waiting)}
-    return {"counts": counts, "failed": plain([*failed, *empty][:_MAX_FAILED]), "waiting": waiting[:_MAX_FAILED]}
+    if any(not job.has_ended for job in access.served.builds.jobs):
+        return failed, [name for _, name in new]
+    empty = (uri or name for uri, name in new)
+    return [*failed, *(FailedFile(hash_parts(uri), uri, _EMPTY, is_upload=True) for uri in empty)], []
 
 
 def _unread_uploads(access: Access, snapshot: Snapshot) -> list[tuple[str, str]]:
@@ -214,9 +226,10 @@ def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFil
 
     Raises NotFound, and SettingsError if it was not uploaded.
     """
-    listed = describe_files(access, snapshot, DocumentList(snapshot))["failed"]
-    file = FailedFile(**found(next((each for each in listed if each["id"] == id), None), "document", id))
+    unread = _unread_uploads(access, snapshot)
+    failed, _ = _list_failed(access, DocumentList(snapshot), unread)
+    file = found(next((each for each in failed if each.id == id), None), "document", id)
     if not file.is_upload:
         raise SettingsError(f"{file.uri} was not uploaded: delete the file where it is, then start a build")
-    names = {uri or name: name for uri, name in _unread_uploads(access, snapshot)}
+    names = {uri or name: name for uri, name in unread}
     return file, upload_folder(access) / names[file.uri]

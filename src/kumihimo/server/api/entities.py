@@ -19,7 +19,6 @@ from kumihimo.server.json_values import (
     neighbour_json,
     plain,
     relation_json,
-    span_json,
     title_json,
 )
 
@@ -103,7 +102,7 @@ async def list_passages(
 
     def read(snapshot: Snapshot) -> Json:
         page = browse.list_passages(snapshot, _find(snapshot, id), after=after, limit=limit)
-        return {"passages": [span_json(span) for span in page.items], "next": page.next}
+        return {"passages": [span.to_dict() for span in page.items], "next": page.next}
 
     return JSONResponse(await read_index(request, access, read))
 

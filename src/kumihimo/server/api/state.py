@@ -28,7 +28,7 @@ _MAX_LISTED = 1000  # failures and documents read in part
 
 @dataclass(frozen=True, kw_only=True)
 class PlanBody:
-    """What to estimate: a question, if there is one, else a build of these paths and methods."""
+    """A question to estimate, or without one a build."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
     question: Question = ""

@@ -11,7 +11,7 @@ from kumihimo.app.surroundings import surround
 from kumihimo.server.access import Reader
 from kumihimo.server.api.parameters import RowId, Table
 from kumihimo.server.api.reading import found, read_index
-from kumihimo.server.json_values import Json, span_json
+from kumihimo.server.json_values import Json
 from kumihimo.server.problems import NotFound
 
 router = APIRouter(tags=["documents"])
@@ -38,7 +38,7 @@ async def trace(
             raise NotFound(f"no table {table!r} here: a piece of evidence has `table` and `id`")
         row = found(snapshot.table(table).get(id), "row", id)
         spans = list(islice(snapshot.trace((table, id)), limit + 1))
-        pages = [{**span_json(span), "page": surround(snapshot, span, around)} for span in spans[:limit]]
+        pages = [{**span.to_dict(), "page": surround(snapshot, span, around)} for span in spans[:limit]]
         return {"table": table, "id": id, "text": row.text, "spans": pages, "more": len(spans) > limit}
 
     return JSONResponse(await read_index(request, access, read))

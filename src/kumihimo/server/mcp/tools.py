@@ -162,7 +162,7 @@ async def report(call: ToolCall, arguments: ReportArguments) -> ReportResult:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: what a language model reads about it, and what it does."""
+    """A tool for a language model."""
 
     name: str
     title: str

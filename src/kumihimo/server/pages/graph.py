@@ -19,7 +19,7 @@ from kumihimo.app.browse import (
 )
 from kumihimo.app.community_tree import display_name
 from kumihimo.app.graph_path import GraphPath, find_path
-from kumihimo.app.json_values import Json, neighbour_json, relation_json, span_json
+from kumihimo.app.json_values import Json, neighbour_json, relation_json
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity
 from kumihimo.server.api.reading import found
@@ -37,7 +37,7 @@ _MAX_FOUND, _MAX_RELATIONS, _MAX_PASSAGES, _MAX_CLAIMS, _MAX_NAMES = 40, 30, 8, 
 
 @dataclass(frozen=True, slots=True)
 class GraphQuery:
-    """What the address of the graph asks for.
+    """The query in an address of the graph.
 
     q: a part of a name. entity: an id. to: an id or a name, the end of a path. relations_after, passages_after: ids,
     where the next page begins.
@@ -102,7 +102,7 @@ def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
         "passage_count": count_passages(snapshot, entity),
         "relations": [neighbour_json(entity.id, relation) for relation in relations.items],
         "relations_next": relations.next,
-        "passages": [_show_passage(span_json(span), terms) for span in passages.items],
+        "passages": [_show_passage(span.to_dict(), terms) for span in passages.items],
         "passages_next": passages.next,
         "claims": list_claims(snapshot, entity.id, _MAX_CLAIMS),
         "communities": [(id, display_name(snapshot, ("reports", id))) for id in communities],

@@ -13,9 +13,9 @@ _MAX_CHARS = 1000  # of a value
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What a person chose in this browser; empty: nothing.
+    """The choices of a person in this browser.
 
-    theme: light or dark; empty: as the system. method, length, filter: of a new question.
+    An empty one is not made. theme: light or dark; empty: as the system. method, length, filter: of a new question.
     """
 
     language: str = ""

@@ -34,7 +34,7 @@ _LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a page looks to the sender of a request: its language and preferences."""
+    """The language and preferences of a page."""
 
     request: Request
     language: str

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from kumihimo.app.browse import browse_communities
 from kumihimo.app.community_tree import CommunityTree, display_name, table_or_empty
-from kumihimo.app.json_values import Json, community_json, place_json, report_json, span_json
+from kumihimo.app.json_values import Json, community_json, place_json, report_json
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Record, Report
 from kumihimo.core.table import Table
@@ -118,7 +118,7 @@ async def show_sources(visit: ReaderVisit, table: str, id: str) -> Response:
     def read(snapshot: Snapshot) -> tuple[str, str, list[Json]]:
         known = table in snapshot.record_types
         row: Record = found(table_or_empty(snapshot, table).get(id) if known else None, "row", id)
-        spans = [span_json(span) for span in islice(snapshot.trace((table, id)), _MAX_PLACES)]
+        spans = [span.to_dict() for span in islice(snapshot.trace((table, id)), _MAX_PLACES)]
         return display_name(snapshot, (table, id)), row.text, spans
 
     name, text, spans = await read_index(visit.request, visit.access, read)

@@ -1,0 +1,79 @@
+"""an index -> a retriever and a tool of LangChain: `pip install 'kumihimo[langchain]'`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun, CallbackManagerForToolRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, ConfigDict, Field
+
+from kumihimo.app.facade import Kumihimo
+from kumihimo.integrations.found_texts import Search, find_texts
+
+
+class KumihimoRetriever(BaseRetriever):
+    """A retriever over an index.
+
+    kumi: an open index. The other fields are those of `Search`. `invoke(question, k=3)` overrides `k`. The metadata of
+    a document has the score of the method and the place of its first source.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    kumi: Kumihimo
+    method: str = ""
+    k: int | None = None
+    filter: str = ""
+    rights: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 (LangChain passes it)
+        k: int | None = None,
+    ) -> list[Document]:
+        search = Search(self.method, self.k if k is None else k, self.filter, self.rights, self.settings)
+        return [
+            Document(id=found.id, page_content=found.text, metadata={**found.metadata, "score": found.score})
+            for found in find_texts(self.kumi, query, search)
+        ]
+
+
+class Question(BaseModel):
+    """The arguments of the tool."""
+
+    question: str = Field(description="A whole question, in the language of the person.")
+
+
+class KumihimoTool(BaseTool):
+    """A tool that answers questions from an index, with citations.
+
+    kumi: an open index. method, filter, rights: as for `Search`. Its artifact is `Answer.to_dict()`.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    name: str = "ask_documents"
+    description: str = (
+        "Answers a question from the documents of the user. Every statement has a number in brackets; the list of "
+        "sources below the answer says where it stands."
+    )
+    args_schema: type[BaseModel] = Question
+    response_format: str = "content_and_artifact"
+    kumi: Kumihimo
+    method: str = ""
+    filter: str = ""
+    rights: str = ""
+
+    def _run(
+        self,
+        question: str,
+        run_manager: CallbackManagerForToolRun | None = None,  # noqa: ARG002 (LangChain passes it)
+    ) -> tuple[str, dict[str, Any]]:
+        answer = self.kumi.ask(question, self.method, filter=self.filter, rights=self.rights)
+        sources = dict.fromkeys(f"[{each.n}] {each.span.location}" for each in answer.citations)
+        text = "\n".join([answer.text, *(["", *sources] if sources else [])])
+        return text, answer.to_dict()

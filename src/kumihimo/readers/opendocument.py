@@ -1,0 +1,148 @@
+"""OpenDocument: texts (.odt), slides (.odp) and sheets (.ods) -> a page of text, with the places of its parts."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import cast
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+from kumihimo.core.errors import SourceError
+from kumihimo.readers import page as layout
+from kumihimo.readers import workbooks
+from kumihimo.readers.archive import locked_error, open_archive, read_part, read_xml
+from kumihimo.readers.page import (
+    Page,
+    Row,
+    Visit,
+    Writer,
+    first_heading,
+    human_title,
+    join_with_places,
+    layout_tree,
+    mixed_content,
+    refuse_empty,
+)
+
+URN = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
+OFFICE, TEXT, TABLE, DRAW = (URN % name for name in ("office", "text", "table", "drawing"))
+META, PRESENTATION = URN % "meta", URN % "presentation"
+DC = "{http://purl.org/dc/elements/1.1/}"
+DROPPED = {f"{OFFICE}annotation", f"{TEXT}tracked-changes", f"{TEXT}note-citation", f"{TEXT}sequence-decls"}
+DROPPED |= {f"{TEXT}table-of-content", f"{DRAW}enhanced-geometry", f"{OFFICE}event-listeners", f"{OFFICE}forms"}
+STEPS: dict[str, layout.WriterStep] = {
+    f"{TEXT}p": layout.PARAGRAPH,
+    f"{TEXT}list": layout.LIST,
+    f"{TEXT}list-item": Writer.bullet_item,
+    f"{TEXT}list-header": layout.LINE,
+    f"{TEXT}line-break": Writer.line_break,
+    f"{TEXT}ruby": Writer.ruby,
+    f"{TEXT}ruby-text": Writer.rt,
+    f"{TABLE}table": layout.PARAGRAPH,
+    f"{TABLE}table-row": Writer.row,
+    f"{TABLE}table-cell": Writer.cell,
+    f"{DRAW}text-box": layout.LINE,
+    f"{PRESENTATION}notes": layout.PARAGRAPH,
+}
+PROPERTIES = {
+    f"{META}initial-creator": "author",
+    f"{DC}creator": "author",
+    f"{DC}subject": "subject",
+    f"{DC}description": "description",
+    f"{DC}language": "language",
+    f"{META}creation-date": "date",
+}
+REPEATED = (f"{TABLE}number-columns-repeated", f"{TABLE}number-rows-repeated")
+Node = ElementTree.Element | str
+
+
+def read_odt(data: bytes, name: str) -> Iterator[Page]:
+    """Read a text: headings, lists, tables, notes."""
+    archive = _open(data, name)
+    page = layout_tree(cast(Node, _body(archive, name)), _visit)
+    refuse_empty(page.text, name)
+    title, metadata = _read_meta(archive, name)
+    yield Page(title=title or page.title, text=page.text, metadata=metadata, places=page.places)
+
+
+def read_odp(data: bytes, name: str) -> Iterator[Page]:
+    """Read each slide with its notes."""
+    archive = _open(data, name)
+    slides = [layout_tree(cast(Node, slide), _visit).text for slide in _body(archive, name).iter(f"{DRAW}page")]
+    parts = ((text, ((0, f"slide {number}"),)) for number, text in enumerate(slides, 1))
+    text, places = join_with_places(part for part in parts if part[0].strip())
+    refuse_empty(text, name)
+    title, metadata = _read_meta(archive, name)
+    yield Page(title=title or first_heading(text), text=text, metadata=metadata, places=places)
+
+
+def read_ods(data: bytes, name: str) -> Iterator[Page]:
+    """Read each sheet as those of other workbooks."""
+    archive = _open(data, name)
+    _check_cells(_body(archive, name), name)
+    title, metadata = _read_meta(archive, name)
+    for page in workbooks.read_workbook(data, name):
+        yield replace(page, title=title, metadata={**page.metadata, **metadata})
+
+
+def _open(data: bytes, name: str) -> ZipFile:
+    """Return the archive. Raise SourceError if it is locked."""
+    archive = open_archive(data, name)
+    manifest = "META-INF/manifest.xml"
+    if manifest in archive.namelist() and b"encryption-data" in read_part(archive, manifest, name):
+        raise locked_error(name)
+    return archive
+
+
+def _body(archive: ZipFile, name: str) -> ElementTree.Element:
+    body = read_xml(archive, "content.xml", name).find(f"{OFFICE}body")
+    return ElementTree.Element("empty") if body is None else body
+
+
+def _read_meta(archive: ZipFile, name: str) -> tuple[str, Row]:
+    """Return title and metadata."""
+    if "meta.xml" not in archive.namelist():
+        return "", {}
+    title, metadata, keywords = "", dict[str, str](), list[str]()
+    for node in read_xml(archive, "meta.xml", name).iter():
+        text = (node.text or "").strip()
+        if node.tag == f"{DC}title":
+            title = human_title(text)
+        elif node.tag == f"{META}keyword" and text:
+            keywords.append(text)
+        elif (key := PROPERTIES.get(node.tag)) and text:
+            metadata.setdefault(key, text[:10] if key == "date" else text)
+    return title, {**metadata, **({"keywords": ", ".join(keywords)} if keywords else {})}
+
+
+def _visit(node: Node) -> str | Visit[Node]:
+    if isinstance(node, str):
+        return node
+    if node.tag in DROPPED:
+        return ""
+    if node.tag in (f"{TEXT}s", f"{TEXT}tab"):
+        return " " if node.tag == f"{TEXT}s" else "\t"
+    if node.tag == f"{TEXT}h":
+        level = node.get(f"{TEXT}outline-level", "1")
+        mark = "#" * min(max(int(level) if level.isdecimal() else 1, 1), 6) + " "
+        return partial(Writer.heading, mark=mark), mixed_content(node)
+    if node.tag == f"{DRAW}frame" and node.get(f"{PRESENTATION}class") == "title":
+        return partial(Writer.heading, mark="## "), mixed_content(node)
+    if node.tag == f"{TEXT}note":
+        return " (" + "".join(" ".join(p.itertext()) for p in node.iter(f"{TEXT}p")).strip() + ")"
+    return STEPS.get(node.tag), mixed_content(node)
+
+
+def _check_cells(body: ElementTree.Element, name: str) -> None:
+    """Raise SourceError if sheets unpack to too many cells."""
+    cells = 0
+    for row in body.iter(f"{TABLE}table-row"):
+        columns = sum(_repeats(cell, REPEATED[0]) for cell in row if len(cell))  # empty ones at the end repeat far
+        cells += columns * _repeats(row, REPEATED[1])
+    if cells > workbooks.MAX_CELLS:
+        raise SourceError(f"{name}: unpacks to far more than its size, like a zip bomb; it is not read")
+
+
+def _repeats(node: ElementTree.Element, attribute: str) -> int:
+    count = node.get(attribute, "1")
+    return int(count) if count.isdecimal() and len(count) < 10 else 1

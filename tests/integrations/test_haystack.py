@@ -1,0 +1,25 @@
+"""A pipeline of Haystack retrieves from an index, and can be stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from kumihimo import Kumihimo
+
+haystack = pytest.importorskip("haystack", reason="`make test-integrations` installs Haystack")
+
+from kumihimo.integrations.haystack import KumihimoRetriever  # noqa: E402
+
+QUESTION = "Who drew the tide gates?"
+
+
+def test_a_pipeline_retrieves_and_can_be_stored(harbour: Kumihimo) -> None:
+    pipeline = haystack.Pipeline()
+    pipeline.add_component("retriever", KumihimoRetriever(str(harbour.folder), "bm25", top_k=2))
+    restored = haystack.Pipeline.loads(pipeline.dumps(), allowed_modules=["kumihimo.integrations.haystack"])
+    found = restored.run({"retriever": {"query": QUESTION}})["retriever"]["documents"]
+    assert len(found) == 2
+    assert "Maren Oldacre" in found[0].content
+    assert found[0].score > found[1].score
+    assert found[0].meta["uri"]
+    assert len(restored.run({"retriever": {"query": QUESTION, "top_k": 1}})["retriever"]["documents"]) == 1

@@ -1,0 +1,70 @@
+"""The retriever and the tool pass the tests that LangChain has for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kumihimo import Kumihimo
+
+REASON = "`make test-integrations` installs LangChain and its tests"
+pytest.importorskip("langchain_core", reason=REASON)
+standard = pytest.importorskip("langchain_tests.integration_tests", reason=REASON)
+
+from kumihimo.integrations.langchain import KumihimoRetriever, KumihimoTool  # noqa: E402 (it needs langchain-core)
+
+QUESTION = "Who drew the tide gates?"
+
+
+@pytest.fixture(autouse=True)
+def shared(request: pytest.FixtureRequest, harbour: Kumihimo) -> None:
+    if request.cls:
+        request.cls.kumi = harbour
+
+
+class TestRetriever(standard.RetrieversIntegrationTests):  # type: ignore[misc,name-defined]
+    kumi: Kumihimo
+
+    @property
+    def retriever_constructor(self) -> type[KumihimoRetriever]:
+        return KumihimoRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"kumi": self.kumi, "method": "bm25"}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return QUESTION
+
+
+class TestTool(standard.ToolsIntegrationTests):  # type: ignore[misc,name-defined]
+    kumi: Kumihimo
+
+    @property
+    def tool_constructor(self) -> type[KumihimoTool]:
+        return KumihimoTool
+
+    @property
+    def tool_constructor_params(self) -> dict[str, Any]:
+        return {"kumi": self.kumi}
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, str]:
+        return {"question": QUESTION}
+
+
+def test_a_document_says_where_it_stands(harbour: Kumihimo) -> None:
+    (document,) = KumihimoRetriever(kumi=harbour, k=1).invoke(QUESTION)
+    assert "Maren Oldacre" in document.page_content
+    assert document.metadata["uri"]
+    assert document.metadata["score"] > 0
+
+
+def test_the_tool_answers_with_its_sources(harbour: Kumihimo) -> None:
+    call = {"name": "ask_documents", "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
+    message = KumihimoTool(kumi=harbour).invoke(call)
+    assert "Maren Oldacre drew the tide gates in 1983." in message.content
+    assert "\n[1] files/gates.md, line 3" in message.content
+    assert message.artifact["status"] == "answered"

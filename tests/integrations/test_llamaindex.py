@@ -1,0 +1,36 @@
+"""LlamaIndex retrieves from an index, and answers from it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kumihimo import Kumihimo
+from kumihimo.integrations.found_texts import Search
+
+pytest.importorskip("llama_index.core", reason="`make test-integrations` installs LlamaIndex")
+
+from kumihimo.integrations.llamaindex import KumihimoQueryEngine, KumihimoRetriever
+
+QUESTION = "Who drew the tide gates?"
+
+
+def test_nodes_have_texts_scores_and_places(harbour: Kumihimo) -> None:
+    retriever = KumihimoRetriever(harbour, Search("bm25", k=2))
+    nodes = retriever.retrieve(QUESTION)
+    assert len(nodes) == 2
+    assert "Maren Oldacre" in nodes[0].text
+    assert nodes[0].score > nodes[1].score
+    assert nodes[0].metadata["uri"]
+    assert [node.id_ for node in asyncio.run(retriever.aretrieve(QUESTION))] == [node.id_ for node in nodes]
+
+
+def test_an_answer_has_its_citations_as_nodes(harbour: Kumihimo) -> None:
+    engine = KumihimoQueryEngine(harbour)
+    response = engine.query(QUESTION)
+    assert "Maren Oldacre drew the tide gates in 1983." in str(response)
+    assert response.source_nodes[0].metadata["n"] == 1
+    assert "Maren Oldacre" in response.source_nodes[0].text
+    assert response.metadata["status"] == "answered"
+    assert str(asyncio.run(engine.aquery(QUESTION))) == str(response)
