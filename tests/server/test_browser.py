@@ -497,6 +497,7 @@ def test_no_html_of_documents_or_people_runs(browser: Browser, tmp_path: Path) -
             page.locator(".evidence summary").click()
             page.locator("a[data-passage]").first.click()
             expect(page.locator(".reader-text[data-ready]")).to_contain_text("<script>")
+            expect(page).to_have_url(re.compile("#"))  # the answer has ended, and its conversation is kept
             page.reload()
             expect(page.locator(".turn .question")).to_contain_text(HOSTILE)
             expect(page.locator("#rail li a")).to_contain_text("lighthouse")
