@@ -17,7 +17,7 @@ from kumihimo.readers.documents import MAX_TITLE_CHARS, has_reader
 from kumihimo.readers.folder import walk
 
 OFFICE = {".pdf", ".docx", ".pptx", ".xlsx", ".xlsm", ".xls", ".epub", ".eml", ".zip", ".odt", ".odp", ".ods", ""}
-STRUCTURED = {".ipynb", ".rtf", ".srt", ".vtt", ".xml"}  # not every text is one of these
+STRUCTURED = {".ipynb", ".rtf", ".srt", ".textunits", ".vtt", ".xml"}  # not every text is one of these
 read_documents = partial(reading.read_documents, readers=READERS)
 PLAIN = sorted(READERS.keys() - OFFICE)
 SHARED = Path(__file__).parents[3] / "shared" / "data"
