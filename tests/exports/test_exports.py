@@ -329,9 +329,9 @@ def test_a_note_of_ones_own_is_not_overwritten(snapshot: Snapshot, tmp_path: Pat
     vault = tmp_path / "vault"
     for smaller in read(tmp_path / ".kumi", {"entities": factories_graphs.made(60, 240)["entities"][:1]}):
         FORMATS["obsidian"](smaller, vault)
-    mine = vault / "entities" / "con_.md"
+    mine = vault / "entities" / "_con.md"
     mine.write_text("mine")
-    with pytest.raises(SettingsError, match=r"con_\.md already exists"):
+    with pytest.raises(SettingsError, match=r"_con\.md already exists"):
         FORMATS["obsidian"](snapshot, vault)
     assert mine.read_text() == "mine"
     assert len(notes(vault)) == 2
@@ -387,6 +387,7 @@ def test_parquet_without_its_library_names_the_extra(
 def test_parquet_with_a_broken_library_names_the_cause(
     snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delitem(sys.modules, "pyarrow.parquet", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", ModuleType("pyarrow"))
     with pytest.raises(KumiError, match=r"extra `parquet` .*force-reinstall pyarrow"):
         FORMATS["parquet"](snapshot, tmp_path / "out")

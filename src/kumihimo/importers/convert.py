@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from unicodedata import normalize
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.importers.locate import Located, find_title, locate_units
@@ -25,10 +24,9 @@ from kumihimo.readers.text_units import (
     UnitFinding,
     UnitRelation,
 )
+from kumihimo.text.file_names import file_name
 from kumihimo.text.name_keys import entity_id, name_key
 
-_UNSAFE = re.compile(r'[\\/:*?"<>|#%\x00-\x1f]+')
-_MAX_NAME_BYTES = 120
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 
 
@@ -291,17 +289,12 @@ def _file_name(title: str, used: set[str]) -> str:
     """Return a free name that every file system takes.
 
     >>> used = set()
-    >>> _file_name("a/b: c?.txt", used), _file_name("A-B- c-.txt", used)
-    ('a-b- c-.txt.textunits', 'A-B- c-.txt~2.textunits')
+    >>> _file_name("a/b: c?.txt", used), _file_name("A B C .txt", used)
+    ('a b c .txt.textunits', 'A B C .txt~2.textunits')
     """
-    plain = _UNSAFE.sub("-", normalize("NFC", title)).strip(" .") or "text"
-    while len(plain.encode()) > _MAX_NAME_BYTES:
-        plain = plain[:-1].rstrip()
-    for name in _numbered(plain):
-        if name.casefold() not in used:
-            used.add(name.casefold())
-            return f"{name}{SUFFIX}"
-    raise AssertionError("names do not end")
+    name = next(name for name in _numbered(file_name(title)) if name.casefold() not in used)
+    used.add(name.casefold())
+    return f"{name}{SUFFIX}"
 
 
 def _numbered(name: str) -> Iterator[str]:
