@@ -12,7 +12,8 @@ import pytest
 from kumihimo.core.errors import SourceError
 from kumihimo.importers import IMPORTERS
 from kumihimo.importers.convert import Converted, convert_store
-from kumihimo.readers.text_units import SUFFIX, TextUnits, dump_text_units, read_text_units
+from kumihimo.readers.text_units import read_text_units
+from kumihimo.text.text_units import SUFFIX, TextUnits, dump_text_units
 from tests.importers.factories_stores import (
     COMMUNITIES,
     ENTITIES,

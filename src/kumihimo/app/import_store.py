@@ -54,7 +54,7 @@ def import_store(
     """
     from kumihimo.importers import IMPORTERS
     from kumihimo.importers.convert import convert_store
-    from kumihimo.readers.text_units import dump_text_units
+    from kumihimo.text.text_units import dump_text_units
 
     if kind not in IMPORTERS:
         raise SourceError(describe_unknown("kind of import", kind, IMPORTERS))

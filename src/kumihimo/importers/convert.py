@@ -14,7 +14,9 @@ from kumihimo.importers.store import (
     StoredReport,
     StoredUnit,
 )
-from kumihimo.readers.text_units import (
+from kumihimo.text.file_names import file_name
+from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.text_units import (
     SUFFIX,
     SharedDescription,
     TextUnit,
@@ -24,8 +26,6 @@ from kumihimo.readers.text_units import (
     UnitFinding,
     UnitRelation,
 )
-from kumihimo.text.file_names import file_name
-from kumihimo.text.name_keys import entity_id, name_key
 
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 

@@ -6,8 +6,8 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document, Passage
 from kumihimo.core.table import Table
-from kumihimo.readers.text_units import load_units
 from kumihimo.text.chunker import TokenSpan, split_text
+from kumihimo.text.text_units import load_units
 
 
 def chunks(document: Document, tokenizer: Tokenizer, *, size: int = 600, overlap: int = 100) -> Iterable[Chunk]:

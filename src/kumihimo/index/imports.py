@@ -9,17 +9,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar
 
-from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import Community, Document, Record, Reference, Report
-from kumihimo.core.table import Table
+from kumihimo.core.records import Community, Document, Record, Reference
 from kumihimo.index import extraction_parser
-from kumihimo.index.report_context import ReportTables, add_report_text
-from kumihimo.index.report_evidence import collect_evidence, with_evidence
-from kumihimo.readers.text_units import SharedDescription, TextUnit, UnitCommunity, dump_units, load_units
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
-
-WRITTEN_ELSEWHERE = "import"  # of a report: what wrote it
+from kumihimo.text.text_units import SharedDescription, TextUnit, UnitCommunity, dump_units, load_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,42 +194,6 @@ def _path_to_root(leaf: str, rows: Mapping[str, ImportedCommunity]) -> list[str]
     while (parent := rows[path[-1]].parent) in rows and parent not in path:
         path.append(parent)
     return path
-
-
-def imported_report(
-    community: Community,
-    imported: Table[ImportedCommunity],
-    tables: ReportTables,
-    tokenizer: Tokenizer,
-    refresh: float,
-) -> Report | None:
-    """Return the report that an import brought.
-
-    It stays while at most the share `refresh` of the evidence is of documents that it was not written from.
-    """
-    given = next((row for row in imported.where(community=community.id) if row.title), None)
-    if given is None:
-        return None
-    evidence = {**dict.fromkeys(given.documents, (0, 0)), **collect_evidence(community, tables)}
-    added = tuple(sorted(evidence.keys() - set(given.documents)))
-    if sum(evidence[document][0] for document in added) > refresh * sum(rows for rows, _ in evidence.values()):
-        return None
-    report = Report(
-        title=given.title,
-        summary=given.summary,
-        rating=given.rating,
-        reason=given.reason,
-        findings=given.findings,
-        sources=given.sources,
-        dropped=0,
-        level=community.level,
-        elements=0,
-        tokens=0,
-        extractive=False,
-        written_with=WRITTEN_ELSEWHERE,
-        added=added,
-    )
-    return add_report_text(with_evidence(report, evidence), tokenizer)
 
 
 def _subject_id(description: SharedDescription) -> str:

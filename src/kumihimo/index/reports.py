@@ -23,7 +23,7 @@ from kumihimo.core.records import (
     Report,
 )
 from kumihimo.core.table import Table
-from kumihimo.index import imports, report_context, report_evidence
+from kumihimo.index import report_context, report_evidence
 from kumihimo.index.data_refs import strip_references
 from kumihimo.index.imports import ImportedCommunity
 from kumihimo.index.report_context import ReportContext, ReportTables
@@ -115,7 +115,7 @@ def reports(
     as it is.
     """
     tables = ReportTables(communities, entities, relations, claims, reports, mentions, ties, assertions)
-    imported = imports.imported_report(community, imported_communities, tables, tokenizer, refresh)
+    imported = report_evidence.imported_report(community, imported_communities, tables, tokenizer, refresh)
     if len(community.members) == 1 and not community.parent:
         return imported
     if imported or llm is None:
