@@ -17,8 +17,8 @@ _BATCH_ROWS = 10_000  # converted at once
 def to_arrow(table: Table[Any]) -> Any:
     """Return all rows of a table as an Arrow table.
 
-    They are in the order of their ids. Numbers, truth values and lists of names keep their types. Other lists and mappings become JSON. Raises KumiError
-    without pyarrow.
+    They are in the order of their ids. Numbers, truth values and lists of names keep their types. Other lists and
+    mappings become JSON. Raises KumiError without pyarrow.
     """
     with loading_frames("parquet", "pyarrow"):
         import pyarrow
