@@ -11,6 +11,7 @@ from kumihimo.readers import (
     org,
     packed,
     pdf,
+    pictures,
     pptx,
     rst,
     rtf,
@@ -61,5 +62,6 @@ READERS: dict[str, FileType] = {
     ".json": FileType("application/json", tables.read_json_pages, is_simple=True),
     ".jsonl": FileType("application/jsonl", tables.read_jsonl_pages, is_simple=True),
     ".ndjson": FileType("application/jsonl", tables.read_jsonl_pages, is_simple=True),
+    **pictures.PICTURES,  # with the extra `ocr`
     **{suffix: FileType(media_type, code.read_code) for suffix, media_type in code.MEDIA_TYPES.items()},
 }
