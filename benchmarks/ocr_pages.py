@@ -59,10 +59,8 @@ READER = "the reader"
 Recognize = Callable[[bytes, str], str]  # a picture, and its language -> its text
 
 
-class TestPage(NamedTuple):
+class KnownPage(NamedTuple):
     """A picture with the text that it shows."""
-
-    __test__ = False
 
     name: str
     language: str
@@ -129,9 +127,9 @@ def draw_page(text: str, font_path: Path, rng: random.Random, *, vertical: bool)
     return stored.getvalue()
 
 
-def make_pages(count: int) -> list[TestPage]:
+def make_pages(count: int) -> list[KnownPage]:
     """Return the test pages, the same ones each time."""
-    pages = list[TestPage]()
+    pages = list[KnownPage]()
     for language in ("ja", "en"):
         fonts = [path for name in FONTS[language] if (path := FONT_FOLDER / name).is_file()]
         if not fonts:
@@ -140,11 +138,11 @@ def make_pages(count: int) -> list[TestPage]:
         for number, text in enumerate(list(known_texts(language))[:count]):
             rng = random.Random(f"{language} {number}")
             name, font = f"{language} {number + 1}", fonts[number % len(fonts)]
-            pages.append(TestPage(name, language, text, draw_page(text, font, rng, vertical=False)))
+            pages.append(KnownPage(name, language, text, draw_page(text, font, rng, vertical=False)))
             if language == "ja" and number % 5 == 1:
                 short = re.sub(r"[!-~]", "", text)[:250]
                 pages.append(
-                    TestPage(f"{name} vertical", "ja vertical", short, draw_page(short, font, rng, vertical=True))
+                    KnownPage(f"{name} vertical", "ja vertical", short, draw_page(short, font, rng, vertical=True))
                 )
     return pages
 
@@ -157,21 +155,21 @@ def error_rate(read: str, known: str, language: str) -> float:
 
 
 def _rapidocr() -> Recognize:
-    from rapidocr import RapidOCR  # type: ignore[import-not-found, unused-ignore]
+    from rapidocr import RapidOCR
 
-    engine = RapidOCR()
+    engine: Any = RapidOCR()
     return lambda picture, _: "\n".join(engine(picture).txts or ())
 
 
 def _rapidocr_onnxruntime() -> Recognize:
-    from rapidocr_onnxruntime import RapidOCR  # type: ignore[import-not-found, unused-ignore]
+    from rapidocr_onnxruntime import RapidOCR
 
-    engine = RapidOCR()
+    engine: Any = RapidOCR()
     return lambda picture, _: "\n".join(line[1] for line in engine(picture)[0] or ())
 
 
 def _faster_paddle(size: str) -> Recognize:
-    from faster_paddle import OcrEngine  # type: ignore[import-not-found, unused-ignore]
+    from faster_paddle import OcrEngine
 
     engine: Any = OcrEngine(model_size=size)
     return lambda picture, _: engine.ocr(picture)["text"]
@@ -211,7 +209,7 @@ def find_engines() -> dict[str, Callable[[], Recognize]]:
     return engines
 
 
-def measure(engine: str, recognize: Recognize, pages: Sequence[TestPage], *, each: bool) -> dict[str, float]:
+def measure(engine: str, recognize: Recognize, pages: Sequence[KnownPage], *, each: bool) -> dict[str, float]:
     """Print the error rates of an engine; return them by language."""
     rates, began = defaultdict[str, list[float]](list), perf_counter()
     for page in pages:

@@ -26,6 +26,7 @@ OFFICE = {
     ".xls",
     ".epub",
     ".eml",
+    ".msg",
     ".zip",
     ".odt",
     ".odp",

@@ -82,7 +82,10 @@ def fit_size(lines: Sequence[TextLine], size: float) -> list[TextLine]:
 
 
 def find_lines(picture: Any) -> list[OcrLine]:
-    """Return the lines of a picture; of one upside down or on its side, those after turning it."""
+    """Return the lines of a picture.
+
+    One that is upside down or on its side is turned.
+    """
     found = recognize(picture)
     if not found or (mean_score(found) >= GOOD_SCORE and not is_sideways(found)):
         return found
@@ -93,7 +96,10 @@ def find_lines(picture: Any) -> list[OcrLine]:
 
 
 def is_sideways(found: Sequence[OcrLine]) -> bool:
-    """Return whether most lines run down the page in a script that does not."""
+    """Return whether most lines run down the page.
+
+    Lines of ideographs may.
+    """
     sideways = sum(len(line.text) for line in found if _is_tall(line) and not any(map(is_cjk_letter, line.text)))
     return 2 * sideways > sum(len(line.text) for line in found)
 
@@ -144,7 +150,7 @@ def _load_engine() -> Callable[[Any], Any]:
 
 
 def arrange_lines(found: Sequence[OcrLine]) -> list[TextLine]:
-    """Return the lines in reading order, as those of a page of a PDF.
+    """Return the lines in reading order.
 
     Columns of text come one after the other, cells of a table row by row, and vertical lines from the right.
     """
@@ -213,7 +219,7 @@ def _is_column(column: Sequence[Box], size: float) -> bool:
 
 
 def _cut(block: Sequence[Box], extent: Callable[[Box], tuple[float, float]], gap: float) -> list[list[Box]]:
-    """Cut a block in two at its widest gap; return nothing if there is none."""
+    """Cut a block in two at its widest gap, if any."""
     ordered = sorted(block, key=extent)
     best, place, reach = gap, 0, extent(ordered[0])[1]
     for number, box in enumerate(ordered):

@@ -60,7 +60,7 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
 
 
 def _recognize_page(page: Any) -> list[TextLine]:
-    """Return the lines of a page that is a picture; none without OCR."""
+    """Return the lines of a scanned page; none without OCR."""
     if not ocr.is_installed() or next(iter(page.get_objects(max_depth=1)), None) is None:
         return []
     width, height = (max(side, 1.0) for side in page.get_size())

@@ -40,7 +40,7 @@ def _read_lines(picture: Any) -> list[TextLine]:
 
 
 def build_picture_page(pages: list[list[TextLine]]) -> Page:
-    """Build a page of all lines; its places are the pages of a file of several."""
+    """Build a page of the lines on all pages."""
     joined = join_paragraphs(pages)
     places = tuple((offset, f"p. {number}") for number, offset in enumerate(joined.page_starts, 1))
     return Page(title=first_heading(joined.text), text=joined.text, places=places if len(pages) > 1 else ())
