@@ -12,8 +12,8 @@ SECTOR, MINI_SECTOR, MINI_LIMIT = 512, 64, 4096
 END, FREE, FAT_SECTOR = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
 
 
-def _padded(data: bytes, size: int) -> bytes:
-    return data + bytes(-len(data) % size)
+def _padded(data: bytes | bytearray, size: int) -> bytes:
+    return bytes(data) + bytes(-len(data) % size)
 
 
 class _Sectors:
@@ -22,7 +22,7 @@ class _Sectors:
     def __init__(self, size: int) -> None:
         self.size, self.data, self.next = size, bytearray(), list[int]()
 
-    def add(self, data: bytes) -> int:
+    def add(self, data: bytes | bytearray) -> int:
         """Store data; return its first sector."""
         if not data:
             return END
@@ -32,7 +32,7 @@ class _Sectors:
         return first
 
 
-def compound(streams: Mapping[str, bytes]) -> bytes:
+def compound(streams: Mapping[str, bytes | bytearray]) -> bytes:
     """Return an OLE file of these streams; their paths may have storages: `a/b`."""
     large, small = _Sectors(SECTOR), _Sectors(MINI_SECTOR)
     starts = {path: (small if len(data) < MINI_LIMIT else large).add(data) for path, data in streams.items()}

@@ -98,9 +98,9 @@ def test_what_is_attached_without_a_name_is_not_lost(tmp_path: Path, headers: by
     assert documents[0].metadata["attachments"] == [uri.partition("#")[2]]
 
 
-def test_an_old_word_file_is_reported_as_not_read(tmp_path: Path) -> None:
-    (document,) = factories_office.every(tmp_path, "a.eml", letter(report_doc=b"\xd0\xcf\x11\xe0"))
-    assert document.metadata["not_read"] == ["a.eml#report.doc: unsupported file type"]
+def test_a_file_of_an_unknown_type_is_reported_as_not_read(tmp_path: Path) -> None:
+    (document,) = factories_office.every(tmp_path, "a.eml", letter(report_wps=b"\xd0\xcf\x11\xe0"))
+    assert document.metadata["not_read"] == ["a.eml#report.wps: unsupported file type"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from kumihimo.core.catalogue import FileType
 from kumihimo.readers import (
     code,
+    doc,
     docx,
     html,
     mail,
@@ -13,6 +14,7 @@ from kumihimo.readers import (
     packed,
     pdf,
     pictures,
+    ppt,
     pptx,
     rst,
     rtf,
@@ -46,6 +48,9 @@ READERS: dict[str, FileType] = {
     ".xlsx": FileType(f"{OFFICE}.spreadsheetml.sheet", workbooks.read_workbook),
     ".xlsm": FileType("application/vnd.ms-excel.sheet.macroEnabled.12", workbooks.read_workbook),
     ".xls": FileType("application/vnd.ms-excel", workbooks.read_workbook),
+    ".doc": FileType("application/msword", doc.read_doc),
+    ".ppt": FileType("application/vnd.ms-powerpoint", ppt.read_ppt),
+    ".pps": FileType("application/vnd.ms-powerpoint", ppt.read_ppt),
     ".epub": FileType("application/epub+zip", html.read_epub),
     ".eml": FileType("message/rfc822", mail.read_mail, has_attachments=True),
     ".msg": FileType("application/vnd.ms-outlook", outlook.read_msg, has_attachments=True),

@@ -62,7 +62,7 @@ class _Storage:
         self.code_page = code_page_name(self.integer(CODE_PAGE)) or code_page
 
     def integer(self, number: int) -> int:
-        return self.numbers.get(number, 0) & 0xFFFFFFFF
+        return int(self.numbers.get(number, 0)) & 0xFFFFFFFF
 
     def date(self, number: int) -> str:
         try:

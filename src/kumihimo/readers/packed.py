@@ -8,12 +8,14 @@ from zipfile import ZipFile, ZipInfo
 from kumihimo.core.catalogue import Reader
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import (
+    doc,
     docx,
     html,
     mail,
     opendocument,
     outlook,
     pdf,
+    ppt,
     pptx,
     rtf,
     subtitles,
@@ -47,6 +49,8 @@ PARTS: tuple[tuple[str, Reader], ...] = (
 
 OLE_PARTS: tuple[tuple[str, Reader], ...] = (
     ("Workbook", workbooks.read_workbook),
+    ("WordDocument", doc.read_doc),
+    ("PowerPoint Document", ppt.read_ppt),
     ("__properties_version1.0", outlook.read_msg),
 )
 OPEN_KINDS: dict[bytes, Reader] = {
