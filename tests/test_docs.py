@@ -275,7 +275,9 @@ def test_filters_that_are_shown_find_something(tmp_path: Path) -> None:
 
 def test_every_format_is_described() -> None:
     said = re.findall(r"`((?:\.\w+ ?)+)`", page("formats.md").partition("## What is refused")[0])
-    assert {suffix for suffixes in said for suffix in suffixes.split()} == (READERS.keys() | PICTURE_SUFFIXES.keys()) - {""}
+    assert {suffix for suffixes in said for suffix in suffixes.split()} == (
+        READERS.keys() | PICTURE_SUFFIXES.keys()
+    ) - {""}
 
 
 def test_pictures_tell_what_is_paid() -> None:
