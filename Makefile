@@ -1,10 +1,11 @@
 VENV   = .venv
 PYTHON = $(VENV)/bin/python
 DATA   = ../shared/data
+PYTHONS = python3.11 python3.12 python3.13
 SITE   = $(PYTHON) -m sphinx -W --keep-going -n -E -q docs build/site
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo recorded test quick checks tests test-model test-integrations site bench clean
+.PHONY: demo recorded test quick checks tests test-model test-integrations test-install site bench clean
 
 demo: $(VENV)/kumi  ## install, index examples/, ask in English and Japanese, write the reports as a page
 	$(VENV)/bin/kumi index examples
@@ -52,6 +53,9 @@ test-model: $(VENV)/model-tests  ## ask a real, very small model on this machine
 
 test-integrations: $(VENV)/integration-tests  ## LangChain, LlamaIndex and Haystack, with their own tests; not in CI
 	$(PYTHON) -m pytest tests/integrations -o asyncio_mode=auto -W default
+
+test-install: $(VENV)/dev  ## install the built package into empty environments of PYTHONS; not in CI
+	$(PYTHON) -m tests.clean_install $(PYTHONS)
 
 site: $(VENV)/dev  ## build the documentation in build/site
 	$(SITE)

@@ -22,11 +22,13 @@ from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.records import Chunk, Community, Entity, Relation
 from kumihimo.core.table import Group, Table
 from kumihimo.index.communities import communities, community_modularity, deepest_level
+from kumihimo.index.imports import ImportedCommunity
 from kumihimo.index.name_resolution import NameMerges, NameResolver, merges
 from kumihimo.index.rules import ner
 from kumihimo.text import name_keys
 
 NONE = table(Community, [])
+NO_IMPORTS = table(ImportedCommunity, [])
 # of one document, with repeats: entities, pairs of related entities
 Extraction = tuple[list[str], list[tuple[str, str]]]
 
@@ -53,7 +55,7 @@ class Index:
     @classmethod
     def of(cls, documents: Iterable[Extraction], previous: Table[Community] = NONE) -> Index:
         entities, relations = build_graph(documents)
-        return cls(entities, relations, table(Community, communities(entities, relations, previous)))
+        return cls(entities, relations, table(Community, communities(entities, relations, previous, NO_IMPORTS)))
 
     def modularity(self) -> tuple[float, float]:
         return community_modularity(self.entities, self.relations, self.communities)
@@ -155,9 +157,9 @@ def measure_time(documents: Sequence[Extraction]) -> None:
     before = Index.of(documents[1:]).communities
     entities, relations = build_graph(documents)
     with measured() as update:
-        list(communities(entities, relations, before))
+        list(communities(entities, relations, before, NO_IMPORTS))
     with measured() as cold:
-        rows = list(communities(entities, relations, NONE))
+        rows = list(communities(entities, relations, NONE, NO_IMPORTS))
     with measured() as quality:
         community_modularity(entities, relations, before)
     print(f"  {len(entities):,} entities, {len(relations):,} relations: {len(rows):,} communities")

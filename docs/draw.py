@@ -189,7 +189,12 @@ def _place_apart(layer: Sequence[Node], wanted: Sequence[float]) -> list[float]:
 
 
 def _wide(node: Node) -> float:
-    return 18.0 if len(node) > 1 else WIDTH + 16
+    return 18.0 if len(node) > 1 else _box_width(node[0]) + 16
+
+
+def _box_width(name: str) -> float:
+    """Return the width of a box with this name."""
+    return max(WIDTH, len(name) * 7.3 + 12)
 
 
 def _mean(values: Sequence[float], default: float) -> float:
@@ -211,8 +216,9 @@ def _draw_edge(
 
 
 def _draw_box(name: str, note: str, kind: str, x: float, y: float) -> str:
+    width = _box_width(name)
     return (
-        f'<rect class="{kind}" x="{x - WIDTH / 2:g}" y="{y:g}" width="{WIDTH:g}" height="{HEIGHT:g}" rx="6"/>'
+        f'<rect class="{kind}" x="{x - width / 2:g}" y="{y:g}" width="{width:g}" height="{HEIGHT:g}" rx="6"/>'
         + _draw_text(name, x, y + 17, "name", "middle")
         + _draw_text(note, x, y + 32, anchor="middle")
     )

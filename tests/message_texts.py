@@ -40,6 +40,7 @@ ERRORS = re.compile(
 ERRORS_TOO = {"UndefinedEstimate", "LateReply", "Interrupted", "_InvalidQuery", "StoreRemoved", "RequestTimedOut"}
 ERRORS_TOO |= {"UnparsableReply", "Problem", "_gold_error", "error"}
 PRINTERS = {
+    "add_note",
     "translate",
     "print_message",
     "describe_unknown",

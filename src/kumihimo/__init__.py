@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from kumihimo.app.async_facade import AsyncKumihimo
     from kumihimo.app.check import CheckResult, Problem
     from kumihimo.app.facade import Kumihimo
+    from kumihimo.app.import_store import Imported, import_store
     from kumihimo.app.results import (
         BatchState,
         Built,
@@ -47,6 +48,7 @@ __all__ = [
     "Document",
     "Estimate",
     "Evidence",
+    "Imported",
     "KumiError",
     "Kumihimo",
     "LocalWork",
@@ -62,11 +64,13 @@ __all__ = [
     "Total",
     "Usage",
     "UsageEntry",
+    "import_store",
 ]
 _MODULES = {  # module -> its public names
     "app.async_facade": "AsyncKumihimo",
     "app.check": "CheckResult Problem",
     "app.facade": "Kumihimo",
+    "app.import_store": "Imported import_store",
     "app.results": "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry",
     "app.snapshot": "Snapshot",
     "core.context": "Answer Context Evidence",

@@ -49,7 +49,11 @@ def test_the_default_methods_share_their_tables(home: Path) -> None:
         assert list(kumi.status().methods) == default_methods(kumi.catalogue, kumi.models)
         assert list(kumi.status().methods) == ["braid", "bm25", "naive", "global"]
         graph = {"names", "merges", "mentions", "ties", "entities", "relations", "communities", "members", "reports"}
-        assert kumi.status().rows.keys() == {"documents", "descriptions", "chunks", "assertions", "claims"} | graph
+        imports = {"imported_units", "imported_descriptions", "imported_communities"}
+        assert (
+            kumi.status().rows.keys()
+            == {"documents", "descriptions", "chunks", "assertions", "claims"} | graph | imports
+        )
 
 
 def test_the_first_use_of_a_method_builds_its_tables(home: Path, caplog: pytest.LogCaptureFixture) -> None:

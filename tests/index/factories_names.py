@@ -8,6 +8,7 @@ from kumihimo.core.records import Chunk
 from kumihimo.core.table import Group, Table
 from kumihimo.index import name_resolution
 from kumihimo.index.document_description import Description
+from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.name_resolution import ChunkNames, NameMerges, SameName
 from tests.factories_tables import table
 
@@ -19,7 +20,9 @@ def merges_of(*chunks: Chunk, aliases: tuple[str, ...] = ()) -> Table[NameMerges
     return table(NameMerges, [replace(row, id=names[0].document)] if row else [])
 
 
-Inputs = tuple[Chunk, Table[Chunk], Table[ChunkNames], Table[NameMerges], Table[Description], Table[SameName]]
+Inputs = tuple[
+    Chunk, Table[Chunk], Table[ChunkNames], Table[NameMerges], Table[Description], Table[SameName], Table[ImportedUnit]
+]
 
 
 def inputs(chunk: Chunk, *others: Chunk) -> Inputs:
@@ -33,4 +36,5 @@ def inputs(chunk: Chunk, *others: Chunk) -> Inputs:
         merges_of(chunk, *others),
         table(Description, []),
         table(SameName, []),
+        table(ImportedUnit, []),
     )

@@ -19,11 +19,13 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Community, Document, Entity, Mention, Relation, RelationMention
 from kumihimo.core.table import Group, Table
 from kumihimo.index.communities import communities, communities_at_level, community_modularity, deepest_level, members
+from kumihimo.index.imports import ImportedCommunity
 from kumihimo.text.name_keys import relation_id
 from tests.core.factories_build import Small, Step
 from tests.factories_tables import table
 
 NODES = [f"n{number:02}" for number in range(30)]
+NO_IMPORTS = table(ImportedCommunity, [])
 PairWeights = Mapping[tuple[str, str], int]
 pair_weights = st.dictionaries(st.sampled_from(list(combinations(NODES, 2))), st.integers(1, 4), max_size=70)
 node_sets = st.sets(st.sampled_from(NODES), max_size=30)
@@ -58,7 +60,7 @@ def make_tables(
 def build(
     nodes: Iterable[str], weights: PairWeights, previous: Iterable[Community] = (), max_size: int = 10
 ) -> list[Community]:
-    result = communities(*make_tables(nodes, weights), table(Community, previous), max_size=max_size)
+    result = communities(*make_tables(nodes, weights), table(Community, previous), NO_IMPORTS, max_size=max_size)
     return sorted(result, key=lambda row: row.id)
 
 
@@ -135,6 +137,7 @@ def test_the_order_of_rows_does_not_count(weights: PairWeights, nodes: set[str],
         table(Entity, rng.sample(list(entities), len(entities)), shuffled=True),
         table(Relation, rng.sample(list(relations), len(relations)), shuffled=True),
         table(Community, rng.sample(old, len(old)), shuffled=True),
+        NO_IMPORTS,
         max_size=3,
     )
     assert sorted(result, key=lambda row: row.id) == build(nodes, weights, old, max_size=3)
@@ -239,7 +242,7 @@ def test_modularity_of_a_fresh_start_is_that_of_now(strength: float | None) -> N
     weights = {**triangle_pairs("a", "b", "c"), ("a0", "b0"): 1, ("b1", "c1"): 1}
     nodes = sorted({end for pair in weights for end in pair})
     entities, relations = make_tables(nodes, weights, strength)
-    fresh_table = table(Community, communities(entities, relations, table(Community, []), max_size=2))
+    fresh_table = table(Community, communities(entities, relations, table(Community, []), NO_IMPORTS, max_size=2))
     current, fresh_start = community_modularity(entities, relations, fresh_table)
     assert current == fresh_start > 0.3
     single = table(Community, [Community(id="all", level=0, parent="", children=(), members=tuple(nodes))])
@@ -275,7 +278,11 @@ def relations(ties: Group[RelationMention]) -> Relation:
     )
 
 
-STEPS: list[Step] = [mentions, ties, entities, relations, communities, members]
+def imported_communities(document: Document) -> Iterable[ImportedCommunity]:
+    return []
+
+
+STEPS: list[Step] = [mentions, ties, entities, relations, imported_communities, communities, members]
 
 
 def test_in_an_index_documents_come_and_go(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from kumihimo.core.records import Entity, Mention, RelationMention
 from kumihimo.core.table import Group, Table
 from kumihimo.index.document_description import Description
 from kumihimo.index.graph import entities, relations
+from kumihimo.index.imports import ImportedDescription
 from tests.index.factories_rows import Lookups, WordTokenizer, table
 
+NO_IMPORTS = table("imported_descriptions", ImportedDescription, [])
 DATES = {"a": ("2024-05-02",), "b": ("--03", "2023-11"), "c": ()}
 
 
@@ -26,7 +28,7 @@ def merge(*texts: tuple[str, str], llm: Any = None, lookups: Lookups | None = No
     mentions = [
         Mention("e", "Ann", "", id=f"{document}.00000.{n:05}", text=text) for n, (document, text) in enumerate(texts)
     ]
-    return entities(Group(mentions), dated(lookups), WordTokenizer(), llm, description_tokens=limit)
+    return entities(Group(mentions), dated(lookups), NO_IMPORTS, WordTokenizer(), llm, description_tokens=limit)
 
 
 class Merger:
@@ -91,5 +93,5 @@ def test_relations_are_merged_in_the_same_way() -> None:
         RelationMention("r", "e", "f", ("Ann", "Bob"), id=f"{document}.00000.00000", text=text)
         for document, text in (("a", "Ann paid Bob."), ("b", "Ann met Bob."), ("c", "Ann met"))
     ]
-    merged = relations(Group(ties), dated(), WordTokenizer(), None)
+    merged = relations(Group(ties), dated(), NO_IMPORTS, WordTokenizer(), None)
     assert (merged.text, merged.weight) == ("Ann met Bob.\nAnn paid Bob.", 3)

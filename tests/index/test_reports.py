@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Community, Record, Relation, Report
+from kumihimo.index.imports import ImportedCommunity
 from kumihimo.index.reports import reports
 from kumihimo.llm.prompts import Reply, reply_form
 from kumihimo.text.name_keys import entity_id
@@ -79,6 +80,7 @@ def make_report(
     llm: Any,
     mention_table: Any = TWO_CHUNKS,
     previous: Report | None = None,
+    imported: Sequence[ImportedCommunity] = (),
     **settings: Any,
 ) -> Report | None:
     tables = graph(*records)
@@ -93,6 +95,7 @@ def make_report(
         tables.assertions,
         tables.reports,
         table("reports", Report, [previous] if previous else []),
+        table("imported_communities", ImportedCommunity, list(imported)),
         WordTokenizer(),
         llm,
         **settings,

@@ -26,6 +26,7 @@ GRAPH = [
     name
     for name, step in BUILT_IN.steps.items()
     if name in BUILT_IN.upstream_steps(METHODS["local"].tables) and not step.declaration.when
+    if not name.startswith("imported_")
 ]
 FEW_EXAMPLES = settings(
     max_examples=int(os.environ.get("HISTORIES", "5")),

@@ -311,6 +311,7 @@ def test_every_table_with_content_has_triples() -> None:
         "names",  # the mentions by rule have triples
         *("merges", "name_uses", "name_clusters", "same_names"),  # the ids of the mentions say them
         "members",  # communities list their members
+        *("imported_units", "imported_descriptions", "imported_communities"),  # the rows made of them have triples
     }
     results = triples_of({**factories_graphs.made(60, 240), **ROWS})
     kinds = {t.object.value for t in results if t.predicate.value.endswith("#type") and isinstance(t.object, NamedNode)}

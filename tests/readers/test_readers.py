@@ -36,7 +36,7 @@ OFFICE = {
     ".ods",
     "",
 }
-STRUCTURED = {".ipynb", ".rtf", ".srt", ".vtt", ".xml"}  # not every text is one of these
+STRUCTURED = {".ipynb", ".rtf", ".srt", ".textunits", ".vtt", ".xml"}  # not every text is one of these
 read_documents = partial(reading.read_documents, readers=READERS)
 PLAIN = sorted(READERS.keys() - OFFICE)
 SHARED = Path(__file__).parents[3] / "shared" / "data"

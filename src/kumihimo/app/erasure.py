@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kumihimo.app.build import Build
 from kumihimo.app.build_cost import require_consent
+from kumihimo.app.import_store import remove_unused_imports
 from kumihimo.app.prepare_build import prepare_build, run_and_save
 from kumihimo.app.results import Built
 from kumihimo.core.cancel import CancelToken
@@ -48,12 +49,13 @@ def remove_documents(
         pass  # fails without an index, before anything is created
     with kumi.store.write_transaction(wait=wait, cancel=cancel) as db:
         build = prepare_build(kumi, db, (), (), kumi.models.budget(cancel=cancel), progress, may_be_empty=True)
-        names = set() if forget and not target else remove_source(db, build.sources, str(target))
+        names = set() if forget and not target else remove_source(db, build.sources, str(target), kumi.folder.resolve())
         build = replace(build, source_names=names)
         require_consent(build, False)
         built = run_and_save(kumi, build)
         if forget:
             _erase_rows(build)
+    remove_unused_imports(kumi.folder, {source.path for source in build.sources.values()})
     return built
 
 

@@ -61,7 +61,7 @@ def prepare_build(
     from kumihimo.index.documents import add_source_paths, load_sources
 
     sources = load_sources(db, kumi.base)
-    source_names = add_source_paths(sources, paths) or set(sources)
+    source_names = add_source_paths(sources, paths, kumi.folder.resolve()) or set(sources)
     if not sources and not may_be_empty:
         raise SourceError(_NO_SOURCES)
     waiting_methods = db.meta(WAITING_METHODS, [])

@@ -29,7 +29,7 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
         if built.batch.waiting or built.batch.capped:
             return
     contents = join_words([_format_count(built.rows[table], table) for table in _HELD if built.rows.get(table)])
-    if _has_changed(built) or not contents:
+    if has_changed(built) or not contents:
         printing.print_message(_describe_files(built))
         contents = contents or translate("nothing to search: no file of a supported type has any text")
         printing.print_message(f"The index now holds {contents} ({built.seconds:.1f} s).")
@@ -48,6 +48,13 @@ def show_built(built: Built, *, verbose: bool = False) -> None:
         printing.print_message(f"Asked for {purposes}: {format_usage(sum(built.spent.values(), Usage()))}.")
     show_failures(built.failed)
     _show_next_steps(built)
+
+
+def show_update(built: Built) -> None:
+    """Print what a build has changed, on one line, and its failures."""
+    printing.print_message(_describe_files(built))
+    show_partial(built.partial)
+    show_failures(built.failed)
 
 
 def _show_batch(batch: BatchState) -> None:
@@ -94,7 +101,8 @@ def _describe_files(built: Built) -> str:
     return f"Files: {counts or translate('none')}."
 
 
-def _has_changed(built: Built) -> bool:
+def has_changed(built: Built) -> bool:
+    """Return whether a build has changed any table."""
     return bool(built.spent) or any(built.written.values()) or dict(built.before) != dict(built.rows)
 
 
@@ -108,7 +116,7 @@ def _show_next_steps(built: Built) -> None:
         option = f"--methods {','.join(built.rule_based)}"
         remedy = f"`kumi index {option} --recluster` builds it with the chat model"
         printing.print_message(f"The graph is built by rules: {remedy}, `kumi plan {option}` estimates the cost.")
-    if built.rows.get("documents") and _has_changed(built):
+    if built.rows.get("documents") and has_changed(built):
         printing.print_message('Now ask it: `kumi ask "..."`, or `kumi ask` for a conversation.')
 
 

@@ -24,11 +24,13 @@ from kumihimo.cli import (
     builds,
     failures,
     graph_commands,
+    import_commands,
     options,
     printing,
     report_commands,
     serve_commands,
     terminal,
+    watch_commands,
 )
 from kumihimo.cli.groups import EvalGroup, add_commands
 from kumihimo.cli.translated_help import TranslatedGroup, format_examples
@@ -227,6 +229,12 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi plan notes",
             "kumi plan --methods braid,global,local --sample 20",
             "kumi plan --ask hyde 'Who mended the breakwater?'",
+        ),
+        watch_commands.watch: ("kumi watch notes", "kumi watch --methods local,global --max-cost 5"),
+        import_commands.import_: (
+            "kumi import graphrag christmas",
+            "kumi import lightrag rag_storage --name minutes",
+            "kumi import openie openie_results.json --methods local,light",
         ),
         remove: (
             "kumi remove notes/old.md",

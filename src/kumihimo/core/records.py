@@ -55,7 +55,7 @@ class Document(Record):
 
     The id is the hash of the uri. uri: source name and path, `notes/harbour.md`, `reports.jsonl#r-17`. modified: ISO
     8601, UTC, or empty. places: start and name of each page, slide, sheet or chapter: (0, "p. 1"). body: start of the
-    text after the front matter, whose values are in the metadata.
+    text after the front matter, whose values are in the metadata. imported: what another system made of it, as JSON.
     """
 
     BIG: ClassVar[bool] = True
@@ -70,6 +70,7 @@ class Document(Record):
     modified: str = ""
     places: tuple[tuple[int, str], ...] = ()
     body: int = 0
+    imported: str = ""
 
 
 @dataclass(frozen=True, slots=True)

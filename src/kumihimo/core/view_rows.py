@@ -168,6 +168,47 @@ class ViewRows:
         return list(map(self.partial.columns.index, columns)) if self.partial else []
 
 
+@dataclass(frozen=True, slots=True)
+class BlankedRows:
+    """Rows whose values in one column are shown as empty texts.
+
+    columns: of the table, as `Rows.get` returns them. column: may rest on other documents than the row.
+    """
+
+    stored: Rows
+    columns: tuple[str, ...]
+    column: str
+
+    def get(self, id: str) -> Row | None:
+        row = self.stored.get(id)
+        return row and self._blank([row])[0]
+
+    def get_many(self, ids: Sequence[str]) -> list[Row]:
+        return self._blank(self.stored.get_many(ids))
+
+    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
+        return self._blank(self.stored.where(columns, values))
+
+    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
+        return self.stored.ids(columns, values)
+
+    def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
+        return self.stored.ids_grouped(column, values, limit)
+
+    def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
+        return self.stored.child_values(parents, column)
+
+    def pages(self, *columns: str) -> Iterator[list[Row]]:
+        return (self._blank(page, columns) for page in self.stored.pages(*columns))
+
+    def count(self) -> int:
+        return self.stored.count()
+
+    def _blank(self, rows: Iterable[Row], columns: Sequence[str] = ()) -> list[Row]:
+        place = next((i for i, name in enumerate(columns or self.columns) if name == self.column), None)
+        return list(rows) if place is None else [(*row[:place], "", *row[place + 1 :]) for row in rows]
+
+
 def hide(stored: Rows, visible: Callable[[str], bool]) -> ViewRows:
     """Return the rows whose ids are visible, as they are stored."""
     return ViewRows(stored, lambda id: visible(id) or None)

@@ -8,17 +8,17 @@ import json
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from threading import RLock
 from typing import Any
 
 from kumihimo.core.cancel import locked
 from kumihimo.core.lineage import starts_with_document
-from kumihimo.core.records import Record, Reference
-from kumihimo.core.table import Row, Rows
+from kumihimo.core.records import Document, Record, Reference
+from kumihimo.core.table import Row, Rows, codec
 from kumihimo.core.task import Task
-from kumihimo.core.view_rows import IsWhole, PartialRows, ViewRows, hide, merge_states
-from kumihimo.core.wiring import Step
+from kumihimo.core.view_rows import BlankedRows, IsWhole, PartialRows, ViewRows, hide, merge_states
+from kumihimo.core.wiring import ROOT, Step
 
 RowsByTable = Callable[[str], Rows]
 TaskFactory = Callable[[Step, RowsByTable], Task]
@@ -69,7 +69,10 @@ class Views:
         documents, stored = self.memory.documents, self.stored(table)
         computed = self.memory.computed.setdefault(table, {})
         if starts_with_document(self.steps, table):
-            rows = hide(stored, lambda id: id.partition(".")[0] in documents)
+            lacking = self._lacking_rows(table)
+            if table == ROOT:  # what another system has made of a document may rest on others, too
+                stored = BlankedRows(stored, codec(Document).columns, "imported")
+            rows = hide(stored, lambda id: id.partition(".")[0] in documents and id not in lacking())
             return replace(rows, computed=computed, guard=self._guard)
         step, states = self.steps[table], partial(self._states, table)
         one_each = step.keyed and step.signature.makes_one_row
@@ -117,7 +120,21 @@ class Views:
 
     def _is_lacking(self, evidence: str) -> bool:
         """Return whether a document of the evidence of a row is hidden."""
-        return evidence != "[]" and any(row[0] not in self.memory.documents for row in json.loads(evidence))
+        documents = (row if isinstance(row, str) else row[0] for row in json.loads(evidence))
+        return any(document not in self.memory.documents for document in documents)
+
+    def _lacking_rows(self, table: str) -> Callable[[], Container[str]]:
+        """Return a function that finds the rows with hidden evidence."""
+        evidence = self.steps[table].output_codec.record.EVIDENCE if table in self.steps else ""
+        if not evidence:
+            return frozenset
+
+        @cache
+        def find() -> frozenset[str]:
+            pages = self.stored(table).pages("id", evidence)
+            return frozenset(id for page in pages for id, text in page if self._is_lacking(text))
+
+        return find
 
     def _whole_table_states(self, step: Step) -> Mapping[str, IsWhole]:
         """Return the state of each row of a whole-table step.

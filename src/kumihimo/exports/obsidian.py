@@ -12,14 +12,12 @@ from kumihimo.app import community_tree
 from kumihimo.app.safe_write import write_folder
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity, Reference, Relation, Report
+from kumihimo.text.file_names import file_name
 
 _MAX_EXCERPTS = 10  # quoted in a note
 _EXCERPT_CHARS = 300  # characters of each
-_MAX_NAME_CHARS = 80  # of a file name
-_NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f-\x9f\\/:*?"<>|#^\[\]%`\u200b-\u200f\u2028-\u202e\ufeff]+')
 _ACTIVE_MARKDOWN = re.compile(r"!\[|\[\[|`|~~~|\\")
 _NOT_IN_LINKS = re.compile(r"[|\[\]<>`\x00-\x1f]+")
-_RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # in Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +84,6 @@ def _note_paths(titles: Mapping[Reference, tuple[str, str]]) -> dict[Reference, 
 
 def _fold_path(path: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
-
-
-def file_name(title: str) -> str:
-    """Return a file name that every system accepts.
-
-    >>> [file_name(title) for title in ("a/b: c?", "CON", "…", "Orrell, Sabine. ", "組紐", "")]
-    ['a b c', 'CON_', '…', 'Orrell, Sabine', '組紐', 'nameless']
-    """
-    name = " ".join(_NOT_IN_NAMES.sub(" ", unicodedata.normalize("NFC", title)).split())[:_MAX_NAME_CHARS]
-    while len(name.encode()) > 200:
-        name = name[:-1]
-    name = name.strip(" .")
-    return f"{name}_" if _RESERVED_NAMES.match(name) else name or "nameless"
 
 
 # -- notes

@@ -6,7 +6,8 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document, Passage
 from kumihimo.core.table import Table
-from kumihimo.text.chunker import split_text
+from kumihimo.text.chunker import TokenSpan, split_text
+from kumihimo.text.text_units import load_units
 
 
 def chunks(document: Document, tokenizer: Tokenizer, *, size: int = 600, overlap: int = 100) -> Iterable[Chunk]:
@@ -18,8 +19,11 @@ def chunks(document: Document, tokenizer: Tokenizer, *, size: int = 600, overlap
     """
     if not 0 <= overlap < size:
         raise SettingsError(f"chunks.overlap is {overlap}; it must be 0 or more and below chunks.size, which is {size}")
-    text = document.text
-    for start, end, tokens in split_text(text, document.body, tokenizer, size, overlap):
+    text, parts = document.text, split_text(document.text, document.body, tokenizer, size, overlap)
+    if document.imported:  # the other system has split it
+        units = load_units(document.imported)
+        parts = (TokenSpan(u.start, u.end, len(tokenizer(text[u.start : u.end]))) for u in units)
+    for start, end, tokens in parts:
         yield Chunk(title=document.title, start=start, end=end, tokens=tokens, text=text[start:end])
 
 

@@ -10,6 +10,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Community, Entity, Member, Relation
 from kumihimo.core.table import Row, Table
+from kumihimo.index.imports import ImportedCommunity, add_imported
 
 LOOKUP_FRACTION = 0.1  # up to this share of all entities, relations are looked up one by one
 MIN_NPMI = 0.05  # lower bound: each co-occurrence stays an edge
@@ -32,6 +33,7 @@ def communities(
     entities: Table[Entity],
     relations: Table[Relation],
     previous: Table[Community],
+    imported_communities: Table[ImportedCommunity],
     *,
     max_size: int = 10,
     seed: int = 0,
@@ -41,13 +43,15 @@ def communities(
     (GraphRAG, arXiv:2404.16130, section 3.1.4.) But: a full detection after each small change would move nearly every
     entity and force new reports. So entities keep their leaf, and only new entities join one: the leaf with the most
     weight of relations to them. New entities without a relation to an old one form communities of their own. A leaf
-    that grows above `max_size` is split. `kumi index --recluster` starts afresh.
+    that grows above `max_size` is split. `kumi index --recluster` starts afresh. The communities of an import come
+    first.
     """
     if max_size < 1:
         raise SettingsError(f"communities.max_size is {max_size}; it must be 1 or more")
     graph = MentionGraph(dict(entities.columns("id", "mentions")), relations)
     by_id = {row.id: row for row in previous}
     leaf_of = {entity: leaf.id for leaf in by_id.values() for entity in leaf.members if entity in graph.mentions}
+    leaf_of, by_id = add_imported(leaf_of, by_id, imported_communities, graph.mentions)
     new = graph.mentions.keys() - leaf_of.keys()
     edges = graph.edges_touching(new)
     assigned = _assign_to_leaves(new, edges, leaf_of, by_id)

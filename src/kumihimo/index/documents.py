@@ -24,6 +24,8 @@ from kumihimo.readers.folder import walk
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.ledger import SqlLedger
 
+IMPORTS_FOLDER = "imports"  # in the index folder: a folder for each import
+
 
 @dataclass(frozen=True, slots=True)
 class IndexedSource:
@@ -103,17 +105,20 @@ def resolve_source_path(path: str | Path, readers: Mapping[str, FileType]) -> Pa
     return Path(path).resolve()
 
 
-def add_source_paths(sources: dict[str, IndexedSource], paths: Iterable[Path]) -> set[str]:
+def add_source_paths(sources: dict[str, IndexedSource], paths: Iterable[Path], index: Path | None = None) -> set[str]:
     """Return the names of the sources of these paths, adding missing sources.
 
     Restore a path that was excluded from its source. If a new folder contains existing sources, merge them into it.
+    index: the index folder; a source in it is no part of a folder around it.
     """
     names_by_path = {source.path: source.name for source in sources.values()}
     names: set[str] = set()
     for path in paths:
-        name = next((names_by_path[folder] for folder in (path, *path.parents) if folder in names_by_path), None)
+        inside = index is not None and index in path.parents
+        folders = [path] if inside else [path, *path.parents]
+        name = next((names_by_path[folder] for folder in folders if folder in names_by_path), None)
         if name is None:
-            name = _create_source(sources, path)
+            name = _create_source(sources, path, index)
             if path.is_dir():  # it may have replaced other sources
                 names_by_path = {source.path: source.name for source in sources.values()}
             names_by_path[path] = name
@@ -123,9 +128,10 @@ def add_source_paths(sources: dict[str, IndexedSource], paths: Iterable[Path]) -
     return names & sources.keys()
 
 
-def _create_source(sources: dict[str, IndexedSource], path: Path) -> str:
+def _create_source(sources: dict[str, IndexedSource], path: Path, index: Path | None) -> str:
     """Add a source for this path and return its name."""
     nested = [source for source in sources.values() if path in source.path.parents] if path.is_dir() else []
+    nested = [source for source in nested if index is None or index not in source.path.parents]
     for source in nested:  # they become parts of the new source
         del sources[source.name]
     base = _encode_uri_part(path.name) or "root"
@@ -151,11 +157,14 @@ def save_sources(db: IndexTransaction, sources: Mapping[str, IndexedSource], bas
     db.set_meta("sources", {s.name: [stored_path(s.path), list(s.rules)] for s in sources.values()})
 
 
-def remove_source(db: IndexTransaction, sources: dict[str, IndexedSource], target: str) -> set[str]:
+def remove_source(
+    db: IndexTransaction, sources: dict[str, IndexedSource], target: str, index: Path | None = None
+) -> set[str]:
     """Remove a source, or exclude a part of one, from `sources`.
 
-    Return the names of the sources to scan again. Raise SourceError if nothing matches `target`: a source's name or
-    path, a document's uri, or a path within a source.
+    Return the names of the sources to scan again. index: the index folder, whose imports have no parts: their rows rest
+    on several documents. Raise SourceError if nothing matches `target`: a source's name or path, a document's uri, or a
+    path within a source.
     """
     if not target:
         raise SourceError("nothing to remove: name a source or a document")
@@ -176,6 +185,11 @@ def remove_source(db: IndexTransaction, sources: dict[str, IndexedSource], targe
     target = target.rstrip("/")
     for uri in [target, _encode_uri_part(target), *nested_uris]:
         source = next((candidate for candidate in sources.values() if candidate.contains_uri(uri)), None)
+        if source and index and source.path.parent == index / IMPORTS_FOLDER:
+            raise SourceError(
+                f"{uri} is a part of the import {source.name}: remove it in the system that it comes from, and import "
+                f"again; or `kumi remove {source.name}` removes the whole import"
+            )
         if source and (source.excludes_uri(uri) or any(_is_within(document_uri, uri) for document_uri in uris)):
             sources[source.name] = source.exclude_uri(uri)
             return {source.name}

@@ -16,6 +16,7 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Claim, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Group, Table
 from kumihimo.index.document_description import Description
+from kumihimo.index.imports import ImportedDescription
 from kumihimo.llm.prompts import render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.name_keys import entity_id, name_key
@@ -32,6 +33,7 @@ _PACK_TOKENS = 4000  # maximum of a pack
 def entities(
     mentions: Group[Mention],
     descriptions: Table[Description],
+    imported_descriptions: Table[ImportedDescription],
     tokenizer: Tokenizer,
     llm: LLM | None,
     *,
@@ -46,12 +48,14 @@ def entities(
     types = _sort_by_frequency(mention.type for mention in mentions if mention.type)
     name = _most_readable(forms, mentions[0].entity)
     bare = Entity(name, next(iter(types), ""), forms, types, mentions=len(mentions), tokens=0)
-    return _with_description(bare, [name], _ordered_texts(mentions, descriptions), tokenizer, llm, description_tokens)
+    texts = _ordered_texts(_with_imported(mentions, mentions[0].entity, imported_descriptions), descriptions)
+    return _with_description(bare, [name], texts, tokenizer, llm, description_tokens)
 
 
 def relations(
     ties: Group[RelationMention],
     descriptions: Table[Description],
+    imported_descriptions: Table[ImportedDescription],
     tokenizer: Tokenizer,
     llm: LLM | None,
     *,
@@ -67,7 +71,8 @@ def relations(
     strengths = [tie.strength for tie in ties if tie.strength is not None]
     strength = fsum(strengths) / len(strengths) if strengths else None
     bare = Relation(first.source, first.target, names, keywords, weight=len(ties), strength=strength, tokens=0)
-    return _with_description(bare, names, _ordered_texts(ties, descriptions), tokenizer, llm, description_tokens)
+    texts = _ordered_texts(_with_imported(ties, first.relation, imported_descriptions), descriptions)
+    return _with_description(bare, names, texts, tokenizer, llm, description_tokens)
 
 
 def claims(
@@ -91,6 +96,18 @@ def claims(
     quotes = _sort_by_frequency(assertion.quote for assertion in assertions if assertion.quote)
     bare = Claim(first.subject, first.object, names, claim_type, statuses, start, end, quotes, tokens=0)
     return _with_description(bare, names, _ordered_texts(assertions, descriptions), tokenizer, llm, description_tokens)
+
+
+def _with_imported(
+    rows: Sequence[Record], subject: str, imported_descriptions: Table[ImportedDescription]
+) -> Sequence[Record]:
+    """Return the rows of a group with imported descriptions.
+
+    These describe mentions without a text of their own.
+    """
+    if all(row.text for row in rows):
+        return rows
+    return [*rows, *imported_descriptions.where(subject=subject)]
 
 
 def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMention
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
-from kumihimo.index import extraction_parser
+from kumihimo.index import extraction_parser, imports
 from kumihimo.index.chunk_background import ChunkBackground, read_background
 from kumihimo.index.document_description import Description
+from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.name_resolution import ChunkNames, NameMerges, NameResolver, Resolve, SameName
 from kumihimo.llm.prompts import Reply, render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
@@ -62,6 +63,7 @@ def mentions(
     merges: Table[NameMerges],
     descriptions: Table[Description],
     same_names: Table[SameName],
+    imported_units: Table[ImportedUnit],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
@@ -73,8 +75,10 @@ def mentions(
     (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2.) But: an end of a relation without an entity record is a
     mention too, without type and text; the model also reads the title and the date of the document, the sentence before
     the chunk, and the full names of short forms in it. resolve: `model` asks which names of several documents are one
-    thing.
+    thing. What another system extracted is taken as it is.
     """
+    if unit := imported_units.get(chunk.id):
+        return build_mentions(imports.unit_records(unit), imports.entity_of_name)
     resolver = NameResolver.for_document(chunk.document, merges, aliases, same_names if resolve == "model" else None)
     if llm is None:
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
@@ -92,6 +96,7 @@ def ties(
     merges: Table[NameMerges],
     descriptions: Table[Description],
     same_names: Table[SameName],
+    imported_units: Table[ImportedUnit],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
@@ -103,6 +108,8 @@ def ties(
     But: a relation has keywords too (LightRAG, arXiv:2410.05779, section 3.1); a relation of an entity with itself is
     dropped.
     """
+    if unit := imported_units.get(chunk.id):
+        return build_relation_mentions(imports.unit_records(unit), imports.entity_of_name)
     resolver = NameResolver.for_document(chunk.document, merges, aliases, same_names if resolve == "model" else None)
     if llm is None:
         from kumihimo.index.rules import ner
@@ -119,6 +126,7 @@ def assertions(
     merges: Table[NameMerges],
     descriptions: Table[Description],
     same_names: Table[SameName],
+    imported_units: Table[ImportedUnit],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
@@ -132,6 +140,8 @@ def assertions(
     They are a later turn of the same conversation (GraphRAG, arXiv:2404.16130, section 3.1.2). But: each has a status,
     as in the released code: TRUE, FALSE or SUSPECTED; any other word counts as SUSPECTED.
     """
+    if unit := imported_units.get(chunk.id):
+        return _build_assertions(imports.unit_records(unit), imports.entity_of_name)
     if llm is None or not claims:
         return []
     resolver = NameResolver.for_document(chunk.document, merges, aliases, same_names if resolve == "model" else None)

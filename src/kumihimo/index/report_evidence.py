@@ -4,10 +4,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 
+from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Assertion, Community, Mention, RelationMention, Report
+from kumihimo.core.table import Table
+from kumihimo.index import report_context
+from kumihimo.index.imports import ImportedCommunity
 from kumihimo.index.report_context import ReportTables, community_entities
 
+WRITTEN_ELSEWHERE = "import"  # what wrote the report of an import
 MIN_ENTITIES = 4  # of a community whose report a model writes
 _DIGEST_MODULUS = 2**64
 
@@ -101,3 +106,39 @@ def update_report(earlier: Report, community: Community, evidence: Evidence) -> 
         return None
     added = tuple(sorted(evidence.keys() - written_from.keys()))
     return replace(with_evidence(earlier, evidence), level=community.level, added=added)
+
+
+def imported_report(
+    community: Community,
+    imported: Table[ImportedCommunity],
+    tables: ReportTables,
+    tokenizer: Tokenizer,
+    refresh: float,
+) -> Report | None:
+    """Return the report that an import brought.
+
+    It stays while at most the share `refresh` of the evidence is of documents that it was not written from.
+    """
+    given = next((row for row in imported.where(community=community.id) if row.title), None)
+    if given is None:
+        return None
+    evidence = {**dict.fromkeys(given.documents, (0, 0)), **collect_evidence(community, tables)}
+    added = tuple(sorted(evidence.keys() - set(given.documents)))
+    if sum(evidence[document][0] for document in added) > refresh * sum(rows for rows, _ in evidence.values()):
+        return None
+    report = Report(
+        title=given.title,
+        summary=given.summary,
+        rating=given.rating,
+        reason=given.reason,
+        findings=given.findings,
+        sources=given.sources,
+        dropped=0,
+        level=community.level,
+        elements=0,
+        tokens=0,
+        extractive=False,
+        written_with=WRITTEN_ELSEWHERE,
+        added=added,
+    )
+    return report_context.add_report_text(with_evidence(report, evidence), tokenizer)

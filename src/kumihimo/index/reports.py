@@ -25,6 +25,7 @@ from kumihimo.core.records import (
 from kumihimo.core.table import Table
 from kumihimo.index import report_context, report_evidence
 from kumihimo.index.data_refs import strip_references
+from kumihimo.index.imports import ImportedCommunity
 from kumihimo.index.report_context import ReportContext, ReportTables
 from kumihimo.index.rules import extractive_reports, row_reports
 from kumihimo.llm.prompts import render_prompt, reply_form
@@ -93,6 +94,7 @@ def reports(
     assertions: Table[Assertion],
     reports: Table[Report],
     previous: Table[Report],
+    imported_communities: Table[ImportedCommunity],
     tokenizer: Tokenizer,
     llm: LLM | None,
     *,
@@ -109,13 +111,15 @@ def reports(
     (`rules/row_reports.py`). Without a model, all reports consist of sentences of the documents
     (`rules/extractive_reports.py`). A report of the last build stays while nothing that it rests on is removed or
     changed, and at most the share `refresh` of its evidence is new (`report_evidence.py`). If the report of a part has
-    failed, this one waits: until then it is the earlier one, one by rule, or none.
+    failed, this one waits: until then it is the earlier one, one by rule, or none. The report of an import is taken
+    as it is.
     """
-    if len(community.members) == 1 and not community.parent:
-        return None
     tables = ReportTables(communities, entities, relations, claims, reports, mentions, ties, assertions)
-    if llm is None:
-        report = extractive_reports.build_extractive_report(community, tables, tokenizer)
+    imported = report_evidence.imported_report(community, imported_communities, tables, tokenizer, refresh)
+    if len(community.members) == 1 and not community.parent:
+        return imported
+    if imported or llm is None:
+        report = imported or extractive_reports.build_extractive_report(community, tables, tokenizer)
         return report if report.title else None
     evidence = report_evidence.collect_evidence(community, tables)
     written_with = _hash_style(llm.fingerprint, str(window), order, persona, language)

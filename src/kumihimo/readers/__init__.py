@@ -22,6 +22,7 @@ from kumihimo.readers import (
     tables,
     tex,
     text,
+    text_units,
     workbooks,
     xml,
 )
@@ -64,6 +65,7 @@ READERS: dict[str, FileType] = {
     ".srt": FileType("application/x-subrip", subtitles.read_subtitles),
     ".zip": FileType("application/zip", packed.read_zip, has_attachments=True),
     "": FileType("application/octet-stream", packed.read_by_content, has_attachments=True),  # a name without a suffix
+    ".textunits": FileType("application/x-kumihimo-text-units", text_units.read_text_units),
     ".csv": FileType("text/csv", tables.read_delimited, is_simple=True),
     ".tsv": FileType("text/tab-separated-values", tables.read_delimited, is_simple=True),
     ".json": FileType("application/json", tables.read_json_pages, is_simple=True),

@@ -78,8 +78,8 @@ def iterate_documents(
 ) -> Iterator[Document]:
     """Yield all documents of one file, except empty ones.
 
-    A long text becomes several documents. Raise SourceError with the reason if the file cannot be read, LimitExceeded
-    if it is over a limit; then the documents before it do not count.
+    A long text becomes several documents, except in an import. Raise SourceError with the reason if the file cannot be
+    read, LimitExceeded if it is over a limit; then the documents before it do not count.
     """
     if not has_reader(path, readers):
         raise SourceError(f"{uri}: {describe_unknown('reader for', path.suffix or path.name, readers)}")
@@ -87,12 +87,13 @@ def iterate_documents(
     characters = 0
     documents = _build_documents(_Origin(uri, modified), data, path.suffix, readers)
     for number, document in enumerate(documents, 1):
-        characters += len(document.text) + len(document.uri) + len(document.file) + _metadata_size(document)
+        characters += len(document.text) + len(document.uri) + len(document.file) + len(document.imported)
+        characters += _metadata_size(document)
         if characters > limits.text * 1_000_000:
             raise limits.error(uri, "text")
         if number > limits.rows:
             raise limits.error(uri, "rows")
-        yield from _cut_document(document)
+        yield from [document] if document.imported else _cut_document(document)
 
 
 def _metadata_size(document: Document) -> int:
@@ -244,5 +245,6 @@ def _to_document(page: Page, origin: _Origin, media_type: str) -> Document:
         modified=page.modified if page.fragment else origin.modified,
         places=page.places,
         body=page.body,
+        imported=page.imported,
         text=page.text,
     )

@@ -30,6 +30,7 @@ class Page:
     title, modified: empty if the text does not give them.
     places, body: as in `Document`.
     attached: files within the file, by name; each is read by its own reader.
+    imported: as in `Document`.
     """
 
     fragment: str = ""
@@ -40,6 +41,7 @@ class Page:
     places: Places = ()
     body: int = 0
     attached: tuple[tuple[str, bytes], ...] = ()
+    imported: str = ""
 
 
 def unique_name(name: str, used: dict[str, int]) -> str:

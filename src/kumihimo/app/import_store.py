@@ -1,0 +1,101 @@
+"""the store of another system -> a source of this index: what that system has made is taken as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING
+
+from kumihimo.app.results import Built
+from kumihimo.core.errors import SourceError, describe_unknown
+from kumihimo.index.documents import IMPORTS_FOLDER
+
+if TYPE_CHECKING:
+    from kumihimo.app.facade import Kumihimo
+
+_NAME = re.compile(r"[^\W_][\w. -]{0,99}")
+_OUTPUT_FOLDERS = ("output", "artifacts")  # of graphrag; the project has the name
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The result of an import.
+
+    name: of the source. counts: what the other store holds, by table. notes: what was not kept, as sentences. built:
+    the build of the index.
+    """
+
+    name: str
+    counts: Mapping[str, int]
+    notes: tuple[str, ...]
+    built: Built
+
+
+def import_store(
+    kumi: Kumihimo,
+    kind: str,
+    path: str | Path,
+    *,
+    name: str = "",
+    methods: Sequence[str] = (),
+    wait: bool = False,
+    **options: object,
+) -> Imported:
+    """Add the store of another system to an index as a source.
+
+    kind: graphrag, lightrag, nano, graphml or openie. name: of the source; by default that of the folder or file. The
+    same name again updates the source: rows that did not change are not touched. Its text units become chunks, and its
+    entities, relations, claims, communities and reports become rows, as if a model of this index had made them. So no
+    model is called for them. methods, wait, options: as for `Kumihimo.index`. Raises SourceError if the store cannot
+    be read; then nothing changes.
+    """
+    from kumihimo.importers import IMPORTERS
+    from kumihimo.importers.convert import convert_store
+    from kumihimo.text.text_units import dump_text_units
+
+    if kind not in IMPORTERS:
+        raise SourceError(describe_unknown("kind of import", kind, IMPORTERS))
+    origin = Path(path)
+    if not origin.exists():
+        raise SourceError(f"{path} does not exist: check the path")
+    converted = convert_store(IMPORTERS[kind](origin))
+    if not converted.files:
+        raise SourceError(f"{path}: it holds no text: finish its index first")
+    source = name or _default_name(origin)
+    if not _NAME.fullmatch(source):
+        raise SourceError(f"{source[:100]!r} cannot name a source: use letters, digits, dots, dashes and spaces")
+    folder = kumi.folder.resolve() / IMPORTS_FOLDER / source
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_files(folder, {file: dump_text_units(content) for file, content in converted.files.items()})
+    built = kumi.index(folder, methods=methods, wait=wait, **options)  # type: ignore[arg-type]
+    return Imported(source, converted.counts, converted.notes, built)
+
+
+def remove_unused_imports(index: Path, sources: Collection[Path]) -> None:
+    """Delete the files of imports that are no sources any more."""
+    folder = index.resolve() / IMPORTS_FOLDER
+    for child in folder.iterdir() if folder.is_dir() else ():
+        if child not in sources:
+            rmtree(child)
+
+
+def _default_name(origin: Path) -> str:
+    path = origin.resolve()
+    name = path.parent.name if path.name in _OUTPUT_FOLDERS else path.stem if path.is_file() else path.name
+    return re.sub(r"[^\w. -]+", "-", name).strip("-_. ") or "import"
+
+
+def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files that differ, and delete all others."""
+    for name, data in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != data:
+            temporary = folder / ".next"
+            temporary.write_bytes(data)
+            temporary.replace(path)
+    for path in folder.iterdir():
+        if path.name not in files:
+            path.unlink()

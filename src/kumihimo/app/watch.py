@@ -1,0 +1,110 @@
+"""the sources of an index + changes on disk -> a build after each change, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kumihimo.app.index_paths import index_paths
+from kumihimo.app.prepare_build import absolute_paths, prepare_build
+from kumihimo.app.prune_cache import RollBack
+from kumihimo.app.results import Built
+from kumihimo.core.errors import ConsentRequired, KumiError, SettingsError
+from kumihimo.core.task import Progress
+from kumihimo.index.documents import load_sources
+from kumihimo.llm.budget import Budget, Caps
+
+if TYPE_CHECKING:
+    from kumihimo.app.facade import Kumihimo
+
+Changes = Callable[
+    [Sequence[Path], Path], Iterable[object]
+]  # folders and files, the index folder -> one for each change
+QUIET_MS = 1_000  # a program that writes several files is done by then
+LONGEST_MS = 30_000  # that changes without a pause wait for a build
+
+
+def watch_sources(
+    kumi: Kumihimo,
+    paths: Sequence[str | Path] = (),
+    methods: Sequence[str] = (),
+    caps: Caps | None = None,
+    *,
+    progress: Progress | None = None,
+    changes: Changes | None = None,
+) -> Iterator[Built | KumiError]:
+    """Build the index at first and after each change.
+
+    Yields the result of each build, or its error, after which it goes on. Changes during a build cause one build more.
+    paths, methods: as for `Kumihimo.index`. caps: limits on what all builds spend together. changes: where changes come
+    from; by default `watchfiles`. Raises SettingsError if a build may cost something and there is no limit.
+    """
+    absolute_paths(kumi, paths, methods)
+    caps = caps or Caps()
+    if caps == Caps() and _may_cost(kumi, paths, methods):
+        raise SettingsError("builds may call a paid model: set a limit for all of them together, such as --max-cost 5")
+    budget = kumi.models.budget(caps)
+    yield _build(kumi, paths, methods, budget, progress)
+    for _ in (changes or watch_files)(_watched_paths(kumi), kumi.folder.resolve()):
+        yield _build(kumi, (), (), budget, progress)
+
+
+def watch_files(paths: Sequence[Path], index: Path) -> Iterator[object]:
+    """Yield once for all changes of a moment.
+
+    Those in the index folder do not count. Raises SettingsError without `watchfiles`.
+    """
+    try:
+        from watchfiles import DefaultFilter, watch
+    except ModuleNotFoundError as error:
+        raise SettingsError("watching needs watchfiles: `pip install 'kumihimo[watch]'`") from error
+
+    in_default = DefaultFilter()  # leaves out .git, caches and the files of editors
+
+    def is_watched(change: object, path: str) -> bool:
+        return in_default(change, path) and index not in Path(path).parents and Path(path) != index  # type: ignore[arg-type]
+
+    yield from watch(*paths, watch_filter=is_watched, debounce=LONGEST_MS, step=QUIET_MS, ignore_permission_denied=True)
+
+
+def _may_cost(kumi: Kumihimo, paths: Sequence[str | Path], methods: Sequence[str]) -> bool:
+    """Return whether builds of these paths may call a paid model."""
+    absolute = absolute_paths(kumi, paths, methods)
+    found: list[bool] = []
+    try:
+        with kumi.store.write_transaction(wait=True) as db:
+            found.append(prepare_build(kumi, db, absolute, methods, may_be_empty=True).may_cost)
+            raise RollBack
+    except RollBack:
+        return found[0]
+
+
+def _watched_paths(kumi: Kumihimo) -> list[Path]:
+    """Return the folders and files of all sources that exist."""
+    with kumi.store.read_transaction() as db:
+        sources = load_sources(db, kumi.base).values()
+    return [source.path for source in sources if source.path.exists() and not _inside(source.path, [kumi.folder])]
+
+
+def _inside(path: Path, folders: Collection[Path]) -> bool:
+    return any(folder.resolve() in path.parents for folder in folders)
+
+
+def _build(
+    kumi: Kumihimo,
+    paths: Sequence[str | Path],
+    methods: Sequence[str],
+    budget: Budget,
+    progress: Progress | None,
+) -> Built | KumiError:
+    """Build once, and return the result or the error."""
+    redo = dict.fromkeys(("reread", "recluster", "refresh", "rebuild", "batch", "consent"), False)
+    try:
+        return index_paths(
+            kumi, paths, methods, kumi.models.budget(parent=budget), wait=True, progress=progress, **redo
+        )
+    except ConsentRequired:
+        raise  # it would be so at each change
+    except KumiError as error:
+        return error

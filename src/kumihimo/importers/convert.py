@@ -1,0 +1,305 @@
+"""a ForeignStore -> files of text units: each row stands at the text units that it rests on."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kumihimo.core.digests import hash_parts
+from kumihimo.importers.locate import Located, find_title, locate_units
+from kumihimo.importers.store import (
+    ForeignStore,
+    StoredCommunity,
+    StoredDocument,
+    StoredEntity,
+    StoredReport,
+    StoredUnit,
+)
+from kumihimo.text.file_names import file_name
+from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.text_units import (
+    SUFFIX,
+    SharedDescription,
+    TextUnit,
+    TextUnits,
+    UnitClaim,
+    UnitCommunity,
+    UnitFinding,
+    UnitRelation,
+)
+
+_FILE_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a unit is: the file, and its number there."""
+
+    file: str
+    unit: int
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What stands at one unit."""
+
+    entities: list[tuple[str, str]] = field(default_factory=list)
+    relations: list[UnitRelation] = field(default_factory=list)
+    claims: list[UnitClaim] = field(default_factory=list)
+    descriptions: list[SharedDescription] = field(default_factory=list)
+    communities: list[UnitCommunity] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """The files of an import by name, and what was not kept. counts: of rows in the store, by table of an index."""
+
+    files: Mapping[str, TextUnits]
+    counts: Mapping[str, int]
+    notes: tuple[str, ...]
+
+
+def convert_store(store: ForeignStore) -> Converted:
+    """Return the files of an import.
+
+    A description stands once for its entity or relation, with the files that it rests on. A relation is at each of its
+    units. A community and its report are at the first unit of their members.
+    """
+    return _Conversion(store).convert()
+
+
+class _Conversion:
+    """The conversion of one store. places: of the units, in the order of the files."""
+
+    def __init__(self, store: ForeignStore) -> None:
+        self.store = store
+        self.located, self.places = _place_documents(store)
+        self.rows: dict[str, _Rows] = {id: _Rows() for id in self.places}
+        self.order = {id: number for number, id in enumerate(self.places)}
+        self.units_of: dict[str, tuple[str, ...]] = {}  # entity -> its units
+        self.names: dict[str, str] = {}  # entity -> its name, as the texts write it
+        self.kept: set[tuple[str, ...]] = set()  # the keys of entities, relations and claims
+
+    def convert(self) -> Converted:
+        store = self.store
+        self._add_entities()
+        self._add_relations()
+        self._add_claims()
+        kept = self._add_communities()
+        reports = sum(community.report is not None for community in store.communities)
+        counts = {
+            "documents": len(store.documents) or len({unit.document for unit in store.units}),
+            "chunks": len(store.units),
+            "entities": len(store.entities),
+            "relations": len(store.relations),
+            "claims": len(store.claims),
+            "communities": len(store.communities),
+            "reports": reports,
+        }
+        empty, dropped = len(store.units) - len(self.places), len(store.communities) - kept
+        store.add_note(f"{empty:,} text units without text.", empty)
+        store.add_note(f"{dropped:,} communities without entities, or equal to another one.", dropped)
+        return Converted(self._files(), counts, tuple(store.notes))
+
+    def _known(self, units: Iterable[str]) -> tuple[str, ...]:
+        """Return the units that have a place, in order."""
+        return tuple(sorted({unit for unit in units if unit in self.places}, key=self.order.__getitem__))
+
+    def _documents(self, units: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({self.places[unit].file for unit in units}))
+
+    def _describe(self, names: Sequence[str], text: str, units: Sequence[str]) -> None:
+        if text:
+            description = SharedDescription(tuple(names), text, self._documents(units))
+            self.rows[units[0]].descriptions.append(description)
+
+    def _add_entities(self) -> None:
+        homeless = 0
+        kinds: dict[str, list[StoredEntity]] = {}
+        for entity in self.store.entities:
+            if entity.name.strip() and self._known(entity.units):
+                kinds.setdefault(entity_id(name_key(entity.name)), []).append(entity)
+            else:
+                homeless += 1
+        for id, entities in kinds.items():
+            self.kept.add((id,))
+            self.units_of[id] = self._known(unit for entity in entities for unit in entity.units)
+            self.names[id] = self._written_form(entities[0].name, self.units_of[id])
+            for entity in entities:
+                units = self._known(entity.units)
+                for unit in units:
+                    self.rows[unit].entities.append((self.names[id], entity.type))
+                self._describe([self.names[id]], entity.text, units)
+        self.store.add_note(f"{homeless:,} entities without a text unit.", homeless)
+        repeated = sum(map(len, kinds.values())) - len(kinds)
+        self.store.add_note(f"{repeated:,} entities whose name is another spelling of one: merged.", repeated)
+
+    def _written_form(self, name: str, units: Sequence[str]) -> str:
+        """Return a name in capitals as the texts write it."""
+        if not name.isupper():
+            return name
+        pattern = re.compile(r"\s+".join(map(re.escape, name.split())), re.I)
+        for unit in units:
+            place = self.places[unit]
+            located = self.located[place.file]
+            start, end = located.spans[place.unit]
+            for match in pattern.finditer(located.text, start, end):
+                form = " ".join(match[0].split())
+                if not form.isupper() and name_key(form) == name_key(name):
+                    return form
+        return name
+
+    def _name(self, name: str) -> str:
+        return self.names.get(entity_id(name_key(name)), name.strip())
+
+    def _add_relations(self) -> None:
+        homeless = loops = 0
+        for relation in self.store.relations:
+            ends = self._ends((relation.source, relation.target))
+            shared = set(self.units_of.get(ends[0], ())) & set(self.units_of.get(ends[1], ()))
+            units = self._known(relation.units) or self._known(shared)
+            if ends[0] == ends[1]:
+                loops += 1
+                continue
+            if not units:
+                homeless += 1
+                continue
+            source, target = self._name(relation.source), self._name(relation.target)
+            strength = None if relation.weight is None else min(max(relation.weight / len(units), 1.0), 10.0)
+            text = relation.text if relation.in_unit else ""
+            self.kept.add(tuple(sorted(ends)))
+            for unit in units:
+                self.rows[unit].relations.append(UnitRelation(source, target, text, relation.keywords, strength))
+            if not relation.in_unit:
+                self._describe([source, target], relation.text, units)
+        self.store.add_note(f"{homeless:,} relations without a text unit.", homeless)
+        self.store.add_note(f"{loops:,} relations of an entity with itself.", loops)
+
+    def _add_claims(self) -> None:
+        homeless = 0
+        for claim in self.store.claims:
+            if claim.unit not in self.places or not claim.subject:
+                homeless += 1
+                continue
+            subject, object_name = self._name(claim.subject), self._name(claim.object) if claim.object else ""
+            row = UnitClaim(
+                subject, claim.text, object_name, claim.type, claim.status, claim.start, claim.end, claim.quote
+            )
+            self.rows[claim.unit].claims.append(row)
+            self.kept.add((*self._ends((subject, object_name)), claim.type))
+        self.store.add_note(f"{homeless:,} claims without a text unit or a subject.", homeless)
+
+    def _add_communities(self) -> int:
+        """Add the communities and return their number."""
+        by_id = {community.id: community for community in self.store.communities}
+        members = {id: self._members(community) for id, community in by_id.items()}
+        keys = {id: hash_parts(str(by_id[id].level), *sorted(members[id])) for id in by_id}
+        parents = {by_id[id].parent for id in by_id if members[id]}
+        seen = set[str]()
+        for id in sorted(by_id, key=lambda id: (by_id[id].level, by_id[id].report is None, id)):
+            if not members[id] or keys[id] in seen:
+                continue
+            seen.add(keys[id])
+            units = self._known(unit for entity in members[id] for unit in self.units_of[entity])
+            row = UnitCommunity(
+                key=keys[id],
+                level=by_id[id].level,
+                members=() if id in parents else tuple(self.names[entity] for entity in members[id]),
+                documents=self._documents(units),
+                parent=keys.get(by_id[id].parent, ""),
+            )
+            self.rows[units[0]].communities.append(self._with_report(row, id, by_id[id].report))
+        return len(seen)
+
+    def _members(self, community: StoredCommunity) -> list[str]:
+        ids = dict.fromkeys(entity_id(name_key(name)) for name in community.members)
+        return [id for id in ids if id in self.units_of]
+
+    def _with_report(self, row: UnitCommunity, id: str, report: StoredReport | None) -> UnitCommunity:
+        if report is None:
+            return row
+        findings = tuple(
+            UnitFinding(summary, text, tuple(self._source(names) for names in sources if self._is_kept(names)))
+            for summary, text, sources in report.findings
+        )
+        title = " ".join(report.title.split()) or f"Community {id}"
+        return replace(
+            row, title=title, summary=report.summary, rating=report.rating, reason=report.reason, findings=findings
+        )
+
+    def _ends(self, names: Sequence[str]) -> list[str]:
+        return [entity_id(name_key(name)) if name else "" for name in names]
+
+    def _is_kept(self, names: tuple[str, ...]) -> bool:
+        """Return whether the index will hold the named row."""
+        ends = self._ends(names[:2])
+        return (tuple(sorted(ends)) if len(names) == 2 else (*ends, *names[2:])) in self.kept
+
+    def _source(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of a row as the texts write them."""
+        return (*(self._name(name) if name else "" for name in names[:2]), *names[2:])
+
+    def _files(self) -> dict[str, TextUnits]:
+        units_of: dict[str, list[str]] = {}
+        for id, place in self.places.items():
+            units_of.setdefault(place.file, []).append(id)
+        files = {}
+        for name, ids in units_of.items():
+            located = self.located[name]
+            spans = zip(ids, located.spans, strict=True)
+            units = tuple(_text_unit(span, self.rows[id]) for id, span in spans)
+            document = located.document
+            title = _FILE_SUFFIX.sub("", document.title) or document.title
+            files[name] = TextUnits(title, located.text, units, document.metadata, document.modified)
+        return files
+
+
+def _text_unit(span: tuple[int, int], rows: _Rows) -> TextUnit:
+    return TextUnit(
+        *span,
+        tuple(dict.fromkeys(rows.entities)),
+        tuple(rows.relations),
+        tuple(rows.claims),
+        tuple(rows.descriptions),
+        tuple(rows.communities),
+    )
+
+
+def _place_documents(store: ForeignStore) -> tuple[dict[str, Located], dict[str, Place]]:
+    """Return the texts of all files and the units' places."""
+    documents = {document.id: document for document in store.documents}
+    units: dict[str, list[StoredUnit]] = {}
+    for unit in store.units:
+        units.setdefault(unit.document, []).append(unit)
+    located: dict[str, Located] = {}
+    places: dict[str, Place] = {}
+    used = set[str]()
+    for id, parts in units.items():
+        document = documents.get(id) or StoredDocument(id, "")
+        documents[id] = document if document.title else replace(document, title=find_title(parts) or id or "text")
+    for id, parts in sorted(units.items(), key=lambda item: (documents[item[0]].title, item[0])):
+        document = documents[id]
+        for part in locate_units(document, parts):
+            name = _file_name(document.title, used)
+            located[name] = part
+            places |= {unit: Place(name, number) for number, unit in enumerate(part.units)}
+    return located, places
+
+
+def _file_name(title: str, used: set[str]) -> str:
+    """Return a free name that every file system takes.
+
+    >>> used = set()
+    >>> _file_name("a/b: c?.txt", used), _file_name("A B C .txt", used)
+    ('a b c .txt.textunits', 'A B C .txt~2.textunits')
+    """
+    name = next(name for name in _numbered(file_name(title)) if name.casefold() not in used)
+    used.add(name.casefold())
+    return f"{name}{SUFFIX}"
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name}~{number}"
+        number += 1

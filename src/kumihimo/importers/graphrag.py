@@ -1,0 +1,232 @@
+"""the output folder of Microsoft graphrag, versions 1 to 3 -> a ForeignStore."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kumihimo.core.errors import SourceError
+from kumihimo.importers.store import (
+    ForeignStore,
+    StoredClaim,
+    StoredCommunity,
+    StoredDocument,
+    StoredEntity,
+    StoredRelation,
+    StoredReport,
+    StoredUnit,
+    read_json_lines,
+    strings,
+)
+from kumihimo.index.data_refs import strip_references
+from kumihimo.readers.page import format_utc
+
+Row = Mapping[str, Any]
+SUFFIXES = (".parquet", ".jsonl")
+_NO_VALUE = ("", "none", "null", "nan", "nat", "-1")
+_REFERENCE = re.compile(r"(Entities|Relationships|Claims)\s*\(([\d,\s]+)", re.I)
+_DATE = re.compile(r"\d{4}(?:-\d\d){0,2}")
+
+
+def read_graphrag(folder: Path) -> ForeignStore:
+    """Read the tables of an index or project.
+
+    Version 1 calls them `create_final_entities.parquet`, later ones `entities.parquet`. Raises SourceError without
+    text units and entities.
+    """
+    tables = _Tables(folder / "output" if (folder / "output").is_dir() else folder)
+    units, entities = tables.read("text_units", required=True), tables.read("entities", required=True)
+    relations, claims = tables.read("relationships"), tables.read("covariates")
+    names = {str(row["id"]): _name(row) for row in entities}
+    store = ForeignStore(
+        documents=[_document(row) for row in tables.read("documents")],
+        units=[StoredUnit(str(row["id"]), _document_of(row), str(row["text"])) for row in _in_order(units)],
+        entities=[_entity(row) for row in entities],
+        relations=[_relation(row) for row in relations],
+        claims=[_claim(row) for row in claims],
+        communities=_communities(tables, names, _Numbers(entities, relations, claims)),
+    )
+    store.add_note("Vectors: they are made again, by the embedder of this index.")
+    store.add_note("The direction of relations: a relation has two ends here.")
+    return store
+
+
+class _Tables:
+    """The tables of an output folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self, name: str, *, required: bool = False) -> list[dict[str, Any]]:
+        """Return the rows of a table.
+
+        Raise SourceError if a required one is missing.
+        """
+        candidates = [self.folder / f"{stem}{suffix}" for stem in (name, f"create_final_{name}") for suffix in SUFFIXES]
+        path = next((path for path in candidates if path.is_file()), None)
+        if path is None and required:
+            raise SourceError(
+                f"{self.folder}: no {name}.parquet: name the project of graphrag, or its output folder, after a "
+                "complete `graphrag index`"
+            )
+        if path is None:
+            return []
+        return read_parquet(path) if path.suffix == ".parquet" else read_json_lines(path)
+
+
+def read_parquet(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a parquet file.
+
+    Raise SourceError with the remedy.
+    """
+    try:
+        from pyarrow import ArrowException, parquet
+    except ModuleNotFoundError as error:
+        raise SourceError(f"{path}: reading it needs pyarrow: `pip install 'kumihimo[parquet]'`") from error
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    except (ArrowException, OSError) as error:
+        raise SourceError(f"{path}: cannot be read ({error}); run `graphrag index` again") from error
+    return rows
+
+
+def _in_order(units: Sequence[Row]) -> list[Row]:
+    """Return the units in the order of their numbers."""
+    return sorted(units, key=lambda row: int(row.get("human_readable_id") or 0))
+
+
+def _document_of(unit: Row) -> str:
+    return str(unit.get("document_id") or next(iter(strings(unit.get("document_ids"))), ""))
+
+
+def _document(row: Row) -> StoredDocument:
+    metadata = row.get("metadata") or row.get("raw_data")
+    if isinstance(metadata, str):
+        try:
+            metadata = json.loads(metadata)
+        except ValueError:
+            metadata = None
+    values = {str(key): value for key, value in metadata.items()} if isinstance(metadata, Mapping) else {}
+    kept = {key: value for key, value in values.items() if isinstance(value, str | int | float | bool)}
+    text, title = str(row.get("text") or row.get("raw_content") or ""), str(row.get("title") or "")
+    return StoredDocument(str(row["id"]), title, text, _modified(row.get("creation_date")), kept)
+
+
+def _modified(value: object) -> str:
+    """Return a time as `Document.modified` holds it.
+
+    >>> _modified("2026-11-26 16:54:51 +0000"), _modified("yesterday")
+    ('2026-11-26T16:54:51Z', '')
+    """
+    try:
+        return format_utc(datetime.fromisoformat(re.sub(r" ([+-]\d{4})$", r"\1", str(value))))
+    except ValueError:
+        return ""
+
+
+def _name(row: Row) -> str:
+    return str(row.get("title") or row.get("name") or row["id"])
+
+
+def _entity(row: Row) -> StoredEntity:
+    return StoredEntity(
+        _name(row), _text(row, "type").lower(), _text(row, "description"), strings(row["text_unit_ids"])
+    )
+
+
+def _relation(row: Row) -> StoredRelation:
+    weight = float(row.get("weight") or 1)
+    ends = str(row["source"]), str(row["target"])
+    return StoredRelation(*ends, _text(row, "description"), strings(row.get("text_unit_ids")), weight=weight)
+
+
+def _claim(row: Row) -> StoredClaim:
+    names = ("text_unit_id", "subject_id", "object_id", "type", "status", "start_date", "end_date")
+    unit, subject, object_name, kind, status, start, end = (_text(row, name) for name in names)
+    text, quote = _text(row, "description"), _text(row, "source_text")
+    known = status.upper() if status.upper() in ("TRUE", "FALSE", "SUSPECTED") else "SUSPECTED"
+    return StoredClaim(unit, subject, object_name, kind, known, _date(start), _date(end), text, quote)
+
+
+def _text(row: Row, name: str) -> str:
+    """Return a value as text, or empty if it is missing."""
+    value = row.get(name)
+    text = "" if value is None else str(value).strip()
+    return "" if text.casefold() in _NO_VALUE else text
+
+
+def _date(text: str) -> str:
+    match = _DATE.match(text)
+    return match[0] if match else ""
+
+
+class _Numbers:
+    """The rows that reports name by number. `[Data: Entities (5)]` is the entity whose `human_readable_id` is 5."""
+
+    def __init__(self, entities: Sequence[Row], relations: Sequence[Row], claims: Sequence[Row]) -> None:
+        self.rows: dict[tuple[str, int], tuple[str, ...]] = {}
+        for kind, rows in (("entities", entities), ("relationships", relations), ("claims", claims)):
+            for row in rows:
+                number = row.get("human_readable_id", row.get("short_id"))
+                if number is not None:
+                    self.rows[kind, int(number)] = self._names(kind, row)
+
+    @staticmethod
+    def _names(kind: str, row: Row) -> tuple[str, ...]:
+        if kind == "entities":
+            return (_name(row),)
+        if kind == "relationships":
+            return str(row["source"]), str(row["target"])
+        return _text(row, "subject_id"), _text(row, "object_id"), _text(row, "type")
+
+    def find(self, text: str) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the rows that a text refers to."""
+        found = (
+            self.rows.get((kind.lower(), int(number)))
+            for kind, numbers in _REFERENCE.findall(text)
+            for number in re.findall(r"\d{1,9}", numbers)
+        )
+        return tuple(dict.fromkeys(names for names in found if names))
+
+
+def _communities(tables: _Tables, names: Mapping[str, str], numbers: _Numbers) -> list[StoredCommunity]:
+    """Return the communities with their reports."""
+    reports = {str(row["community"]): _report(row, numbers) for row in tables.read("community_reports")}
+    rows = tables.read("communities")
+    parents = {str(child): str(row["community"]) for row in rows for child in strings(row.get("children"))}
+    members_of = _members_of_nodes(tables)
+    communities = []
+    for row in rows:
+        id = str(row["community"])
+        members = [names[each] for each in strings(row.get("entity_ids")) if each in names] or members_of.get(id, [])
+        parent = _text(row, "parent") or parents.get(id, "")
+        communities.append(StoredCommunity(id, int(row["level"]), parent, tuple(members), reports.get(id)))
+    return communities
+
+
+def _members_of_nodes(tables: _Tables) -> dict[str, list[str]]:
+    """Return the members of communities from the nodes of version 1."""
+    members: dict[str, list[str]] = {}
+    for row in tables.read("nodes"):
+        if row.get("community") is not None:
+            members.setdefault(str(int(row["community"])), []).append(_name(row))
+    return members
+
+
+def _report(row: Row, numbers: _Numbers) -> StoredReport:
+    findings = list(_findings(row, numbers))
+    rating = row.get("rank", row.get("rating"))
+    reason = strip_references(_text(row, "rating_explanation") or _text(row, "rank_explanation"))
+    title, summary = strip_references(_text(row, "title")), strip_references(_text(row, "summary"))
+    return StoredReport(title, summary, float(rating or 0), reason, tuple(findings))
+
+
+def _findings(row: Row, numbers: _Numbers) -> Iterator[tuple[str, str, tuple[tuple[str, ...], ...]]]:
+    findings = row.get("findings")
+    if isinstance(findings, str):
+        findings = json.loads(findings)
+    for finding in findings if findings is not None else ():
+        summary, text = (str(finding.get(key) or "") for key in ("summary", "explanation"))
+        yield strip_references(summary), strip_references(text), numbers.find(f"{summary} {text}")

@@ -1,0 +1,111 @@
+"""the working folder of LightRAG, with its default JSON and GraphML storages -> a ForeignStore."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kumihimo.core.errors import SourceError
+from kumihimo.importers.store import (
+    ForeignStore,
+    StoredDocument,
+    StoredEntity,
+    StoredRelation,
+    StoredUnit,
+    read_json,
+    split_values,
+    strings,
+)
+from kumihimo.importers.xml_graph import Values, read_graph
+
+GRAPH_FILE = "graph_chunk_entity_relation.graphml"
+_NO_TYPE = ("unknown", "")
+
+
+def read_lightrag(folder: Path) -> ForeignStore:
+    """Read documents, chunks, entities and relations.
+
+    Raises SourceError without chunks or graph: other storages than the default ones hold them elsewhere.
+    """
+    graph, chunks = read_graph(find_file(folder, GRAPH_FILE)), read_json(find_file(folder, "kv_store_text_chunks.json"))
+    store = ForeignStore(documents=read_documents(folder, chunks), units=read_chunks(chunks))
+    entity_chunks, relation_chunks = _chunk_ids(folder, "entity"), _chunk_ids(folder, "relation")
+    for id, values in graph.nodes.items():
+        name = values.get("entity_id") or id
+        units = entity_chunks.get(name) or split_values(values.get("source_id"))
+        store.entities.append(StoredEntity(name, _type(values), describe(values), units))
+    for source, target, values in graph.edges:
+        key = next((key for key in (f"{source}<SEP>{target}", f"{target}<SEP>{source}") if key in relation_chunks), "")
+        units = relation_chunks.get(key) or split_values(values.get("source_id"))
+        keywords = dict.fromkeys(word.strip() for word in values.get("keywords", "").replace("<SEP>", ",").split(","))
+        store.relations.append(
+            StoredRelation(source, target, describe(values), units, tuple(filter(None, keywords)), weight(values))
+        )
+    store.add_note("Vectors: they are made again, by the embedder of this index.")
+    store.add_note("LightRAG has no communities and reports: they are made here, by rule or by your model.")
+    return store
+
+
+def find_file(folder: Path, name: str) -> Path:
+    """Return a file of a store.
+
+    Raise SourceError with the remedy if it is missing.
+    """
+    path = folder / name
+    if not path.is_file():
+        raise SourceError(
+            f"{folder}: no {name}: name the working folder (working_dir); storages in a database are not read"
+        )
+    return path
+
+
+def read_chunks(chunks: Mapping[str, Any]) -> list[StoredUnit]:
+    """Return the chunks in the order of their documents."""
+
+    def place(item: tuple[str, Any]) -> tuple[str, int]:
+        return str(item[1].get("full_doc_id", "")), int(item[1].get("chunk_order_index") or 0)
+
+    return [
+        StoredUnit(id, str(chunk.get("full_doc_id", "")), str(chunk["content"]))
+        for id, chunk in sorted(chunks.items(), key=place)
+    ]
+
+
+def read_documents(folder: Path, chunks: Mapping[str, Any]) -> list[StoredDocument]:
+    """Return the documents, with the names of their files."""
+    path = folder / "kv_store_full_docs.json"
+    texts: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+    files = {str(chunk.get("full_doc_id", "")): str(chunk.get("file_path") or "") for chunk in chunks.values()}
+    documents = []
+    for id, text in texts.items():
+        file = str(text.get("file_path") or files.get(id, ""))
+        title = Path(file).name if file and file != "unknown_source" else ""
+        documents.append(StoredDocument(id, title, str(text.get("content") or "")))
+    return documents
+
+
+def describe(values: Values) -> str:
+    """Return a description with a line for each part."""
+    return "\n".join(split_values(values.get("description")))
+
+
+def weight(values: Values) -> float | None:
+    """Return the weight of an edge, or None."""
+    try:
+        return float(values["weight"])
+    except (KeyError, ValueError):
+        return None
+
+
+def _type(values: Values) -> str:
+    kind = values.get("entity_type", "").strip('"').lower()
+    return "" if kind in _NO_TYPE else kind
+
+
+def _chunk_ids(folder: Path, kind: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the chunks of each entity or relation.
+
+    The graph names only the first ones of many.
+    """
+    path = folder / f"kv_store_{kind}_chunks.json"
+    rows: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+    return {name: strings(row.get("chunk_ids")) for name, row in rows.items()}

@@ -1,0 +1,158 @@
+"""files of another system -> a ForeignStore: what all these systems hold, in one form."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kumihimo.core.errors import SourceError
+
+SEPARATOR = "<SEP>"  # of nano-graphrag and LightRAG, between values in one field
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document. title, text: empty if the store does not hold them."""
+
+    id: str
+    title: str
+    text: str = ""
+    modified: str = ""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUnit:
+    """A part of a document, as it was given to the model."""
+
+    id: str
+    document: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntity:
+    """An entity, with the ids of its text units."""
+
+    name: str
+    type: str
+    text: str
+    units: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRelation:
+    """A relation of two names, with the ids of its text units.
+
+    weight: the sum over the units. in_unit: whether each unit says the text, so that it is no merged description.
+    """
+
+    source: str
+    target: str
+    text: str
+    units: tuple[str, ...]
+    keywords: tuple[str, ...] = ()
+    weight: float | None = None
+    in_unit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredClaim:
+    """A claim of one text unit."""
+
+    unit: str
+    subject: str
+    object: str
+    type: str
+    status: str
+    start: str
+    end: str
+    text: str
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """A report. findings: summary, explanation, and the names of their rows, as in `UnitFinding`."""
+
+    title: str
+    summary: str
+    rating: float
+    reason: str
+    findings: tuple[tuple[str, str, tuple[tuple[str, ...], ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCommunity:
+    """A community. members: the names of all its entities. parent: an id, or empty."""
+
+    id: str
+    level: int
+    parent: str
+    members: tuple[str, ...]
+    report: StoredReport | None = None
+
+
+@dataclass(slots=True)
+class ForeignStore:
+    """All that is read from a store. notes: what cannot be kept, as sentences."""
+
+    documents: list[StoredDocument] = field(default_factory=list)
+    units: list[StoredUnit] = field(default_factory=list)
+    entities: list[StoredEntity] = field(default_factory=list)
+    relations: list[StoredRelation] = field(default_factory=list)
+    claims: list[StoredClaim] = field(default_factory=list)
+    communities: list[StoredCommunity] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add_note(self, note: str, count: int = 1) -> None:
+        """Add a sentence on what cannot be kept."""
+        if count:
+            self.notes.append(note)
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a JSON file.
+
+    Raise SourceError with the remedy.
+    """
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SourceError(f"{path}: cannot be read as JSON ({error}); name the folder of a finished index") from error
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a file of JSON lines.
+
+    Raise SourceError with the row.
+    """
+    rows = list[dict[str, Any]]()
+    try:
+        with path.open(encoding="utf-8") as file:
+            for line in filter(str.strip, file):
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise ValueError("not an object")
+                rows.append(row)
+    except (OSError, ValueError, RecursionError) as error:
+        raise SourceError(f"{path}: row {len(rows) + 1:,}: {error}; each line is a JSON object") from error
+    return rows
+
+
+def split_values(text: object) -> tuple[str, ...]:
+    """Return the distinct values of a field that joins them by `<SEP>`.
+
+    >>> split_values("a<SEP>b<SEP>a"), split_values(None)
+    (('a', 'b'), ())
+    """
+    values = str(text).split(SEPARATOR) if text else []
+    return tuple(dict.fromkeys(filter(None, map(str.strip, values))))
+
+
+def strings(values: object) -> tuple[str, ...]:
+    """Return the texts of a list or array."""
+    if values is None or isinstance(values, str | bytes | Mapping):
+        return ()
+    return tuple(str(value) for value in values) if isinstance(values, Iterable) else ()

@@ -1,0 +1,51 @@
+"""the checkout -> a wheel and a source distribution that hold all they need, and nothing else."""
+
+from __future__ import annotations
+
+import tarfile
+import tomllib
+from email.parser import Parser
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.clean_install import ROOT, build
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    pytest.importorskip("hatchling")
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+def source_files() -> set[str]:
+    """Return the files of the package."""
+    paths = (path for path in (ROOT / "src/kumihimo").rglob("*") if path.is_file())
+    return {path.relative_to(ROOT / "src").as_posix() for path in paths if "__pycache__" not in path.parts}
+
+
+def test_the_wheel_holds_the_package(packages: tuple[Path, Path]) -> None:
+    with ZipFile(packages[0]) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        metadata = Parser().parsestr(wheel.read(next(n for n in wheel.namelist() if n.endswith("/METADATA"))).decode())
+        commands = wheel.read(next(n for n in wheel.namelist() if n.endswith("/entry_points.txt"))).decode()
+    assert names == source_files()
+    used = {".css", ".html", ".js", ".json", ".md", ".py", ".svg", ".toml", ".tsv", ".typed"}
+    assert {Path(name).suffix for name in names} == used
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert (metadata["Name"], metadata["Version"]) == (project["name"], project["version"])
+    assert set(metadata.get_all("Provides-Extra") or ()) == set(project["optional-dependencies"])
+    assert "kumi = kumihimo.cli.entry:run_kumi" in commands
+    assert "kumihimo = kumihimo.cli.entry:run_kumi" in commands
+
+
+def test_the_source_distribution_holds_what_builds_it(packages: tuple[Path, Path]) -> None:
+    with tarfile.open(packages[1]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+        sizes = {member.name: member.size for member in archive.getmembers()}
+    assert {f"src/{name}" for name in source_files()} <= names
+    assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "tests/conftest.py"} <= names
+    assert not [name for name in names if name.endswith((".db", ".pyc")) or "/.kumi/" in name]
+    assert max(sizes.values()) < 5 << 20
+    assert packages[1].stat().st_size < 20 << 20
