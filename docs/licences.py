@@ -12,7 +12,20 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PAGE = Path(__file__).with_name("licences.md")
-USED = ("", "docs", "haystack", "ja", "langchain", "llamaindex", "multilingual", "parquet", "server", "watch", "zh")
+USED = (
+    "",
+    "docs",
+    "frames",
+    "haystack",
+    "ja",
+    "langchain",
+    "llamaindex",
+    "multilingual",
+    "parquet",
+    "server",
+    "watch",
+    "zh",
+)
 ALLOWED = {  # SPDX
     "0BSD",
     "Apache-2.0",

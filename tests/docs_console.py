@@ -12,16 +12,23 @@ from tests import cli_runner
 
 HERE = Path(__file__).parents[1]
 DOCS = HERE / "docs"
+GALLERY = sorted((HERE / "gallery").glob("*/README.md"))  # each runs in a copy of its folder
 WRITTEN = [page for page in DOCS.rglob("*.md") if "examples-source" not in page.parts]
 PAGES = sorted([HERE / "README.md", HERE / "README.ja.md", HERE / "CONTRIBUTING.md", *WRITTEN])
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.S | re.M)
 SECONDS = re.compile(r"\d+\.\d (?:s\b|秒)")
 
 
-def rendered(page: str) -> str:
-    """Every `$ kumi ...` of a console block, run in a folder that holds examples/, with its output below it."""
+def rendered(page: str, home: Path | None = None) -> str:
+    """Every `$ kumi ...` of a console block, with its output below it.
+
+    home: whose copy they run in; without one, a folder that holds examples/.
+    """
     with TemporaryDirectory() as folder:
-        shutil.copytree(HERE / "examples", Path(folder, "examples"))
+        if home:
+            shutil.copytree(home, folder, dirs_exist_ok=True)
+        else:
+            shutil.copytree(HERE / "examples", Path(folder, "examples"))
         return BLOCK.sub(lambda block: f"```console\n{_run(block[1], Path(folder))}```", page)
 
 
@@ -44,9 +51,9 @@ def steady(page: str) -> str:
 
 
 def main() -> None:
-    for path in PAGES:
+    for path in (*PAGES, *GALLERY):
         told = path.read_text(encoding="utf-8")
-        if steady(now := rendered(told)) != steady(told):
+        if steady(now := rendered(told, path.parent if path in GALLERY else None)) != steady(told):
             path.write_text(now, encoding="utf-8")
 
 

@@ -53,6 +53,12 @@ DRAWN = {
     "entities": ("kumi entities 'Maren Oldacre'", "kumi entities --similar --limit 4"),
     "narrow": ("kumi retrieve 'How long is the breakwater?' --k 2",),
 }
+GALLERY = {  # a folder of the gallery, and what is typed in a copy of it after its documents were indexed
+    "gallery-papers": ("papers", "papers", "kumi ask 'How strong is a reversing braid at the turn of its pattern?'"),
+    "gallery-minutes": ("minutes", "議事録", "kumi ask '補助金の申請はだれがいつまでに行いますか'"),
+    "gallery-code": ("code", "tidetable", "kumi ask 'How much water stays under the keel when a boat passes the bar?'"),
+    "gallery-mail": ("mail", "mail", "kumi ask 'What did the Court require of the barge?'"),
+}
 WIDTHS = {"narrow": 56, "answers": 80, "answers-ja": 80}
 
 
@@ -92,11 +98,12 @@ def _read(terminal: int, running: ForkedKumi, typed: list[str]) -> str:
 
 def drawn(name: str, folder: Path) -> str:
     """The picture, as SVG, of these lines typed in a folder that holds an index of the examples."""
-    columns = WIDTHS.get(name, COLUMNS)
+    columns = WIDTHS.get(name, 80 if name in GALLERY else COLUMNS)
+    lines = GALLERY[name][2:] if name in GALLERY else DRAWN[name]
     console = Console(record=True, width=columns, file=StringIO(), force_terminal=True, color_system="truecolor")
-    commands = [line for line in DRAWN[name] if line.startswith("kumi")]
+    commands = [line for line in lines if line.startswith("kumi")]
     for command in commands:
-        typed = DRAWN[name][len(commands) :]
+        typed = lines[len(commands) :]
         console.print(Text.assemble(("$ ", "dim"), (command, "bold")))
         console.print(Text.from_ansi(steady(seen(split(command), folder, typed, columns)).replace(str(folder), "~")))
     svg = console.export_svg(title="kumi", unique_id=name)
@@ -113,7 +120,14 @@ def all_drawn() -> dict[str, str]:
         shutil.copytree(HERE / "examples", Path(folder, "examples"))
         with Kumihimo.open(Path(folder, ".kumi")) as kumi:
             kumi.index(Path(folder, "examples"))
-        return {name: drawn(name, Path(folder)) for name in DRAWN}
+        pictures = {name: drawn(name, Path(folder)) for name in DRAWN}
+    for name, (home, documents, _) in GALLERY.items():
+        with TemporaryDirectory() as folder:
+            shutil.copytree(HERE / "gallery" / home, folder, dirs_exist_ok=True)
+            with Kumihimo.open(Path(folder, ".kumi")) as kumi:
+                kumi.index(Path(folder, documents))
+            pictures[name] = drawn(name, Path(folder))
+    return pictures
 
 
 if __name__ == "__main__":

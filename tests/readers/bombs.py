@@ -192,6 +192,21 @@ def nested_groups(n: int) -> bytes:
     return changed(data, {path: slide.replace("</p:spTree>", f"{groups}</p:spTree>")})
 
 
+def roles(n: int) -> bytes:
+    """Openings of roles, code and tables that never end, and one text that stands in many places."""
+    return b".. |x| replace:: " + b"y" * 9000 + b"\n\n" + b":a:`b ``c |x| **d *e `_ [1_ \\ +--+\n" * (2000 * n)
+
+
+def drawers(n: int) -> bytes:
+    """Drawers, blocks, links and marks that never end."""
+    return b":a:\n *b /c =d ~e [[f [fn:g:h <<i\n#+begin_src\n" * (2000 * n)
+
+
+def braces(n: int) -> bytes:
+    r"""Groups, formulas, environments and `\verb` that never end."""
+    return b"\\begin{verbatim}\\[ $a \\footnote{\\section{\\begin{x}\\verb|\\item[\\title{\\'{" * (1000 * n)
+
+
 BOMBS: dict[str, tuple[str, Callable[[int], bytes]]] = {  # the suffix and the maker of each kind
     make.__name__: (suffix, make)
     for suffix, makers in {
@@ -199,6 +214,9 @@ BOMBS: dict[str, tuple[str, Callable[[int], bytes]]] = {  # the suffix and the m
         ".json": (long_keys, nested_lists),
         ".txt": (one_line,),
         ".md": (yaml_anchors,),
+        ".rst": (roles,),
+        ".org": (drawers,),
+        ".tex": (braces,),
         ".epub": (repeated_chapter, spine_loop),
         ".xlsx": (merged_cells, shared_string, styled_cells, far_corner),
         ".pdf": (many_operators, recursive_forms, page_loop),

@@ -98,9 +98,9 @@ def test_what_is_attached_without_a_name_is_not_lost(tmp_path: Path, headers: by
     assert documents[0].metadata["attachments"] == [uri.partition("#")[2]]
 
 
-def test_an_old_word_file_is_reported_as_not_read(tmp_path: Path) -> None:
-    (document,) = factories_office.every(tmp_path, "a.eml", letter(report_doc=b"\xd0\xcf\x11\xe0"))
-    assert document.metadata["not_read"] == ["a.eml#report.doc: unsupported file type"]
+def test_a_file_of_an_unknown_type_is_reported_as_not_read(tmp_path: Path) -> None:
+    (document,) = factories_office.every(tmp_path, "a.eml", letter(report_wps=b"\xd0\xcf\x11\xe0"))
+    assert document.metadata["not_read"] == ["a.eml#report.wps: unsupported file type"]
 
 
 @pytest.mark.parametrize(
@@ -176,14 +176,14 @@ def test_attachments_are_documents_of_their_own(tmp_path: Path) -> None:
     data = letter(
         boats_csv=b"boat,built\nMaru,1922\n",
         tide_pdf=factories_office.pdf(lines("The sea rises.")),
-        photo_png=b"\x89PNG",
+        photo_heic=b"\x89PNG",
     )
     documents = factories_office.every(tmp_path, "mail.eml", data)
     assert [d.uri for d in documents] == ["mail.eml", "mail.eml#boats.csv", "mail.eml#tide.pdf"]
     assert [d.title for d in documents] == ["Ferry", "boats", "tide"]
     assert [d.text for d in documents[1:]] == ["boat: Maru; built: 1922", "The sea rises."]
-    assert documents[0].metadata["attachments"] == ["boats.csv", "tide.pdf", "photo.png"]
-    assert documents[0].metadata["not_read"] == ["mail.eml#photo.png: unsupported file type"]
+    assert documents[0].metadata["attachments"] == ["boats.csv", "tide.pdf", "photo.heic"]
+    assert documents[0].metadata["not_read"] == ["mail.eml#photo.heic: unsupported file type"]
     assert {d.file for d in documents} == {"mail.eml"}
     assert [d.id for d in documents] == [hash_parts(d.uri) for d in documents]
     assert documents[1].media_type == "text/csv"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SourceError
+from kumihimo.readers import ocr
 from kumihimo.readers.page import Page
 from kumihimo.readers.paragraphs import TextLine
 from kumihimo.readers.pdf import Box, downward, drop_running_heads, leftward, read_pdf, rightward, writing_direction
@@ -21,6 +22,7 @@ from tests.factories_office import Fill, justified, lines
 
 MESSY = Path(__file__).parents[3] / "shared" / "data" / "messy" / "pdf"
 messy = pytest.mark.skipif(not MESSY.is_dir(), reason="the shared data is not here")
+SCANNED = "if they are scanned, run `pip install 'kumihimo[ocr]'`"
 HARBOUR = "The harbour was quiet in the morning and the boats lay still beside the wall while the gulls slept."
 PAINT = "Nobody mends the breakwater now because the stones are heavy and the money has been spent on paint."
 JAPANESE = (
@@ -28,6 +30,11 @@ JAPANESE = (
     "時に開き、夕方の五時に閉まる。先代の",
     "縒野ルータは、絹糸に触れなかった。",
 )
+
+
+@pytest.fixture(autouse=True)
+def without_ocr(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ocr, "is_installed", lambda: False)
 
 
 def read(data: bytes, name: str = "a.pdf") -> Page:
@@ -171,7 +178,7 @@ def test_pages_of_nothing_but_such_lines_stay_whole() -> None:
 
 def test_only_pages_that_have_no_text_are_named() -> None:
     drawn = [gazette(1, HARBOUR), lines("Harbour Gazette", y=800, size=9), lines(), gazette(4, PAINT), lines()]
-    assert read(factories_office.pdf(*drawn)).metadata["not_read"] == ["no text on p. 3, 5"]
+    assert read(factories_office.pdf(*drawn)).metadata["not_read"] == [f"no text on p. 3, 5; {SCANNED}"]
 
 
 def test_many_threads_read_at_once() -> None:
@@ -245,7 +252,7 @@ def test_pages_are_places() -> None:
     page = read(factories_office.pdf(lines("First page has words."), lines(), lines("Third page has words.")))
     assert page.text == "First page has words.\n\nThird page has words."
     assert page.places == ((0, "p. 1"), (21, "p. 2"), (23, "p. 3"))
-    assert page.metadata["not_read"] == ["no text on p. 2"]
+    assert page.metadata["not_read"] == [f"no text on p. 2; {SCANNED}"]
 
 
 def test_a_sentence_over_the_end_of_a_page_stays_whole() -> None:
@@ -266,7 +273,7 @@ def picture(canvas: Any) -> None:
 @pytest.mark.parametrize("drawn", [lines(), picture], ids=["nothing", "picture"])
 def test_pages_of_pictures_are_scanned(drawn: Fill) -> None:
     with pytest.raises(
-        SourceError, match=r"^x/a\.pdf: no text on any of its pages \(2\), so it is scanned; .*`ocrmypdf a\.pdf"
+        SourceError, match=r"^x/a\.pdf: no text on any of its pages \(2\), so it is scanned; .* run `pip install"
     ):
         read(factories_office.pdf(drawn, drawn), "x/a.pdf")
 

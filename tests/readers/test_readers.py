@@ -11,12 +11,31 @@ import pytest
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document
-from kumihimo.readers import READERS
+from kumihimo.readers import READERS, pictures
 from kumihimo.readers import documents as reading
 from kumihimo.readers.documents import MAX_TITLE_CHARS, has_reader
 from kumihimo.readers.folder import walk
 
-OFFICE = {".pdf", ".docx", ".pptx", ".xlsx", ".xlsm", ".xls", ".epub", ".eml", ".zip", ".odt", ".odp", ".ods", ""}
+OFFICE = {
+    *pictures.PICTURES,
+    ".pdf",
+    ".docx",
+    ".pptx",
+    ".xlsx",
+    ".xlsm",
+    ".xls",
+    ".epub",
+    ".eml",
+    ".msg",
+    ".doc",
+    ".ppt",
+    ".pps",
+    ".zip",
+    ".odt",
+    ".odp",
+    ".ods",
+    "",
+}
 STRUCTURED = {".ipynb", ".rtf", ".srt", ".textunits", ".vtt", ".xml"}  # not every text is one of these
 read_documents = partial(reading.read_documents, readers=READERS)
 PLAIN = sorted(READERS.keys() - OFFICE)

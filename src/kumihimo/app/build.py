@@ -28,6 +28,7 @@ from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.protocols import Embedder
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
+from kumihimo.llm.telemetry import build_span
 from kumihimo.rdf import store as rdf_store
 from kumihimo.readers.documents import ReadingLimits, read_documents
 from kumihimo.search.fulltext import KeywordIndex, SearchIndex, maintain_indexes
@@ -86,8 +87,10 @@ class Build:
         ledger = SqlLedger(as_db(db))
         watch_tables(self.steps, ledger)
         views = self.search_indexes() if with_views else []
-        progress = self._progress_of_whole(views)
-        with maintain_indexes(ledger, views, fingerprint, progress):
+        with (
+            build_span(self._progress_of_whole(views)) as progress,
+            maintain_indexes(ledger, views, fingerprint, progress),
+        ):
             refreshed = refresh_documents(
                 ledger,
                 self.sources.values(),

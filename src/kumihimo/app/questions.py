@@ -11,6 +11,7 @@ from kumihimo.app.snapshot import Snapshot, add_usage
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import IndexChanged
 from kumihimo.llm.budget import Budget
+from kumihimo.llm.telemetry import span
 
 T = TypeVar("T")
 OpenSnapshot = Callable[[], AbstractContextManager[Snapshot]]
@@ -19,8 +20,18 @@ MAX_RESTARTS = 2  # of a question, because of other builds
 
 def answer_from_one_build(open_snapshot: OpenSnapshot, budget: Budget, ask: Callable[[Snapshot], Answer]) -> Answer:
     """Return an answer, with what all tries spent."""
-    answer = read_one_build(open_snapshot, budget, ask)
-    return add_usage(answer, budget, answer.usage.seconds)
+    with span("ask", {}) as set_attributes:
+        answer = read_one_build(open_snapshot, budget, ask)
+        answer = add_usage(answer, budget, answer.usage.seconds)
+        set_attributes(
+            {
+                "kumihimo.method": answer.method,
+                "kumihimo.citations": len(answer.citations),
+                "kumihimo.calls": answer.usage.calls,
+                "kumihimo.cost": answer.usage.cost,
+            }
+        )
+    return answer
 
 
 def read_one_build(open_snapshot: OpenSnapshot, budget: Budget, call: Callable[[Snapshot], T]) -> T:

@@ -6,6 +6,7 @@ from functools import cache, partial
 from time import perf_counter
 from typing import Any, Self, cast
 
+from kumihimo.app import data_frames
 from kumihimo.app.missing import missing_entries, missing_tables, steps_without_llm
 from kumihimo.app.question_limits import check_question
 from kumihimo.app.source_tracer import DocumentPlaces, SourceTracer
@@ -34,6 +35,7 @@ from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, is_local
 from kumihimo.llm.protocols import RerankerName, TokenCallback
 from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
+from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.indexed_words import IndexedWords
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
@@ -81,6 +83,14 @@ class Snapshot:
         if key not in self.tables:
             self.tables[key] = visible_table(self, self.stored_table(name))
         return self.tables[key]
+
+    def to_arrow(self, name: str) -> Any:
+        """Return the visible rows of a table for Arrow."""
+        return data_frames.to_arrow(self.table(name))
+
+    def to_pandas(self, name: str) -> Any:
+        """Return the visible rows of a table for pandas."""
+        return data_frames.to_pandas(self.table(name))
 
     def narrowed(self, filter: str) -> Self:
         """Return the snapshot of the documents that match, too; blank: all."""
@@ -170,7 +180,9 @@ class Snapshot:
         def search(question: str) -> Context:
             check_question(question)
             written, replaced = rewrite_question(question, words)
-            context: Context = signature.function(written, **arguments)
+            with span(f"retrieve {name}", {"kumihimo.method": name}) as set_attributes:
+                context: Context = signature.function(written, **arguments)
+                set_attributes({"kumihimo.results": len(context)})
             return replace(context, queries=(written, *context.queries), replaced=replaced) if replaced else context
 
         return search

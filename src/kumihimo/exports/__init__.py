@@ -4,22 +4,22 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
-from typing import IO, Any, cast, get_type_hints
+from typing import IO, cast
 from xml.sax.saxutils import escape, quoteattr
 
 from pyoxigraph import Quad, RdfFormat, Triple, serialize
 
 from kumihimo.app.community_tree import CommunityTree, load_tree, table_or_empty
+from kumihimo.app.data_frames import arrow_batches, arrow_schema, loading_frames
 from kumihimo.app.safe_write import FILE_MARK, write_file, write_file_with, write_folder
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.sparql import index_triples, rdf_prefixes, rdf_settings
-from kumihimo.core.errors import KumiError, SettingsError, describe_unknown
+from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.exports import obsidian
 from kumihimo.rdf.triples import RDF_TABLES
-from kumihimo.text.packages import loading_extra
 
 _HEAD = (
     f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- {FILE_MARK} -->\n'
@@ -96,7 +96,6 @@ def _xml_safe(text: str) -> str:
 TableRow = tuple[object, ...]
 GRAPH_TABLES = ("entities", "relations", "claims", "communities", "members", "reports")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-_BATCH_ROWS = 10_000  # in memory at once
 
 
 def write_csv(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[str, int]:
@@ -116,20 +115,14 @@ def write_parquet(snapshot: Snapshot, path: Path, *, force: bool = False) -> dic
 
     Lists of names stay lists; lists of lists become JSON. Raises KumiError without a working pyarrow.
     """
-    try:
-        with loading_extra("parquet", "pyarrow"):
-            import pyarrow
-            from pyarrow import parquet
-    except ModuleNotFoundError as error:
-        message = "Parquet is written with a library that is not installed: `pip install 'kumihimo[parquet]'`"
-        raise KumiError(message) from error
+    with loading_frames("parquet", "pyarrow"):
+        from pyarrow import parquet
 
     def write_table(file: Path, name: str, rows: Iterator[TableRow]) -> None:
-        schema = pyarrow.schema(list(_fields(pyarrow, snapshot, name)))
+        schema = arrow_schema(snapshot.record_types[name], _column_names(snapshot, name))
         with parquet.ParquetWriter(file, schema) as out:
-            while batch := list(islice(rows, _BATCH_ROWS)):
-                columns = [[_value(row[i], field, pyarrow) for row in batch] for i, field in enumerate(schema)]
-                out.write_table(pyarrow.table(columns, schema=schema))
+            for batch in arrow_batches(rows, schema):
+                out.write_batch(batch)
 
     return _write_tables(snapshot, path, "parquet", write_table, force=force)
 
@@ -185,25 +178,6 @@ def _cell(value: object) -> object:
     if isinstance(value, tuple):
         return json.dumps(value, ensure_ascii=False)
     return "" if value is None else value
-
-
-def _fields(pyarrow: Any, snapshot: Snapshot, name: str) -> Iterator[Any]:
-    """Yield the columns of a table, with Arrow types.
-
-    Types other than numbers, truth values and lists of names become text.
-    """
-    types: dict[Any, Any] = {bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64()}
-    types |= {python_type | None: arrow_type for python_type, arrow_type in types.items()}
-    types[tuple[str, ...]] = pyarrow.list_(pyarrow.string())
-    hints = get_type_hints(snapshot.record_types[name]) | {"community": str}
-    for column in _column_names(snapshot, name):
-        yield pyarrow.field(column, types.get(hints[column], pyarrow.string()))
-
-
-def _value(value: object, field: Any, pyarrow: Any) -> object:
-    if not isinstance(value, tuple):
-        return value
-    return list(value) if pyarrow.types.is_list(field.type) else json.dumps(value, ensure_ascii=False)
 
 
 _FORMATS = {".ttl": RdfFormat.TURTLE, ".nt": RdfFormat.N_TRIPLES, ".nq": RdfFormat.N_QUADS}

@@ -12,6 +12,7 @@ from kumihimo.core.errors import BudgetExceeded
 from kumihimo.core.usage import Usage
 from kumihimo.llm.concurrency import POLL_SECONDS
 from kumihimo.llm.protocols import FailedTry, Prices, Q, R
+from kumihimo.llm.telemetry import model_span, usage_attributes
 
 UsageRecorder = Callable[[str, str, str, Usage, int], None]  # "spent" or "saved", scope, model, usage, prompt bytes
 log = logging.getLogger("kumihimo")
@@ -180,7 +181,9 @@ def budgeted(send: Callable[[Q], R], budget: Budget, account: Account) -> Callab
         with budget.reserve(account, request.size) as charges:
             check_cancelled(budget.cancel)  # the last moment before it costs something
             try:
-                reply = send(request)
+                with model_span(account.scope, account.model, has_reply=bool(account.reply)) as set_attributes:
+                    reply = send(request)
+                    set_attributes(usage_attributes(reply.usage))
             except FailedTry as failure:
                 if failure.usage:
                     charges.append(failure.usage)

@@ -35,7 +35,7 @@ def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> I
     wait_for_running = True
     try:
         for job in jobs:
-            pending.append(executor.submit(call, job))
+            pending.append(executor.submit(copy_context().run, call, job))
             if len(pending) >= 4 * workers:
                 yield pending.popleft().result()
         while pending:
@@ -54,7 +54,7 @@ def iterate_tokens(call: Callable[[TokenCallback], A], cancel: CancelToken) -> G
     """
     tokens: SimpleQueue[str | None] = SimpleQueue()
     with ThreadPoolExecutor(1) as executor:
-        future = executor.submit(call, tokens.put)
+        future = executor.submit(copy_context().run, call, tokens.put)
         future.add_done_callback(lambda _: tokens.put(None))
         try:
             yield from iter(tokens.get, None)

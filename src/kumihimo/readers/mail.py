@@ -35,6 +35,11 @@ def read_mail(data: bytes, name: str) -> Iterator[Page]:
     message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data.lstrip(LEADING_BLANK))
     if not any(header in message for header in ("From", "Date", "Subject", "Received")):
         raise SourceError(f"{name}: not an e-mail, because it has no headers; name it .txt to read it as text")
+    yield build_mail_page(message, name)
+
+
+def build_mail_page(message: EmailMessage, name: str) -> Page:
+    """Build the page of a message, with its attachments."""
     headers = {label: value for label in HEADERS if (value := _read_header(message, label))}
     with suppress(ValueError, OverflowError):
         headers["Date"] = format_utc(parsedate_to_datetime(_read_header(message, "Date")))
@@ -46,7 +51,7 @@ def read_mail(data: bytes, name: str) -> Iterator[Page]:
         metadata["attachments"] = [file for file, _ in attached]
     lines = [f"{label}: {value}" for label, value in headers.items()]
     text = "\n".join([*lines, f"Subject: {subject}", "", _read_body(message, name)])
-    yield Page(title=subject, text=text, metadata=metadata, attached=attached)
+    return Page(title=subject, text=text, metadata=metadata, attached=attached)
 
 
 def _read_header(message: EmailMessage, name: str) -> str:

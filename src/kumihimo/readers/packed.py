@@ -7,7 +7,23 @@ from zipfile import ZipFile, ZipInfo
 
 from kumihimo.core.catalogue import Reader
 from kumihimo.core.errors import SourceError
-from kumihimo.readers import docx, html, mail, opendocument, pdf, pptx, rtf, subtitles, tables, text, workbooks, xml
+from kumihimo.readers import (
+    doc,
+    docx,
+    html,
+    mail,
+    opendocument,
+    outlook,
+    pdf,
+    ppt,
+    pptx,
+    rtf,
+    subtitles,
+    tables,
+    text,
+    workbooks,
+    xml,
+)
 from kumihimo.readers.archive import OLE_MAGIC, open_archive, read_part
 from kumihimo.readers.page import Page, unique_name
 
@@ -31,6 +47,12 @@ PARTS: tuple[tuple[str, Reader], ...] = (
 )
 
 
+OLE_PARTS: tuple[tuple[str, Reader], ...] = (
+    ("Workbook", workbooks.read_workbook),
+    ("WordDocument", doc.read_doc),
+    ("PowerPoint Document", ppt.read_ppt),
+    ("__properties_version1.0", outlook.read_msg),
+)
 OPEN_KINDS: dict[bytes, Reader] = {
     b"text": opendocument.read_odt,
     b"presentation": opendocument.read_odp,
@@ -84,7 +106,7 @@ def _find_reader(data: bytes, name: str) -> Reader | None:
     if data.startswith(b"PK\x03\x04"):
         return _find_packed_reader(open_archive(data, name))
     if data.startswith(OLE_MAGIC):
-        return workbooks.read_workbook if b"W\0o\0r\0k\0b\0o\0o\0k\0" in data else None
+        return next((reader for part, reader in OLE_PARTS if part.encode("utf-16-le") in data), None)
     head = data[:HEAD_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").replace(b"\r\n", b"\n")
     found = next((reader for beginning, reader in BEGINNINGS if re.match(beginning, head)), None)
     return tables.read_json_pages if not found and _is_json(head, data) else found

@@ -13,13 +13,14 @@ from unicodedata import bidirectional
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
-from kumihimo.readers import paragraphs
+from kumihimo.readers import ocr, paragraphs
 from kumihimo.readers.page import Page, first_heading, human_title
 from kumihimo.readers.paragraphs import HEADING_SIZE, TextLine, is_cjk_letter, join_paragraphs, merge_cells, usual_size
 
 _PDFIUM_LOCK = Lock()  # PDFium is not thread-safe
 MIN_LETTER_SHARE = 0.95  # of the letters that pypdf finds
 MIN_HEAD_PAGES = 3  # a running head recurs at the top or bottom of at least so many pages
+POINTS_PER_INCH = 72
 MAX_ABREAST = 3  # letters
 PDF_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 PAGE_NUMBER = re.compile(r"(?:p\.?|page|第|[-–—(\[| ])*\s*(\d{1,3})\s*(?:[-–—)\]| ]|頁|ページ|/ ?\d+|of \d+)*", re.I)
@@ -32,15 +33,18 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
     """Read a PDF in reading order, vertical writing too.
 
     Lines are joined to paragraphs, and running heads are left out.
+    Pages that are pictures are read by OCR if it is installed.
     Raise SourceError if it is locked, broken, or holds only pictures.
     """
     import pypdfium2
 
-    pages, incomplete = list[list[TextLine]](), list[int]()
+    pages, incomplete, pictures = list[list[TextLine]](), list[int](), dict[int, list[TextLine]]()
     try:
         with _PDFIUM_LOCK, pypdfium2.PdfDocument(data) as document:
             for number, page in enumerate(document):
                 pages.append(read_page_lines(page))
+                if not pages[-1] and (lines := _recognize_page(page)):
+                    pictures[number] = lines
                 incomplete += [number] if lacks_embedded_fonts(page) else []
                 page.close()
             properties = document.get_metadata_dict(skip_empty=True)
@@ -48,8 +52,20 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
         if "password" in str(error).lower():
             raise SourceError(f"{name}: locked with a password; save it without one") from error
         pages, properties, incomplete = list(_read_with_pypdf(data, name)), {}, []
+    size = usual_size(pages) or ocr.LETTER_SIZE
+    for number, lines in pictures.items():
+        pages[number] = ocr.fit_size(lines, size)
     unread = _fill_missing_letters(pages, incomplete, data, name) if incomplete else []
     yield _build_page(pages, properties, name, unread)
+
+
+def _recognize_page(page: Any) -> list[TextLine]:
+    """Return the lines of a scanned page; none without OCR."""
+    if not ocr.is_installed() or next(iter(page.get_objects(max_depth=1)), None) is None:
+        return []
+    width, height = (max(side, 1.0) for side in page.get_size())
+    scale = min(ocr.DPI / POINTS_PER_INCH, ocr.MAX_SIDE / max(width, height))
+    return ocr.read_picture_lines(page.render(scale=scale).to_pil())
 
 
 def _fill_missing_letters(pages: list[list[TextLine]], incomplete: Sequence[int], data: bytes, name: str) -> list[str]:
@@ -90,12 +106,15 @@ def _read_with_pypdf(data: bytes, name: str, numbers: Sequence[int] | None = Non
 def _build_page(pages: Sequence[Sequence[TextLine]], properties: dict[str, str], name: str, unread: list[str]) -> Page:
     result = join_paragraphs(drop_running_heads(pages))
     if not result.text.strip():
+        if ocr.is_installed():
+            raise SourceError(f"{name}: no text on any of its pages ({len(pages):,}), and OCR finds none; scan it anew")
         raise SourceError(
-            f"{name}: no text on any of its pages ({len(pages):,}), so it is scanned; add a text layer first, "
-            f"as `ocrmypdf {name.rpartition('/')[2]} ...` does"
+            f"{name}: no text on any of its pages ({len(pages):,}), so it is scanned; to read it by OCR, "
+            f"run `pip install 'kumihimo[ocr]'`"
         )
     if blank := [str(number) for number, page in enumerate(pages, 1) if not page]:
-        unread = [*unread, f"no text on p. {', '.join(blank)}"]
+        remedy = "" if ocr.is_installed() else "; if they are scanned, run `pip install 'kumihimo[ocr]'`"
+        unread = [*unread, f"no text on p. {', '.join(blank)}{remedy}"]
     values = {key: properties.get(term, "") for term, key in PROPERTIES.items()}
     metadata: dict[str, object] = {key: value for key, value in values.items() if value.strip()}
     if date := PDF_DATE.match(str(metadata.pop("date", ""))):

@@ -43,7 +43,7 @@ class StoreFetch:
     cancel: CancelToken | None = None
 
     def run(self) -> None:
-        """Fetch the files that have changed, and remove those that are gone.
+        """Fetch changed files, and remove the others that are gone.
 
         A file that cannot be fetched keeps its copy and is listed. Raise SourceError if nothing is there.
         """
@@ -69,7 +69,7 @@ class StoreFetch:
         return path
 
     def _list(self) -> tuple[Any, dict[str, Mapping[str, Any]]]:
-        """Return the store, and its files by path with what it tells of them."""
+        """Return the store, and its files by path with their facts."""
         store = open_store(self.origin)
         path = self._path(store)
         try:
@@ -94,13 +94,13 @@ class StoreFetch:
         if self.cancel:
             self.cancel.check()
         try:
-            data = self._read(store, path, asked)
+            data = self._download(store, path, asked)
             file = MirroredFile(asked, asked, self.origin.url, version)
             self.mirror.store(file, data, [PurePosixPath(path).suffix.lower()], _modified(info))
         except SourceError as error:
             self.mirror.failed[name or file_name(asked)] = str(error)
 
-    def _read(self, store: Any, path: str, asked: str) -> bytes:
+    def _download(self, store: Any, path: str, asked: str) -> bytes:
         """Read a file within the limit of its size."""
         data = bytearray()
         try:
@@ -144,13 +144,13 @@ def _address(origin: Origin, path: str) -> str:
 
 
 def _version(info: Mapping[str, Any]) -> dict[str, str]:
-    """Return what tells that a file has changed; empty if nothing does."""
+    """Return the signs of a change; empty if the store tells none."""
     found = {key: str(info[key]) for keys in _VERSION_KEYS for key in keys if info.get(key) is not None}
     return {**found, "size": str(info.get("size", ""))} if found else {}
 
 
 def _modified(info: Mapping[str, Any]) -> float | None:
-    """Return the time of a file in seconds, if the store tells it."""
+    """Return the time of a file in seconds."""
     for value in (info.get(key) for key in _VERSION_KEYS[1]):
         if isinstance(value, int | float):
             return float(value)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from httpx2 import Client, Response
 
 _MAX_REDIRECTS = 5
+_FORBIDDEN = b"User-agent: *\nDisallow: /"  # by a server that hides its robots.txt
 _MAX_ROBOTS_BYTES = 500_000  # as RFC 9309 asks for
 _MAX_CRAWL_DELAY = 60  # seconds, whatever a robots.txt wants
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -79,22 +80,22 @@ class WebClient:
     def get(
         self, url: str, version: Mapping[str, str] | None = None, wants: Callable[[str, str], bool] = lambda _, __: True
     ) -> WebReply:
-        """Return the page of an address, or that it is as before (304).
+        """Return the page of an address.
 
-        version: of an earlier reply. wants: media type, address -> whether to read the body. Raise SourceError.
+        version: of an earlier reply; status 304 says that the page is as before. wants: media type, address -> whether to read the body. Raise SourceError.
         """
         headers = {}
         for name, header in (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since")):
             if value := (version or {}).get(name):
                 headers[header] = value
-        return self._follow(url, headers, wants, obeys_robots=True)
+        return self._follow_redirects(url, headers, wants, obeys_robots=True)
 
     def close(self) -> None:
         """Close the connections."""
         for client in self._clients.values():
             client.close()
 
-    def _follow(
+    def _follow_redirects(
         self, url: str, headers: Mapping[str, str], wants: Callable[[str, str], bool], *, obeys_robots: bool
     ) -> WebReply:
         start = url
@@ -186,16 +187,12 @@ class WebClient:
         """Return the rules of a host; a host in trouble forbids everything."""
         site = _site(url)
         if site not in self._robots:
-            robots, address = RobotFileParser(), f"{site}/robots.txt"
-            reply = self._follow(address, {}, lambda _, __: True, obeys_robots=False)
-            if reply.status == 200:
-                robots.parse(reply.body[:_MAX_ROBOTS_BYTES].decode("utf-8", "replace").splitlines())
-            elif reply.status in (401, 403):
-                robots.parse(["User-agent: *", "Disallow: /"])
-            elif reply.status < 500 and reply.status != 429:
-                robots.parse([])
-            else:
+            address = urljoin(site, "/robots.txt")
+            reply = self._follow_redirects(address, {}, lambda _, __: True, obeys_robots=False)
+            if reply.status >= 500 or reply.status == 429:
                 raise SourceError(f"{address}: the server answers {reply.status}; try again later")
+            robots, rules = RobotFileParser(), _FORBIDDEN if reply.status in (401, 403) else reply.body
+            robots.parse(rules[:_MAX_ROBOTS_BYTES].decode("utf-8", "replace").splitlines())
             self._robots[site] = robots
         return self._robots[site]
 
@@ -203,10 +200,10 @@ class WebClient:
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         version = {name: value for name in ("etag", "last-modified") if (value := response.headers.get(name))}
         is_wanted = response.status_code == 200 and wants(media_type, url)
-        body = self._read(url, response) if is_wanted else b""
+        body = self._read_body(url, response) if is_wanted else b""
         return WebReply(url, response.status_code, media_type, version, body)
 
-    def _read(self, url: str, response: Response) -> bytes:
+    def _read_body(self, url: str, response: Response) -> bytes:
         """Read a body within the limits of bytes and time."""
         body, ends_at = bytearray(), monotonic() + 4 * self.limits.seconds
         for piece in response.iter_bytes():

@@ -1,0 +1,279 @@
+"""reStructuredText (.rst) -> a page of its text, with its headings as sections.
+
+It reads line by line, without docutils: nothing is included, fetched or executed, and the time grows with the text.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kumihimo.readers.markup import MarkupBlocks
+from kumihimo.readers.page import Page
+from kumihimo.readers.rst_inline import find_substitutions, remove_roles
+from kumihimo.readers.text import decode
+
+ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*$")
+MIN_ADORNMENT = 4  # of a line shorter than its title, and of a rule
+DIRECTIVE = re.compile(r"( *)\.\. (?:\|[^|\n]{1,100}\| )?([\w:+.-]{1,60})::(?:\s+(.*))?$")
+NOTE = re.compile(r"( *)\.\. (\[[\w#*.-]{1,60}\])\s(.*)")
+COMMENT = re.compile(r"( *)(?:\.\.|__)(?: |$)")
+OPTION = re.compile(r" *:[\w -]{1,60}:(?: |$)")
+FIELD = re.compile(r" *:((?:[^:\n\\]|\\.){1,100}):(?: +(.*)|$)")
+BULLET = re.compile(r"( *)[-*+•‣](?: +(.*)|$)")
+NUMBERED = re.compile(r"( *)(\(?(?:\d{1,9}|[a-zA-Z#]|[ivxlc]{1,9})[.)]) +(.*)")
+LINE_BLOCK = re.compile(r" *\|(?: (.*)|$)")
+GRID_BORDER = re.compile(r" *\+[-=+]+\+$")
+SIMPLE_BORDER = re.compile(r" *=+(?: +=+)+$")
+COLUMN = re.compile("=+")
+
+VERBATIM = {"code", "code-block", "sourcecode", "parsed-literal", "math", "doctest", "prompt", "graphviz", "mermaid"}
+DROPPED = {"raw", "include", "literalinclude", "image", "toctree", "contents", "index", "meta", "highlight", "role"}
+DROPPED |= {"default-role", "replace", "unicode", "sectnum", "module", "currentmodule", "autosummary", "tabularcolumns"}
+NAMED = {"deprecated", "versionadded", "versionchanged", "seealso", "todo"}  # the name is part of the text
+PROPERTIES = {"author": "author", "authors": "author", "date": "date", "keywords": "keywords", "version": "version"}
+PROPERTIES |= {"description": "description", "subject": "subject", "language": "language"}
+
+
+def read_rst(data: bytes, name: str) -> Iterator[Page]:
+    """Read the headings, texts, lists and tables.
+
+    Comments, targets, pictures, and what other files hold are left out.
+    """
+    lines = [line.rstrip() for line in decode(data, name).expandtabs(8).splitlines()]
+    substitutions = find_substitutions(lines)
+    reader = RstReader(lines, MarkupBlocks(lambda text: remove_roles(text, substitutions)))
+    while reader.number < len(lines):
+        reader.read_line()
+    reader.end_table()
+    layout = reader.blocks.layout()
+    yield Page(title=layout.title, text=layout.text, metadata=reader.metadata, places=layout.places)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+@dataclass(slots=True)
+class RstReader:
+    """The place in the lines, and the open block.
+
+    levels: the adornments of headings, in the order of their levels. indent: of the open block. columns: where those of
+    an open simple table begin. cells: of the row that is open. table: its kind and indent, or empty.
+    """
+
+    lines: Sequence[str]
+    blocks: MarkupBlocks
+    number: int = 0
+    levels: list[tuple[str, bool]] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
+    indent: int = 0
+    table: str = ""
+    columns: list[int] = field(default_factory=list)
+    cells: list[str] = field(default_factory=list)
+    list_indent: int = 0
+
+    def read_line(self) -> None:
+        """Read a line, or the block that begins there."""
+        line = self.lines[self.number]
+        self.number += 1
+        if not line.strip():
+            self._read_blank()
+        elif not (
+            self._read_table(line) or (self._is_start() and self._read_heading(line)) or self._read_explicit(line)
+        ):
+            self._read_text(line)
+
+    def _is_start(self) -> bool:
+        return not self.blocks.lines
+
+    def _read_blank(self) -> None:
+        if self.table == "grid" or (self.table == "simple" and self._was_border()):
+            self.end_table()
+        opens_literal = bool(self.blocks.lines) and self.blocks.lines[-1].endswith("::")
+        if opens_literal:
+            last = self.blocks.lines[-1]
+            self.blocks.lines[-1] = "" if last == "::" else last[:-2].rstrip() if last.endswith(" ::") else last[:-1]
+        if self.table != "simple":
+            self.blocks.end()
+        if opens_literal:
+            self.blocks.verbatim(self._take_indented(self.indent))
+
+    def _was_border(self) -> bool:
+        return bool(SIMPLE_BORDER.match(self.lines[self.number - 2]))
+
+    def _take_indented(self, indent: int) -> Sequence[str]:
+        """Return the next lines with a larger indent, and pass them."""
+        start = end = self.number
+        while self.number < len(self.lines):
+            line = self.lines[self.number]
+            if line and _indent(line) <= indent:
+                break
+            self.number += 1
+            end = self.number if line else end
+        self.number = end
+        return self.lines[start:end]
+
+    # -- headings
+
+    def _read_heading(self, line: str) -> bool:
+        """Read a heading or a rule. Return whether one begins here."""
+        first, second = (self.lines[n] if n < len(self.lines) else "" for n in (self.number, self.number + 1))
+        if ADORNMENT.match(line) and (len(line) >= MIN_ADORNMENT or second == line):
+            if first.strip() and second == line:
+                self._write_heading((line[0], True), first)
+                self.number += 2
+            return True
+        if line[0] == " " or not ADORNMENT.match(first) or len(first) < min(len(line), MIN_ADORNMENT):
+            return False
+        self._write_heading((first[0], False), line)
+        self.number += 1
+        return True
+
+    def _write_heading(self, adornment: tuple[str, bool], text: str) -> None:
+        if adornment not in self.levels:
+            self.levels.append(adornment)
+        self.blocks.heading(self.levels.index(adornment) + 1, text)
+
+    # -- directives, notes, comments
+
+    def _read_explicit(self, line: str) -> bool:
+        if directive := DIRECTIVE.match(line):
+            self.blocks.end()
+            self._read_directive(len(directive[1]), directive[2].lower().rpartition(":")[2], directive[3] or "")
+        elif note := NOTE.match(line):
+            self.blocks.end()
+            self.blocks.add(f"{note[2]} {note[3]}")
+            self.indent = len(note[1]) + 3
+        elif comment := COMMENT.match(line):
+            self.blocks.end()
+            if line.strip() != ".." or (self.number < len(self.lines) and self.lines[self.number]):
+                self._take_indented(len(comment[1]))
+        else:
+            return False
+        return True
+
+    def _read_directive(self, indent: int, name: str, argument: str) -> None:
+        if name in DROPPED:
+            self._take_indented(indent)
+            return
+        while (
+            self.number < len(self.lines) and OPTION.match(line := self.lines[self.number]) and _indent(line) > indent
+        ):
+            self.number += 1
+        if name in VERBATIM:
+            text = [argument] if name == "math" and argument else []
+            self.blocks.verbatim([*text, *self._take_indented(indent)])
+        elif name == "list-table":
+            self._add(argument, indent)
+            self.blocks.end()
+            self._read_list_table(self._take_indented(indent))
+        else:
+            label = f"{name}: " if name in NAMED and not argument else f"{name} " if name in NAMED else ""
+            self._add(label + ("" if name == "figure" else argument), indent + 3)
+            if name not in NAMED:
+                self.blocks.end(1)
+
+    def _add(self, text: str, indent: int) -> None:
+        self.indent = indent
+        if text:
+            self.blocks.add(text)
+
+    def _read_list_table(self, lines: Sequence[str]) -> None:
+        """Write the rows of a list of lists."""
+        row = list[str]()
+        for line in map(str.strip, lines):
+            if line.startswith("* - ") or line == "* -":
+                self.blocks.row(row)
+                row = [line[4:]]
+            elif line.startswith("- ") or line == "-":
+                row.append(line[2:])
+            elif row:
+                row[-1] = f"{row[-1]} {line}".strip()
+        self.blocks.row(row)
+        self.blocks.end()
+
+    # -- tables
+
+    def _read_table(self, line: str) -> bool:
+        """Read a line of a table. Return whether it is one."""
+        if GRID_BORDER.match(line):
+            self._end_row()
+            self.table = "grid"
+        elif SIMPLE_BORDER.match(line):
+            self._end_row()
+            self.table = "simple"
+            self.columns = [match.start() for match in COLUMN.finditer(line)]
+        elif self.table == "simple":
+            self._read_simple_row(line)
+        elif self.table == "grid" and line.lstrip()[0] in "|+":
+            self._read_grid_row(line.strip())
+        else:
+            self.end_table()
+            return False
+        return True
+
+    def _read_grid_row(self, line: str) -> None:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != len(self.cells):
+            self._end_row()
+            self.cells = cells
+        else:
+            self.cells = [f"{above} {cell}".strip() for above, cell in zip(self.cells, cells, strict=True)]
+
+    def _read_simple_row(self, line: str) -> None:
+        if not line.strip("- "):
+            return
+        ends = [*self.columns[1:], len(line)]
+        cells = [line[start:end].strip() for start, end in zip(self.columns, ends, strict=True)]
+        if not line.isascii():  # wide letters take two columns
+            cells = re.split(r" {2,}", line.strip())
+        if self.cells and len(self.cells) == len(cells) and not cells[0]:
+            self.cells = [f"{above} {cell}".strip() for above, cell in zip(self.cells, cells, strict=True)]
+        else:
+            self._end_row()
+            self.cells = cells
+
+    def _end_row(self) -> None:
+        if self.cells:
+            self.blocks.row(self.cells)
+        self.cells = []
+
+    def end_table(self) -> None:
+        self._end_row()
+        if self.table:
+            self.blocks.end()
+        self.table = ""
+
+    # -- texts and lists
+
+    def _read_text(self, line: str) -> None:
+        is_start, indent = self._is_start(), _indent(line)
+        if bullet := BULLET.match(line):
+            self._begin_item(len(bullet[1]), "-", bullet[2] or "", 2)
+        elif (numbered := NUMBERED.match(line)) and (is_start or self.indent > indent):
+            mark = "-" if "#" in numbered[2] else numbered[2]
+            self._begin_item(len(numbered[1]), mark, numbered[3], len(numbered[2]) + 1)
+        elif is_start and (entry := FIELD.match(line)):
+            self._read_field(entry[1], entry[2] or "", indent)
+        elif entry := LINE_BLOCK.match(line):
+            self.blocks.end(1)
+            self.blocks.add(entry[1] or "")
+        else:
+            if not is_start and indent != self.indent and len(self.blocks.lines) == 1 and not self.blocks.prefix:
+                self.blocks.end(1)  # a term, and its definition
+            self.indent = indent if self._is_start() else self.indent
+            self.blocks.add(line)
+
+    def _begin_item(self, indent: int, mark: str, text: str, width: int) -> None:
+        self.blocks.item(indent // 2, mark, text)
+        self.indent = indent + width
+
+    def _read_field(self, name: str, value: str, indent: int) -> None:
+        key = PROPERTIES.get(name.lower())
+        if key and len(self.levels) <= 1:
+            self.metadata.setdefault(key, value)
+        if value:
+            self.blocks.add(f"{name}: {value}")
+            self.indent = indent + 3
+            if self.number < len(self.lines) and FIELD.match(self.lines[self.number]):
+                self.blocks.end(1)
