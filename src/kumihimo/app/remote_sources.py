@@ -100,9 +100,12 @@ class _MirrorFetch:
         return [self.mirror.folder] if is_new else restored
 
     def _name(self, origin: Origin) -> Path:
-        """Note an origin, and restore what was removed of it; return its path."""
+        """Add an origin, restored if it was removed; return its path."""
         pages = self.mirror.origins[origin.url] = self.crawl or self.mirror.origins.get(origin.url, 0)
-        path = self.mirror.folder / (self.mirror.name_of(origin.url) or file_name(origin.url))
+        wanted = file_name(origin.url)  # without the suffix that its type gives it
+        removed = (rule.partition("/")[2] for rule in (self.source.rules if self.source else ()))
+        name = next((rule for rule in removed if rule.rpartition(".")[0] == wanted), wanted)
+        path = self.mirror.folder / (self.mirror.name_of(origin.url) or name)
         path = path.parent if pages else path
         if self.source:
             self.source = self.source.restore_uri(self.source.uri(path))
@@ -142,7 +145,7 @@ class _MirrorFetch:
 
 
 def prune_mirrors(kumi: Kumihimo, sources: Iterable[IndexedSource]) -> None:
-    """Delete the fetched files that are no part of the index any more."""
+    """Delete fetched files outside the index."""
     kept = list(sources)
     remove_unused_mirrors(kumi.folder, {source.path for source in kept})
     for source in kept:

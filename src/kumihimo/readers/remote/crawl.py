@@ -49,9 +49,10 @@ class OriginFetch:
     _prefix: str = ""
     _failures: int = 0
     _kept: int = 0
+    _follows_links: bool = True
 
     def run(self) -> None:
-        """Fetch the page of the address, and with `pages` those it links to.
+        """Fetch the page of the address, and with `pages` its links.
 
         Pages that are gone are removed; those that fail keep their file, and are listed. Raise SourceError if there is
         nothing at the address.
@@ -119,7 +120,7 @@ class OriginFetch:
         return self._count(name) if name else []
 
     def _store(self, url: str, reply: WebReply, *, is_first: bool) -> str:
-        """Store a page; return its path, empty for a type without a reader."""
+        """Store a page; return its path, empty without a reader."""
         suffixes = find_suffixes(reply.media_type, reply.url, self.readers)
         if not suffixes and is_first:
             raise SourceError(f"{url}: no reader for {reply.media_type[:80]!r}: name a page, or a file of a known type")
@@ -132,10 +133,10 @@ class OriginFetch:
         self._kept += 1
         if self.progress:
             self.progress(ProgressEvent(FETCHING, self._kept, max(self.pages, 1)))
-        return list(read_links(self.mirror, name)) if self.pages else []
+        return list(read_links(self.mirror, name)) if self.pages and self._follows_links else []
 
     def _keep(self, url: str, name: str, error: SourceError, *, is_first: bool) -> list[str]:
-        """Keep the copy of a page that cannot be fetched, and list it."""
+        """Keep the copy of a failing page, and list it."""
         if is_first and self.is_required:
             raise error
         self._failures += not isinstance(error, AddressRefused)
@@ -156,9 +157,10 @@ class OriginFetch:
         return url.startswith(self._prefix)
 
     def _read_sitemap(self, reply: WebReply) -> list[str]:
-        """Return the addresses of a sitemap, or of all that its index lists."""
+        """Return the addresses of a sitemap, or of an index of sitemaps."""
         if not self.pages:
             raise SourceError(f"{reply.url} is a sitemap: say how many of its pages, such as `--crawl 100`")
+        self._follows_links = False
         data = _unpack(reply.body)
         urls = _locations(data, reply.url)
         if (_SITEMAP.search(data[:2_000]) or [b"", b""])[1].lower() == b"urlset":
@@ -173,7 +175,7 @@ class OriginFetch:
 
 
 def find_suffixes(media_type: str, url: str, readers: Mapping[str, FileType]) -> list[str]:
-    """Return the suffixes that a file of this type may have; none without a reader.
+    """Return the suffixes of files of this type; none without a reader.
 
     The suffix of the address decides where the server does not know the type.
     """

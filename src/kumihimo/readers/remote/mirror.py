@@ -46,7 +46,7 @@ class Mirror:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Return the mirror in a folder; an empty one for all other folders."""
+        """Return the mirror in a folder; empty for all other folders."""
         mirror = cls(folder)
         if folder.parent.name != MIRRORS_FOLDER:
             return mirror
@@ -104,7 +104,7 @@ class Mirror:
             (self.folder / name).unlink()
 
     def delete_unlisted(self) -> None:
-        """Delete files that a fetch left which was killed."""
+        """Delete the remains of a fetch that was killed."""
         for path in [*self.folder.rglob("*")] if self.folder.is_dir() else ():
             name = path.relative_to(self.folder).as_posix()
             if name != STATE_FILE and name not in self.files and not path.is_dir():
@@ -123,7 +123,7 @@ def _numbered(name: str, number: int) -> str:
 
 
 def _replace(path: Path, data: bytes, modified: float | None) -> None:
-    """Write a file with its time, so that a reader sees that it differs."""
+    """Write a file with its time, but never with the earlier one."""
     previous = path.stat() if path.is_file() else None
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, data)
@@ -139,7 +139,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def find_mirrored_uri(sources: Mapping[str, Path], target: str) -> str:
-    """Return the uri of a fetched page by its address; other targets as they are.
+    """Return the uri of a fetched page, or any other target.
 
     sources: name -> path. Raise SourceError for a part of a fetched file, whose text would stay in the mirror.
     """
@@ -161,7 +161,7 @@ def remove_unused_mirrors(index: Path, sources: Collection[Path]) -> None:
 
 
 def remove_mirrored(folder: Path, names: Iterable[str]) -> None:
-    """Delete files of a mirror; when they are restored, they are fetched again."""
+    """Delete files of a mirror, until they are fetched again."""
     mirror = Mirror.load(folder)
     for name in names:
         mirror.origins.pop(mirror.files[name].asked, None)

@@ -47,7 +47,7 @@ def is_address(text: object) -> bool:
 
 
 def local_path(address: str) -> str:
-    """Return the path of a file:// address; any other text as it is.
+    """Return the path of a file:// address, or any other text.
 
     >>> local_path("file:///notes/a%20b.md"), local_path("notes")
     ('/notes/a b.md', 'notes')

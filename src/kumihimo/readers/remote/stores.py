@@ -128,7 +128,8 @@ def open_store(origin: Origin) -> Any:
     if origin.protocol in _LOCAL or origin.protocol not in fsspec.available_protocols():
         raise SourceError(f"no store is known by {origin.protocol}://; files of this machine are named by their path")
     if is_offline() and origin.protocol != "memory":
-        raise SourceError(f"KUMI_OFFLINE is set, so {origin.url} is not fetched: unset it")
+        url = origin.url
+        raise SourceError(f"KUMI_OFFLINE is set, so {url} is not fetched: unset it, or use a server on this machine")
     try:
         return fsspec.url_to_fs(origin.url, use_listings_cache=False)[0]
     except ImportError as error:

@@ -82,8 +82,10 @@ class WebClient:
     ) -> WebReply:
         """Return the page of an address.
 
-        version: of an earlier reply; status 304 says that the page is as before. wants: media type, address -> whether to read the body. Raise SourceError.
+        version: of an earlier reply; status 304 says that the page is as before. wants: media type, address -> whether
+        to read the body. Raise SourceError.
         """
+        _check_offline(url)  # and not the robots.txt, which comes first
         headers = {}
         for name, header in (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since")):
             if value := (version or {}).get(name):
@@ -120,10 +122,7 @@ class WebClient:
         import httpx2
 
         host = urlsplit(url).hostname or ""
-        if is_offline() and not is_local(host):
-            raise SourceError(
-                f"KUMI_OFFLINE is set, so {url} is not fetched: unset it, or use a server on this machine"
-            )
+        _check_offline(url)
         is_direct = self._check_host(url)
         self._pause(url)
         try:
@@ -217,6 +216,12 @@ class WebClient:
             if self.cancel:
                 self.cancel.check()
         return bytes(body)
+
+
+def _check_offline(url: str) -> None:
+    """Raise SourceError for another machine while KUMI_OFFLINE is set."""
+    if is_offline() and not is_local(urlsplit(url).hostname or ""):
+        raise SourceError(f"KUMI_OFFLINE is set, so {url} is not fetched: unset it, or use a server on this machine")
 
 
 def _site(url: str) -> str:
