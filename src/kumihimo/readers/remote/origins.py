@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 from kumihimo.core.errors import SourceError
 from kumihimo.core.redaction import redact
 
-_ADDRESS = re.compile(r"(?i)([a-z][a-z0-9+.-]+):{1,2}[a-z0-9+.-]*/?/")
+_ADDRESS = re.compile(r"(?i)[a-z][a-z0-9+.:-]+://")
 _WEB = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[^\w. =,+@()~-]")
 _MAX_NAME_CHARS = 100  # file systems allow 255 bytes
@@ -43,7 +43,7 @@ def is_address(text: object) -> bool:
     >>> [is_address(text) for text in ("https://example.org/a", "s3://bucket/a", "notes/a.md", "C:\\\\notes", "file:///a")]
     [True, True, False, False, True]
     """
-    return isinstance(text, str) and "://" in text and bool(_ADDRESS.match(text))
+    return isinstance(text, str) and bool(_ADDRESS.match(text))
 
 
 def local_path(address: str) -> str:

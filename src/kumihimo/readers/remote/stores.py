@@ -123,6 +123,7 @@ def open_store(origin: Origin) -> Any:
     """
     try:
         import fsspec
+        from fsspec.registry import known_implementations
     except ModuleNotFoundError as error:
         raise SourceError(f"{origin.protocol}:// needs fsspec: `pip install 'kumihimo[remote]'`") from error
     if origin.protocol in _LOCAL or origin.protocol not in fsspec.available_protocols():
@@ -133,7 +134,7 @@ def open_store(origin: Origin) -> Any:
     try:
         return fsspec.url_to_fs(origin.url, use_listings_cache=False)[0]
     except ImportError as error:
-        driver = fsspec.registry.known_implementations.get(origin.protocol, {}).get("class", "").partition(".")[0]
+        driver = known_implementations.get(origin.protocol, {}).get("class", "").partition(".")[0]
         raise SourceError(f"{origin.protocol}:// needs a driver: `pip install {driver}` ({error})") from error
     except Exception as error:
         raise _store_error(origin.url, error) from error
