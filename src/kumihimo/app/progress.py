@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import ROOT
-from kumihimo.readers.remote.crawl import FETCHING
+from kumihimo.readers.remote.mirror import FETCHING
 from kumihimo.text.translation import translate
 
 # Each step in words, and its share of the CPU time of a first build of the examples and of a thousand interviews.

@@ -14,10 +14,8 @@ from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.index.documents import IndexedSource, load_sources
 from kumihimo.readers.documents import ReadingLimits
-from kumihimo.readers.remote.crawl import OriginFetch
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirrored, remove_unused_mirrors
 from kumihimo.readers.remote.origins import Origin, file_name, is_address, local_path, parse_origin
-from kumihimo.readers.remote.stores import StoreFetch
 from kumihimo.readers.remote.web import FetchSettings, WebClient
 from kumihimo.storage import IndexTransaction
 
@@ -113,6 +111,9 @@ class _MirrorFetch:
 
     def _fetch(self, origin: Origin, client: WebClient, *, is_required: bool) -> None:
         """Fetch one origin; list its failure unless it is required."""
+        from kumihimo.readers.remote.crawl import OriginFetch
+        from kumihimo.readers.remote.stores import StoreFetch
+
         mirror, readers = self.mirror, self.kumi.catalogue.readers
         others = {name for name, file in mirror.files.items() if file.origin != origin.url}
         mirror.failed = {name: error for name, error in mirror.failed.items() if name in others}

@@ -1,6 +1,5 @@
 """a web address -> its page, or the pages that it links to, in the mirror of its host."""
 
-import gzip
 import html
 import re
 import zlib
@@ -14,11 +13,10 @@ from urllib.parse import urljoin, urlsplit
 from kumihimo.core.catalogue import FileType
 from kumihimo.core.errors import AddressRefused, KumiError, SourceError
 from kumihimo.core.task import Progress, ProgressEvent
-from kumihimo.readers.remote.mirror import Mirror, MirroredFile
+from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
 from kumihimo.readers.remote.origins import file_name, normalize_url
 from kumihimo.readers.remote.web import WebClient, WebReply
 
-FETCHING = "fetching"  # the step in the events of progress
 _HTML = ("text/html", "application/xhtml+xml")
 _ANY_TYPE = ("", "application/octet-stream", "text/plain", "binary/octet-stream")  # of servers that do not know it
 _LOC = re.compile(r"<(?:\w+:)?loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]+?)\s*(?:\]\]>)?\s*</", re.I)
@@ -232,7 +230,7 @@ def _unpack(data: bytes) -> bytes:
         return data
     try:
         return zlib.decompressobj(wbits=31).decompress(data, _MAX_SITEMAP_BYTES)
-    except (zlib.error, gzip.BadGzipFile):
+    except zlib.error:
         return data
 
 

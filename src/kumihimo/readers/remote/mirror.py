@@ -13,6 +13,7 @@ from kumihimo.core.errors import SourceError
 from kumihimo.readers.remote.origins import file_name
 
 MIRRORS_FOLDER = "mirror"  # in the index folder: a folder for each host or bucket
+FETCHING = "fetching"  # the step in the events of progress
 STATE_FILE = ".mirror.json"  # hidden, so that it is no document
 
 

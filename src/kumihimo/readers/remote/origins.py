@@ -7,7 +7,6 @@ from hashlib import blake2b
 from pathlib import Path
 from unicodedata import normalize
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
-from urllib.request import url2pathname
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.redaction import redact
@@ -54,6 +53,8 @@ def local_path(address: str) -> str:
     """
     if not address.lower().startswith("file://"):
         return address
+    from urllib.request import url2pathname  # it loads much, and few commands need it
+
     parts = urlsplit(address)
     if parts.hostname not in (None, "localhost"):
         raise SourceError(f"{address[:200]} is on another machine: name its folder as a path")

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
-from urllib.robotparser import RobotFileParser
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import AddressRefused, LimitExceeded, SettingsError, SourceError
@@ -19,6 +17,8 @@ from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.origins import normalize_url
 
 if TYPE_CHECKING:
+    from urllib.robotparser import RobotFileParser
+
     from httpx2 import Client, Response
 
 _MAX_REDIRECTS = 5
@@ -152,6 +152,8 @@ class WebClient:
 
     def _check_host(self, url: str) -> bool:
         """Raise AddressRefused for a private network; return whether there is no proxy."""
+        from urllib.request import getproxies, proxy_bypass  # it loads much, and few commands need it
+
         parts = urlsplit(url)
         host, proxies = parts.hostname or "", getproxies()
         has_proxy = bool(proxies.get(parts.scheme) or proxies.get("all")) and not proxy_bypass(host)
@@ -184,6 +186,8 @@ class WebClient:
 
     def _robots_of(self, url: str) -> RobotFileParser:
         """Return the rules of a host; a host in trouble forbids everything."""
+        from urllib.robotparser import RobotFileParser
+
         site = _site(url)
         if site not in self._robots:
             address = urljoin(site, "/robots.txt")
