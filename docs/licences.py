@@ -23,6 +23,7 @@ USED = (
     "multilingual",
     "ocr",
     "parquet",
+    "remote",
     "server",
     "watch",
     "zh",

@@ -105,7 +105,14 @@ def test_a_path_outside_all_roots(root: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "message"), [("no.txt", "does not exist"), ("a\0b", "is no path"), ("x" * 9000, "is no path")]
+    ("path", "message"),
+    [
+        ("no.txt", "does not exist"),
+        ("a\0b", "is no path"),
+        ("x" * 9000, "is no path"),
+        ("https://example.org/", "does not exist"),  # addresses are for `kumi index`
+        ("memory://notes", "does not exist"),
+    ],
 )
 def test_a_path_that_is_none(root: Path, path: str, message: str) -> None:
     with pytest.raises(SourceError, match=message):

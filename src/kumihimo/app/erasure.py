@@ -15,6 +15,7 @@ from kumihimo.app.build import Build
 from kumihimo.app.build_cost import require_consent
 from kumihimo.app.import_store import remove_unused_imports
 from kumihimo.app.prepare_build import prepare_build, run_and_save
+from kumihimo.app.remote_sources import prune_mirrors
 from kumihimo.app.results import Built
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Progress
@@ -55,6 +56,7 @@ def remove_documents(
         built = run_and_save(kumi, build)
         if forget:
             _erase_rows(build)
+    prune_mirrors(kumi, build.sources.values())
     remove_unused_imports(kumi.folder, {source.path for source in build.sources.values()})
     return built
 

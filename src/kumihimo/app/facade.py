@@ -136,33 +136,35 @@ class Kumihimo:
         refresh: bool = False,
         rebuild: bool = False,
         batch: bool = False,
+        crawl: int = 0,
         caps: Caps | None = None,
         consent: bool | Consent = False,
         progress: Progress | None = None,
         cancel: CancelToken | None = None,
     ) -> Built:
-        """Add or refresh files and folders; without paths, refresh all sources.
+        """Add or refresh files, folders and addresses; without paths, all sources.
 
         methods: the methods to build for; the index remembers them (at first: braid, bm25, naive and global). wait:
         wait for a running build; without it IndexBusy is raised. reread: read files again even if size and time are
         the same. recluster: compute the communities from scratch. refresh: write the reports again that have changes
         since. rebuild: build every table again, also if an older version built the index; cached replies are kept.
-        batch: submit the requests to a Batch API; the next calls collect the replies, and the last one builds. caps:
-        limits on what is spent. consent: allow paying again after a change of model, prompt or setting; a function is
-        called with the plan and decides. Without consent ConsentRequired is raised, and nothing changes. cancel: stops
-        the build, which raises Cancelled; the index stays as it was, and the replies that were paid stay in the cache.
+        batch: submit the requests to a Batch API; the next calls collect the replies, and the last one builds. crawl:
+        how many pages to fetch that a web address links to. caps: limits on what is spent. consent: allow paying again
+        after a change of model, prompt or setting; a function is called with the plan and decides. Without consent
+        ConsentRequired is raised, and nothing changes. cancel: stops the build, which raises Cancelled; the index
+        stays as it was, and the replies that were paid stay in the cache.
         """
-        redo = {"reread": reread, "recluster": recluster, "refresh": refresh, "rebuild": rebuild}
+        flags = {"reread": reread, "recluster": recluster, "refresh": refresh, "rebuild": rebuild}
+        flags |= {"wait": wait, "batch": batch}
         budget = self.models.budget(caps, cancel=cancel)
-        return index_paths(
-            self, paths, methods, budget, wait=wait, batch=batch, consent=consent, progress=progress, **redo
-        )
+        return index_paths(self, paths, methods, budget, crawl=crawl, consent=consent, progress=progress, **flags)
 
     def plan(
         self,
         *paths: str | Path,
         methods: Sequence[str] = (),
         sample: int = 0,
+        crawl: int = 0,
         progress: Progress | None = None,
         cancel: CancelToken | None = None,
     ) -> Plan:
@@ -170,7 +172,7 @@ class Kumihimo:
 
         sample: process this many chunks with real calls for a better estimate; the replies stay in the cache.
         """
-        return plan_paths(self, paths, methods, sample, progress, cancel)
+        return plan_paths(self, paths, methods, sample, progress, cancel, crawl)
 
     def estimate_query_cost(
         self, method: str = "", question: str = "", *, filter: str = "", rights: str = "", **settings: Any

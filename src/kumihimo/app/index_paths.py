@@ -13,6 +13,7 @@ from kumihimo.app.build import skipped_methods
 from kumihimo.app.build_cost import plan_build
 from kumihimo.app.prepare_build import absolute_paths, prepare_build
 from kumihimo.app.prune_cache import RollBack
+from kumihimo.app.remote_sources import fetch_sources
 from kumihimo.app.results import Built, Consent, Plan
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Progress
@@ -37,13 +38,19 @@ def index_paths(
     batch: bool,
     consent: bool | Consent,
     progress: Progress | None,
+    crawl: int = 0,
+    fetch: bool = True,
 ) -> Built:
-    """Build the index of these paths and its other sources."""
+    """Build the index of these paths and its other sources.
+
+    fetch: also ask for what is not on this machine.
+    """
     absolute = absolute_paths(kumi, paths, methods)
     if rebuild:
         adopt_old_cache(kumi.cache.path)
     with kumi.store.write_transaction(wait=wait, rebuild=rebuild, cancel=budget.cancel) as db:
-        build = prepare_build(kumi, db, absolute, methods, budget, progress, reread=reread, batch=batch)
+        fetched = fetch_sources(kumi, db, paths, crawl, progress, budget.cancel) if fetch else []
+        build = prepare_build(kumi, db, [*absolute, *fetched], methods, budget, progress, reread=reread, batch=batch)
         from_scratch = frozenset(["communities"] * recluster + ["reports"] * refresh)
         build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
         for source in build.sources.values() if rebuild else ():
@@ -62,11 +69,16 @@ def plan_paths(
     sample: int,
     progress: Progress | None,
     cancel: CancelToken | None,
+    crawl: int = 0,
 ) -> Plan:
-    """Estimate the calls and cost of a build, without building."""
+    """Estimate the calls and cost of a build, without building.
+
+    Named addresses are fetched; those of known sources are as they were at the last build.
+    """
     absolute, plan, is_new = absolute_paths(kumi, paths, methods), Plan(()), not kumi.folder.exists()
     with suppress(RollBack), kumi.store.write_transaction(cancel=cancel) as db:
-        build = prepare_build(kumi, db, absolute, methods, kumi.models.budget(cancel=cancel), progress)
+        fetched = fetch_sources(kumi, db, paths, crawl, progress, cancel) if paths else []
+        build = prepare_build(kumi, db, [*absolute, *fetched], methods, kumi.models.budget(cancel=cancel), progress)
         plan = replace(plan_build(build, sample), rule_based=build.rule_based)
         raise RollBack
     if is_new and not kumi.cache_stats()["replies"]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kumihimo.app.build import Build, default_methods, models_by_scope, steps_using_llm
 from kumihimo.app.missing import missing_entries, missing_tables, steps_without_llm
+from kumihimo.app.remote_sources import split_addresses
 from kumihimo.app.results import Built
 from kumihimo.app.snapshot import DEFAULT_METHOD, INSTALL_AGAIN
 from kumihimo.core.cancel import CancelToken
@@ -31,14 +32,17 @@ _NO_SOURCES = "nothing to index yet: say which folder, `kumi index PATH`"
 
 
 def absolute_paths(kumi: Kumihimo, paths: Sequence[str | Path], methods: Sequence[str]) -> list[Path]:
-    """Return absolute paths; raise SourceError or SettingsError first."""
+    """Return the absolute paths of files and folders.
+
+    Addresses are left out. Raise SourceError or SettingsError first.
+    """
     from kumihimo.index.documents import resolve_source_path
 
     for name in methods:
         kumi.catalogue.method(name)
     if not paths and not kumi.store.path.exists():
         raise SourceError(_NO_SOURCES)
-    return [resolve_source_path(path, kumi.catalogue.readers) for path in paths]
+    return [resolve_source_path(path, kumi.catalogue.readers) for path in split_addresses(paths)[1]]
 
 
 def prepare_build(

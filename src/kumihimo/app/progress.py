@@ -5,10 +5,12 @@ from collections.abc import Collection, Iterable
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import ROOT
+from kumihimo.readers.remote.mirror import FETCHING
 from kumihimo.text.translation import translate
 
 # Each step in words, and its share of the CPU time of a first build of the examples and of a thousand interviews.
 _STEPS = {
+    FETCHING: ("fetching files", 0),
     ROOT: ("reading files", 5),
     "chunks": ("splitting texts into chunks", 18),
     "descriptions": ("describing documents", 1),

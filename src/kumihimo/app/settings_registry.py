@@ -11,6 +11,7 @@ from kumihimo.core.signature import settings_of
 from kumihimo.generation.answer import answer
 from kumihimo.llm.registry import MODEL_SETTINGS, scope_chat_settings
 from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.remote.web import FetchSettings
 
 ANSWER = "answer"  # the role of the answer writer
 EVALUATION_ROLES = {  # roles in an evaluation
@@ -36,6 +37,7 @@ class SettingsRegistry:
             **MODEL_SETTINGS,
             ANSWER: settings_of(answer),
             "reading": settings_of(ReadingLimits),
+            "fetching": settings_of(FetchSettings),
             **self.catalogue.step_settings(),
             **{name: method.settings for name, method in self.catalogue.methods.items()},
             "rdf": settings_of(rdf_prefixes),
@@ -64,6 +66,7 @@ class SettingsRegistry:
             "reranking": "The rerank server, for methods set to use it, and the number of candidates.",
             ANSWER: "How answers are written.",
             "reading": "The limits of each file that is read.",
+            "fetching": "How web pages are fetched.",
             "rdf": "The index as RDF, for `kumi sparql` and `kumi export rdf`.",
             **{name: s.summary for name, s in signatures.items() if s.scope == name},
             **EVALUATION_ROLES,

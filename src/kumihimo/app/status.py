@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.batch import count_waiting
 from kumihimo.app.missing import missing_entries
+from kumihimo.app.remote_sources import describe_source
 from kumihimo.app.results import CommunityLevel, Status
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
@@ -65,7 +66,7 @@ def _read_rest(kumi: Kumihimo, db: IndexTransaction) -> dict[str, Any]:
     sources = load_sources(db, kumi.base)
     return {
         "folder": str(kumi.folder),
-        "sources": {source.name: str(source.path) for source in sources.values()},
+        "sources": {source.name: describe_source(source) for source in sources.values()},
         "removed": tuple(rule for source in sources.values() for rule in source.rules if not rule.startswith("!")),
         "settings": kumi.settings_registry.non_default(db.meta("settings", {})),
         "failed": db.failures(),

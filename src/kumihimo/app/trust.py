@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from kumihimo.app.config import read_aliases, read_environment, read_settings_file
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.network import is_local
 from kumihimo.core.settings import Setting, SettingValues
-from kumihimo.llm.http_client import is_local
 from kumihimo.llm.recorded import RECORDED_PREFIX
 from kumihimo.llm.registry import CHAT, MODEL_SETTINGS
 

@@ -38,7 +38,8 @@ def watch_sources(
 
     Yields the result of each build, or its error, after which it goes on. Changes during a build cause one build more.
     paths, methods: as for `Kumihimo.index`. caps: limits on what all builds spend together. changes: where changes come
-    from; by default `watchfiles`. Raises SettingsError if a build may cost something and there is no limit.
+    from; by default `watchfiles`. Addresses are fetched at first only. Raises SettingsError if a build may cost
+    something and there is no limit.
     """
     absolute_paths(kumi, paths, methods)
     caps = caps or Caps()
@@ -47,7 +48,7 @@ def watch_sources(
     budget = kumi.models.budget(caps)
     yield _build(kumi, paths, methods, budget, progress)
     for _ in (changes or watch_files)(_watched_paths(kumi), kumi.folder.resolve()):
-        yield _build(kumi, (), (), budget, progress)
+        yield _build(kumi, (), (), budget, progress, fetch=False)
 
 
 def watch_files(paths: Sequence[Path], index: Path) -> Iterator[object]:
@@ -97,12 +98,17 @@ def _build(
     methods: Sequence[str],
     budget: Budget,
     progress: Progress | None,
+    *,
+    fetch: bool = True,
 ) -> Built | KumiError:
-    """Build once, and return the result or the error."""
+    """Build once, and return the result or the error.
+
+    fetch: also ask for what is not on this machine.
+    """
     redo = dict.fromkeys(("reread", "recluster", "refresh", "rebuild", "batch", "consent"), False)
     try:
         return index_paths(
-            kumi, paths, methods, kumi.models.budget(parent=budget), wait=True, progress=progress, **redo
+            kumi, paths, methods, kumi.models.budget(parent=budget), wait=True, progress=progress, fetch=fetch, **redo
         )
     except ConsentRequired:
         raise  # it would be so at each change

@@ -38,7 +38,7 @@ from kumihimo.cli.tune import tune
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.text.translation import translate
 
-Paths = Annotated[list[str] | None, Argument(help="Files and folders. Default: everything indexed before.")]
+Paths = Annotated[list[str] | None, Argument(help="Files, folders, addresses. Default: everything indexed before.")]
 Methods = Annotated[
     str,
     Option(
@@ -59,6 +59,7 @@ def index(
     refresh: Annotated[bool, Option("--refresh", help="Write the reports again that have changes since.")] = False,
     rebuild: Annotated[bool, Option("--rebuild", help="Build every table again; cached replies are kept.")] = False,
     batch: Annotated[bool, Option("--batch", help="Submit requests as batches, at half the price.")] = False,
+    crawl: options.Crawl = 0,
     yes: Annotated[
         bool, Option("--yes", "-y", help="Agree to pay for model calls again if a change needs them.")
     ] = False,
@@ -75,6 +76,7 @@ def index(
             refresh=refresh,
             rebuild=rebuild,
             batch=batch,
+            crawl=crawl,
             caps=session.caps,
             consent=consent,
             progress=progress,
@@ -92,6 +94,7 @@ def plan(
     ask: Annotated[
         str, Option(help="Estimate a question by this method instead; the question may follow.", metavar="METHOD")
     ] = "",
+    crawl: options.Crawl = 0,
 ) -> None:
     """Estimate model calls and cost of indexing or of a question."""
     if ask and (methods or sample):
@@ -102,7 +105,8 @@ def plan(
         if ask:
             estimate = kumi.estimate_query_cost(ask, " ".join(paths or []))
         else:
-            estimate = kumi.plan(*(paths or []), methods=options.split_names(methods), sample=sample, progress=progress)
+            names = options.split_names(methods)
+            estimate = kumi.plan(*(paths or []), methods=names, sample=sample, crawl=crawl, progress=progress)
     session.show(estimate, builds.show_plan)
 
 

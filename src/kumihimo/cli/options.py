@@ -62,6 +62,9 @@ LanguageChoice = Annotated[
     Option("--lang", envvar="KUMI_LANG", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=_choose_language),
 ]
 Explain = Annotated[bool, Option("--explain", help="Explain why each piece of evidence was chosen.")]
+Crawl = Annotated[
+    int, Option(help="Also index up to N pages that a web page, or a sitemap, links to.", metavar="N", min=0)
+]
 Wait = Annotated[bool, Option("--wait", help="Wait for another build to finish.")]
 
 

@@ -5,6 +5,7 @@ KumiError                 any error this package raises on purpose
         ConsentRequired   a paid operation without consent
     SourceError           a path or uri is missing or cannot be read: exit 2
         LimitExceeded     a file needs more than a limit allows
+        AddressRefused    an address that may not be asked
     IndexUnavailable      the index cannot be used as it is
         IndexBusy         another build is running
         IndexDamaged      a file of the index is damaged
@@ -60,6 +61,10 @@ class LimitExceeded(SourceError):
 
     It is not read again until the file or the limit changes.
     """
+
+
+class AddressRefused(SourceError):
+    """An address that its robots.txt or its network forbids."""
 
 
 class IndexUnavailable(KumiError):

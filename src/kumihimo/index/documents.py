@@ -21,6 +21,7 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader
 from kumihimo.readers.file_reader import FileReader
 from kumihimo.readers.folder import walk
+from kumihimo.readers.remote.mirror import Mirror, find_mirrored_uri
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.ledger import SqlLedger
 
@@ -114,8 +115,9 @@ def add_source_paths(sources: dict[str, IndexedSource], paths: Iterable[Path], i
     names_by_path = {source.path: source.name for source in sources.values()}
     names: set[str] = set()
     for path in paths:
-        inside = index is not None and index in path.parents
-        folders = [path] if inside else [path, *path.parents]
+        folders = [path, *path.parents]
+        if index is not None and index in path.parents:
+            folders = [folder for folder in folders if index in folder.parents]
         name = next((names_by_path[folder] for folder in folders if folder in names_by_path), None)
         if name is None:
             name = _create_source(sources, path, index)
@@ -179,6 +181,7 @@ def remove_source(
     if matches:
         del sources[next(iter(matches))]
         return set()
+    target = find_mirrored_uri({source.name: source.path for source in sources.values()}, target)
     nested_uris = [source.uri(path) for source in sources.values() if source.path in path.parents]
     uris = db.column(ROOT, "uri") if db.has(ROOT) else []
     uris += [item for step, item, _ in db.failures() if step == ROOT]
@@ -261,7 +264,7 @@ def refresh_documents(
 
 @dataclass(slots=True)
 class _SourceScan:
-    """A scan of the sources. stamps: source -> file uri -> stamp."""
+    """A scan. stamps: source -> file uri -> stamp. urls: uri of a fetched file -> address."""
 
     ledger: SqlLedger
     reader: FileReader
@@ -270,6 +273,7 @@ class _SourceScan:
     failed_before: dict[str, str]
     result: RefreshResult = field(default_factory=RefreshResult)
     stamps: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+    urls: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for uri, source, stamp in self.ledger.files():
@@ -282,6 +286,8 @@ class _SourceScan:
         except SourceError as error:
             self.result.failed[source.name] = str(error)
             return
+        mirror = Mirror.load(source.path)
+        self.urls = {f"{source.name}/{name}": file.url for name, file in mirror.files.items()}
         for position, (uri, path) in enumerate(files.items(), 1):
             if path.is_dir():
                 self.result.failed[uri] = f"{path} cannot be read: allow it, or list it in .kumiignore"
@@ -291,6 +297,8 @@ class _SourceScan:
                 self.result.skipped.append(uri)
             if progress:
                 progress(ProgressEvent(ROOT, position, len(files)))
+        self.result.failed |= {f"{source.name}/{name}".rstrip("/"): error for name, error in mirror.failed.items()}
+        self.result.skipped += [f"{source.name}/{name}" for name in mirror.skipped]
         unreadable_folders = [uri for uri, path in files.items() if path.is_dir()]
         for uri in self.stamps[source.name]:
             if uri not in files and not any(_is_within(uri, folder) for folder in unreadable_folders):
@@ -337,6 +345,8 @@ class _SourceScan:
         """Store the documents of a file and count it."""
         self.result.read += 1
         self.result.empty += [] if documents else [uri]
+        if url := self.urls.get(uri):
+            documents = [replace(each, metadata={**each.metadata, "url": url}) for each in documents]
         included = [document for document in documents if not source.excludes_uri(document.uri)]
         self.result.partial += [f"{d.uri}: {note}" for d in included if (note := describe_unread(d))]
         had_documents, differs = self.store(uri, included, new=uri not in self.stamps[source.name])
@@ -347,6 +357,7 @@ class _SourceScan:
         """Return a digest that changes when the file may read differently."""
         stat = path.stat()
         rules = [rule for rule in source.rules if rule.removeprefix("!").startswith(f"{uri}#")]
+        rules += [self.urls[uri]] if uri in self.urls else []
         return hash_parts(self.code(path.suffix.lower()), str(stat.st_size), str(stat.st_mtime_ns), *rules)
 
     def store(self, uri: str, documents: list[Document], *, new: bool = False) -> tuple[bool, bool]:

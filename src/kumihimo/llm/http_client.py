@@ -1,14 +1,13 @@
 """address, key -> HTTP client of a model server: it follows no redirect, and uses no proxy for this machine."""
 
-import os
 from collections.abc import Iterable
 from functools import cache
-from ipaddress import IPv6Address, ip_address
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.errors import ModelError, SettingsError
+from kumihimo.core.network import is_local, is_offline
 from kumihimo.core.redaction import redact
 
 if TYPE_CHECKING:
@@ -35,26 +34,9 @@ def parse_host(url: str) -> str:
     return parsed.host
 
 
-def is_local(host: str) -> bool:
-    """Return whether a host is this machine.
-
-    >>> [is_local(host) for host in ("localhost", "127.8.0.1", "::1", "0.0.0.0", "::ffff:127.0.0.1")]
-    [True, True, True, True, True]
-    >>> [is_local(host) for host in ("127.0.0.1.evil.com", "localhost.evil", "10.0.0.1", "::ffff:10.0.0.1")]
-    [False, False, False, False]
-    """
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    if isinstance(address, IPv6Address):
-        address = address.ipv4_mapped or address
-    return address.is_loopback or address.is_unspecified
-
-
 def check_offline(url: str) -> None:
     """Raise ModelError for another machine while KUMI_OFFLINE is set."""
-    if os.environ.get("KUMI_OFFLINE", "0") not in ("", "0") and not is_local(parse_host(url)):
+    if is_offline() and not is_local(parse_host(url)):
         remedy = "unset it, or use a server on this machine"
         raise ModelError(f"KUMI_OFFLINE is set, so {redact(url)} is not asked: {remedy}")
 

@@ -1,0 +1,177 @@
+"""fetched files -> a folder with a list of where each comes from, and back."""
+
+import json
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from shutil import rmtree
+from typing import Self
+
+from kumihimo.core.errors import SourceError
+from kumihimo.readers.remote.origins import file_name
+
+MIRRORS_FOLDER = "mirror"  # in the index folder: a folder for each host or bucket
+FETCHING = "fetching"  # the step in the events of progress
+STATE_FILE = ".mirror.json"  # hidden, so that it is no document
+
+
+@dataclass(frozen=True, slots=True)
+class MirroredFile:
+    """A file of a mirror.
+
+    url: where it comes from, after redirects. asked: the address that was asked. version: what its server says of this
+    version: etag, last-modified, or size. origin: the address that a person named.
+    """
+
+    url: str
+    asked: str
+    origin: str
+    version: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Mirror:
+    """A folder of fetched files.
+
+    origins: address -> maximum of its pages, 0 for this page alone. files: path below the folder -> its file. failed:
+    path, or "" for the whole -> why it could not be fetched the last time. skipped: paths without a reader.
+    """
+
+    folder: Path
+    origins: dict[str, int] = field(default_factory=dict)
+    files: dict[str, MirroredFile] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Return the mirror in a folder; empty for all other folders."""
+        mirror = cls(folder)
+        if folder.parent.name != MIRRORS_FOLDER:
+            return mirror
+        with suppress(OSError, ValueError, TypeError, KeyError):  # without its list every file is fetched again
+            state = json.loads((folder / STATE_FILE).read_text("utf-8"))
+            files = {name: MirroredFile(**file) for name, file in state["files"].items()}
+            mirror = cls(folder, state["origins"], files, state["failed"], state["skipped"])
+        return mirror
+
+    def save(self) -> None:
+        """Write the list of files."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        state = {
+            "origins": self.origins,
+            "files": {name: asdict(file) for name, file in sorted(self.files.items())},
+            "failed": self.failed,
+            "skipped": sorted(self.skipped),
+        }
+        _write(self.folder / STATE_FILE, json.dumps(state, ensure_ascii=False, indent=1).encode("utf-8"))
+
+    def name_of(self, asked: str) -> str:
+        """Return the path of the file of an address; empty without one."""
+        return next((name for name, file in self.files.items() if file.asked == asked), "")
+
+    def of_origin(self, origin: str) -> dict[str, MirroredFile]:
+        """Return the files of an origin."""
+        return {name: file for name, file in self.files.items() if file.origin == origin}
+
+    def store(self, file: MirroredFile, data: bytes, suffixes: Collection[str], modified: float | None = None) -> str:
+        """Write a file if its content differs; return its path.
+
+        suffixes: one of which its name ends with. modified: its time in seconds. Raise SourceError.
+        """
+        old = self.name_of(file.asked)
+        name = old if PurePosixPath(old).suffix.lower() in suffixes else self._free_name(file.asked, suffixes)
+        if old and name != old:
+            self.remove(old)
+        path = self.folder / name
+        try:
+            if not path.is_file() or path.read_bytes() != data:
+                _replace(path, data, modified)
+        except OSError as error:
+            raise SourceError(
+                f"{file.asked}: {path} cannot be written ({error.strerror}): remove what is in its way"
+            ) from error
+        self.files[name] = file
+        self.failed.pop(name, None)
+        return name
+
+    def remove(self, name: str) -> None:
+        """Delete a file, which its server no longer has."""
+        self.files.pop(name, None)
+        self.failed.pop(name, None)
+        with suppress(OSError):
+            (self.folder / name).unlink()
+
+    def delete_unlisted(self) -> None:
+        """Delete the remains of a fetch that was killed."""
+        for path in [*self.folder.rglob("*")] if self.folder.is_dir() else ():
+            name = path.relative_to(self.folder).as_posix()
+            if name != STATE_FILE and name not in self.files and not path.is_dir():
+                path.unlink()
+
+    def _free_name(self, asked: str, suffixes: Collection[str]) -> str:
+        wanted = file_name(asked, suffixes)
+        used = {name.casefold() for name in self.files}  # some file systems ignore the case
+        names = (wanted if n == 1 else _numbered(wanted, n) for n in range(1, len(used) + 2))
+        return next(name for name in names if name.casefold() not in used)
+
+
+def _numbered(name: str, number: int) -> str:
+    path = PurePosixPath(name)
+    return path.with_name(f"{path.stem}~{number}{path.suffix}").as_posix()
+
+
+def _replace(path: Path, data: bytes, modified: float | None) -> None:
+    """Write a file with its time, but never with the earlier one."""
+    previous = path.stat() if path.is_file() else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, data)
+    if modified is not None and (previous is None or (previous.st_mtime, previous.st_size) != (modified, len(data))):
+        with suppress(OSError, OverflowError):
+            os.utime(path, (modified, modified))
+
+
+def _write(path: Path, data: bytes) -> None:
+    temporary = path.with_name(".next")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def find_mirrored_uri(sources: Mapping[str, Path], target: str) -> str:
+    """Return the uri of a fetched page, or any other target.
+
+    sources: name -> path. Raise SourceError for a part of a fetched file, whose text would stay in the mirror.
+    """
+    for source, path in sources.items():
+        for name, file in Mirror.load(path).files.items():
+            if target in (file.url, file.asked):
+                return f"{source}/{name}"
+            if target.startswith(f"{source}/{name}#"):
+                raise SourceError(f"{target} is a part of a fetched file: remove the whole file, {source}/{name}")
+    return target
+
+
+def remove_unused_mirrors(index: Path, sources: Collection[Path]) -> None:
+    """Delete the mirrors that are no sources any more."""
+    folder = index.resolve() / MIRRORS_FOLDER
+    for child in folder.iterdir() if folder.is_dir() else ():
+        if child not in sources:
+            rmtree(child)
+
+
+def remove_mirrored(folder: Path, names: Iterable[str]) -> None:
+    """Delete files of a mirror, until they are fetched again."""
+    mirror = Mirror.load(folder)
+    for name in names:
+        mirror.origins.pop(mirror.files[name].asked, None)
+        mirror.remove(name)
+    mirror.save()
+
+
+def mirrors_in(paths: Mapping[str, Path]) -> Iterator[tuple[str, Mirror]]:
+    """Yield the name and mirror of each source that has one."""
+    for name, path in paths.items():
+        if (mirror := Mirror.load(path)).origins:
+            yield name, mirror

@@ -1,0 +1,237 @@
+"""an address -> its content, asked politely: robots.txt, a pause, few redirects, limits, no private networks."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.errors import AddressRefused, LimitExceeded, SettingsError, SourceError
+from kumihimo.core.network import is_local, is_offline, is_public
+from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.remote.origins import normalize_url
+
+if TYPE_CHECKING:
+    from urllib.robotparser import RobotFileParser
+
+    from httpx2 import Client, Response
+
+_MAX_REDIRECTS = 5
+_FORBIDDEN = b"User-agent: *\nDisallow: /"  # by a server that hides its robots.txt
+_MAX_ROBOTS_BYTES = 500_000  # as RFC 9309 asks for
+_MAX_CRAWL_DELAY = 60  # seconds, whatever a robots.txt wants
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchSettings:
+    """How addresses are fetched. Its fields are the settings of `[fetching]`.
+
+    delay: seconds between two requests to a host. timeout: seconds until a server has to answer. user_agent: the name
+    under which it asks. Raises SettingsError if one is out of range.
+    """
+
+    delay: float = 1.0
+    timeout: float = 30.0
+    user_agent: str = "Kumihimo"
+
+    def __post_init__(self) -> None:
+        if self.delay < 0 or self.timeout <= 0:
+            raise SettingsError("fetching.delay is at least 0, and fetching.timeout above 0")
+        if not self.user_agent.strip() or not self.user_agent.isprintable() or not self.user_agent.isascii():
+            raise SettingsError("fetching.user_agent is a name in ASCII letters, such as Kumihimo (me@example.org)")
+
+
+@dataclass(frozen=True, slots=True)
+class WebReply:
+    """What a server has answered.
+
+    url: after redirects. body: empty unless the status is 200 and the type is wanted.
+    """
+
+    url: str
+    status: int
+    media_type: str
+    version: Mapping[str, str]
+    body: bytes = b""
+
+
+@dataclass(slots=True)
+class WebClient:
+    """A client for the pages of a few hosts.
+
+    hosts: typed by a person, which may be in a private network. wait: pauses for seconds.
+    """
+
+    settings: FetchSettings
+    limits: ReadingLimits
+    hosts: frozenset[str] = frozenset()
+    wait: Callable[[float], object] = field(default_factory=lambda: CancelToken().wait)
+    cancel: CancelToken | None = None
+    _clients: dict[bool, Client] = field(default_factory=dict)
+    _robots: dict[str, RobotFileParser] = field(default_factory=dict)
+    _next_at: dict[str, float] = field(default_factory=dict)  # host -> when it may be asked again
+
+    def get(
+        self, url: str, version: Mapping[str, str] | None = None, wants: Callable[[str, str], bool] = lambda _, __: True
+    ) -> WebReply:
+        """Return the page of an address.
+
+        version: of an earlier reply; status 304 says that the page is as before. wants: media type, address -> whether
+        to read the body. Raise SourceError.
+        """
+        _check_offline(url)  # and not the robots.txt, which comes first
+        headers = {}
+        for name, header in (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since")):
+            if value := (version or {}).get(name):
+                headers[header] = value
+        return self._follow_redirects(url, headers, wants, obeys_robots=True)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for client in self._clients.values():
+            client.close()
+
+    def _follow_redirects(
+        self, url: str, headers: Mapping[str, str], wants: Callable[[str, str], bool], *, obeys_robots: bool
+    ) -> WebReply:
+        start = url
+        for _ in range(_MAX_REDIRECTS + 1):
+            if obeys_robots and not self._robots_of(url).can_fetch(self.settings.user_agent, url):
+                raise AddressRefused(f"{url} is not fetched: the robots.txt of its host forbids it")
+            with self._request(url, headers) as response:
+                if response.status_code not in _REDIRECTS:
+                    return self._reply(url, response, wants)
+                target = response.headers.get("location", "")
+            try:
+                url = normalize_url(urljoin(url, target))
+            except ValueError:
+                url = ""
+            if urlsplit(url).scheme not in ("http", "https"):
+                raise AddressRefused(f"{start} leads to {target[:200]!r}, which is no web address")
+        raise SourceError(f"{start}: more than {_MAX_REDIRECTS} redirects")
+
+    @contextmanager
+    def _request(self, url: str, headers: Mapping[str, str]) -> Iterator[Response]:
+        """Ask for an address once it may be asked."""
+        import httpx2
+
+        host = urlsplit(url).hostname or ""
+        _check_offline(url)
+        is_direct = self._check_host(url)
+        self._pause(url)
+        try:
+            client = self._client(is_local(host))
+            with client.stream("GET", url, headers={**headers, "User-Agent": self.settings.user_agent}) as response:
+                stream = response.extensions.get("network_stream")
+                peer = stream.get_extra_info("server_addr") if stream and is_direct else None
+                if peer and host not in self.hosts and not is_public(peer[0]):  # its name may lead elsewhere by now
+                    raise _private_error(url)
+                yield response
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, OSError) as error:
+            reason = str(error) or type(error).__name__
+            raise SourceError(
+                f"{url} cannot be fetched ({reason[:200]}): is the address right, and the server there?"
+            ) from error
+        finally:
+            self._next_at[_site(url)] = monotonic() + self._delay(url)
+
+    def _client(self, local: bool) -> Client:
+        """Return the client for this machine, or for all others."""
+        import httpx2
+
+        if local not in self._clients:  # the proxies of the environment are not for this machine
+            timeout = httpx2.Timeout(self.settings.timeout, connect=min(self.settings.timeout, 10.0))
+            self._clients[local] = httpx2.Client(timeout=timeout, follow_redirects=False, trust_env=not local)
+        return self._clients[local]
+
+    def _check_host(self, url: str) -> bool:
+        """Raise AddressRefused for a private network; return whether there is no proxy."""
+        from urllib.request import getproxies, proxy_bypass  # it loads much, and few commands need it
+
+        parts = urlsplit(url)
+        host, proxies = parts.hostname or "", getproxies()
+        has_proxy = bool(proxies.get(parts.scheme) or proxies.get("all")) and not proxy_bypass(host)
+        if host in self.hosts:
+            return not has_proxy
+        if is_local(host):
+            raise _private_error(url)
+        if has_proxy and not host.replace(".", "").isdigit() and ":" not in host:
+            return False  # the proxy looks the name up
+        try:
+            found = socket.getaddrinfo(host, parts.port or 80, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise SourceError(f"{url}: no host {host} is known; check the address and the network") from error
+        if not all(is_public(str(info[4][0])) for info in found):
+            raise _private_error(url)
+        return not has_proxy
+
+    def _pause(self, url: str) -> None:
+        """Wait until the host may be asked again."""
+        seconds = self._next_at.get(_site(url), 0.0) - monotonic()
+        if seconds > 0:
+            self.wait(seconds)
+        if self.cancel:
+            self.cancel.check()
+
+    def _delay(self, url: str) -> float:
+        robots = self._robots.get(_site(url))
+        wanted = float(robots.crawl_delay(self.settings.user_agent) or 0) if robots else 0.0
+        return max(self.settings.delay, min(wanted, _MAX_CRAWL_DELAY))
+
+    def _robots_of(self, url: str) -> RobotFileParser:
+        """Return the rules of a host; a host in trouble forbids everything."""
+        from urllib.robotparser import RobotFileParser
+
+        site = _site(url)
+        if site not in self._robots:
+            address = urljoin(site, "/robots.txt")
+            reply = self._follow_redirects(address, {}, lambda _, __: True, obeys_robots=False)
+            if reply.status >= 500 or reply.status == 429:
+                raise SourceError(f"{address}: the server answers {reply.status}; try again later")
+            robots, rules = RobotFileParser(), _FORBIDDEN if reply.status in (401, 403) else reply.body
+            robots.parse(rules[:_MAX_ROBOTS_BYTES].decode("utf-8", "replace").splitlines())
+            self._robots[site] = robots
+        return self._robots[site]
+
+    def _reply(self, url: str, response: Response, wants: Callable[[str, str], bool]) -> WebReply:
+        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        version = {name: value for name in ("etag", "last-modified") if (value := response.headers.get(name))}
+        is_wanted = response.status_code == 200 and wants(media_type, url)
+        body = self._read_body(url, response) if is_wanted else b""
+        return WebReply(url, response.status_code, media_type, version, body)
+
+    def _read_body(self, url: str, response: Response) -> bytes:
+        """Read a body within the limits of bytes and time."""
+        body, ends_at = bytearray(), monotonic() + 4 * self.limits.seconds
+        for piece in response.iter_bytes():
+            body += piece
+            if len(body) > self.limits.size << 20:
+                raise self.limits.error(url, "size")
+            if monotonic() > ends_at:
+                raise LimitExceeded(
+                    f"{url}: it did not arrive in {4 * self.limits.seconds:,} seconds (reading.seconds)"
+                )
+            if self.cancel:
+                self.cancel.check()
+        return bytes(body)
+
+
+def _check_offline(url: str) -> None:
+    """Raise SourceError for another machine while KUMI_OFFLINE is set."""
+    if is_offline() and not is_local(urlsplit(url).hostname or ""):
+        raise SourceError(f"KUMI_OFFLINE is set, so {url} is not fetched: unset it, or use a server on this machine")
+
+
+def _site(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _private_error(url: str) -> AddressRefused:
+    return AddressRefused(f"{url} is in a private network: name it yourself in `kumi index` if you trust it")
