@@ -93,7 +93,7 @@ def _default_name(origin: Path) -> str:
 
 
 def _check_unlike(folder: Path, name: str) -> None:
-    """Raise SourceError if the name of an earlier import differs in case only.
+    """Raise SourceError if an earlier import differs in case only.
 
     On some systems the two would have one folder.
     """

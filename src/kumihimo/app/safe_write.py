@@ -202,7 +202,7 @@ def _fold_name(name: str) -> str:
 
 
 def _same_file(folder: Path, name: str, ours: Iterable[str]) -> bool:
-    """Return whether a file is one of ours, under a name that differs at most in case."""
+    """Return whether a file is ours, whatever the case of its name."""
     alike = [other for other in ours if _fold_name(other) == _fold_name(name)]
     return name in alike or any((folder / other).samefile(folder / name) for other in alike)
 
