@@ -74,6 +74,8 @@ def test_tables_become_rows() -> None:
     assert read(simple).text == "day | m\n1 | 2.4 low\n\nAfter."
     grid = "+-----+-----+\n| day | m   |\n+=====+=====+\n| 1   | 2.4 |\n|     | low |\n+-----+-----+\n\nAfter."
     assert read(grid).text == "day | m\n1 | 2.4 low\n\nAfter."
+    wrapped = "+------+------+\n| 潮が | de   |\n| 満ちる | pth  |\n+------+------+\n"
+    assert read(wrapped).text == "潮が満ちる | de pth"
     wide = "====  ====\n日    潮\n====  ====\n一日  満潮\n====  ====\n"
     assert read(wide).text == "日 | 潮\n一日 | 満潮"
     listed = ".. list-table:: Boats\n   :header-rows: 1\n\n   * - name\n     - built\n   * - Maru\n     - 1922\n"

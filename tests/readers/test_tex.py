@@ -69,6 +69,7 @@ def test_headings_are_sections_and_the_preamble_is_metadata() -> None:
         ("\\begin{verbatim}\nif x: % kept\n    {1}\n\\end{verbatim}\nafter", "if x: % kept\n    {1}\n\nafter"),
         ("\\begin{comment}\nhidden\n\\end{comment}shown", "shown"),
         ("\\begin{theorem}[Orrell]\nWater is wet.\n\\end{theorem}", "(Orrell) Water is wet."),
+        (r"\def\x#1#2{hidden}\setlength\parskip{1pt}\let\a\b\hypertarget{id}{shown}", "shown"),
         (r"\newcommand{\sea}[1]{the #1 sea}\input{/etc/passwd}The \sea{north}.", "The north."),
     ],
 )  # fmt: skip

@@ -218,7 +218,7 @@ class RstReader:
             self._end_row()
             self.cells = cells
         else:
-            self.cells = [f"{above} {cell}".strip() for above, cell in zip(self.cells, cells, strict=True)]
+            self.cells = [f"{above}\n{cell}".strip() for above, cell in zip(self.cells, cells, strict=True)]
 
     def _read_simple_row(self, line: str) -> None:
         if not line.strip("- "):
@@ -228,7 +228,7 @@ class RstReader:
         if not line.isascii():  # wide letters take two columns
             cells = re.split(r" {2,}", line.strip())
         if self.cells and len(self.cells) == len(cells) and not cells[0]:
-            self.cells = [f"{above} {cell}".strip() for above, cell in zip(self.cells, cells, strict=True)]
+            self.cells = [f"{above}\n{cell}".strip() for above, cell in zip(self.cells, cells, strict=True)]
         else:
             self._end_row()
             self.cells = cells

@@ -146,6 +146,8 @@ class TexReader:
         if not token.strip() and (self.roles or self.takes_options):
             return
         if self.roles and self.roles[0] == "drop":  # an argument without braces
+            if token.startswith("#"):  # those of a macro
+                return
             self.roles.pop(0)
             token = token.lstrip()[1:]
         self._end_command()
@@ -226,7 +228,9 @@ class TexReader:
 
     def _read_command(self, token: str, verbatim_mark: str | None) -> None:
         name = token[1:].rstrip("*")
-        if verbatim_mark:
+        if self.roles[:1] == ["drop"] and name.isalpha():  # an argument without braces
+            self.roles.pop(0)
+        elif verbatim_mark:
             self._write(token[token.index(verbatim_mark) + 1 : -1])
         elif token.startswith((r"\begin", r"\end")) and token.endswith("}"):
             self._read_environment(token[token.index("{") + 1 : -1].strip(), token.startswith(r"\begin"))
