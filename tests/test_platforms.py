@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -154,7 +154,7 @@ def test_claims_of_two_caches_of_one_process_stay_apart_by_posix_locks(
     with first.claim([b"a"]):
         with second.claim([b"a", b"b"]) as claimed:
             assert claimed == [b"b"]
-        closed: Sequence[int] = []
+        closed: list[int] = []
         monkeypatch.setattr(os, "close", closed.append)
         second.close()
         assert closed == []

@@ -184,9 +184,16 @@ def test_a_file_whose_name_changes_in_case_only_stays(tmp_path: Path, monkeypatc
     _write_files(tmp_path, {"Bo.textunits": b"1", normalize("NFC", "é.textunits"): b"1"})
     (tmp_path / "é.textunits").rename(tmp_path / normalize("NFD", "é.textunits"))  # as some file systems do
     steps, unlink, replace = list[str](), Path.unlink, Path.replace
-    monkeypatch.setattr(Path, "unlink", lambda path: (steps.append(f"remove {path.name}"), unlink(path)))
-    monkeypatch.setattr(
-        Path, "replace", lambda path, target: (steps.append(f"write {target.name}"), replace(path, target))
-    )
+
+    def note_unlink(path: Path) -> None:
+        steps.append(f"remove {path.name}")
+        unlink(path)
+
+    def note_replace(path: Path, target: Path) -> Path:
+        steps.append(f"write {target.name}")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "unlink", note_unlink)
+    monkeypatch.setattr(Path, "replace", note_replace)
     _write_files(tmp_path, {"bo.textunits": b"2", "é.textunits": b"1"})
     assert steps[:2] == ["remove Bo.textunits", "write bo.textunits"]

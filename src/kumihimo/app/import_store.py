@@ -104,7 +104,7 @@ def _check_unlike(folder: Path, name: str) -> None:
 
 
 def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Delete all other files, and write those that differ.
+    """Delete all other files, and write files that differ.
 
     In this order: on some systems, names that differ in case only are one file.
     """
