@@ -12,7 +12,7 @@ RUN pip install --no-cache-dir "$(echo /wheels/kumihimo-*.whl)[$EXTRAS]" \
     && rm -r /wheels \
     && useradd --create-home --uid 1000 kumi \
     && install --directory --owner kumi --group kumi /data
-USER kumi
+USER 1000
 WORKDIR /data
 VOLUME /data
 ENV KUMI_INDEX=/data/.kumi PYTHONUNBUFFERED=1

@@ -34,6 +34,7 @@ test: $(VENV)/dev  ## everything that CI runs; the checks run beside the tests, 
 
 checks: $(VENV)/dev  ## style, types, imports, documentation
 	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff check --preview --select PLW1514 benchmarks docs examples src tests # texts name their encoding
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m mypy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tarfile
 import tomllib
 from email.parser import Parser
@@ -10,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.clean_install import ROOT, build
+from tests.clean_install import ROOT, build, run
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +50,17 @@ def test_the_source_distribution_holds_what_builds_it(packages: tuple[Path, Path
     assert not [name for name in names if name.endswith((".db", ".pyc")) or "/.kumi/" in name]
     assert max(sizes.values()) < 5 << 20
     assert packages[1].stat().st_size < 20 << 20
+
+
+def test_the_source_distribution_builds_the_same_wheel(packages: tuple[Path, Path], tmp_path: Path) -> None:
+    with tarfile.open(packages[1]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [unpacked] = tmp_path.iterdir()
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "dist", folder=unpacked)
+    [wheel] = (tmp_path / "dist").iterdir()
+    assert wheel.name == packages[0].name
+    contents = []
+    for path in (packages[0], wheel):
+        with ZipFile(path) as file:
+            contents.append({name: file.read(name) for name in file.namelist()})
+    assert contents[0] == contents[1]

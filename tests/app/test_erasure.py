@@ -287,3 +287,21 @@ def test_files_of_others_stay_in_the_folder(kumi: Kumihimo) -> None:
     left = {path.relative_to(kumi.folder).as_posix() for path in kumi.folder.rglob("*damaged*/*")}
     left |= {path.name for path in kumi.folder.glob("*-damaged*") if path.is_file()}
     assert left == {*others}
+
+
+def test_a_file_that_windows_does_not_delete_is_named(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader in another process maps it; `--forget` must not say that nothing is left."""
+    unlink = Path.unlink
+
+    def refuse_vectors(path: Path, missing_ok: bool = False) -> None:
+        if path.suffix == ".i16" and path.exists():
+            raise PermissionError(13, "The process cannot access the file")
+        unlink(path, missing_ok)
+
+    (kumi.folder / "vectors" / "chunks-999.i16").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse_vectors)
+        with pytest.raises(IndexBusy, match="so its files still hold what you removed"):
+            kumi.remove("notes/diary.md", forget=True)
+    kumi.remove(forget=True)
+    assert not (kumi.folder / "vectors" / "chunks-999.i16").exists()

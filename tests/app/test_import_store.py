@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
 from kumihimo import Kumihimo, import_store
+from kumihimo.app.import_store import _default_name, _write_files
 from kumihimo.core.errors import SourceError
 from kumihimo.testing.fake_models import FakeChat
 from tests.fake_graph_reader import Readers
@@ -147,3 +149,51 @@ def test_errors_change_nothing(kumi: Kumihimo, tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=message):
             import_store(kumi, kind, path, name=name)
     assert not (tmp_path / ".kumi").exists()
+
+
+def test_names_of_folders_hold_on_every_system(kumi: Kumihimo, tmp_path: Path) -> None:
+    """Windows drops a point at the end, so that the import would have been deleted as an unused one."""
+    store = write_graphrag(tmp_path / "letters")
+    for name in ("v1.", "CON", "nul.txt", "a "):
+        with pytest.raises(SourceError, match="cannot name a source"):
+            import_store(kumi, "graphrag", store, name=name)
+    import_store(kumi, "graphrag", store, name="Letters")
+    with pytest.raises(SourceError, match=r"'letters' and the import 'Letters' differ in case only"):
+        import_store(kumi, "graphrag", store, name="letters")
+    assert import_store(kumi, "graphrag", store, name="Letters").built.rows["entities"] == 5
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("aux", "import aux"),
+        (normalize("NFD", "café"), "café"),
+        ("a: b?", "a- b"),
+        ("--", "import"),
+        ("x" * 99, "x" * 80),
+    ],
+)
+def test_the_default_name_is_that_of_the_folder_as_every_system_takes_it(
+    folder: str, name: str, tmp_path: Path
+) -> None:
+    assert _default_name(tmp_path / folder) == name
+
+
+def test_a_file_whose_name_changes_in_case_only_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On macOS and Windows both names are one file: what was written must not be deleted afterwards."""
+    _write_files(tmp_path, {"Bo.textunits": b"1", normalize("NFC", "é.textunits"): b"1"})
+    (tmp_path / "é.textunits").rename(tmp_path / normalize("NFD", "é.textunits"))  # as some file systems do
+    steps, unlink, replace = list[str](), Path.unlink, Path.replace
+
+    def note_unlink(path: Path) -> None:
+        steps.append(f"remove {path.name}")
+        unlink(path)
+
+    def note_replace(path: Path, target: Path) -> Path:
+        steps.append(f"write {target.name}")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "unlink", note_unlink)
+    monkeypatch.setattr(Path, "replace", note_replace)
+    _write_files(tmp_path, {"bo.textunits": b"2", "é.textunits": b"1"})
+    assert steps[:2] == ["remove Bo.textunits", "write bo.textunits"]

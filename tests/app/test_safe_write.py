@@ -211,3 +211,36 @@ def test_a_linked_file_in_a_folder_is_refused(name: str, tmp_path: Path) -> None
     (tmp_path / "elsewhere").unlink()
     with pytest.raises(SettingsError, match=rf"csv/{name} is a link: remove it"):
         write_folder(folder, _fill("a.csv"))
+
+
+def test_a_name_that_changes_in_case_only_keeps_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On macOS and Windows both names are one file: it was refused, and would have been removed at the end."""
+    folder, steps = tmp_path / "vault", list[str]()
+    write_folder(folder, _fill("Bo.md", "Cy.md"))
+    (folder / "bo.md").hardlink_to(folder / "Bo.md")  # as such a system shows it
+    replace, unlink = Path.replace, Path.unlink
+
+    def note_replace(path: Path, target: Path) -> Path:
+        steps.append(f"write {target.name}")
+        return replace(path, target)
+
+    def note_unlink(path: Path, missing_ok: bool = False) -> None:
+        steps.append(f"remove {path.name}")
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", note_replace)
+        patch.setattr(Path, "unlink", note_unlink)
+        write_folder(folder, _fill("bo.md", "di.md"))
+    notes = [step for step in steps if step.endswith(".md")]
+    assert notes == ["remove Bo.md", "write bo.md", "write di.md", "remove Cy.md"]
+    assert sorted(path.name for path in folder.glob("*.md")) == ["bo.md", "di.md"]
+
+
+def test_a_file_of_others_that_differs_in_case_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "vault"
+    write_folder(folder, _fill("Bo.md"))
+    (folder / "bo.md").write_text("mine")
+    with pytest.raises(SettingsError, match="already exists"):
+        write_folder(folder, _fill("bo.md"))
+    assert (folder / "bo.md").read_text() == "mine"

@@ -49,13 +49,13 @@ def test_an_unknown_format_is_told_from_the_nearest(graph: Run) -> None:
 
 
 def test_a_place_that_is_taken_is_refused(graph: Run) -> None:
-    Path("mine").write_text("mine")
+    Path("mine").write_text("mine", encoding="utf-8")
     assert "already exists" in error_of(graph("export", "graphml", "--out", "mine"))
     assert "already exists" in error_of(graph("report", "--html", "mine"))
-    assert Path("mine").read_text() == "mine"
+    assert Path("mine").read_text(encoding="utf-8") == "mine"
     assert "is a folder" in error_of(graph("export", "graphml", "--out", "notes"))
     assert graph("export", "graphml", "--out", "mine", "--force")[0] == 0
-    assert Path("mine").read_text().startswith("<?xml")
+    assert Path("mine").read_text(encoding="utf-8").startswith("<?xml")
     assert "cannot be written" in error_of(graph("export", "csv", "--out", "mine/below"))
 
 

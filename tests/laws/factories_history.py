@@ -19,7 +19,8 @@ from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import ROOT, order_steps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch, maintain_indexes
-from kumihimo.search.vectors import SqliteVectorSearch, VectorIndex, load_matrices, remove_unused_files
+from kumihimo.search.vector_files import remove_unused_files
+from kumihimo.search.vectors import SqliteVectorSearch, VectorIndex, load_matrices
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store

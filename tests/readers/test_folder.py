@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from stat import S_IFDIR
+from types import SimpleNamespace
 from unicodedata import normalize
 
 import pytest
@@ -127,3 +129,26 @@ def test_an_ignore_file_has_a_limit(tmp_path: Path) -> None:
     (tmp_path / ".kumiignore").write_bytes(b"x" * (MAX_IGNORE_BYTES + 1))
     with pytest.raises(SourceError, match=r"\.kumiignore: holds more than 100,000 bytes: shorten it"):
         list(walk(tmp_path))
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_junction_of_windows_is_followed_as_a_link(
+    inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A junction is a folder for Python, but leads elsewhere: it was read without end, or out of the root."""
+    fill(tmp_path, "root/sub/a.txt", "elsewhere/secret.txt")
+    junction = tmp_path / "root" / "sub" / "junction"
+    junction.symlink_to(tmp_path / ("root" if inside else "elsewhere"))
+    lstat = Path.lstat
+
+    def lstat_of_windows(path: Path) -> object:
+        return SimpleNamespace(st_mode=S_IFDIR, st_reparse_tag=0xA0000003) if path == junction else lstat(path)
+
+    monkeypatch.setattr(Path, "is_symlink", lambda path: False)
+    monkeypatch.setattr(Path, "lstat", lstat_of_windows)
+    assert names(tmp_path / "root") == ["sub/a.txt"]
+
+
+def test_lock_files_of_office_are_left_out(tmp_path: Path) -> None:
+    fill(tmp_path, "report.docx", "~$report.docx", "~notes.txt")
+    assert names(tmp_path) == ["report.docx", "~notes.txt"]

@@ -18,7 +18,8 @@ from kumihimo.core.records import Record
 from kumihimo.core.table import Row, Table, codec
 from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.search.vectors import MappedFiles, SqliteVectorSearch, VectorIndex, load_matrices, remove_unused_files
+from kumihimo.search.vector_files import remove_unused_files
+from kumihimo.search.vectors import MappedFiles, SqliteVectorSearch, VectorIndex, load_matrices
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Db, SqlRows, Store
 from kumihimo.testing.fake_models import FakeEmbedder

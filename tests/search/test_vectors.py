@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import pytest
 from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestTimedOut
 from kumihimo.core.table import Table, codec
-from kumihimo.search.vector_files import VECTOR_SCALE, encode_vectors
+from kumihimo.search.vector_files import VECTOR_SCALE, encode_vectors, remove_unused_files
 from kumihimo.search.vectors import SqliteVectorSearch, load_matrices
-from kumihimo.storage.sqlite.store import SqlRows
+from kumihimo.storage.sqlite.store import SqlRows, as_db
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.search.factories_search_index import Embed, Note, Notes, Vectors, mixed_texts, vector_notes
 
@@ -292,3 +293,39 @@ def test_used_vectors_alone_stay_after_an_erasure(tmp_path: Path) -> None:
     assert files(tmp_path) == [("notes-2.i16", 2 * 32 * 2)]
     assert index.search_notes("sea sky") == [hit for hit in before if hit[0] != "b"]
     index.store.close()
+
+
+# -- files that a reader maps: Windows neither removes nor shortens them
+
+
+def test_a_file_that_cannot_be_removed_is_left_to_a_later_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = vector_notes(tmp_path, {"a": "sea", "b": "sky"})
+    index.build({"a": "sea", "b": "sky"}, fingerprint="2")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        index.build({"a": "sea"}, fingerprint="2")
+        with index.store.write_transaction() as db:
+            assert [path.name for path in remove_unused_files(as_db(db), tmp_path)] == ["notes-1.i16"]
+    assert index.ids("sea", 1) == ["a"]
+    index.build({"a": "sea"}, fingerprint="2")
+    assert "notes-1.i16" not in dict(files(tmp_path))
+    index.store.close()
+
+
+def test_a_file_that_cannot_be_shortened_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed = Embed()
+    index = vector_notes(tmp_path, {"a": "sea", "b": "sky"}, embed)
+    path = tmp_path / "vectors" / "notes-1.i16"
+    path.write_bytes(path.read_bytes() + b"left by a killed build")
+    monkeypatch.setattr(os, "truncate", refuse)
+    index.build({"a": "sea", "b": "sky", "c": "fog"})
+    assert embed.texts == ["sea", "sky", "fog"]
+    assert dict(files(tmp_path))["notes-2.i16"] == 3 * 32 * 2
+    assert [index.ids(text, 1) for text in ("sea", "sky", "fog")] == [["a"], ["b"], ["c"]]
+    index.store.close()
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise PermissionError(13, "The process cannot access the file because it is being used by another process")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -90,3 +91,16 @@ def test_half_a_surrogate_pair_is_written_too(tmp_path: Path) -> None:
     log = AuditFile(tmp_path / "audit.jsonl")
     log.append("\ud83d")
     assert log.path.read_bytes() == b"?\n"
+
+
+def test_windows_writes_the_line_ends_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, open_file = list[int](), os.open
+
+    def note_flags(path: Path, flags: int, mode: int) -> int:
+        opened.append(flags)
+        return open_file(path, flags & ~0x8000, mode)
+
+    monkeypatch.setattr(os, "O_BINARY", 0x8000, raising=False)
+    monkeypatch.setattr(os, "open", note_flags)
+    AuditFile(tmp_path / "audit.jsonl").append("a line")
+    assert [bool(flags & 0x8000) for flags in opened] == [True]

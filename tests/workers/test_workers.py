@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 
@@ -166,3 +169,22 @@ def test_another_thread_stops_a_request_and_all_later_ones(make_worker: Callable
     assert stop.value.reason == "crash"
     with pytest.raises(WorkerStopped):
         list(worker.ask("spin"))
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_an_exit_is_no_limit_where_the_system_has_no_such_signal(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "SIGXCPU", raising=False)  # as on Windows
+    stop = workers._stop_error("lost", "", status, False, "")
+    assert (stop.reason, str(stop)) == ("crash", f"exit status {status}")
+
+
+def test_without_limits_of_the_system_requests_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(__main__, "resource", None)  # as on Windows
+    replies, lines = io.BytesIO(), io.BytesIO(b'{"request": [1, 2], "cpu_seconds": 5}\n')
+    monkeypatch.setattr(sys, "argv", ["workers", "tests.workers.handlers:echo", "1000", "1000"])
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines))
+    monkeypatch.setattr(os, "dup", lambda file: file)
+    monkeypatch.setattr(os, "dup2", lambda file, other: other)
+    monkeypatch.setattr(os, "fdopen", lambda file, mode: replies)
+    __main__.main()
+    assert replies.getvalue() == b'["reply", 1]\n["reply", 2]\n["end", null]\n'

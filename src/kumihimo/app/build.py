@@ -32,7 +32,8 @@ from kumihimo.llm.telemetry import build_span
 from kumihimo.rdf import store as rdf_store
 from kumihimo.readers.documents import ReadingLimits, read_documents
 from kumihimo.search.fulltext import KeywordIndex, SearchIndex, maintain_indexes
-from kumihimo.search.vectors import VectorIndex, remove_unused_files
+from kumihimo.search.vector_files import remove_unused_files
+from kumihimo.search.vectors import VectorIndex
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import as_db

@@ -18,9 +18,11 @@ from kumihimo.app.prepare_build import prepare_build, run_and_save
 from kumihimo.app.remote_sources import prune_mirrors
 from kumihimo.app.results import Built
 from kumihimo.core.cancel import CancelToken
+from kumihimo.core.errors import IndexBusy
+from kumihimo.core.file_links import is_link
 from kumihimo.core.task import Progress
 from kumihimo.rdf import store as rdf_store
-from kumihimo.search.vectors import remove_unused_files
+from kumihimo.search.vector_files import remove_unused_files
 from kumihimo.storage.sqlite.cache_file import damaged_copy, delete_database
 from kumihimo.storage.sqlite.ledger import drop_retired_tables
 from kumihimo.storage.sqlite.store import as_db
@@ -75,7 +77,11 @@ def erase_files(kumi: Kumihimo, *, wait: bool) -> None:
     """
     kumi.store.rewrite(wait=wait)  # then no reader of an earlier build is left, who may need other files
     with kumi.store.write_transaction(wait=wait) as db:
-        remove_unused_files(as_db(db), kumi.folder)
+        if remove_unused_files(as_db(db), kumi.folder):
+            raise IndexBusy(
+                f"another process uses {kumi.folder}, so its files still hold what you removed: "
+                "end that process, then run `kumi remove --forget`"
+            )
         delete_database(damaged_copy(kumi.folder / "cache.db"))
         rdf_store.erase_old_stores(kumi.folder, db.meta(rdf_store.BUILD_KEY, 0))
 
@@ -85,6 +91,6 @@ def warn_of_unpruned_caches(cache: Path, folder: Path) -> None:
     if cache.exists():
         log.warning("%s was not pruned, since other indexes may share it", cache)
     unused_path = folder / "cache.db"
-    if unused_path.is_file() and not unused_path.is_symlink():
+    if unused_path.is_file() and not is_link(unused_path):
         remedy = "run `kumi remove --forget` without KUMI_CACHE and --cache"
         log.warning("%s was not pruned, since another cache is used: %s", unused_path, remedy)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 from kumihimo.app.results import Built
 from kumihimo.core.errors import SourceError, describe_unknown
 from kumihimo.index.documents import IMPORTS_FOLDER
+from kumihimo.text.file_names import file_name, is_reserved
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -65,8 +67,9 @@ def import_store(
     if not converted.files:
         raise SourceError(f"{path}: it holds no text: finish its index first")
     source = name or _default_name(origin)
-    if not _NAME.fullmatch(source):
+    if not _NAME.fullmatch(source) or file_name(source) != source:
         raise SourceError(f"{source[:100]!r} cannot name a source: use letters, digits, dots, dashes and spaces")
+    _check_unlike(kumi.folder.resolve() / IMPORTS_FOLDER, source)
     folder = kumi.folder.resolve() / IMPORTS_FOLDER / source
     folder.mkdir(parents=True, exist_ok=True)
     _write_files(folder, {file: dump_text_units(content) for file, content in converted.files.items()})
@@ -85,17 +88,32 @@ def remove_unused_imports(index: Path, sources: Collection[Path]) -> None:
 def _default_name(origin: Path) -> str:
     path = origin.resolve()
     name = path.parent.name if path.name in _OUTPUT_FOLDERS else path.stem if path.is_file() else path.name
-    return re.sub(r"[^\w. -]+", "-", name).strip("-_. ") or "import"
+    name = re.sub(r"[^\w. -]+", "-", normalize("NFC", name)).strip("-_. ") or "import"
+    return f"import {name}" if is_reserved(name) else file_name(name)
+
+
+def _check_unlike(folder: Path, name: str) -> None:
+    """Raise SourceError if an earlier import differs in case only.
+
+    On some systems the two would have one folder.
+    """
+    names = [normalize("NFC", child.name) for child in folder.iterdir()] if folder.is_dir() else []
+    alike = [each for each in names if each.casefold() == name.casefold()]
+    if alike and name not in alike:
+        raise SourceError(f"{name!r} and the import {alike[0]!r} differ in case only: choose another name")
 
 
 def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files that differ, and delete all others."""
+    """Delete all other files, and write files that differ.
+
+    In this order: on some systems, names that differ in case only are one file.
+    """
+    for path in folder.iterdir():
+        if normalize("NFC", path.name) not in files:  # a file system may decompose it
+            path.unlink()
     for name, data in files.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != data:
             temporary = folder / ".next"
             temporary.write_bytes(data)
             temporary.replace(path)
-    for path in folder.iterdir():
-        if path.name not in files:
-            path.unlink()

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
+from unicodedata import normalize
 
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.file_links import is_link
 
 FILE_MARK = "written by kumihimo"  # at the start of each file of ours, as a comment
 OWNED_FILES_LIST = ".kumihimo.json"  # in a folder of ours: the digests and names of our files
@@ -123,7 +125,7 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, force: bool = Fals
             ours = {name for name in listed if _is_unchanged(path, name, earlier)}
             for name in new:
                 _check_no_link(path, name)
-                if name not in ours and not force and os.path.lexists(path / name):
+                if not force and os.path.lexists(path / name) and not _same_file(path, name, ours):
                     raise SettingsError((_changed if name in listed else _in_the_way)(path / name))
             _replace_files(temporary, path, new, ours, earlier)
 
@@ -146,11 +148,16 @@ def _replace_files(temporary: Path, path: Path, new: list[str], ours: set[str], 
     manifest = {_describe_file(temporary, name) for name in new}
     path.mkdir(exist_ok=True)
     _write_manifest(path, earlier | manifest)  # if we are interrupted, all files are still listed as ours
+    outdated, folded = sorted(ours.difference(new)), set(map(_fold_name, new))
+    for name in outdated:
+        if _fold_name(name) in folded:  # on some systems the new file: it must not be removed afterwards
+            (path / name).unlink(missing_ok=True)
     for name in new:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (temporary / name).replace(path / name)
-    for name in sorted(ours.difference(new)):
-        (path / name).unlink(missing_ok=True)
+    for name in outdated:
+        if _fold_name(name) not in folded:
+            (path / name).unlink(missing_ok=True)
     folders = {subfolder for name in ours for subfolder in (path / name).parents if path in subfolder.parents}
     for subfolder in sorted(folders, reverse=True):  # inner folders first
         if subfolder.is_dir() and not any(subfolder.iterdir()):
@@ -190,6 +197,16 @@ def _owned_name(file: str) -> str:
     return "" if Path(name).anchor or ".." in Path(name).parts else name
 
 
+def _fold_name(name: str) -> str:
+    return normalize("NFC", normalize("NFC", name).casefold())
+
+
+def _same_file(folder: Path, name: str, ours: Iterable[str]) -> bool:
+    """Return whether a file is ours, whatever the case of its name."""
+    alike = [other for other in ours if _fold_name(other) == _fold_name(name)]
+    return name in alike or any((folder / other).samefile(folder / name) for other in alike)
+
+
 def _describe_file(folder: Path, name: str) -> str:
     """Return the entry of a file: its digest and name."""
     with (folder / name).open("rb") as file:
@@ -205,7 +222,7 @@ def _is_unchanged(folder: Path, name: str, files: set[str]) -> bool:
 def _find_link(folder: Path, name: str) -> Path | None:
     """Return the first link between the folder and the file."""
     inside = [part for part in (folder / name, *(folder / name).parents) if folder in part.parents]
-    return next((part for part in reversed(inside) if part.is_symlink()), None)
+    return next((part for part in reversed(inside) if is_link(part)), None)
 
 
 def _check_no_link(folder: Path, name: str) -> None:

@@ -10,9 +10,11 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from kumihimo.core.errors import SourceError
+from kumihimo.core.file_links import is_link
 from kumihimo.readers.page import unique_name
 
 IGNORE_FILES = (".gitignore", ".kumiignore")
+_HIDDEN = (".", "~$")  # the latter: who edits a file, as Word and Excel note beside it
 MAX_IGNORE_BYTES = 100_000  # each file is compared with each line
 
 
@@ -42,10 +44,10 @@ class FolderEntry(NamedTuple):
 def walk(root: Path) -> Iterator[tuple[Path, str]]:
     """Yield each file under `root` with its relative path, sorted by path.
 
-    If `root` is a file, yield it alone. Left out: hidden files and folders, paths that a `.gitignore` or `.kumiignore`
-    names (see `parse_ignore_rules`), special files such as pipes, and links that lead out of `root` or to a file
-    read under its own name. If a folder cannot be read, it is yielded itself, in place of its files. A path is NFC,
-    whatever the file system writes. If two paths become the same, the second is `path~2`.
+    If `root` is a file, yield it alone. Left out: hidden files and folders, lock files of Office (`~$a.docx`), paths
+    that a `.gitignore` or `.kumiignore` names (see `parse_ignore_rules`), special files such as pipes, and links that
+    lead out of `root` or to a file read under its own name. If a folder cannot be read, it is yielded itself, in place
+    of its files. A path is NFC, whatever the file system writes. If two paths become the same, the second is `path~2`.
     """
     try:
         exists = root.is_dir() or root.is_file()
@@ -71,7 +73,7 @@ def _walk_entries(root: Path) -> Iterator[FolderEntry]:
         if entry.path.is_dir():
             try:
                 for child in _list_folder(entry):
-                    (links if child.path.is_symlink() else pending).append(child)
+                    (links if is_link(child.path) else pending).append(child)
             except OSError as error:
                 if entry.path == root:
                     raise SourceError(f"{root}: {error.strerror}; allow reading it") from error
@@ -81,7 +83,7 @@ def _walk_entries(root: Path) -> Iterator[FolderEntry]:
 
 
 def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
-    paths = sorted(path for path in folder.path.iterdir() if not path.name.startswith("."))
+    paths = sorted(path for path in folder.path.iterdir() if not path.name.startswith(_HIDDEN))
     rules = folder.rules
     for file in (folder.path / name for name in IGNORE_FILES):
         if file.is_file():
@@ -91,7 +93,7 @@ def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
         relative = (*folder.relative, _normalize_name(path.name))
         with suppress(OSError):  # a link to a name that is too long, or to itself, leads nowhere
             if not is_ignored(relative, path.is_dir(), rules):
-                real_path = Path(os.path.realpath(path)) if path.is_symlink() else folder.real_path / path.name
+                real_path = Path(os.path.realpath(path)) if is_link(path) else folder.real_path / path.name
                 entries.append(FolderEntry(path, real_path, relative, rules))
     return entries
 

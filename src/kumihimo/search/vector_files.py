@@ -50,6 +50,24 @@ def find_vector_damage(db: Db, path: Path, table: str, ids: set[str]) -> str:
     return "" if valid else "it holds vectors that are zero"
 
 
+def remove_unused_files(db: Db, folder: Path) -> list[Path]:
+    """Remove vector files that the index does not use.
+
+    Return those that cannot be removed: on Windows, files that a reader of an older build maps. The next build tries
+    again.
+    """
+    left: list[Path] = []
+    states = db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'")
+    used = {vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name, _ in states}
+    for path in (folder / "vectors").glob("*.i16"):
+        if path.name not in used:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError:
+                left.append(path)
+    return left
+
+
 def encode_vectors(vectors: Vectors) -> StoredVectors:
     """Return the numbers to store for vectors of length 1."""
     import numpy as np

@@ -217,7 +217,10 @@ class VectorIndex:
         expected = int(state["rows"] * state["dimensions"] * NUMBER_BYTES)
         actual = self._path().stat().st_size if self._path().exists() else 0
         if actual > expected:
-            os.truncate(self._path(), expected)
+            try:
+                os.truncate(self._path(), expected)
+            except OSError:  # Windows, while a reader maps the file
+                self._compact(state)
         return actual >= expected
 
     def _state(self) -> dict[str, Any]:
@@ -366,15 +369,6 @@ def load_matrices(db: Db, folder: Path, files: MappedFiles) -> Matrices:
             for outdated in [key for key in list(files) if key != file and key[0].name.startswith(f"{table}-")]:
                 files.pop(outdated, None)
     return by_table
-
-
-def remove_unused_files(db: Db, folder: Path) -> None:
-    """Remove vector files that the index does not use."""
-    states = db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'")
-    used = {vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name, _ in states}
-    for path in (folder / "vectors").glob("*.i16"):
-        if path.name not in used:
-            path.unlink(missing_ok=True)
 
 
 def _mean_vector(vectors: Vectors) -> Vectors:

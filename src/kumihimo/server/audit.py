@@ -90,7 +90,7 @@ class AuditFile:
             log.warning("the audit log %s cannot be written: %s", self.path, error)
 
     def _append(self, line: bytes) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
             os.write(descriptor, line)
             is_full = os.fstat(descriptor).st_size >= self._max_bytes

@@ -7,11 +7,11 @@ from unicodedata import normalize
 
 from kumihimo.core.errors import SourceError, describe_unknown
 from kumihimo.server.problems import Forbidden
+from kumihimo.text.file_names import is_reserved
 
 _MAX_BYTES = 200  # file systems allow 255, and a temporary name is longer
 # C0 and C1, what Windows does not allow, and marks of the writing direction, which hide an ending
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffd]')
-_DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
 
 
 def safe_name(name: str, readers: Iterable[str]) -> str:
@@ -29,7 +29,7 @@ def safe_name(name: str, readers: Iterable[str]) -> str:
         what = describe_unknown("reader for", path.suffix or cleaned[:100], known)
         raise SourceError(f"{cleaned[:100] or 'a file without a name'}: {what}")
     stem = path.stem.encode()[: _MAX_BYTES - len(path.suffix.encode())].decode(errors="ignore").strip()
-    return f"{'_' * bool(_DEVICES.match(cleaned))}{stem}{path.suffix}"
+    return f"{'_' * is_reserved(cleaned)}{stem}{path.suffix}"
 
 
 def allowed_path(path: str, roots: Iterable[Path]) -> Path:

@@ -20,6 +20,7 @@ _WARNING_POLLS = 40  # 2 seconds
 _MAX_POLLS = (
     12_000  # 10 minutes; then a process with a claim may be stopped, such as by Ctrl-Z: its keys are fetched again
 )
+_ARE_OF_PROCESS = sys.platform not in ("linux", "win32")  # POSIX locks: all are freed when it closes the file once
 log = logging.getLogger("kumihimo")
 
 if sys.platform == "linux":
@@ -46,14 +47,69 @@ else:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN, 1, offset)
 
 
+class _LockFile:
+    """An open file, and the bytes of it that threads have locked.
+
+    users: how many claims have it open.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path, self.users = path, 0
+        self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self.offsets: set[int] = set()
+        self.lock = Lock()
+
+    def try_lock(self, offsets: Iterable[int]) -> set[int]:
+        """Lock the free bytes, and return their offsets."""
+        claimed: set[int] = set()
+        with self.lock:
+            for offset in set(offsets) - self.offsets:
+                try:
+                    _set_lock(self.descriptor, offset, locked=True)
+                except (BlockingIOError, PermissionError):  # another process has it
+                    continue
+                claimed.add(offset)
+            self.offsets |= claimed
+        return claimed
+
+    def unlock(self, offsets: set[int]) -> None:
+        """Unlock bytes that `try_lock` has locked."""
+        with self.lock:
+            for offset in offsets:
+                _set_lock(self.descriptor, offset, locked=False)
+            self.offsets -= offsets
+
+
+_shared_files: dict[str, _LockFile] = {}  # only where locks belong to a process, which may close a file but once
+_shared_lock = Lock()
+
+
+def _open_lock_file(path: Path) -> _LockFile:
+    key = os.path.realpath(path)
+    with _shared_lock:
+        file = _shared_files.get(key) or _LockFile(key)
+        if _ARE_OF_PROCESS:
+            _shared_files[key] = file
+        file.users += 1
+    return file
+
+
+def _close_lock_file(file: _LockFile) -> None:
+    with _shared_lock:
+        file.users -= 1
+        if not file.users:
+            _shared_files.pop(file.path, None)
+            os.close(file.descriptor)
+
+
 class KeyClaims:
     """Claims on the keys of one cache, by threads and processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock, self._closed = Lock(), Event()
-        self._locked_offsets: set[int] = set()  # of the bytes that threads of this process have locked
-        self._file: int | None = None
+        self._locked_offsets: set[int] = set()  # of the bytes that threads have locked by these claims
+        self._file: _LockFile | None = None
         self._has_warned = False
 
     @contextmanager
@@ -77,23 +133,18 @@ class KeyClaims:
         with self._lock:
             self._closed.set()
             if self._file is not None:
-                os.close(self._file)
+                self._file.unlock(self._locked_offsets)
+                _close_lock_file(self._file)
             self._file, self._locked_offsets = None, set()
 
     def _try_claim(self, keys: Iterable[bytes]) -> set[int]:
         """Lock the free keys, and return the offsets of their bytes."""
-        claimed: set[int] = set()
         with self._lock:
             if self._closed.is_set():
                 raise IndexUnavailable("the cache was closed while a request waited for a reply")
             if self._file is None:
-                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-            for offset in {_lock_offset(key) for key in keys} - self._locked_offsets:
-                try:
-                    _set_lock(self._file, offset, locked=True)
-                except (BlockingIOError, PermissionError):  # another process has it
-                    continue
-                claimed.add(offset)
+                self._file = _open_lock_file(self.path)
+            claimed = self._file.try_lock(map(_lock_offset, keys))
             self._locked_offsets |= claimed
         return claimed
 
@@ -107,9 +158,8 @@ class KeyClaims:
 
     def _release(self, offsets: set[int]) -> None:
         with self._lock:
-            for offset in offsets & self._locked_offsets:
-                if self._file is not None:
-                    _set_lock(self._file, offset, locked=False)
+            if self._file is not None:
+                self._file.unlock(offsets & self._locked_offsets)
             self._locked_offsets -= offsets
 
 

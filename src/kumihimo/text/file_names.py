@@ -6,7 +6,16 @@ from unicodedata import normalize
 _MAX_CHARS = 80
 _MAX_BYTES = 200  # file systems allow 255, and a suffix follows
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f-\x9f\\/:*?"<>|#^\[\]%`\u200b-\u200f\u2028-\u202e\ufeff]+')
-_RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # in Windows, with any suffix
+_RESERVED_NAMES = re.compile(r"(?i)(con|prn|aux|nul|conin\$|conout\$|com[\d¹²³]|lpt[\d¹²³]) *(\.|$)")
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether Windows takes a name for a device, with any suffix.
+
+    >>> [is_reserved(name) for name in ("CON", "nul.txt", "Aux .md", "com¹", "CONIN$", "console.md", "com10")]
+    [True, True, True, True, True, False, False]
+    """
+    return bool(_RESERVED_NAMES.match(name))
 
 
 def file_name(title: str) -> str:
@@ -17,4 +26,4 @@ def file_name(title: str) -> str:
     """
     name = " ".join(_NOT_IN_NAMES.sub(" ", normalize("NFC", title)).split())[:_MAX_CHARS]
     name = name.encode()[:_MAX_BYTES].decode(errors="ignore").strip(" .")
-    return f"_{name}" if _RESERVED_NAMES.match(name) else name or "nameless"
+    return f"_{name}" if is_reserved(name) else name or "nameless"

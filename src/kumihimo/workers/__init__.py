@@ -180,7 +180,7 @@ def _stop_error(kind: str, detail: str, status: int, timed_out: bool, errors: st
         return WorkerStopped("memory")
     if timed_out:
         return WorkerStopped("clock")
-    if status == -getattr(signal, "SIGXCPU", 0):
+    if status < 0 and -status == getattr(signal, "SIGXCPU", 0):  # Windows has none
         return WorkerStopped("time")
     if kind == "error":
         return WorkerStopped("error", detail)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.storage.sqlite.file_locks import is_immutable
+from kumihimo.storage.sqlite.file_locks import database_address, is_immutable
 
 _CREATE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS waiting (
 """
 log = logging.getLogger("kumihimo")
 _NAME_ANOTHER = "name another cache with --cache FILE"
+_IN_USE = "{} is in use by another process: run the same command again when that one has ended"
 _MAX_TRIES, _PAUSE = 3000, 0.02  # to switch to the log; seconds between
 _MAX_GAP = 1000  # missing row numbers for each one found
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -39,6 +40,8 @@ def explain_cache_errors(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise IndexUnavailable(_explain_error(path, error)) from error
+    except PermissionError as error:  # Windows moves no file that another process has opened
+        raise IndexUnavailable(_IN_USE.format(path)) from error
 
 
 def _explain_error(path: Path, error: sqlite3.Error) -> str:
@@ -47,7 +50,7 @@ def _explain_error(path: Path, error: sqlite3.Error) -> str:
         "make room, and run the same command again",
         sqlite3.SQLITE_READONLY: f"{path} cannot be written: {_NAME_ANOTHER}",
         sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened: {_NAME_ANOTHER}",
-        sqlite3.SQLITE_BUSY: f"{path} is in use by another process: run the same command again when that one has ended",
+        sqlite3.SQLITE_BUSY: _IN_USE.format(path),
         sqlite3.SQLITE_IOERR: f"{path} cannot be read or written (disk I/O error): check the disk",
         sqlite3.SQLITE_CORRUPT: f"{path} is damaged: `kumi check --repair` keeps the replies that can be read",
         sqlite3.SQLITE_NOTADB: f"{path} is damaged, or no cache: `kumi check --repair` keeps the replies that can be "
@@ -107,7 +110,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 def _connect(path: Path, options: str = "") -> sqlite3.Connection:
-    address = f"{path.resolve().as_uri()}{options}"
+    address = database_address(path.resolve(), options)
     return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
 
 
@@ -178,8 +181,8 @@ def _rebuild_file(old_db: sqlite3.Connection, path: Path, is_reply: Callable[[ob
     old_db.close()
     for suffix in ("-wal", "-shm", ""):  # the log first: it must not stay beside the new file
         with suppress(FileNotFoundError):
-            Path(f"{path}{suffix}").rename(f"{old_path}{suffix}")
-    new_path.rename(path)
+            Path(f"{path}{suffix}").replace(f"{old_path}{suffix}")
+    new_path.replace(path)
     log.warning("%s is a new file with the %s replies that can be read; %s is the old one", path, copied, old_path)
 
 

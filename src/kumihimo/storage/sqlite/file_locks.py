@@ -1,4 +1,4 @@
-"""a path -> a lock on the file, and whether a database there can be locked at all."""
+"""a path -> its address for SQLite, a lock on the file, and whether a database there can be locked at all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from kumihimo.storage.sqlite.log_file import log_size
+
+
+def database_address(path: PurePath, options: str = "") -> str:
+    """Return the address of a database, for `uri=True`.
+
+    SQLite accepts no host there, as `as_uri` writes it for a network path of Windows.
+    """
+    address = path.as_uri()
+    return f"{address if address.startswith('file:///') else address.replace('file://', 'file:////', 1)}{options}"
 
 
 def is_immutable(path: Path) -> bool:

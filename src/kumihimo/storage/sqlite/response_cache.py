@@ -337,4 +337,4 @@ def adopt_old_cache(path: Path) -> None:
     if path.name == "cache.db" and old.exists() and not path.exists():
         for suffix in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):
-                Path(f"{old}{suffix}").rename(f"{path}{suffix}")
+                Path(f"{old}{suffix}").replace(f"{path}{suffix}")

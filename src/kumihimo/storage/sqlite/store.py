@@ -19,7 +19,7 @@ from kumihimo.core.redaction import redact
 from kumihimo.core.table import Row
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.build_memory import BuildMemory
-from kumihimo.storage.sqlite.file_locks import is_immutable
+from kumihimo.storage.sqlite.file_locks import database_address, is_immutable
 from kumihimo.storage.sqlite.integrity import raise_if_unusable
 from kumihimo.storage.sqlite.log_file import truncate_log
 from kumihimo.storage.sqlite.rows import SqlRows as SqlRows
@@ -380,7 +380,7 @@ class Store:
 
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
-    address = f"{path.resolve().as_uri()}?immutable=1" if immutable else str(path)
+    address = database_address(path.resolve(), "?immutable=1") if immutable else str(path)
     return sqlite3.connect(address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=128)
 
 
