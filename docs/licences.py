@@ -21,6 +21,7 @@ USED = (
     "langchain",
     "llamaindex",
     "multilingual",
+    "ocr",
     "parquet",
     "server",
     "watch",
