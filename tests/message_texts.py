@@ -66,6 +66,7 @@ IGNORED = {
     "rjieba opencc",
     "sudachipy sudachidict-core",
 }
+IGNORED |= {"0Table", "1Table", "Current User", "PowerPoint Document"}  # streams of old office files
 IGNORED |= {"{0} to {1}", "`pip install --force-reinstall 'kumihimo[docs]'`"}
 IGNORED |= {"kumi eval run --methods {0} --generations 2", "kumi eval run --methods {0} --generations 5", "even"}
 IGNORED |= {"# Settings of this index. Remove the # from a line and change it.", '"none"'}
