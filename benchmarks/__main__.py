@@ -28,6 +28,7 @@ BENCHMARKS = (
     ("example_facts", ""),
     ("growth", ""),
     ("log_growth", ""),
+    ("imports", ""),
     ("shapes", ""),
     ("shapes", "--chunks 10000 --model"),
     ("served", ""),

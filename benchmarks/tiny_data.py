@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.importers.factories_stores import write_graphrag
+
 ENGLISH = (
     ("Brannet Harbour", "Brannet Harbour was built by Ada Roake in 1861. It shelters forty boats in winter."),
     ("Ada Roake", "Ada Roake was an engineer. She was born in Oban in 1830 and studied under Tom Kerrow."),
@@ -90,6 +92,7 @@ def write_tiny_data(folder: Path) -> Path:
     _write_lines(folder / "mine/facts.jsonl", ({"id": n, "facts": [text]} for n, (_, text) in enumerate(ENGLISH)))
     _write_podcasts(folder / "podcasts")
     _write_replies(folder / "replies")
+    write_graphrag(folder / "replies/christmas_carol")
     _write_lines(folder / "kgrc/scenes.jsonl", (_scene(n, *scene) for n, scene in enumerate(SCENES)))
     _write_files(folder / "messy")
     return folder
