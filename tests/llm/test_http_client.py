@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
+from kumihimo.core.network import is_local
 from kumihimo.llm import http_client, openai, rerank
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import connect
-from kumihimo.llm.http_client import is_local
 from kumihimo.llm.protocols import ChatRequest, TextsRequest
 from tests.fake_clock import FakeClock
 from tests.fake_clock import clock as clock

@@ -32,7 +32,7 @@ def nothing_is_endless() -> Iterator[None]:
 def changed(data: bytes, **values: tuple[int, str, int]) -> bytes:
     """Return the file with other numbers in its streams: their offset, kind and value."""
     file = open_ole(data, "x")
-    streams = {"/".join(path): bytearray(file.read(*path)) for path in file.streams}
+    streams = {"/".join(path): bytearray(file.read_stream(*path)) for path in file.streams}
     for name, (offset, kind, number) in values.items():
         struct.pack_into(f"<{kind}", streams[name.replace("_", " ")], offset, number)
     return compound({name: bytes(stream) for name, stream in streams.items()})
@@ -71,7 +71,7 @@ def test_the_type_without_a_suffix(tmp_path: Path) -> None:
 
 
 def test_locked_and_older_files_are_named() -> None:
-    flags = struct.unpack_from("<H", open_ole(WORD, "x").read("WordDocument"), 10)[0]
+    flags = struct.unpack_from("<H", open_ole(WORD, "x").read_stream("WordDocument"), 10)[0]
     locked = "a: locked with a password; save it without one"
     assert refusal(read_doc, changed(WORD, WordDocument=(10, "H", flags | 0x100))) == locked
     assert refusal(read_ppt, changed(SLIDES, Current_User=(12, "I", 0xF3D1C4DF))) == locked
@@ -87,7 +87,7 @@ def test_what_is_no_such_file_is_refused(read: Read, data: bytes) -> None:
 
 
 def test_a_text_that_is_used_again_and_again_is_refused() -> None:
-    main, table = (bytearray(open_ole(WORD, "x").read(name)) for name in ("WordDocument", "1Table"))
+    main, table = (bytearray(open_ole(WORD, "x").read_stream(name)) for name in ("WordDocument", "1Table"))
     pieces = [piece for n in range(2000) for piece in (n * 4000,)] + [2000 * 4000]
     plc = struct.pack(f"<{len(pieces)}I", *pieces) + struct.pack("<HIH", 0, 0x40000000, 0) * (len(pieces) - 1)
     struct.pack_into("<II", main, 0x1A2, len(table), len(plc) + 5)
@@ -96,8 +96,8 @@ def test_a_text_that_is_used_again_and_again_is_refused() -> None:
 
 
 def test_slides_that_lead_to_each_other_end() -> None:
-    stream = open_ole(SLIDES, "x").read("PowerPoint Document")
-    user = open_ole(SLIDES, "x").read("Current User")
+    stream = open_ole(SLIDES, "x").read_stream("PowerPoint Document")
+    user = open_ole(SLIDES, "x").read_stream("Current User")
     edit = struct.unpack_from("<I", user, 16)[0]
     looped = bytearray(stream)
     struct.pack_into("<I", looped, edit + 16, edit)  # the edit before an edit is itself
@@ -115,7 +115,7 @@ def test_slides_that_lead_to_each_other_end() -> None:
 )
 def test_bytes_gone_wrong_end_in_a_text_or_a_refusal(read: Read, data: bytes, names: tuple[str, ...]) -> None:
     rng, file = random.Random(7), open_ole(data, "x")
-    streams = {name: file.read(name) for name in names}
+    streams = {name: file.read_stream(name) for name in names}
     refused = 0
     for _ in range(150):
         broken = {name: bytearray(stream) for name, stream in streams.items()}

@@ -107,6 +107,11 @@ def test_unknown_suffixes(tmp_path: Path) -> None:
     assert has_reader(Path("A.HTM"), READERS)
     with pytest.raises(SourceError, match=r"^a\.jsn: no reader for '\.jsn'; did you mean '\.json'\?"):
         read_documents(write(tmp_path / "a.jsn", "{}"), "a.jsn")
+    without_ocr = {suffix: each for suffix, each in READERS.items() if suffix not in pictures.PICTURES}
+    with pytest.raises(
+        SourceError, match=r"^a\.png: to read the text of pictures, run `pip install 'kumihimo\[ocr\]'`"
+    ):
+        reading.read_documents(write(tmp_path / "a.png", b""), "a.png", without_ocr)
 
 
 def test_what_is_not_there_or_no_file(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import ROOT
-from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader
+from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader, no_reader_error
 from kumihimo.readers.file_reader import FileReader
 from kumihimo.readers.folder import walk
 from kumihimo.readers.remote.mirror import Mirror, find_mirrored_uri
@@ -102,7 +102,7 @@ def resolve_source_path(path: str | Path, readers: Mapping[str, FileType]) -> Pa
     if not exists:
         raise SourceError(f"{path} does not exist: check the path")
     if Path(path).is_file() and not has_reader(Path(path), readers):
-        raise SourceError(f"{path}: {describe_unknown('reader for', Path(path).suffix or Path(path).name, readers)}")
+        raise no_reader_error(Path(path), str(path), readers)
     return Path(path).resolve()
 
 

@@ -51,7 +51,7 @@ def read_doc(data: bytes, name: str) -> Iterator[Page]:
     Raise SourceError if it is older, locked or damaged.
     """
     file = open_ole(data, name)
-    main = file.read("WordDocument")
+    main = file.read_stream("WordDocument")
     if len(main) < PIECES + 8 or _number(main, 0, "H") != MAGIC:
         raise SourceError(f"{name}: not a Word file of 1997 to 2003; save it as .docx")
     flags = _number(main, FLAGS, "H")
@@ -59,7 +59,7 @@ def read_doc(data: bytes, name: str) -> Iterator[Page]:
         raise SourceError(f"{name}: locked with a password; save it without one")
     if _number(main, 2, "H") < FIRST_VERSION:
         raise SourceError(f"{name}: not a Word file of 1997 to 2003; save it as .docx")
-    table = file.read("1Table" if flags & SECOND_TABLE else "0Table")
+    table = file.read_stream("1Table" if flags & SECOND_TABLE else "0Table")
     try:
         layout = _DocReader(main, table, name).read()
     except (struct.error, LookupError) as error:

@@ -13,6 +13,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError, describe_unknown
 from kumihimo.core.records import NOT_READ, Document
 from kumihimo.readers.page import Page, format_utc
+from kumihimo.readers.pictures import SUFFIXES
 
 MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost tokens a thousand times
 MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
@@ -59,6 +60,13 @@ def has_reader(path: Path | PurePosixPath, readers: Mapping[str, FileType]) -> b
     return path.suffix.lower() in readers
 
 
+def no_reader_error(path: Path | PurePosixPath, name: str, readers: Mapping[str, FileType]) -> SourceError:
+    """Return the error for a file of an unsupported type."""
+    if path.suffix.lower() in SUFFIXES:  # without the extra `ocr`
+        return SourceError(f"{name}: to read the text of pictures, run `pip install 'kumihimo[ocr]'`")
+    return SourceError(f"{name}: {describe_unknown('reader for', path.suffix or path.name, readers)}")
+
+
 def read_documents(
     path: Path, uri: str, readers: Mapping[str, FileType], limits: ReadingLimits | None = None
 ) -> list[Document]:
@@ -82,7 +90,7 @@ def iterate_documents(
     read, LimitExceeded if it is over a limit; then the documents before it do not count.
     """
     if not has_reader(path, readers):
-        raise SourceError(f"{uri}: {describe_unknown('reader for', path.suffix or path.name, readers)}")
+        raise no_reader_error(path, uri, readers)
     data, modified = _load_file(path, uri, limits)
     characters = 0
     documents = _build_documents(_Origin(uri, modified), data, path.suffix, readers)

@@ -24,7 +24,7 @@ class OleFile:
     name: str
     streams: tuple[tuple[str, ...], ...]
 
-    def read(self, *path: str) -> bytes:
+    def read_stream(self, *path: str) -> bytes:
         """Return a stream, or nothing if there is none."""
         if path not in self.streams:
             return b""

@@ -55,7 +55,7 @@ class _Storage:
     def __init__(self, file: OleFile, path: tuple[str, ...], code_page: str = "") -> None:
         self.file, self.path = file, path
         kind = path[-1].partition("_version")[0].partition("1.0")[0] if path else ""
-        table = file.read(*path, PROPERTIES)[PROPERTY_HEADER_BYTES.get(kind, 8) :]
+        table = file.read_stream(*path, PROPERTIES)[PROPERTY_HEADER_BYTES.get(kind, 8) :]
         self.numbers = {
             number: value for _, number, _, value in struct.iter_unpack("<HHIQ", table[: len(table) // 16 * 16])
         }
@@ -71,7 +71,7 @@ class _Storage:
             return ""
 
     def stream(self, number: int, kind: str) -> bytes:
-        return self.file.read(*self.path, f"__substg1.0_{number:04X}{kind}")
+        return self.file.read_stream(*self.path, f"__substg1.0_{number:04X}{kind}")
 
     def text(self, number: int) -> str:
         """Return a text in UTF-16 or in a code page."""

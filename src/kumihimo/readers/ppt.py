@@ -51,7 +51,7 @@ def read_ppt(data: bytes, name: str) -> Iterator[Page]:
     Raise SourceError if it is locked or damaged.
     """
     file = open_ole(data, name)
-    stream, user = file.read("PowerPoint Document"), file.read("Current User")
+    stream, user = file.read_stream("PowerPoint Document"), file.read_stream("Current User")
     if not stream or len(user) < 20:
         raise SourceError(f"{name}: not a PowerPoint file of 1997 to 2003; save it as .pptx")
     token, last_edit = struct.unpack_from("<II", user, 12)
