@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -63,7 +63,8 @@ def run_web_site(pages: Mapping[str, Page]) -> Iterator[WebSite]:
             if status != 304:
                 self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # who does not want the type reads no body
+                self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             pass

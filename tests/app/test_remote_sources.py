@@ -205,6 +205,25 @@ def test_a_watch_fetches_at_first_only(kumi: Kumihimo, site: WebSite, tmp_path: 
     assert len(site.asked()) == 1
 
 
+def test_a_watch_goes_on_if_its_first_build_fails(kumi: Kumihimo, site: WebSite, tmp_path: Path) -> None:
+    notes, pages = tmp_path / "notes", site.pages
+    notes.mkdir()
+    (notes / "a.md").write_text("The tide turns.", "utf-8")
+    site.pages = {}
+
+    def changes(paths: object, index: object) -> Iterator[object]:
+        assert paths == [notes]
+        yield 1
+        site.pages = pages
+        yield 2
+        yield 3
+
+    results = list(watch_sources(kumi, [str(notes), f"{site.url}/docs/"], ["bm25"], changes=changes))
+    documents = [result.rows["documents"] if isinstance(result, Built) else 0 for result in results]
+    assert documents == [0, 0, 2, 2]
+    assert [status for _, status in site.asked()] == [404, 404, 200]
+
+
 def test_an_estimate_fetches_what_it_names(kumi: Kumihimo, site: WebSite) -> None:
     plan = kumi.plan(f"{site.url}/docs/", methods=["bm25"], crawl=2)
     assert plan.estimates == ()

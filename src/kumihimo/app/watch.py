@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from kumihimo.app.index_paths import index_paths
 from kumihimo.app.prepare_build import absolute_paths, prepare_build
 from kumihimo.app.prune_cache import RollBack
 from kumihimo.app.results import Built
-from kumihimo.core.errors import ConsentRequired, KumiError, SettingsError, SourceError
+from kumihimo.core.errors import ConsentRequired, IndexUnavailable, KumiError, SettingsError, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.index.documents import load_sources
 from kumihimo.llm.budget import Budget, Caps
@@ -42,14 +43,18 @@ def watch_sources(
     from; by default `watchfiles`. Addresses are fetched at first only. Raises SettingsError if a build may cost
     something and there is no limit.
     """
-    absolute_paths(kumi, paths, methods)
+    absolute = absolute_paths(kumi, paths, methods)
     caps = caps or Caps()
     if caps == Caps() and _may_cost(kumi, paths, methods):
         raise SettingsError("builds may call a paid model: set a limit for all of them together, such as --max-cost 5")
-    budget = kumi.models.budget(caps)
-    yield _build(kumi, paths, methods, budget, progress)
-    for _ in (changes or watch_files)(_watched_paths(kumi), kumi.folder.resolve()):
-        yield _build(kumi, (), (), budget, progress, fetch=False)
+    budget, fetch = kumi.models.budget(caps), True
+    result = _build(kumi, paths, methods, budget, progress)
+    yield result
+    for _ in (changes or watch_files)(_watched_paths(kumi, absolute), kumi.folder.resolve()):
+        if isinstance(result, Built):  # the paths are sources now
+            paths, methods, fetch = (), (), False
+        result = _build(kumi, paths, methods, budget, progress, fetch=fetch)
+        yield result
 
 
 def watch_files(paths: Sequence[Path], index: Path) -> Iterator[object]:
@@ -93,11 +98,15 @@ def _may_cost(kumi: Kumihimo, paths: Sequence[str | Path], methods: Sequence[str
         return found[0]
 
 
-def _watched_paths(kumi: Kumihimo) -> list[Path]:
-    """Return the folders and files of all sources that exist."""
-    with kumi.store.read_transaction() as db:
-        sources = load_sources(db, kumi.base).values()
-    return [source.path for source in sources if source.path.exists() and not _inside(source.path, [kumi.folder])]
+def _watched_paths(kumi: Kumihimo, named: Sequence[Path]) -> list[Path]:
+    """Return the folders and files of all sources that exist.
+
+    named: the paths that become sources, which they are not yet if the first build has failed.
+    """
+    sources: dict[Path, None] = dict.fromkeys(named)
+    with suppress(IndexUnavailable), kumi.store.read_transaction() as db:
+        sources |= {source.path: None for source in load_sources(db, kumi.base).values()}
+    return [path for path in sources if path.exists() and not _inside(path, [kumi.folder])]
 
 
 def _inside(path: Path, folders: Collection[Path]) -> bool:

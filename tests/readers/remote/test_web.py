@@ -110,6 +110,18 @@ def test_a_name_that_leads_to_this_machine_is_refused(
             client.get(f"http://rebound.example:{port}/a")
 
 
+def test_a_proxy_of_the_environment_looks_names_up(
+    site: WebSite, client: WebClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", site.url)
+    monkeypatch.setenv("no_proxy", "")
+    site.pages["http://tide.example/a"] = page("The tide turns.")
+    assert client.get("http://tide.example/a").status == 200
+    with pytest.raises(AddressRefused, match="is in a private network"):
+        client.get("http://10.0.0.1/a")
+    assert [path for path, _ in site.asked()] == ["http://tide.example/robots.txt", "http://tide.example/a"]
+
+
 def test_no_cookies_are_kept(site: WebSite, client: WebClient) -> None:
     site.pages["/a"] = Page("x", headers={"Set-Cookie": "id=7"})
     client.get(f"{site.url}/a")

@@ -134,7 +134,7 @@ class WebClient:
                     raise _private_error(url)
                 yield response
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, OSError) as error:
-            reason = str(error) or type(error).__name__
+            reason, url = str(error) or type(error).__name__, url.removesuffix("robots.txt")  # which nobody has named
             raise SourceError(
                 f"{url} cannot be fetched ({reason[:200]}): is the address right, and the server there?"
             ) from error
