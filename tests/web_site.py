@@ -27,6 +27,7 @@ class WebSite:
     pages: dict[str, Page] = field(default_factory=dict)
     requests: list[tuple[str, int]] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)
+    cookies: set[str | None] = field(default_factory=set)
 
     def asked(self) -> list[tuple[str, int]]:
         """Return the requests since the last call, without robots.txt."""
@@ -55,6 +56,7 @@ def run_web_site(pages: Mapping[str, Page]) -> Iterator[WebSite]:
             body = b"" if is_same else found.body.encode() if isinstance(found.body, str) else found.body
             site.requests.append((self.path, status))
             site.agents.add(self.headers["User-Agent"])
+            site.cookies.add(self.headers["Cookie"])
             self.send_response(status)
             for name, value in {**found.headers, "Content-Type": found.media_type}.items():
                 self.send_header(name, value)

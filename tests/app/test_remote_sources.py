@@ -12,6 +12,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.results import Built
 from kumihimo.app.watch import watch_sources
 from kumihimo.core.errors import SettingsError, SourceError
+from kumihimo.readers.remote import web
 from tests.cli_runner import kumi as run_kumi
 from tests.web_site import Page, WebSite, page, run_web_site
 
@@ -176,6 +177,18 @@ def test_no_other_machine_is_asked_offline(
         with pytest.raises(SourceError, match=f"KUMI_OFFLINE is set, so {address} is not fetched"):
             index(kumi, address)
     assert index(kumi, f"{site.url}/docs/").new == 1  # this machine
+
+
+def test_known_addresses_keep_their_rows_offline(
+    kumi: Kumihimo, site: WebSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index(kumi, f"{site.url}/docs/", crawl=10)
+    before = uris(kumi)
+    monkeypatch.setenv("KUMI_OFFLINE", "1")
+    monkeypatch.setattr(web, "is_local", lambda host: False)
+    built = kumi.index()
+    assert [error.partition(",")[0] for _, _, error in built.failed] == ["KUMI_OFFLINE is set"]
+    assert uris(kumi) == before
 
 
 def test_a_watch_fetches_at_first_only(kumi: Kumihimo, site: WebSite, tmp_path: Path) -> None:

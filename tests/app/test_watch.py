@@ -12,7 +12,7 @@ import pytest
 
 from kumihimo import Caps, Kumihimo
 from kumihimo.app.results import Built
-from kumihimo.app.watch import Changes, watch_files, watch_sources
+from kumihimo.app.watch import Changes, is_watched, watch_files, watch_sources
 from kumihimo.core.errors import KumiError, SettingsError
 from tests.fake_graph_reader import Readers
 
@@ -105,6 +105,28 @@ def test_files_are_watched(kumi: Kumihimo, notes: Path) -> None:
         seen.set()
     writer.join()
     assert built.rows["documents"] == 2
+
+
+def test_changes_of_files_that_are_not_read_do_not_count(notes: Path) -> None:
+    (notes / ".kumiignore").write_text("*.tmp\n/drafts/\n", "utf-8")
+    (notes / "deep").mkdir()
+    (notes / "deep" / ".gitignore").write_text("secret.md\n", "utf-8")
+    index, single = notes / "index.kumi", notes.parent / "list.txt"
+    names = ["a.md", "new.md", ".kumiignore", "deep/b.md", "deep/.gitignore"]
+    names += [
+        "x.tmp",
+        "deep/y.tmp",
+        "drafts/c.md",
+        "deep/secret.md",
+        ".cache/d.md",
+        "index.kumi/index.db",
+        "index.kumi",
+    ]
+    counted = [name for name in names if is_watched(notes / name, [notes, single], index)]
+    assert counted == ["a.md", "new.md", ".kumiignore", "deep/b.md", "deep/.gitignore"]
+    assert is_watched(single, [notes, single], index)
+    (notes / ".kumiignore").write_text("#" * 200_000, "utf-8")  # more than is read
+    assert is_watched(notes / "a.md", [notes], index)
 
 
 def test_without_watchfiles(kumi: Kumihimo, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

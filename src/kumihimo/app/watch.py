@@ -10,10 +10,11 @@ from kumihimo.app.index_paths import index_paths
 from kumihimo.app.prepare_build import absolute_paths, prepare_build
 from kumihimo.app.prune_cache import RollBack
 from kumihimo.app.results import Built
-from kumihimo.core.errors import ConsentRequired, KumiError, SettingsError
+from kumihimo.core.errors import ConsentRequired, KumiError, SettingsError, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.index.documents import load_sources
 from kumihimo.llm.budget import Budget, Caps
+from kumihimo.readers.folder import is_left_out
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -54,7 +55,7 @@ def watch_sources(
 def watch_files(paths: Sequence[Path], index: Path) -> Iterator[object]:
     """Yield once for all changes of a moment.
 
-    Those in the index folder do not count. Raises SettingsError without `watchfiles`.
+    Those in the index folder, and of files that are not read, do not count. Raises SettingsError without `watchfiles`.
     """
     try:
         from watchfiles import DefaultFilter, watch
@@ -63,10 +64,21 @@ def watch_files(paths: Sequence[Path], index: Path) -> Iterator[object]:
 
     in_default = DefaultFilter()  # leaves out .git, caches and the files of editors
 
-    def is_watched(change: object, path: str) -> bool:
-        return in_default(change, path) and index not in Path(path).parents and Path(path) != index  # type: ignore[arg-type]
+    def counts(change: object, path: str) -> bool:
+        return in_default(change, path) and is_watched(Path(path), paths, index)  # type: ignore[arg-type]
 
-    yield from watch(*paths, watch_filter=is_watched, debounce=LONGEST_MS, step=QUIET_MS, ignore_permission_denied=True)
+    yield from watch(*paths, watch_filter=counts, debounce=LONGEST_MS, step=QUIET_MS, ignore_permission_denied=True)
+
+
+def is_watched(path: Path, paths: Sequence[Path], index: Path) -> bool:
+    """Return whether a change of a path may change the index."""
+    if path == index or index in path.parents:
+        return False
+    root = next((root for root in paths if root == path or root in path.parents), path)
+    try:
+        return not is_left_out(root, path)
+    except (OSError, SourceError):  # the build names what is wrong with an ignore file
+        return True
 
 
 def _may_cost(kumi: Kumihimo, paths: Sequence[str | Path], methods: Sequence[str]) -> bool:

@@ -98,6 +98,25 @@ def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
     return entries
 
 
+def is_left_out(root: Path, path: Path) -> bool:
+    """Return whether `walk` leaves out a path below `root` by its name.
+
+    An ignore file is not left out: other files depend on it.
+    """
+    rules: tuple[IgnoreRule, ...] = ()
+    folder, names = root, path.relative_to(root).parts
+    for depth, name in enumerate(names, 1):
+        for file in (folder / ignore_file for ignore_file in IGNORE_FILES):
+            if file.is_file():
+                rules += parse_ignore_rules(_read_ignore_file(file), names[: depth - 1])
+        is_folder = depth < len(names) or path.is_dir()
+        relative = tuple(map(_normalize_name, names[:depth]))
+        if (name.startswith(_HIDDEN) and name not in IGNORE_FILES) or is_ignored(relative, is_folder, rules):
+            return True
+        folder /= name
+    return False
+
+
 def _read_ignore_file(path: Path) -> list[str]:
     if path.stat().st_size > MAX_IGNORE_BYTES:
         raise SourceError(f"{path}: holds more than {MAX_IGNORE_BYTES:,} bytes: shorten it")

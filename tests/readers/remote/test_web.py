@@ -110,6 +110,13 @@ def test_a_name_that_leads_to_this_machine_is_refused(
             client.get(f"http://rebound.example:{port}/a")
 
 
+def test_no_cookies_are_kept(site: WebSite, client: WebClient) -> None:
+    site.pages["/a"] = Page("x", headers={"Set-Cookie": "id=7"})
+    client.get(f"{site.url}/a")
+    client.get(f"{site.url}/a")
+    assert site.cookies == {None}
+
+
 def test_a_body_has_limits(site: WebSite, client: WebClient) -> None:
     site.pages["/big"] = Page(b"a" * (1 << 20) + b"b", "text/plain")
     small = replace(client, limits=ReadingLimits(size=1))

@@ -15,7 +15,7 @@ from kumihimo.core.errors import AddressRefused, KumiError, SourceError
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
 from kumihimo.readers.remote.origins import file_name, normalize_url
-from kumihimo.readers.remote.web import WebClient, WebReply
+from kumihimo.readers.remote.web import WebClient, WebReply, check_offline
 
 _HTML = ("text/html", "application/xhtml+xml")
 _ANY_TYPE = ("", "application/octet-stream", "text/plain", "binary/octet-stream")  # of servers that do not know it
@@ -55,6 +55,7 @@ class OriginFetch:
         Pages that are gone are removed; those that fail keep their file, and are listed. Raise SourceError if there is
         nothing at the address.
         """
+        check_offline(self.origin)
         first = self._fetch(self.origin, is_first=True)
         if not self.pages:
             return
@@ -73,7 +74,7 @@ class OriginFetch:
             tries -= 1
             queue.extend(self._fetch(url))
         for name, file in self.mirror.of_origin(self.origin).items():
-            if file.asked not in seen:  # beyond the number of pages
+            if tries and file.asked not in seen:  # beyond the number of pages
                 self.mirror.remove(name)
 
     def _fetch(self, url: str, *, is_first: bool = False) -> list[str]:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from pathlib import Path, PurePosixPath
 from shutil import rmtree
 from typing import Self
@@ -44,6 +45,12 @@ class Mirror:
     files: dict[str, MirroredFile] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    _names: dict[str, str] = field(default_factory=dict, init=False, repr=False)  # by the address that was asked
+    _used: set[str] = field(default_factory=set, init=False, repr=False)  # without case, which some systems ignore
+
+    def __post_init__(self) -> None:
+        self._names = {file.asked: name for name, file in self.files.items()}
+        self._used = {name.casefold() for name in self.files}
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -70,7 +77,7 @@ class Mirror:
 
     def name_of(self, asked: str) -> str:
         """Return the path of the file of an address; empty without one."""
-        return next((name for name, file in self.files.items() if file.asked == asked), "")
+        return self._names.get(asked, "")
 
     def of_origin(self, origin: str) -> dict[str, MirroredFile]:
         """Return the files of an origin."""
@@ -94,12 +101,16 @@ class Mirror:
                 f"{file.asked}: {path} cannot be written ({error.strerror}): remove what is in its way"
             ) from error
         self.files[name] = file
+        self._names[file.asked] = name
+        self._used.add(name.casefold())
         self.failed.pop(name, None)
         return name
 
     def remove(self, name: str) -> None:
         """Delete a file, which its server no longer has."""
-        self.files.pop(name, None)
+        if file := self.files.pop(name, None):
+            self._names.pop(file.asked, None)
+            self._used.discard(name.casefold())
         self.failed.pop(name, None)
         with suppress(OSError):
             (self.folder / name).unlink()
@@ -113,9 +124,8 @@ class Mirror:
 
     def _free_name(self, asked: str, suffixes: Collection[str]) -> str:
         wanted = file_name(asked, suffixes)
-        used = {name.casefold() for name in self.files}  # some file systems ignore the case
-        names = (wanted if n == 1 else _numbered(wanted, n) for n in range(1, len(used) + 2))
-        return next(name for name in names if name.casefold() not in used)
+        names = (wanted if n == 1 else _numbered(wanted, n) for n in count(1))
+        return next(name for name in names if name.casefold() not in self._used)
 
 
 def _numbered(name: str, number: int) -> str:

@@ -10,12 +10,12 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.redaction import redact
+from kumihimo.text.file_names import is_reserved
 
 _ADDRESS = re.compile(r"(?i)[a-z][a-z0-9+.:-]+://")
 _WEB = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[^\w. =,+@()~-]")
 _MAX_NAME_CHARS = 100  # file systems allow 255 bytes
-_DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def safe_name(name: str) -> str:
     """
     cleaned = _UNSAFE.sub("_", normalize("NFC", name))
     cleaned = cleaned.rstrip(" .") or "_"
-    if cleaned.startswith((".", " ")) or _DEVICES.match(cleaned):
+    if cleaned.startswith((".", " ")) or is_reserved(cleaned):
         cleaned = f"_{cleaned}"
     if len(cleaned) <= _MAX_NAME_CHARS and len(cleaned.encode()) <= 2 * _MAX_NAME_CHARS:
         return cleaned

@@ -85,7 +85,7 @@ class WebClient:
         version: of an earlier reply; status 304 says that the page is as before. wants: media type, address -> whether
         to read the body. Raise SourceError.
         """
-        _check_offline(url)  # and not the robots.txt, which comes first
+        check_offline(url)  # and not the robots.txt, which comes first
         headers = {}
         for name, header in (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since")):
             if value := (version or {}).get(name):
@@ -122,7 +122,7 @@ class WebClient:
         import httpx2
 
         host = urlsplit(url).hostname or ""
-        _check_offline(url)
+        check_offline(url)
         is_direct = self._check_host(url)
         self._pause(url)
         try:
@@ -143,11 +143,14 @@ class WebClient:
 
     def _client(self, local: bool) -> Client:
         """Return the client for this machine, or for all others."""
+        from http.cookiejar import CookieJar, DefaultCookiePolicy
+
         import httpx2
 
         if local not in self._clients:  # the proxies of the environment are not for this machine
             timeout = httpx2.Timeout(self.settings.timeout, connect=min(self.settings.timeout, 10.0))
-            self._clients[local] = httpx2.Client(timeout=timeout, follow_redirects=False, trust_env=not local)
+            no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+            self._clients[local] = httpx2.Client(timeout=timeout, cookies=no_cookies, trust_env=not local)
         return self._clients[local]
 
     def _check_host(self, url: str) -> bool:
@@ -222,7 +225,7 @@ class WebClient:
         return bytes(body)
 
 
-def _check_offline(url: str) -> None:
+def check_offline(url: str) -> None:
     """Raise SourceError for another machine while KUMI_OFFLINE is set."""
     if is_offline() and not is_local(urlsplit(url).hostname or ""):
         raise SourceError(f"KUMI_OFFLINE is set, so {url} is not fetched: unset it, or use a server on this machine")
