@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.importers.factories_stores import write_graphrag
+from tests.importers.factories_stores import graphrag_tables, write_graphrag
 
 ENGLISH = (
     ("Brannet Harbour", "Brannet Harbour was built by Ada Roake in 1861. It shelters forty boats in winter."),
@@ -92,7 +92,6 @@ def write_tiny_data(folder: Path) -> Path:
     _write_lines(folder / "mine/facts.jsonl", ({"id": n, "facts": [text]} for n, (_, text) in enumerate(ENGLISH)))
     _write_podcasts(folder / "podcasts")
     _write_replies(folder / "replies")
-    write_graphrag(folder / "replies/christmas_carol")
     _write_lines(folder / "kgrc/scenes.jsonl", (_scene(n, *scene) for n, scene in enumerate(SCENES)))
     _write_files(folder / "messy")
     return folder
@@ -145,17 +144,17 @@ def _write_podcasts(folder: Path) -> None:
 
 def _write_replies(folder: Path) -> None:
     carol = folder / "christmas_carol"
-    names = ("SCROOGE", "MARLEY")
-    _write_lines(carol / "entities.jsonl", ({"title": name, "type": "PERSON", "description": ""} for name in names))
-    _write_lines(carol / "relationships.jsonl", [{"source": names[0], "target": names[1], "description": ""}])
     quote = "He was a tight-fisted hand at the grindstone."
-    _write_lines(carol / "covariates.jsonl", [{"id": "c", "description": "Scrooge is a miser.", "source_text": quote}])
+    findings = [{"summary": "He pays", "explanation": "He pays the clerk [Data: Entities (1)]."}]
+    report = {"title": "Scrooge", "summary": "A miser.", "rating": 5.0, "rating_explanation": "", "findings": findings}
+    tables = graphrag_tables()
+    tables["covariates"][0]["source_text"] = quote
+    for row in tables["community_reports"]:
+        row["full_content_json"] = json.dumps(report)
+    write_graphrag(carol, tables)
     (carol / "mock_data.txt").write_text(f"Marley was dead. {quote}", encoding="utf-8")
     cache = {"a": {"return": REPLY, "model": "made-up"}, "b": {"return": "A summary.", "model": "made-up"}}
     (carol / "mock_cache.json").write_text(json.dumps(cache), encoding="utf-8")
-    findings = [{"summary": "He pays", "explanation": "He pays the clerk [Data: Entities (1)]."}]
-    report = {"title": "Scrooge", "summary": "A miser.", "rating": 5.0, "rating_explanation": "", "findings": findings}
-    _write_lines(carol / "community_reports.jsonl", [{"full_content_json": json.dumps(report)}])
     rows = (
         {"passage_id": f"p{n}", "title": title, "text": text, "entities": [title, "Oban"]}
         | {"triples": [[title, "near", "Oban"], ["cut off"]]}

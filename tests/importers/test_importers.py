@@ -168,10 +168,12 @@ def test_what_is_lost_is_counted(tmp_path: Path) -> None:
         {"id": "x", "title": "NOWHERE", "type": "", "description": "", "text_unit_ids": ["gone"]},
         {"id": "y", "title": "Ada-Quill", "type": "PERSON", "description": "She.", "text_unit_ids": ["h0"]},
     ]
+    tables["documents"] += [{"id": "z", "title": "empty.txt", "text": "Nothing was extracted."}]
     tables["relationships"] += [{"source": "NOWHERE", "target": "BO LIND", "description": "", "text_unit_ids": []}]
     tables["relationships"] += [{"source": "Ada Quill", "target": "ADA QUILL", "description": "", "text_unit_ids": []}]
     notes = " ".join(convert("graphrag", write_graphrag(tmp_path, tables)).notes)
     for note in (
+        "1 documents without text units.",
         "1 entities without a text unit.",
         "1 entities whose name is another spelling of one: merged.",
         "1 relations without a text unit.",

@@ -1,7 +1,7 @@
 """a ForeignStore -> files of text units: each row stands at the text units that it rests on."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kumihimo.core.digests import hash_parts
@@ -14,6 +14,7 @@ from kumihimo.importers.store import (
     StoredReport,
     StoredUnit,
 )
+from kumihimo.readers.page import unique_name
 from kumihimo.text.file_names import file_name
 from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.text_units import (
@@ -86,6 +87,7 @@ class _Conversion:
         self._add_claims()
         kept = self._add_communities()
         reports = sum(community.report is not None for community in store.communities)
+        documents = {document.id: document for document in store.documents}
         counts = {
             "documents": len(store.documents) or len({unit.document for unit in store.units}),
             "chunks": len(store.units),
@@ -96,6 +98,8 @@ class _Conversion:
             "reports": reports,
         }
         empty, dropped = len(store.units) - len(self.places), len(store.communities) - kept
+        bare = len(documents.keys() - {unit.document for unit in store.units})
+        store.add_note(f"{bare:,} documents without text units.", bare)
         store.add_note(f"{empty:,} text units without text.", empty)
         store.add_note(f"{dropped:,} communities without entities, or equal to another one.", dropped)
         return Converted(self._files(), counts, tuple(store.notes))
@@ -272,7 +276,7 @@ def _place_documents(store: ForeignStore) -> tuple[dict[str, Located], dict[str,
         units.setdefault(unit.document, []).append(unit)
     located: dict[str, Located] = {}
     places: dict[str, Place] = {}
-    used = set[str]()
+    used: dict[str, int] = {}
     for id, parts in units.items():
         document = documents.get(id) or StoredDocument(id, "")
         documents[id] = document if document.title else replace(document, title=find_title(parts) or id or "text")
@@ -285,21 +289,13 @@ def _place_documents(store: ForeignStore) -> tuple[dict[str, Located], dict[str,
     return located, places
 
 
-def _file_name(title: str, used: set[str]) -> str:
+def _file_name(title: str, used: dict[str, int]) -> str:
     """Return a free name that every file system takes.
 
-    >>> used = set()
+    >>> used = {}
     >>> _file_name("a/b: c?.txt", used), _file_name("A B C .txt", used)
     ('a b c .txt.textunits', 'A B C .txt~2.textunits')
     """
-    name = next(name for name in _numbered(file_name(title)) if name.casefold() not in used)
-    used.add(name.casefold())
-    return f"{name}{SUFFIX}"
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}~{number}"
-        number += 1
+    name = file_name(title)
+    folded = name.casefold()
+    return f"{name}{unique_name(folded, used).removeprefix(folded)}{SUFFIX}"
