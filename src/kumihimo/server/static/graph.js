@@ -109,10 +109,11 @@ const showPanel = async (address, seek) => {
 };
 
 // seek: whether to scroll to the panel. Below the drawing, it stays where it is for a click on the drawing.
-const go = async (id, { push = true, seek = !stacked.matches, address = `${prefix}/graph?entity=${encodeURIComponent(id)}` } = {}) => {
+// isShown: the page came with the panel; somebody may type in it already.
+const go = async (id, { push = true, isShown = false, seek = !stacked.matches, address = `${prefix}/graph?entity=${encodeURIComponent(id)}` } = {}) => {
   here = id;
   try {
-    const [node] = await Promise.all([expand(id), showPanel(address, seek)]);
+    const [node] = await Promise.all([expand(id), isShown || showPanel(address, seek)]);
     current = node;
     here = node.id;
     forget();
@@ -248,7 +249,7 @@ if (stage) {
   new ResizeObserver(showAll).observe(canvas);
   const wanted = new URLSearchParams(location.search), first = panel.dataset.entity || document.querySelector("a[data-entity]")?.dataset.entity;
   if (panel.dataset.entity && wanted.get("to")) findPath(panel.dataset.entity, wanted.get("to"), location.href);
-  else if (panel.dataset.entity) go(first, { push: false, seek: false, address: location.href });
+  else if (panel.dataset.entity) go(first, { push: false, isShown: true });
   else if (first) { // the most frequent entity invites to begin
     here = first;
     expand(first).then((node) => { seed([...nodes.values()], node); settle([...nodes.values()], [...edges.values()]); current = node; paint(); showAll(); }, () => { stage.hidden = true; });
