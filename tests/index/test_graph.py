@@ -88,6 +88,20 @@ def test_a_failed_merge_keeps_the_texts() -> None:
     assert row.text == "earlier words are here\nlater words"
 
 
+def test_imported_descriptions_are_not_merged_again() -> None:
+    mentions = [Mention("e", "Ann", "", id=f"a.0000{n}.00000") for n in range(2)]
+    texts = [f"Ann number {n} pays for the cords of the harbour." for n in range(3)]
+    rows = [ImportedDescription("e", ("a",), id=f"a.00000.0000{n}", text=text) for n, text in enumerate(texts)]
+    imported = table("imported_descriptions", ImportedDescription, rows)
+    merger: Any = Merger()
+    entity = entities(Group(mentions), dated(), imported, WordTokenizer(), merger, description_tokens=10)
+    assert (entity.text, entity.mentions) == ("\n".join(texts), 2)
+    assert merger.prompts == []
+    told = [*mentions, Mention("e", "Ann", "", id="b.00000.00000", text="Ann lends a boat.")]
+    entities(Group(told), dated(), imported, WordTokenizer(), merger, description_tokens=10)
+    assert merger.prompts
+
+
 def test_relations_are_merged_in_the_same_way() -> None:
     ties = [
         RelationMention("r", "e", "f", ("Ann", "Bob"), id=f"{document}.00000.00000", text=text)

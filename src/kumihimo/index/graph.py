@@ -4,6 +4,7 @@ Descriptions are joined, the oldest document first; one that another one contain
 they are long. If the merge fails, they stay joined and the failure is listed.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -48,8 +49,9 @@ def entities(
     types = _sort_by_frequency(mention.type for mention in mentions if mention.type)
     name = _most_readable(forms, mentions[0].entity)
     bare = Entity(name, next(iter(types), ""), forms, types, mentions=len(mentions), tokens=0)
-    texts = _ordered_texts(_with_imported(mentions, mentions[0].entity, imported_descriptions), descriptions)
-    return _with_description(bare, [name], texts, tokenizer, llm, description_tokens)
+    rows = _with_imported(mentions, mentions[0].entity, imported_descriptions)
+    limit = _merge_limit(mentions, description_tokens)
+    return _with_description(bare, [name], _ordered_texts(rows, descriptions), tokenizer, llm, limit)
 
 
 def relations(
@@ -71,8 +73,8 @@ def relations(
     strengths = [tie.strength for tie in ties if tie.strength is not None]
     strength = fsum(strengths) / len(strengths) if strengths else None
     bare = Relation(first.source, first.target, names, keywords, weight=len(ties), strength=strength, tokens=0)
-    texts = _ordered_texts(_with_imported(ties, first.relation, imported_descriptions), descriptions)
-    return _with_description(bare, names, texts, tokenizer, llm, description_tokens)
+    rows, limit = _with_imported(ties, first.relation, imported_descriptions), _merge_limit(ties, description_tokens)
+    return _with_description(bare, names, _ordered_texts(rows, descriptions), tokenizer, llm, limit)
 
 
 def claims(
@@ -108,6 +110,14 @@ def _with_imported(
     if all(row.text for row in rows):
         return rows
     return [*rows, *imported_descriptions.where(subject=subject)]
+
+
+def _merge_limit(rows: Iterable[Record], description_tokens: int) -> int:
+    """Return the tokens above which descriptions are merged.
+
+    Descriptions of an import alone stay as they are: they are merged already, and were paid for.
+    """
+    return description_tokens if any(row.text for row in rows) else sys.maxsize
 
 
 def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
