@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from email.message import EmailMessage
 from pathlib import Path
 from typing import cast
@@ -10,8 +11,9 @@ import pytest
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.documents import MAX_ATTACHMENT_DEPTH
-from kumihimo.readers.mail import read_mail
+from kumihimo.readers import READERS
+from kumihimo.readers.documents import MAX_ATTACHMENT_DEPTH, read_documents
+from kumihimo.readers.mail import read_mail, read_mailbox
 from kumihimo.readers.page import Page
 from tests import factories_office
 from tests.factories_office import letter, lines
@@ -219,3 +221,48 @@ def test_letters_in_letters_are_opened_so_deep(tmp_path: Path) -> None:
     documents = factories_office.every(tmp_path, "a.eml", enclosed(9).as_bytes())
     assert [d.title for d in documents] == [f"depth {9 - n}" for n in range(MAX_ATTACHMENT_DEPTH + 1)]
     assert documents[2].uri == "a.eml#message.eml/message.eml"
+
+
+# -- mailboxes
+
+
+def mailbox(*letters: bytes, end: bytes = b"\n") -> bytes:
+    """Return the letters as a mail program keeps them."""
+    parts = []
+    for each in letters:
+        body = re.sub(rb"^(>*From )", rb">\1", each.replace(b"\r\n", b"\n"), flags=re.M)
+        parts.append(b"From ayu@example.org Fri May  1 00:30:00 2026\n" + body + b"\n\n")
+    return b"".join(parts).replace(b"\n", end)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_each_message_of_a_mailbox_is_a_document(tmp_path: Path, end: bytes) -> None:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "Ren <ren@example.org>", "Re: Ferry"
+    message.set_content("It was late.\n\nFrom here on it sails at ten.\n")
+    message.add_attachment(b"text,id\nThe tide is high.,a\n", "text", "csv", filename="tides.csv")
+    path = tmp_path / "letters.mbox"
+    path.write_bytes(mailbox(letter("The ferry leaves at nine."), message.as_bytes(), end=end))
+    documents = {document.uri: document for document in read_documents(path, "letters.mbox", READERS)}
+    assert list(documents) == [
+        "letters.mbox",
+        "letters.mbox#1.eml",
+        "letters.mbox#2.eml",
+        "letters.mbox#2.eml/tides.csv/a",
+    ]
+    assert documents["letters.mbox"].text == "1.eml: Ferry\n2.eml: Re: Ferry"
+    assert documents["letters.mbox#2.eml"].text.endswith("It was late.\n\nFrom here on it sails at ten.")
+    assert documents["letters.mbox#2.eml"].metadata["author"] == "Ren"
+
+
+def test_a_broken_message_does_not_hide_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "letters.mbox"
+    path.write_bytes(mailbox(b"no headers at all", letter("The ferry leaves at nine.")))
+    first, *others = read_documents(path, "letters.mbox", READERS)
+    assert "1.eml: not an e-mail" in str(first.metadata["not_read"])
+    assert [document.title for document in others] == ["Ferry"]
+
+
+def test_other_texts_are_no_mailbox() -> None:
+    with pytest.raises(SourceError, match="does not begin with a line `From `"):
+        list(read_mailbox(b"Dear Ayu,\n\nFrom here on\n", "a.mbox"))

@@ -26,6 +26,7 @@ OFFICE = {
     ".xls",
     ".epub",
     ".eml",
+    ".mbox",
     ".msg",
     ".doc",
     ".ppt",

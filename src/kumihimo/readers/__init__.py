@@ -54,6 +54,7 @@ READERS: dict[str, FileType] = {
     ".pps": FileType("application/vnd.ms-powerpoint", ppt.read_ppt),
     ".epub": FileType("application/epub+zip", html.read_epub),
     ".eml": FileType("message/rfc822", mail.read_mail, has_attachments=True),
+    ".mbox": FileType("application/mbox", mail.read_mailbox, has_attachments=True),
     ".msg": FileType("application/vnd.ms-outlook", outlook.read_msg, has_attachments=True),
     ".odt": FileType(f"{OPEN}.text", opendocument.read_odt),
     ".odp": FileType(f"{OPEN}.presentation", opendocument.read_odp),

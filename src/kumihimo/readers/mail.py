@@ -1,4 +1,4 @@
-"""an e-mail (.eml) -> a page of its text, with its attachments."""
+"""an e-mail (.eml) -> a page of its text, with its attachments; a mailbox (.mbox) -> the list of its e-mails."""
 
 import re
 from collections.abc import Iterator
@@ -22,6 +22,9 @@ MAX_HEADER_CHARS = 20_000  # unfolding a header takes more than linear time
 # The parser unfolds these headers completely.
 CONTENT_HEADER = re.compile(rb"^content-[a-z-]+:[^\n]*(?:\n[ \t][^\n]*)*", re.I | re.M)
 LEADING_BLANK = b"\xef\xbb\xbf \t\r\n"
+# A mailbox has this line before each message; a line of the text that looks like it begins with `>`.
+MESSAGE_START = re.compile(rb"(?:\A|(?<=\n\n))From [^\n]*\n")
+QUOTED_START = re.compile(rb"^>(>*From )", re.M)
 CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -36,6 +39,26 @@ def read_mail(data: bytes, name: str) -> Iterator[Page]:
     if not any(header in message for header in ("From", "Date", "Subject", "Received")):
         raise SourceError(f"{name}: not an e-mail, because it has no headers; name it .txt to read it as text")
     yield build_mail_page(message, name)
+
+
+def read_mailbox(data: bytes, name: str) -> Iterator[Page]:
+    """Read a mailbox: the list of its messages, and each of them.
+
+    Raises SourceError if it does not begin with a message.
+    """
+    data = data.lstrip(LEADING_BLANK).replace(b"\r\n", b"\n")
+    starts = list(MESSAGE_START.finditer(data))
+    if data and (not starts or starts[0].start()):
+        raise SourceError(f"{name}: not a mailbox, because it does not begin with a line `From `; export it as .mbox")
+    ends = [*(match.start() for match in starts[1:]), len(data)]
+    messages = [QUOTED_START.sub(rb"\1", data[match.end() : end]) for match, end in zip(starts, ends, strict=True)]
+    files = tuple((f"{number}.eml", message) for number, message in enumerate(messages, 1))
+    yield Page(text="\n".join(f"{file}: {_read_subject(message)}" for file, message in files), attached=files)
+
+
+def _read_subject(data: bytes) -> str:
+    parser = BytesParser(EmailMessage, policy=policy.default)
+    return _read_header(parser.parsebytes(data[:MAX_HEADER_CHARS], headersonly=True), "Subject")
 
 
 def build_mail_page(message: EmailMessage, name: str) -> Page:

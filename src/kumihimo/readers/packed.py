@@ -37,6 +37,7 @@ BEGINNINGS: tuple[tuple[bytes, Reader], ...] = (
     (rb"WEBVTT", subtitles.read_subtitles),
     (rb"(?i)<!doctype html|<html", html.read_html),
     (rb"<\?xml", xml.read_xml_page),
+    (rb"From [^\n]+\n(?:[\w-]+:|>From )", mail.read_mailbox),
     (rb"(?:From|Received|Return-Path|Delivered-To|Message-ID|Date): [^\n]+\n[\w-]+:", mail.read_mail),
 )
 PARTS: tuple[tuple[str, Reader], ...] = (
