@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.importers import IMPORTERS
+from kumihimo.importers import read_store
 from kumihimo.importers.convert import Converted, convert_store
 from kumihimo.readers.text_units import read_text_units
 from kumihimo.text.text_units import SUFFIX, TextUnits, dump_text_units
@@ -30,7 +31,7 @@ NAMES = {"Ada Quill", "Bo Lind", "tide clock", "Gull Pier", "Netley Trust"}
 
 
 def convert(kind: str, path: Path) -> Converted:
-    return convert_store(IMPORTERS[kind](path))
+    return convert_store(read_store(kind, path))
 
 
 def names_at(content: TextUnits) -> list[set[str]]:
@@ -265,3 +266,34 @@ def test_a_wrong_file_is_refused(change: dict[str, Any], message: str) -> None:
     content = {"title": "T", "text": "Ada keeps it.", "units": [{"start": 0, "end": 3}], **change}
     with pytest.raises(SourceError, match=message):
         list(read_text_units(json.dumps(content).encode(), "a.textunits"))
+
+
+@pytest.mark.parametrize("value", [None, "missing", float("nan"), [[1]], {"a": 1}])
+def test_wrong_values_are_read_or_refused(value: Any, tmp_path: Path) -> None:
+    outcomes = Counter[str]()
+    for table, rows in graphrag_tables().items():
+        for column in rows[0]:
+            tables = graphrag_tables()
+            for row in tables[table]:
+                if value == "missing":
+                    del row[column]
+                else:
+                    row[column] = value
+            try:
+                converted = convert("graphrag", write_graphrag(tmp_path, tables))
+            except SourceError:
+                outcomes["refused"] += 1
+            else:
+                outcomes["read"] += 1
+                for name, content in converted.files.items():
+                    assert list(read_text_units(dump_text_units(content), name))
+    assert outcomes["read"] > 30
+
+
+def test_runs_of_early_versions_and_workspaces_are_found(tmp_path: Path) -> None:
+    expected = convert("graphrag", write_graphrag(tmp_path / "now"))
+    write_graphrag(tmp_path / "old/output/20240101-120000/artifacts", {"entities": [], "text_units": []})
+    write_graphrag(tmp_path / "old/output/20240703-120000/artifacts")
+    assert convert("graphrag", tmp_path / "old") == expected
+    write_working_folder(tmp_path / "storage/minutes", nano=False)
+    assert convert("lightrag", tmp_path / "storage") == convert("lightrag", tmp_path / "storage/minutes")

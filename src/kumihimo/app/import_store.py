@@ -54,7 +54,7 @@ def import_store(
     model is called for them. methods, wait, options: as for `Kumihimo.index`. Raises SourceError if the store cannot
     be read; then nothing changes.
     """
-    from kumihimo.importers import IMPORTERS
+    from kumihimo.importers import IMPORTERS, read_store
     from kumihimo.importers.convert import convert_store
     from kumihimo.text.text_units import dump_text_units
 
@@ -63,7 +63,7 @@ def import_store(
     origin = Path(path)
     if not origin.exists():
         raise SourceError(f"{path} does not exist: check the path")
-    converted = convert_store(IMPORTERS[kind](origin))
+    converted = convert_store(read_store(kind, origin))
     if not converted.files:
         raise SourceError(f"{path}: it holds no text: finish its index first")
     source = name or _default_name(origin)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from kumihimo.core.errors import SourceError
 from kumihimo.importers.graphml import read_graphml
 from kumihimo.importers.graphrag import read_graphrag
 from kumihimo.importers.lightrag import read_lightrag
@@ -10,6 +11,7 @@ from kumihimo.importers.nano import read_nano
 from kumihimo.importers.openie import read_openie
 from kumihimo.importers.store import ForeignStore
 
+__all__ = ["IMPORTERS", "read_store"]
 IMPORTERS: Mapping[str, Callable[[Path], ForeignStore]] = {
     "graphrag": read_graphrag,
     "lightrag": read_lightrag,
@@ -17,3 +19,17 @@ IMPORTERS: Mapping[str, Callable[[Path], ForeignStore]] = {
     "graphml": read_graphml,
     "openie": read_openie,
 }
+
+
+def read_store(kind: str, path: Path) -> ForeignStore:
+    """Return what a store holds.
+
+    kind: one of `IMPORTERS`. Raises SourceError if it is not as its system writes it.
+    """
+    try:
+        return IMPORTERS[kind](path)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:  # a column or a value that is not there
+        reason = f"{type(error).__name__}: {error}"[:200]
+        raise SourceError(
+            f"{path}: not a store as {kind} writes it ({reason}); check the kind and the version, and report this"
+        ) from error

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,13 @@ def read_graphrag(folder: Path) -> ForeignStore:
     Version 1 calls them `create_final_entities.parquet`, later ones `entities.parquet`. Raises SourceError without
     text units and entities.
     """
-    tables = _Tables(folder / "output" if (folder / "output").is_dir() else folder)
+    tables = _Tables(_find_tables(folder))
     units, entities = tables.read("text_units", required=True), tables.read("entities", required=True)
     relations, claims = tables.read("relationships"), tables.read("covariates")
     names = {str(row["id"]): _name(row) for row in entities}
     store = ForeignStore(
         documents=[_document(row) for row in tables.read("documents")],
-        units=[StoredUnit(str(row["id"]), _document_of(row), str(row["text"])) for row in _in_order(units)],
+        units=[StoredUnit(str(row["id"]), _document_of(row), str(row["text"] or "")) for row in _in_order(units)],
         entities=[_entity(row) for row in entities],
         relations=[_relation(row) for row in relations],
         claims=[_claim(row) for row in claims],
@@ -51,6 +52,16 @@ def read_graphrag(folder: Path) -> ForeignStore:
     store.add_note("Vectors: they are made again, by the embedder of this index.")
     store.add_note("The direction of relations: a relation has two ends here.")
     return store
+
+
+def _find_tables(folder: Path) -> Path:
+    """Return the folder of the tables.
+
+    Early versions made `output/TIME/artifacts` in each run; the last one counts.
+    """
+    runs = sorted(folder.glob("output/*/artifacts"))[-1:]
+    places = [folder, folder / "output", folder / "artifacts", *runs]
+    return next((place for place in places if list(place.glob("*entities.*"))), folder)
 
 
 class _Tables:
@@ -94,7 +105,7 @@ def read_parquet(path: Path) -> list[dict[str, Any]]:
 
 def _in_order(units: Sequence[Row]) -> list[Row]:
     """Return the units in the order of their numbers."""
-    return sorted(units, key=lambda row: int(row.get("human_readable_id") or 0))
+    return sorted(units, key=lambda row: _number(row.get("human_readable_id")))
 
 
 def _document_of(unit: Row) -> str:
@@ -137,7 +148,7 @@ def _entity(row: Row) -> StoredEntity:
 
 
 def _relation(row: Row) -> StoredRelation:
-    weight = float(row.get("weight") or 1)
+    weight = _number(row.get("weight"), 1.0)
     ends = str(row["source"]), str(row["target"])
     return StoredRelation(*ends, _text(row, "description"), strings(row.get("text_unit_ids")), weight=weight)
 
@@ -157,6 +168,24 @@ def _text(row: Row, name: str) -> str:
     return "" if text.casefold() in _NO_VALUE else text
 
 
+def _number(value: object, default: float = 0.0) -> float:
+    """Return a value as a number; the default for what is none.
+
+    >>> _number("7"), _number(None), _number(float("nan"), 1.0), _number("x", -1)
+    (7.0, 0.0, 1.0, -1)
+    """
+    try:
+        number = float(str(value))
+    except ValueError:
+        return default
+    return number if isfinite(number) else default
+
+
+def _community_id(row: Row) -> str:
+    """Return the number of a community, which early versions call `id`."""
+    return str(row.get("community", row.get("id")))
+
+
 def _date(text: str) -> str:
     match = _DATE.match(text)
     return match[0] if match else ""
@@ -169,8 +198,8 @@ class _Numbers:
         self.rows: dict[tuple[str, int], tuple[str, ...]] = {}
         for kind, rows in (("entities", entities), ("relationships", relations), ("claims", claims)):
             for row in rows:
-                number = row.get("human_readable_id", row.get("short_id"))
-                if number is not None:
+                number = _number(row.get("human_readable_id", row.get("short_id")), -1)
+                if number >= 0:
                     self.rows[kind, int(number)] = self._names(kind, row)
 
     @staticmethod
@@ -195,14 +224,14 @@ def _communities(tables: _Tables, names: Mapping[str, str], numbers: _Numbers) -
     """Return the communities with their reports."""
     reports = {str(row["community"]): _report(row, numbers) for row in tables.read("community_reports")}
     rows = tables.read("communities")
-    parents = {str(child): str(row["community"]) for row in rows for child in strings(row.get("children"))}
+    parents = {str(child): _community_id(row) for row in rows for child in strings(row.get("children"))}
     members_of = _members_of_nodes(tables)
     communities = []
     for row in rows:
-        id = str(row["community"])
+        id = _community_id(row)
         members = [names[each] for each in strings(row.get("entity_ids")) if each in names] or members_of.get(id, [])
         parent = _text(row, "parent") or parents.get(id, "")
-        communities.append(StoredCommunity(id, int(row["level"]), parent, tuple(members), reports.get(id)))
+        communities.append(StoredCommunity(id, int(_number(row["level"])), parent, tuple(members), reports.get(id)))
     return communities
 
 
@@ -210,8 +239,8 @@ def _members_of_nodes(tables: _Tables) -> dict[str, list[str]]:
     """Return the members of communities from the nodes of version 1."""
     members: dict[str, list[str]] = {}
     for row in tables.read("nodes"):
-        if row.get("community") is not None:
-            members.setdefault(str(int(row["community"])), []).append(_name(row))
+        if (number := _number(row.get("community"), -1)) >= 0:
+            members.setdefault(str(int(number)), []).append(_name(row))
     return members
 
 
@@ -220,7 +249,7 @@ def _report(row: Row, numbers: _Numbers) -> StoredReport:
     rating = row.get("rank", row.get("rating"))
     reason = strip_references(_text(row, "rating_explanation") or _text(row, "rank_explanation"))
     title, summary = strip_references(_text(row, "title")), strip_references(_text(row, "summary"))
-    return StoredReport(title, summary, float(rating or 0), reason, tuple(findings))
+    return StoredReport(title, summary, _number(rating), reason, tuple(findings))
 
 
 def _findings(row: Row, numbers: _Numbers) -> Iterator[tuple[str, str, tuple[tuple[str, ...], ...]]]:

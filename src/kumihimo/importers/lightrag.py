@@ -1,6 +1,7 @@
 """the working folder of LightRAG, with its default JSON and GraphML storages -> a ForeignStore."""
 
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ def read_lightrag(folder: Path) -> ForeignStore:
 
     Raises SourceError without chunks or graph: other storages than the default ones hold them elsewhere.
     """
-    graph, chunks = read_graph(find_file(folder, GRAPH_FILE)), read_json(find_file(folder, "kv_store_text_chunks.json"))
+    graph_file = find_file(folder, GRAPH_FILE)
+    folder = graph_file.parent
+    graph, chunks = read_graph(graph_file), read_json(find_file(folder, "kv_store_text_chunks.json"))
     store = ForeignStore(documents=read_documents(folder, chunks), units=read_chunks(chunks))
     entity_chunks, relation_chunks = _chunk_ids(folder, "entity"), _chunk_ids(folder, "relation")
     for id, values in graph.nodes.items():
@@ -46,12 +49,12 @@ def read_lightrag(folder: Path) -> ForeignStore:
 
 
 def find_file(folder: Path, name: str) -> Path:
-    """Return a file of a store.
+    """Return a file of a store, or of its first workspace.
 
     Raise SourceError with the remedy if it is missing.
     """
-    path = folder / name
-    if not path.is_file():
+    path = next((path for path in (folder / name, *sorted(folder.glob(f"*/{name}"))) if path.is_file()), None)
+    if path is None:
         raise SourceError(
             f"{folder}: no {name}: name the working folder (working_dir); storages in a database are not read"
         )
@@ -91,9 +94,10 @@ def describe(values: Values) -> str:
 def weight(values: Values) -> float | None:
     """Return the weight of an edge, or None."""
     try:
-        return float(values["weight"])
+        number = float(values["weight"])
     except (KeyError, ValueError):
         return None
+    return number if isfinite(number) else None
 
 
 def _type(values: Values) -> str:

@@ -21,7 +21,9 @@ from kumihimo.index.data_refs import strip_references
 
 def read_nano(folder: Path) -> ForeignStore:
     """Read documents, chunks, entities, relations, communities and their reports."""
-    graph, chunks = read_graph(find_file(folder, GRAPH_FILE)), read_json(find_file(folder, "kv_store_text_chunks.json"))
+    graph_file = find_file(folder, GRAPH_FILE)
+    folder = graph_file.parent
+    graph, chunks = read_graph(graph_file), read_json(find_file(folder, "kv_store_text_chunks.json"))
     store = ForeignStore(documents=read_documents(folder, chunks), units=read_chunks(chunks))
     for id, values in graph.nodes.items():
         kind = _plain(values.get("entity_type", "")).lower()
@@ -71,7 +73,9 @@ def _report(row: Mapping[str, Any] | None) -> StoredReport | None:
     report = (row or {}).get("report_json") or {}
     if not report.get("title"):
         return None
-    findings = [finding if isinstance(finding, Mapping) else {"summary": finding} for finding in report["findings"]]
+    findings = [
+        finding if isinstance(finding, Mapping) else {"summary": finding} for finding in report.get("findings") or ()
+    ]
     return StoredReport(
         strip_references(str(report["title"])),
         strip_references(str(report.get("summary") or "")),

@@ -37,7 +37,7 @@ def read_graph(path: Path) -> Graph:
 def _add(graph: Graph, names: dict[str, str], kind: str, element: ElementTree.Element) -> None:
     """Add a complete node or edge, or the name of an attribute."""
     if kind == "key":
-        names[element.get("id", "")] = element.get("attr.name", element.get("id", ""))
+        names[element.get("id", "")] = element.get("attr.name", element.get("id", "")).lower()
     elif kind == "node":
         graph.nodes[element.get("id", "")] = _values(element, names)
         element.clear()
