@@ -77,6 +77,7 @@ class _Conversion:
         self.rows: dict[str, _Rows] = {id: _Rows() for id in self.places}
         self.order = {id: number for number, id in enumerate(self.places)}
         self.units_of: dict[str, tuple[str, ...]] = {}  # entity -> its units
+        self.related_in: dict[str, set[str]] = {}  # entity -> the units of its relations
         self.names: dict[str, str] = {}  # entity -> its name, as the texts write it
         self.kept: set[tuple[str, ...]] = set()  # the keys of entities, relations and claims
 
@@ -171,6 +172,8 @@ class _Conversion:
             strength = None if relation.weight is None else min(max(relation.weight / len(units), 1.0), 10.0)
             text = relation.text if relation.in_unit else ""
             self.kept.add(tuple(sorted(ends)))
+            for end in ends:
+                self.related_in.setdefault(end, set()).update(units)
             for unit in units:
                 self.rows[unit].relations.append(UnitRelation(source, target, text, relation.keywords, strength))
             if not relation.in_unit:
@@ -204,11 +207,12 @@ class _Conversion:
                 continue
             seen.add(keys[id])
             units = self._known(unit for entity in members[id] for unit in self.units_of[entity])
+            related = {unit for entity in members[id] for unit in self.related_in.get(entity, ())}
             row = UnitCommunity(
                 key=keys[id],
                 level=by_id[id].level,
                 members=() if id in parents else tuple(self.names[entity] for entity in members[id]),
-                documents=self._documents(units),
+                documents=self._documents(related.union(units)),
                 parent=keys.get(by_id[id].parent, ""),
             )
             self.rows[units[0]].communities.append(self._with_report(row, id, by_id[id].report))
