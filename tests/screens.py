@@ -18,6 +18,7 @@ from pathlib import Path
 from shlex import split
 from tempfile import TemporaryDirectory
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -27,6 +28,7 @@ from tests.forked_kumi import ForkedKumi, run_on_terminal
 
 SCREENS = HERE / "docs" / "screens"
 COLUMNS, ROWS = 92, 50
+CELL = 12.2  # width of a cell in the pictures of Rich
 PATIENCE = 60  # seconds
 PROMPT = b"> "
 STATUS_LINE = r"\x1b\[\?25l.*?\x1b\[\?25h(?:\r\x1b\[1A\x1b\[2K)*"  # of a slow machine; it erases itself
@@ -106,8 +108,17 @@ def drawn(name: str, folder: Path) -> str:
         typed = lines[len(commands) :]
         console.print(Text.assemble(("$ ", "dim"), (command, "bold")))
         console.print(Text.from_ansi(steady(seen(split(command), folder, typed, columns)).replace(str(folder), "~")))
-    svg = console.export_svg(title="kumi", unique_id=name)
+    svg = with_widths(console.export_svg(title="kumi", unique_id=name))
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def with_widths(svg: str) -> str:
+    """The picture with texts as wide as their cells: Rich counts letters, and those of Japanese take two cells."""
+
+    def widen(match: re.Match[str]) -> str:
+        return f"{match[1]}{cell_len(unescape(match[3])) * CELL:g}{match[2]}{match[3]}<"
+
+    return re.sub(r'(<text[^>]*textLength=")[\d.]+("[^>]*>)([^<]*)<', widen, svg)
 
 
 def words(svg: str) -> list[str]:
