@@ -118,7 +118,7 @@ def test_ctrl_c_without_an_index_is_one_line(tmp_path: Path, monkeypatch: pytest
         raise KeyboardInterrupt
 
     codes: list[int] = []
-    monkeypatch.setattr("kumihimo.cli.main.installed_catalogue", interrupt)
+    monkeypatch.setattr("kumihimo.cli.care_commands.installed_catalogue", interrupt)
     monkeypatch.setattr(os, "_exit", codes.append)
     ran = kumi(tmp_path, "methods")
     assert (codes, ran.stderr.strip()) == ([130], "kumi: stopped")
