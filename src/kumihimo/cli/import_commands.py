@@ -17,7 +17,7 @@ def import_(
     methods: Annotated[str, Option(help="Methods to build for, and to remember: local,global.", metavar="NAMES")] = "",
     wait: options.Wait = False,
 ) -> None:
-    """Add what another system has built; its models are not called again.
+    """Add an index of graphrag, LightRAG or others, for free.
 
     Import the same store again to update the source.
     """

@@ -5,206 +5,30 @@ import os
 import sys
 from collections.abc import Callable
 from contextvars import copy_context
-from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer.main
-from typer import Argument, Exit, Option
+from typer import Option
 
-from kumihimo.app import config, method_guide, safe_write
-from kumihimo.app.catalogue import installed_catalogue
 from kumihimo.app.facade import StorageError
-from kumihimo.app.json_values import method_json
-from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import DEFAULT_METHOD
-from kumihimo.app.trust import trust_settings_file
 from kumihimo.cli import (
     ask_commands,
-    builds,
+    care_commands,
     failures,
     graph_commands,
     import_commands,
+    index_commands,
     options,
     printing,
     report_commands,
     serve_commands,
-    terminal,
     watch_commands,
 )
 from kumihimo.cli.groups import EvalGroup, add_commands
 from kumihimo.cli.translated_help import TranslatedGroup, format_examples
 from kumihimo.cli.tune import tune
-from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
+from kumihimo.core.errors import ItemFailed, KumiError
 from kumihimo.text.translation import translate
-
-Paths = Annotated[list[str] | None, Argument(help="Files, folders, addresses. Default: everything indexed before.")]
-Methods = Annotated[
-    str,
-    Option(
-        help="Methods to build for, and to remember: bm25,naive.",
-        metavar="NAMES",
-        autocompletion=options.complete_methods,
-    ),
-]
-
-
-def index(
-    session: options.PaidSession,
-    paths: Paths = None,
-    methods: Methods = "",
-    wait: options.Wait = False,
-    reread: Annotated[bool, Option("--reread", help="Read every file again, even if it looks unchanged.")] = False,
-    recluster: Annotated[bool, Option("--recluster", help="Detect the communities of the graph from scratch.")] = False,
-    refresh: Annotated[bool, Option("--refresh", help="Write the reports again that have changes since.")] = False,
-    rebuild: Annotated[bool, Option("--rebuild", help="Build every table again; cached replies are kept.")] = False,
-    batch: Annotated[bool, Option("--batch", help="Submit requests as batches, at half the price.")] = False,
-    crawl: options.Crawl = 0,
-    yes: Annotated[
-        bool, Option("--yes", "-y", help="Agree to pay for model calls again if a change needs them.")
-    ] = False,
-) -> None:
-    """Add files and folders to the index, or refresh what it holds."""
-    consent = yes or (builds.confirm_rebuild if printing.is_interactive() and not session.as_json else False)
-    with session.open() as kumi, session.progress_bar() as progress:
-        built = kumi.index(
-            *(paths or []),
-            methods=options.split_names(methods),
-            wait=wait,
-            reread=reread,
-            recluster=recluster,
-            refresh=refresh,
-            rebuild=rebuild,
-            batch=batch,
-            crawl=crawl,
-            caps=session.caps,
-            consent=consent,
-            progress=progress,
-        )
-    session.show(built, partial(builds.show_built, verbose=session.verbose))
-    waits = built.batch and built.batch.waiting
-    raise Exit(3 if waits else 1 if built.failed or (built.batch and built.batch.capped) else 0)
-
-
-def plan(
-    session: options.Session,
-    paths: Paths = None,
-    methods: Methods = "",
-    sample: Annotated[int, Option(help="Call the model for this many chunks, for a better estimate.", min=0)] = 0,
-    ask: Annotated[
-        str, Option(help="Estimate a question by this method instead; the question may follow.", metavar="METHOD")
-    ] = "",
-    crawl: options.Crawl = 0,
-) -> None:
-    """Estimate model calls and cost of indexing or of a question."""
-    if ask and (methods or sample):
-        raise SettingsError(
-            "--ask estimates a question, --methods and --sample estimate indexing: use one or the other"
-        )
-    with session.open() as kumi, session.progress_bar() as progress:
-        if ask:
-            estimate = kumi.estimate_query_cost(ask, " ".join(paths or []))
-        else:
-            names = options.split_names(methods)
-            estimate = kumi.plan(*(paths or []), methods=names, sample=sample, crawl=crawl, progress=progress)
-    session.show(estimate, builds.show_plan)
-
-
-def remove(
-    index: options.IndexFolder,
-    target: Annotated[
-        str, Argument(help="The name or path of a source, the uri of a document, a file, or a folder.")
-    ] = "",
-    forget: Annotated[
-        bool, Option("--forget", help="Erase all traces of what you remove now or removed earlier.")
-    ] = False,
-    wait: options.Wait = False,
-) -> None:
-    """Remove a source or a document from the index; keep its file."""
-    with index.open() as kumi, printing.progress_bar() as progress:
-        built = kumi.remove(target, forget=forget, wait=wait, progress=progress)
-    index.show(built, builds.show_removed)
-    raise Exit(1 if built.failed else 0)
-
-
-def status(
-    index: options.IndexFolder,
-    levels: Annotated[bool, Option("--levels", help="Also show the size of each community level.")] = False,
-) -> None:
-    """Show the sources, tables, models and failures of the index."""
-    with index.open() as kumi:
-        state = kumi.status(levels=levels)
-    index.show(state, terminal.show_status)
-    raise Exit(1 if state.failed else 0)
-
-
-def check(
-    index: options.IndexFolder,
-    repair: Annotated[bool, Option("--repair", help="Rebuild the damaged parts that can be rebuilt.")] = False,
-    yes: Annotated[
-        bool, Option("--yes", "-y", help="Agree to pay for model calls again if the repair needs them.")
-    ] = False,
-    wait: options.Wait = False,
-) -> None:
-    """Check the files of the index and of the cache for damage."""
-    with index.open() as kumi:
-        result = kumi.check(repair=repair, consent=yes, wait=wait)
-    index.show(result, terminal.show_check)
-    raise Exit(1 if result.problems else 0)
-
-
-def methods(output: options.Output) -> None:
-    """List the retrieval methods, with their recall and settings."""
-    catalogue = installed_catalogue()
-    if output.as_json:
-        printing.print_json({name: method_json(name, method) for name, method in catalogue.methods.items()})
-        return
-    terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
-    rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in method_guide.RECALL.items()]
-    printing.print_message("Recall@5 without a model (see docs/methods.md):")
-    printing.show_rows(rows, head=("", *method_guide.RECALL_SETS), numeric=range(1, 6))
-
-
-def init(
-    index: options.IndexFolder,
-    writing: options.Writing,
-    path: Annotated[Path | None, Argument(help="The file to write. Default: kumi.toml beside the index.")] = None,
-) -> None:
-    """Write a kumi.toml that lists every setting, commented out."""
-    path = path or index.index_folder.parent / "kumi.toml"
-    registry = SettingsRegistry(installed_catalogue())
-    safe_write.write_file(path, [config.render_default_config(registry.own, registry.summaries)], force=writing.force)
-    index.show({"written": str(path)}, f"Wrote {path}: uncomment a line to change a setting.")
-
-
-def trust(
-    index: options.IndexFolder,
-    path: Annotated[
-        Path | None, Argument(help="A kumi.toml, or its folder. Default: the one beside the index.")
-    ] = None,
-) -> None:
-    """Allow a kumi.toml to use the servers and keys that it names."""
-    path = path or index.index_folder.resolve().parent
-    path = path / "kumi.toml" if path.is_dir() else path
-    grants = trust_settings_file(path, os.environ)
-    text = "\n  ".join([f"Trusted: {path}", *map(str, grants)]) if grants else f"{path} needs no trust."
-    index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, text)
-
-
-def cache(
-    index: options.IndexFolder,
-    action: Annotated[str, Argument(help="prune: erase unused replies. drop-batches: give up batches.")] = "show",
-) -> None:
-    """Show the size and hits of the response cache, or prune it."""
-    with index.open() as kumi:
-        actions: dict[str, Callable[[], dict[str, int]]] = {
-            "show": kumi.cache_stats,
-            "prune": lambda: {"erased": kumi.prune()},
-            "drop-batches": lambda: {"dropped": kumi.drop_batches()},
-        }
-        if action not in actions:
-            raise SettingsError(describe_unknown("cache command", action, actions))
-        index.show(actions[action](), terminal.show_cache)
 
 
 def show_version_or_help(
@@ -223,13 +47,13 @@ def show_version_or_help(
 HELP = "Index your documents, and get answers with their sources."
 COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -> command -> examples
     "Build an index": {
-        index: (
+        index_commands.index: (
             "kumi index notes reports/2024.pdf",
             "kumi index                             refresh everything indexed before",
             "kumi index --methods braid,global,local --max-cost 5",
             "kumi index --set chunks.size=300 --yes",
         ),
-        plan: (
+        index_commands.plan: (
             "kumi plan notes",
             "kumi plan --methods braid,global,local --sample 20",
             "kumi plan --ask hyde 'Who mended the breakwater?'",
@@ -240,7 +64,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi import lightrag rag_storage --name minutes",
             "kumi import openie openie_results.json --methods local,light",
         ),
-        remove: (
+        index_commands.remove: (
             "kumi remove notes/old.md",
             "kumi remove reports --forget",
             "kumi remove --forget                   erase what earlier removals left",
@@ -294,12 +118,12 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
         serve_commands.mcp: ("kumi mcp --index reports/.kumi",),
     },
     "Look after it": {
-        status: ("kumi status", "kumi status --levels", "kumi status --json"),
-        check: ("kumi check", "kumi check --repair"),
-        methods: ("kumi methods",),
-        init: ("kumi init",),
-        trust: ("kumi trust", "kumi trust shared/kumi.toml"),
-        cache: ("kumi cache", "kumi cache prune", "kumi cache drop-batches"),
+        care_commands.status: ("kumi status", "kumi status --levels", "kumi status --json"),
+        care_commands.check: ("kumi check", "kumi check --repair"),
+        care_commands.methods: ("kumi methods",),
+        care_commands.init: ("kumi init",),
+        care_commands.trust: ("kumi trust", "kumi trust shared/kumi.toml"),
+        care_commands.cache: ("kumi cache", "kumi cache prune", "kumi cache drop-batches"),
     },
 }
 EXAMPLES = ("kumi index FOLDER", "kumi ask 'What do they say about ...?'")

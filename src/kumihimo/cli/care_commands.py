@@ -1,0 +1,97 @@
+"""kumi status, check, methods, init, trust, cache -> what an index is and holds; its settings and files in order."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Exit, Option
+
+from kumihimo.app import config, method_guide, safe_write
+from kumihimo.app.catalogue import installed_catalogue
+from kumihimo.app.json_values import method_json
+from kumihimo.app.settings_registry import SettingsRegistry
+from kumihimo.app.snapshot import DEFAULT_METHOD
+from kumihimo.app.trust import trust_settings_file
+from kumihimo.cli import options, printing, terminal
+from kumihimo.core.errors import SettingsError, describe_unknown
+
+
+def status(
+    index: options.IndexFolder,
+    levels: Annotated[bool, Option("--levels", help="Also show the size of each community level.")] = False,
+) -> None:
+    """Show the sources, tables, models and failures of the index."""
+    with index.open() as kumi:
+        state = kumi.status(levels=levels)
+    index.show(state, terminal.show_status)
+    raise Exit(1 if state.failed else 0)
+
+
+def check(
+    index: options.IndexFolder,
+    repair: Annotated[bool, Option("--repair", help="Rebuild the damaged parts that can be rebuilt.")] = False,
+    yes: Annotated[
+        bool, Option("--yes", "-y", help="Agree to pay for model calls again if the repair needs them.")
+    ] = False,
+    wait: options.Wait = False,
+) -> None:
+    """Check the files of the index and of the cache for damage."""
+    with index.open() as kumi:
+        result = kumi.check(repair=repair, consent=yes, wait=wait)
+    index.show(result, terminal.show_check)
+    raise Exit(1 if result.problems else 0)
+
+
+def methods(output: options.Output) -> None:
+    """List the retrieval methods, with their recall and settings."""
+    catalogue = installed_catalogue()
+    if output.as_json:
+        printing.print_json({name: method_json(name, method) for name, method in catalogue.methods.items()})
+        return
+    terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
+    rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in method_guide.RECALL.items()]
+    printing.print_message("Recall@5 without a model (see docs/methods.md):")
+    printing.show_rows(rows, head=("", *method_guide.RECALL_SETS), numeric=range(1, 6))
+
+
+def init(
+    index: options.IndexFolder,
+    writing: options.Writing,
+    path: Annotated[Path | None, Argument(help="The file to write. Default: kumi.toml beside the index.")] = None,
+) -> None:
+    """Write a kumi.toml that lists every setting, commented out."""
+    path = path or index.index_folder.parent / "kumi.toml"
+    registry = SettingsRegistry(installed_catalogue())
+    safe_write.write_file(path, [config.render_default_config(registry.own, registry.summaries)], force=writing.force)
+    index.show({"written": str(path)}, f"Wrote {path}: uncomment a line to change a setting.")
+
+
+def trust(
+    index: options.IndexFolder,
+    path: Annotated[
+        Path | None, Argument(help="A kumi.toml, or its folder. Default: the one beside the index.")
+    ] = None,
+) -> None:
+    """Allow a kumi.toml to use the servers and keys that it names."""
+    path = path or index.index_folder.resolve().parent
+    path = path / "kumi.toml" if path.is_dir() else path
+    grants = trust_settings_file(path, os.environ)
+    text = "\n  ".join([f"Trusted: {path}", *map(str, grants)]) if grants else f"{path} needs no trust."
+    index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, text)
+
+
+def cache(
+    index: options.IndexFolder,
+    action: Annotated[str, Argument(help="prune: erase unused replies. drop-batches: give up batches.")] = "show",
+) -> None:
+    """Show the size and hits of the response cache, or prune it."""
+    with index.open() as kumi:
+        actions: dict[str, Callable[[], dict[str, int]]] = {
+            "show": kumi.cache_stats,
+            "prune": lambda: {"erased": kumi.prune()},
+            "drop-batches": lambda: {"dropped": kumi.drop_batches()},
+        }
+        if action not in actions:
+            raise SettingsError(describe_unknown("cache command", action, actions))
+        index.show(actions[action](), terminal.show_cache)
