@@ -12,6 +12,7 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.task import ProgressEvent
 from tests.fake_server import FakeServer
 
 pytest.importorskip("opentelemetry.sdk")
@@ -74,6 +75,21 @@ def test_a_build(kumi: Kumihimo, tmp_path: Path, spans: InMemorySpanExporter) ->
     chats = [span for span in spans.get_finished_spans() if span.name == "chat m"]
     assert {span.parent.span_id for span in chats if span.parent} == {build.context.span_id}
     assert "Ada" not in repr([span.attributes for span in spans.get_finished_spans()])
+
+
+def test_a_build_that_fails_shows_the_step(kumi: Kumihimo, tmp_path: Path, spans: InMemorySpanExporter) -> None:
+    def fail_at_mentions(event: ProgressEvent) -> None:
+        if event.step == "mentions":
+            raise RuntimeError("Ada")
+
+    with pytest.raises(RuntimeError):
+        kumi.index(tmp_path / "note.md", methods=["local"], progress=fail_at_mentions)
+    found = by_name(spans)
+    failed = {name for name, span in found.items() if span.status.status_code is trace.StatusCode.ERROR}
+    assert failed == {"build", "step mentions"}
+    assert (found["step mentions"].attributes or {})["error.type"] == "RuntimeError"
+    assert found["step chunks"].status.status_code is trace.StatusCode.UNSET
+    assert "Ada" not in repr([(span.attributes, span.events, span.status.description) for span in found.values()])
 
 
 def test_an_error_tells_its_kind(kumi: Kumihimo, tmp_path: Path, spans: InMemorySpanExporter) -> None:

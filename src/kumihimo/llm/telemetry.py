@@ -38,9 +38,14 @@ def span(name: str, attributes: Attributes) -> Iterator[SetAttributes]:
         try:
             yield lambda more: current.set_attributes(dict(more))
         except BaseException as error:
-            current.set_attribute("error.type", type(error).__name__)
-            current.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR)
+            _mark_failed(current, error)
             raise
+
+
+def _mark_failed(current: Any, error: BaseException) -> None:
+    """Record the class of an error, not its message."""
+    current.set_attribute("error.type", type(error).__name__)
+    current.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR)
 
 
 def model_span(scope: str, model: str, *, has_reply: bool) -> AbstractContextManager[SetAttributes]:
@@ -66,31 +71,51 @@ def _ignore(_attributes: Attributes) -> None:
     """Do nothing with the attributes."""
 
 
+class _StepSpans:
+    """The spans of the steps of a build, one after the other."""
+
+    def __init__(self, tracer: Any, progress: Progress | None) -> None:
+        self._tracer, self._progress = tracer, progress
+        self._running: tuple[ProgressEvent, int] | None = None  # the last event of a step, and when the step began
+
+    def receive(self, event: ProgressEvent) -> None:
+        """Begin a step where its first event arrives."""
+        start = self._running[1] if self._running and self._running[0].step == event.step else None
+        if start is None:
+            self.end()
+        self._running = event, start or time_ns()
+        if self._progress:
+            self._progress(event)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Record the step that runs."""
+        if self._running is None:
+            return
+        event, start = self._running
+        step = self._tracer.start_span(
+            f"step {event.step}", attributes={"kumihimo.items": event.total}, start_time=start
+        )
+        if error:
+            _mark_failed(step, error)
+        step.end(time_ns())
+        self._running = None
+
+
 @contextmanager
 def build_span(progress: Progress | None) -> Iterator[Progress | None]:
     """Record a build and each of its steps.
 
-    Yields the receiver of progress, which tells the steps apart.
+    Yields the receiver of progress, which tells the steps apart. An error belongs to the step that runs then.
     """
     tracer = _tracer()
     if tracer is None:
         yield progress
         return
-    steps: list[tuple[ProgressEvent, int]] = []  # the current one, and when it began
-
-    def end_step() -> None:
-        for event, start in steps:
-            attributes = {"kumihimo.items": event.total}
-            tracer.start_span(f"step {event.step}", attributes=attributes, start_time=start).end(time_ns())
-
-    def receive(event: ProgressEvent) -> None:
-        if not steps or steps[0][0].step != event.step:
-            end_step()
-            steps[:] = [(event, time_ns())]
-        steps[0] = event, steps[0][1]
-        if progress:
-            progress(event)
-
+    steps = _StepSpans(tracer, progress)
     with span("build", {}):
-        yield receive
-        end_step()
+        try:
+            yield steps.receive
+        except BaseException as error:
+            steps.end(error)
+            raise
+        steps.end()
