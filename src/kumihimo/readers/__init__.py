@@ -36,6 +36,7 @@ READERS: dict[str, FileType] = {
     ".rst": FileType("text/x-rst", rst.read_rst, is_simple=True),
     ".org": FileType("text/x-org", org.read_org, is_simple=True),
     ".tex": FileType("text/x-tex", tex.read_tex, is_simple=True),
+    ".bib": FileType("application/x-bibtex", text.read_plain_text, is_simple=True),
     ".yaml": FileType("application/yaml", text.read_plain_text, is_simple=True),
     ".yml": FileType("application/yaml", text.read_plain_text, is_simple=True),
     ".md": FileType("text/markdown", text.read_markdown, is_simple=True),
