@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kumihimo.core.records import Chunk, Mention, RelationMention
@@ -310,6 +310,7 @@ TEXTS = st.text(
 
 @settings(deadline=None, max_examples=200)
 @given(TEXTS | st.text(max_size=80), TEXTS)
+@example("《 》タ", "")  # a title without words
 def test_any_text_is_read(text: str, title: str) -> None:
     result = mentions(text, title)
     assert Counter((mention.entity, mention.text) for mention in result) == Counter(

@@ -250,7 +250,8 @@ class _DocumentNames:
         """Return the names of organisations by their last two or more words."""
         by_end: defaultdict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
         for form in self.spaced:
-            for i in range(1, len(form.words) - 1) if form.words[-1] in WORDS["organisation_ends"] else ():
+            is_organisation = form.words[-1:] and form.words[-1] in WORDS["organisation_ends"]
+            for i in range(1, len(form.words) - 1) if is_organisation else ():
                 by_end[form.words[i:]].add(form.words)
         return by_end
 
