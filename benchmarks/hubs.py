@@ -36,10 +36,13 @@ from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import Embedder
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods.local import local
-from kumihimo.search.fulltext import KeywordIndex, SearchIndex, SqliteKeywordSearch
-from kumihimo.search.vectors import SqliteVectorSearch, VectorIndex, load_matrices
-from kumihimo.storage.sqlite.ledger import SqlLedger
-from kumihimo.storage.sqlite.store import Db, SqlRows, Store
+from kumihimo.search.fulltext import Bm25Search, KeywordIndex, SearchIndex
+from kumihimo.search.stores import load_matrices
+from kumihimo.search.vectors import CosineSearch, VectorIndex
+from kumihimo.storage.ledger import SqlLedger
+from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.sqlite.connection import Db
+from kumihimo.storage.sqlite.store import Store
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
 
 if TYPE_CHECKING:
@@ -200,8 +203,8 @@ def time_questions(db: Db, folder: Path, questions: Iterable[str]) -> Iterator[f
     """Yield the wall milliseconds of each question."""
     tables: dict[str, Any] = {name: Table(name, codec(kind), SqlRows(db, name)) for name, kind in KINDS.items()}
     keyword_search, vector_search, tokenizer = (
-        SqliteKeywordSearch(db),
-        SqliteVectorSearch(db, lambda *_: RandomEmbedder(), load_matrices(db, folder, {})),
+        Bm25Search(db),
+        CosineSearch(db, lambda *_: RandomEmbedder(), load_matrices(db, folder, {})),
         LocalTokenizer(),
     )
     for question in questions:

@@ -26,9 +26,13 @@ from kumihimo.core.table import Table, codec
 from kumihimo.llm.local_embedder import LocalEmbedder, LocalTokenizer
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
-from kumihimo.search.fulltext import SqliteKeywordSearch
-from kumihimo.search.vectors import Matrices, SqliteVectorSearch, load_matrices
-from kumihimo.storage.sqlite.store import Db, SqlRows, Store
+from kumihimo.search.fulltext import Bm25Search
+from kumihimo.search.stores import load_matrices
+from kumihimo.search.vector_store import Matrices
+from kumihimo.search.vectors import CosineSearch
+from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.sqlite.connection import Db
+from kumihimo.storage.sqlite.store import Store
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
 
 METHOD = "light"
@@ -155,8 +159,8 @@ def time_questions(
     tokenizer, reranker = LocalTokenizer(), CandidateReranker({})
     for question, low, high in rows:
         keyword_search, vector_search = (
-            SqliteKeywordSearch(db),
-            SqliteVectorSearch(db, lambda *_: LocalEmbedder(), vectors),
+            Bm25Search(db),
+            CosineSearch(db, lambda *_: LocalEmbedder(), vectors),
         )
         start = perf_counter()
         context = method.function(

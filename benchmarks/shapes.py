@@ -29,9 +29,10 @@ from kumihimo.core.wiring import ROOT, order_steps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.concurrency import thread_pool
 from kumihimo.llm.protocols import LLM
-from kumihimo.storage.sqlite.ledger import SqlLedger
+from kumihimo.storage.ledger import SqlLedger
+from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.response_cache import ResponseCache
-from kumihimo.storage.sqlite.store import SqlRows, Store
+from kumihimo.storage.sqlite.store import Store
 from kumihimo.testing.fake_models import FakeChat
 
 FILLER = "lorem ipsum dolor sit amet consectetur " * 28

@@ -10,8 +10,9 @@ from typing import Any
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Document, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Table, codec
-from kumihimo.storage.sqlite.ledger import SqlLedger
-from kumihimo.storage.sqlite.store import SqlRows, Store
+from kumihimo.storage.ledger import SqlLedger
+from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.sqlite.store import Store
 from kumihimo.text import name_keys
 
 _KINDS: dict[str, tuple[Any, str, str]] = {  # what each table holds, and what its rows are keyed by

@@ -12,7 +12,7 @@ from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Claim, Community, Document, Entity, Member, Mention, Record, Relation, Report
 from kumihimo.core.table import codec
-from kumihimo.storage.sqlite.ledger import SqlLedger
+from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Store
 
 Tables = dict[str, list[Any]]

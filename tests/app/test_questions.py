@@ -25,8 +25,8 @@ from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import LLM, Chat, ChatRequest
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
+from kumihimo.storage.session import Session
 from kumihimo.storage.sqlite.log_file import log_size
-from kumihimo.storage.sqlite.session import Session
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 from tests.fixtures_index import fill

@@ -18,7 +18,8 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.methods import METHODS
 from kumihimo.search.fulltext import stored_indexes
-from kumihimo.storage.sqlite.store import as_db
+from kumihimo.storage.database import as_database
+from kumihimo.storage.sqlite.connection import Db
 from tests import factories_office
 from tests.counters import count_lines, trace_statements
 from tests.fixtures_index import BUILT, RANKING, connected, fill
@@ -140,8 +141,8 @@ def test_slot_values_are_found_by_vectors_alone(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(fill(tmp_path / "notes", FILES), methods=["discourse"])
         with kumi.store.read_transaction() as db:
-            assert {"words_passages", "vectors_passages", "vectors_values"} <= {*stored_indexes(as_db(db))}
-            assert "words_values" not in stored_indexes(as_db(db))
+            assert {"words_passages", "vectors_passages", "vectors_values"} <= {*stored_indexes(as_database(db))}
+            assert "words_values" not in stored_indexes(as_database(db))
         assert len(kumi.retrieve("Who keeps the ferry?", "discourse"))
 
 
@@ -217,7 +218,9 @@ def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
         kumi.index(tmp_path / "notes", methods=["bm25"])
         with kumi.snapshot() as snapshot:
             spans = [Span("", "notes/a.txt", n * 9999, n * 9999 + 5, "") for n in range(200)]
-            with trace_statements(as_db(snapshot.db).connection) as statements:
+            db = as_database(snapshot.db)
+            assert isinstance(db, Db)
+            with trace_statements(db.connection) as statements:
                 placed = [snapshot.tracer.locate(span).place for span in spans]
             assert sum('"text"' in statement for statement in statements) == 1
             assert count_lines(lambda: [snapshot.tracer.locate(span) for span in spans]) < 50 * len(spans)

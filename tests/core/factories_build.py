@@ -16,8 +16,9 @@ from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Row
 from kumihimo.core.task import Pool, Port, Progress, inline
 from kumihimo.core.wiring import order_steps
-from kumihimo.storage.sqlite.ledger import SqlLedger
-from kumihimo.storage.sqlite.store import SqlRows, Store
+from kumihimo.storage.ledger import SqlLedger
+from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.sqlite.store import Store
 from tests.laws.factories_history import load
 
 Step = Callable[..., Any]

@@ -20,8 +20,9 @@ from kumihimo.index.prompt_tuning import Corpus, TunedSettings, parse_example, t
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.prompts import Reply, reply_form
+from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.response_cache import ResponseCache
-from kumihimo.storage.sqlite.store import SqlRows, Store
+from kumihimo.storage.sqlite.store import Store
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import document, put
 from tests.fenced_texts import fenced_texts

@@ -18,12 +18,14 @@ from kumihimo.core.table import Row, Table, codec
 from kumihimo.core.task import Pool, Port, inline
 from kumihimo.core.wiring import ROOT, order_steps
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch, maintain_indexes
-from kumihimo.search.vector_files import remove_unused_files
-from kumihimo.search.vectors import SqliteVectorSearch, VectorIndex, load_matrices
-from kumihimo.storage.sqlite.ledger import SqlLedger
+from kumihimo.search.fulltext import Bm25Search, KeywordIndex, maintain_indexes
+from kumihimo.search.stores import load_matrices, remove_unused_files
+from kumihimo.search.vectors import CosineSearch, VectorIndex
+from kumihimo.storage.ledger import SqlLedger
+from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.sqlite.connection import Db
 from kumihimo.storage.sqlite.response_cache import ResponseCache
-from kumihimo.storage.sqlite.store import Db, SqlRows, Store
+from kumihimo.storage.sqlite.store import Store
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
 from tests.toy_steps import TOY_STEPS
 
@@ -109,8 +111,8 @@ class World:
             return dict(db.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
 
     def _search_results(self, db: Db) -> Tables:
-        vector_search = SqliteVectorSearch(db, lambda *_: FakeEmbedder(), load_matrices(db, self.folder, {}))
-        keyword_search = SqliteKeywordSearch(db)
+        vector_search = CosineSearch(db, lambda *_: FakeEmbedder(), load_matrices(db, self.folder, {}))
+        keyword_search = Bm25Search(db)
         results: Tables = {}
         for name in SEARCHED:
             record = self.steps[name].output_type if name in self.steps else None

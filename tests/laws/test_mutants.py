@@ -21,19 +21,19 @@ MUTANTS = {
         "core/task.py", "            dependencies.add(lookup", "            exists and dependencies.add(lookup",
     ),
     "the old group of a changed row is not updated": (
-        "storage/sqlite/ledger.py", "            self._record_changes(table, old)\n", "",
+        "storage/ledger.py", "            self._record_changes(table, old)\n", "",
     ),
     "the new group of a changed row is not updated": (
-        "storage/sqlite/ledger.py", "            self._record_changes(table, new)\n", "",
+        "storage/ledger.py", "            self._record_changes(table, new)\n", "",
     ),
     "failed items are not tried again": (
-        "storage/sqlite/ledger.py", "        self.add_keys(self.failures(step))\n", "",
+        "storage/ledger.py", "        self.add_keys(self.failures(step))\n", "",
     ),
     "the members of a group have a random order": (
         "core/task.py", "Group(map(self.decode, rows))", "Group(set(map(self.decode, rows)))",
     ),
     "replies are not cached": ("storage/sqlite/response_cache.py", "            self._unwritten += replies\n", ""),
-    "waves run in reverse order": ("storage/sqlite/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
+    "waves run in reverse order": ("storage/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
     "a wave does not notify the next ones": (
         "core/engine.py", "            if step.wave_column:\n", "            if False:\n",
     ),
@@ -41,10 +41,10 @@ MUTANTS = {
         "core/engine.py", "*(step_fingerprints[table] for table in step.inputs if table in step_fingerprints)", "*()",
     ),
     "lookups of an earlier run remain": (
-        "storage/sqlite/ledger.py", "lookups in dependencies if not lookups)", "lookups in dependencies if False)",
+        "storage/ledger.py", "lookups in dependencies if not lookups)", "lookups in dependencies if False)",
     ),
     "removed rows remain searchable": (
-        "storage/sqlite/ledger.py", "            view.replace(old, new)", "            new and view.replace(old, new)",
+        "storage/ledger.py", "            view.replace(old, new)", "            new and view.replace(old, new)",
     ),
 }  # fmt: skip
 

@@ -16,12 +16,15 @@ from kumihimo.core.context import Context
 from kumihimo.core.engine import diff_rows
 from kumihimo.core.records import Record
 from kumihimo.core.table import Row, Table, codec
-from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
+from kumihimo.search.fulltext import Bm25Search, KeywordIndex
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.search.vector_files import remove_unused_files
-from kumihimo.search.vectors import MappedFiles, SqliteVectorSearch, VectorIndex, load_matrices
-from kumihimo.storage.sqlite.ledger import SqlLedger
-from kumihimo.storage.sqlite.store import Db, SqlRows, Store
+from kumihimo.search.stores import load_matrices, remove_unused_files
+from kumihimo.search.vector_files import MappedFiles
+from kumihimo.search.vectors import CosineSearch, VectorIndex
+from kumihimo.storage.ledger import SqlLedger
+from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.sqlite.connection import Db
+from kumihimo.storage.sqlite.store import Store
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.factories_tables import hide_rows
 
@@ -121,7 +124,7 @@ class Embed:
 
 def keyword_notes(folder: Path, texts: Mapping[str, str] | None = None) -> Notes:
     """Return notes with a full-text index."""
-    index = Notes(folder, lambda db: KeywordIndex(db, "notes", codec(Note)), SqliteKeywordSearch)
+    index = Notes(folder, lambda db: KeywordIndex(db, "notes", codec(Note)), Bm25Search)
     if texts is not None:
         index.build(texts)
     return index
@@ -136,8 +139,8 @@ def vector_notes(folder: Path, texts: Mapping[str, str] | None = None, embed: Em
         remove_unused_files(db, folder)  # builds do this first
         return VectorIndex(db, folder, "notes", codec(Note), embedder)
 
-    def search(db: Db) -> SqliteVectorSearch:
-        return SqliteVectorSearch(db, lambda *_: embedder, load_matrices(db, folder, files))
+    def search(db: Db) -> CosineSearch:
+        return CosineSearch(db, lambda *_: embedder, load_matrices(db, folder, files))
 
     index = Notes(folder, view, search)
     if texts is not None:

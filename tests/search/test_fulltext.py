@@ -10,8 +10,8 @@ import pytest
 from kumihimo.core.errors import IndexDamaged
 from kumihimo.core.table import Table, codec
 from kumihimo.llm.local_embedder import find_subwords
-from kumihimo.search.fulltext import KeywordIndex, SqliteKeywordSearch
-from kumihimo.storage.sqlite.store import SqlRows
+from kumihimo.search.fulltext import Bm25Search, KeywordIndex
+from kumihimo.storage.rows import SqlRows
 from kumihimo.text.tokens import hash_token, tokenize
 from tests.counters import check_linear, count_lines, stop_endless_work
 from tests.search.factories_search_index import Note, Notes, keyword_notes
@@ -153,7 +153,7 @@ def forward(index: Notes, *ids: str) -> dict[str, tuple[list[int], list[int]]]:
     """Return the words and subwords of these rows as numbers."""
     with index.store.read_transaction() as db:
         table = Table("notes", codec(Note), SqlRows(db, "notes"))
-        tokens = SqliteKeywordSearch(db).tokens(table, ids)
+        tokens = Bm25Search(db).tokens(table, ids)
     return {id: (row.words.tolist(), row.subwords.tolist()) for id, row in tokens.items()}
 
 

@@ -12,9 +12,11 @@ import pytest
 from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestTimedOut
 from kumihimo.core.table import Table, codec
-from kumihimo.search.vector_files import VECTOR_SCALE, encode_vectors, remove_unused_files
-from kumihimo.search.vectors import SqliteVectorSearch, load_matrices
-from kumihimo.storage.sqlite.store import SqlRows, as_db
+from kumihimo.search.stores import load_matrices, remove_unused_files
+from kumihimo.search.vector_store import VECTOR_SCALE, encode_vectors
+from kumihimo.search.vectors import CosineSearch
+from kumihimo.storage.database import as_database
+from kumihimo.storage.rows import SqlRows
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.search.factories_search_index import Embed, Note, Notes, Vectors, mixed_texts, vector_notes
 
@@ -53,7 +55,7 @@ def test_batch_search_equals_single_searches(tmp_path: Path) -> None:
     questions = ["sea sky", "silk", "nothing of it", "sea sky"]
     with index.store.read_transaction() as db:
         table = Table("notes", codec(Note), SqlRows(db, "notes"))
-        near = SqliteVectorSearch(db, lambda *_: embed, load_matrices(db, tmp_path, {}))
+        near = CosineSearch(db, lambda *_: embed, load_matrices(db, tmp_path, {}))
         embed.texts.clear()
         hits = near.search_many(table, questions, k=7)
         assert embed.texts == questions, "one batch"
@@ -307,7 +309,7 @@ def test_a_file_that_cannot_be_removed_is_left_to_a_later_build(
         patch.setattr(Path, "unlink", refuse)
         index.build({"a": "sea"}, fingerprint="2")
         with index.store.write_transaction() as db:
-            assert [path.name for path in remove_unused_files(as_db(db), tmp_path)] == ["notes-1.i16"]
+            assert [path.name for path in remove_unused_files(as_database(db), tmp_path)] == ["notes-1.i16"]
     assert index.ids("sea", 1) == ["a"]
     index.build({"a": "sea"}, fingerprint="2")
     assert "notes-1.i16" not in dict(files(tmp_path))

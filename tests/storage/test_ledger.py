@@ -12,7 +12,7 @@ import pytest
 
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, codec, lookup_hash
-from kumihimo.storage.sqlite.ledger import SqlLedger
+from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.sqlite.store import Store
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from kumihimo.core.records import Mention, Record, Report
 from kumihimo.core.table import Row, codec
-from kumihimo.storage.sqlite.ledger import SqlLedger, drop_retired_tables
+from kumihimo.storage.ledger import SqlLedger, drop_retired_tables
+from kumihimo.storage.sqlite.connection import Db
 from kumihimo.storage.sqlite.shared_texts import find_wrong_uses
-from kumihimo.storage.sqlite.store import Db, Store
+from kumihimo.storage.sqlite.store import Store
 
 SENTENCE = "Ada Vane built the pier of Fenwick, and Bea Orrell paid for it."
 
@@ -71,7 +72,7 @@ def test_lines_are_shared(tmp_path: Path) -> None:
         assert [each for page in ledger.rows("mentions").pages() for each in page] == rows
         ledger.change("mentions", [rows[1]], [row(1, f"Title\n{SENTENCE}")])
         assert stored_texts(db) == [(SENTENCE, 3), ("Title", 2)]
-        assert find_wrong_uses(db) == ""
+        assert find_wrong_uses(db) == []
         db.run("UPDATE texts SET uses = 9 WHERE text = 'Title'")
         assert find_wrong_uses(db)
     store.close()

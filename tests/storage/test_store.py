@@ -17,10 +17,12 @@ import pytest
 
 from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import register_secret
+from kumihimo.storage import database
+from kumihimo.storage.checksums import sum_rows
+from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite import store as module
-from kumihimo.storage.sqlite.integrity import sum_rows
 from kumihimo.storage.sqlite.schema import FORMAT
-from kumihimo.storage.sqlite.store import SqlRows, Store
+from kumihimo.storage.sqlite.store import Store
 
 
 def fill(store: Store, *texts: str) -> None:
@@ -368,7 +370,7 @@ def test_facts_about_the_index_are_stored(tmp_path: Path) -> None:
 
 
 def test_rows_are_read_in_pages_without_a_live_cursor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE_ROWS", 2)
+    monkeypatch.setattr(database, "PAGE_ROWS", 2)
     store = Store(tmp_path)
     fill(store, "one", "two", "three", "four", "five")
     with store.write_transaction() as db:

@@ -14,7 +14,7 @@ from kumihimo.core.records import Claim, Entity, Record, Relation
 from kumihimo.core.spans import Span
 from kumihimo.core.wiring import ROOT
 from kumihimo.search.row_listing import Listing, list_rows
-from kumihimo.storage.sqlite.store import as_db
+from kumihimo.storage.database import as_database
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ def _is_called(entity: Entity, name: str) -> bool:
 
 def _list(snapshot: Snapshot, name: str, listing: Listing, after: str = "") -> Iterator[R]:
     if snapshot.db.has(name):
-        yield from list_rows(as_db(snapshot.db), snapshot.table(name), listing, after)
+        yield from list_rows(as_database(snapshot.db), snapshot.table(name), listing, after)
 
 
 # -- the graph around an entity

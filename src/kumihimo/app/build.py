@@ -32,11 +32,11 @@ from kumihimo.llm.telemetry import build_span
 from kumihimo.rdf import store as rdf_store
 from kumihimo.readers.documents import ReadingLimits, read_documents
 from kumihimo.search.fulltext import KeywordIndex, SearchIndex, maintain_indexes
-from kumihimo.search.vector_files import remove_unused_files
+from kumihimo.search.stores import remove_unused_files
 from kumihimo.search.vectors import VectorIndex
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.ledger import SqlLedger
-from kumihimo.storage.sqlite.store import as_db
+from kumihimo.storage.database import as_database
+from kumihimo.storage.ledger import SqlLedger
 
 if TYPE_CHECKING:
     from kumihimo.index.documents import IndexedSource
@@ -85,7 +85,7 @@ class Build:
         rows_before = row_counts(db, catalogue)
         self._remove_unused_files()
         rdf_store.remove_old_stores(self.folder, number := db.meta(rdf_store.BUILD_KEY, 0))
-        ledger = SqlLedger(as_db(db))
+        ledger = SqlLedger(as_database(db))
         watch_tables(self.steps, ledger)
         views = self.search_indexes() if with_views else []
         with (
@@ -227,14 +227,14 @@ class Build:
 
     def search_indexes(self) -> list[SearchIndex]:
         """Return the search indexes of the methods."""
-        db, tables = as_db(self.db), self._searched_tables("keyword_search", "words")
+        db, tables = as_database(self.db), self._searched_tables("keyword_search", "words")
         return [
             *(KeywordIndex(db, table, codec(self.catalogue.record_types[table])) for table in tables),
             *self.vector_indexes(),
         ]
 
     def vector_indexes(self) -> list[VectorIndex]:
-        db, tables = as_db(self.db), self._searched_tables("vector_search", "vectors")
+        db, tables = as_database(self.db), self._searched_tables("vector_search", "vectors")
         kinds = self.catalogue.record_types
         known = [name for name, kind in kinds.items() if "vectors" in kind.SEARCHED_BY]
         for name in self.models.embedding_tables:
@@ -288,7 +288,7 @@ class Build:
         A rebuild leaves them to the next build: readers need them until it is done.
         """
         if not self.rebuild:
-            remove_unused_files(as_db(self.db), self.folder)
+            remove_unused_files(as_database(self.db), self.folder)
 
 
 def default_methods(catalogue: Catalogue, models: ModelRegistry) -> list[str]:

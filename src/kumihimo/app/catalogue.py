@@ -13,7 +13,7 @@ from kumihimo.core.task import Port
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.readers import READERS
-from kumihimo.storage.sqlite.ledger import RESERVED_NAMES
+from kumihimo.storage.ledger import RESERVED_NAMES
 
 BUILT_IN = Catalogue(STEPS, METHODS, READERS)
 # methods read the tables of steps

@@ -16,10 +16,9 @@ from kumihimo.core.table import Codec, codec
 from kumihimo.llm.cached_llm import is_cached_value
 from kumihimo.rdf import store as rdf_store
 from kumihimo.search.fulltext import KeywordIndex, stored_indexes
-from kumihimo.search.vector_files import find_vector_damage, vector_path
-from kumihimo.storage.sqlite.integrity import check_pages, checksum_name, stored_columns, sum_rows
-from kumihimo.storage.sqlite.shared_texts import find_wrong_uses
-from kumihimo.storage.sqlite.store import Db, as_db
+from kumihimo.search.stores import vector_store
+from kumihimo.storage.checksums import checksum_name, sum_rows
+from kumihimo.storage.database import Database, as_database
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -79,9 +78,9 @@ def _index_problems(kumi: Kumihimo) -> list[Problem]:
     path = str(kumi.store.path)
     try:
         with kumi.store.read_transaction() as transaction:
-            db = as_db(transaction)
-            messages = check_pages(db) or [m for name in _tables(kumi, db) for m in _table_damage(db, name)]
-            messages = messages or list(filter(None, [find_wrong_uses(db)]))
+            db = as_database(transaction)
+            messages = db.find_damage() or [m for name in _tables(kumi, db) for m in _table_damage(db, name)]
+            messages = messages or db.find_wrong_texts()
             if messages:  # the search indexes are compared with the tables
                 return [Problem(path, "tables", message, _REBUILD) for message in messages]
             return [problem for name in stored_indexes(db) for problem in _search_problems(kumi, db, name)]
@@ -89,39 +88,42 @@ def _index_problems(kumi: Kumihimo) -> list[Problem]:
         return [Problem(path, "tables", str(error.__cause__), _REBUILD)]
 
 
-def _tables(kumi: Kumihimo, db: Db) -> list[str]:
+def _tables(kumi: Kumihimo, db: Database) -> list[str]:
     """Return the tables with the columns of this version.
 
     The next build makes the others again.
     """
     types = kumi.catalogue.record_types
-    return [name for name in types if stored_columns(db, name) == codec(types[name]).columns]
+    return [name for name in types if db.stored_columns(name) == codec(types[name]).columns]
 
 
-def _table_damage(db: Db, name: str) -> list[str]:
+def _table_damage(db: Database, name: str) -> list[str]:
     """Return what is wrong with the rows of a table."""
     checksum = sum(map(sum_rows, db.rows(name).pages()))
     is_sound = db.meta(checksum_name(name), checksum) == checksum
     return [] if is_sound else [f"the rows of {name} are not those that the last build wrote"]
 
 
-def _search_problems(kumi: Kumihimo, db: Db, name: str) -> Iterator[Problem]:
+def _search_problems(kumi: Kumihimo, db: Database, name: str) -> Iterator[Problem]:
     """Yield what is wrong with a search index, such as words_chunks."""
     kind, _, table = name.partition("_")
     if table not in _tables(kumi, db):
         return
     table_codec: Codec[Any] = codec(kumi.catalogue.record_types[table])
-    path = kumi.store.path if kind == "words" else vector_path(kumi.folder, table, db.meta(name))
+    path = str(kumi.store.path)
     try:
         if kind == "words":
             damage = KeywordIndex(db, table, table_codec).find_damage()
         else:
             records = (table_codec.decode(row) for page in db.rows(table).pages() for row in page)
-            damage = find_vector_damage(db, path, table, {record.id for record in records if record.index_text})
+            vectors = vector_store(db, kumi.folder, table)
+            failed = {id for step, id, _ in db.failures() if step == name}
+            path = vectors.location or path
+            damage = vectors.find_damage({record.id for record in records if record.index_text} - failed)
     except IndexDamaged:
         damage = "it cannot be read"
     if damage:
-        yield Problem(str(path), name, f"{name}: {damage}", _REPAIR)
+        yield Problem(path, name, f"{name}: {damage}", _REPAIR)
 
 
 def _store_problems(kumi: Kumihimo) -> Iterator[Problem]:
@@ -169,7 +171,7 @@ def _rebuild_tables(kumi: Kumihimo, *, consent: bool, wait: bool) -> None:
         for source in load_sources(db, kumi.base).values():
             source.files()  # raises SourceError
         # A rebuild keeps the communities, to make similar ones.
-        recluster = db.has("communities") and bool(_table_damage(as_db(db), "communities"))
+        recluster = db.has("communities") and bool(_table_damage(as_database(db), "communities"))
     kumi.index(rebuild=True, recluster=recluster, consent=consent, wait=wait)
     kumi.store.rewrite(wait=wait)
 
@@ -178,7 +180,7 @@ def _rebuild_indexes(kumi: Kumihimo, names: list[str], *, consent: bool, wait: b
     """Fill these search indexes again."""
     with kumi.store.write_transaction(wait=wait) as db:
         for name in names:
-            as_db(db).run("DELETE FROM meta WHERE name = ?", name)
+            as_database(db).forget_meta(name)
         build = replace(prepare_build(kumi, db, (), (), kumi.models.budget(), may_be_empty=True), source_names=set())
         calls = plan_build(build).calls[1] if build.models.paid_embedder and not consent else 0
         if calls:

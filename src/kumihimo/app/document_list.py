@@ -14,7 +14,7 @@ from kumihimo.core.spans import describe_place
 from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT
 from kumihimo.search.row_listing import Listing
-from kumihimo.storage.sqlite.store import as_db
+from kumihimo.storage.database import as_database
 
 State = Literal["indexed", "partial", "failed"]
 _MAX_REMARKS = 10  # of one document
@@ -105,7 +105,7 @@ class DocumentList:
 
     def _list(self, listing: Listing, after: str) -> Iterator[ListedDocument]:
         table = self.table
-        for id in listing.ids(as_db(self.snapshot.db), table, after):
+        for id in listing.ids(as_database(self.snapshot.db), table, after):
             if table.ids(id=id):
                 yield self._read(id)
 

@@ -22,10 +22,10 @@ from kumihimo.core.errors import IndexBusy
 from kumihimo.core.file_links import is_link
 from kumihimo.core.task import Progress
 from kumihimo.rdf import store as rdf_store
-from kumihimo.search.vector_files import remove_unused_files
+from kumihimo.search.stores import remove_unused_files
+from kumihimo.storage.database import as_database
+from kumihimo.storage.ledger import drop_retired_tables
 from kumihimo.storage.sqlite.cache_file import damaged_copy, delete_database
-from kumihimo.storage.sqlite.ledger import drop_retired_tables
-from kumihimo.storage.sqlite.store import as_db
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -65,7 +65,7 @@ def remove_documents(
 
 def _erase_rows(build: Build) -> None:
     """Erase what deleted rows left in the search indexes and retired tables."""
-    drop_retired_tables(as_db(build.db), [step.name for step in build.steps])
+    drop_retired_tables(as_database(build.db), [step.name for step in build.steps])
     for index in build.search_indexes():
         index.erase()
 
@@ -77,7 +77,7 @@ def erase_files(kumi: Kumihimo, *, wait: bool) -> None:
     """
     kumi.store.rewrite(wait=wait)  # then no reader of an earlier build is left, who may need other files
     with kumi.store.write_transaction(wait=wait) as db:
-        if remove_unused_files(as_db(db), kumi.folder):
+        if remove_unused_files(as_database(db), kumi.folder):
             raise IndexBusy(
                 f"another process uses {kumi.folder}, so its files still hold what you removed: "
                 "end that process, then run `kumi remove --forget`"

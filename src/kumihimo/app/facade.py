@@ -41,10 +41,12 @@ from kumihimo.llm.concurrency import acquire_lock, iterate_tokens
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import NamedEntityRecognizer, TokenCallback
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.search.vectors import MappedFiles, load_matrices
+from kumihimo.search.stores import load_matrices
+from kumihimo.search.vector_files import MappedFiles
 from kumihimo.storage import StorageError as StorageError
+from kumihimo.storage.database import as_database
 from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry
-from kumihimo.storage.sqlite.store import Store, as_db
+from kumihimo.storage.sqlite.store import Store
 
 log = logging.getLogger("kumihimo")
 
@@ -249,7 +251,7 @@ class Kumihimo:
         for _ in range(5):
             with self.store.read_transaction(cancel) as db:
                 try:
-                    vectors = load_matrices(as_db(db), self.folder, self._files)
+                    vectors = load_matrices(as_database(db), self.folder, self._files)
                 except FileNotFoundError as error:  # a build has just replaced them: open the new ones
                     missing = error.filename
                     continue
@@ -373,14 +375,11 @@ class Kumihimo:
 
     def cache_stats(self) -> dict[str, int]:
         """Return the number of cached replies, their bytes, hits and misses."""
-        if not self._cache_path.exists():
-            return {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
-        replies, size = self.cache.size()
-        return {"replies": replies, "bytes": size, **self.cache.totals()}
+        return self.cache.stats() if self.cache.exists() else {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
 
     def spent(self) -> list[UsageEntry]:
         """Return all usage so far, spent and saved by the cache."""
-        return self.cache.usage() if self._cache_path.exists() else []
+        return self.cache.usage() if self.cache.exists() else []
 
     def prune(self, *, wait: bool = False) -> int:
         """Delete the cached replies that a new build would not use.
@@ -392,7 +391,7 @@ class Kumihimo:
         if not self._owns_cache:
             raise IndexUnavailable(f"{self._cache_path} may be shared with other indexes: nothing in it is deleted")
         check_no_batch(self._cache_path)
-        return prune_cache(self, wait=wait) if self._cache_path.exists() else 0
+        return prune_cache(self, wait=wait) if self.cache.exists() else 0
 
     def drop_batches(self) -> int:
         """Give up all batches; return how many requests waited."""

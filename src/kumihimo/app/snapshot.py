@@ -36,11 +36,12 @@ from kumihimo.llm.local_embedder import LocalEmbedder, is_local
 from kumihimo.llm.protocols import RerankerName, TokenCallback
 from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
-from kumihimo.search.fulltext import SqliteKeywordSearch
+from kumihimo.search.fulltext import Bm25Search
 from kumihimo.search.indexed_words import IndexedWords
-from kumihimo.search.vectors import Matrices, SqliteVectorSearch
+from kumihimo.search.vector_store import Matrices
+from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.store import as_db
+from kumihimo.storage.database import as_database
 from kumihimo.text.word_variants import rewrite_question
 
 DEFAULT_METHOD = "braid"
@@ -191,15 +192,15 @@ class Snapshot:
         """Return the words of the chunks, if they have a full-text index."""
         if not self.db.has("words_chunks"):
             return None
-        return IndexedWords(as_db(self.db), self.table("chunks"))
+        return IndexedWords(as_database(self.db), self.table("chunks"))
 
-    def keyword_search(self) -> SqliteKeywordSearch:
+    def keyword_search(self) -> Bm25Search:
         """Return the keyword search, for use without a method."""
-        return SqliteKeywordSearch(as_db(self.db))
+        return Bm25Search(as_database(self.db))
 
-    def vector_search(self, budget: Budget) -> SqliteVectorSearch:
+    def vector_search(self, budget: Budget) -> CosineSearch:
         """Return the vector search, with the embedders of the index."""
-        return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
+        return CosineSearch(as_database(self.db), partial(self.models.query_embedder, budget), self.matrices)
 
     def uses_llm(self, signature: Signature) -> bool:
         """Return whether the method may call a chat model."""

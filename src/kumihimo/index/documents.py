@@ -23,7 +23,7 @@ from kumihimo.readers.file_reader import FileReader
 from kumihimo.readers.folder import walk
 from kumihimo.readers.remote.mirror import Mirror, find_mirrored_uri
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.ledger import SqlLedger
+from kumihimo.storage.ledger import SqlLedger
 
 IMPORTS_FOLDER = "imports"  # in the index folder: a folder for each import
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.table import Table, View
 from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder
-from kumihimo.search.vector_files import StoredVectors, encode_vectors
-from kumihimo.storage.sqlite.store import Db
+from kumihimo.search.vector_store import SCORE_MARGIN, StoredVectors, encode_vectors
+from kumihimo.search.word_store import K1, MIN_IDF, B, WordStore
 from kumihimo.text.tokens import hash_token, pack_tokens, tokenize
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from kumihimo.llm.protocols import Vectors
 
-_K1, _B = 1.2, 0.75  # of BM25, as in FTS5
-_MIN_IDF = 1e-6  # as in FTS5
-_SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
 
 ScoredIds = list[tuple[float, str]]
 
@@ -45,10 +42,10 @@ class _Words:
         return np.bincount(rows, minlength=len(self.ends))
 
 
-def score_by_words(db: Db, index: str, table: Table[Any], words: Sequence[str]) -> ScoredIds:
+def score_by_words(store: WordStore, table: Table[Any], words: Sequence[str]) -> ScoredIds:
     """Return the partial rows that show a word, with BM25 scores.
 
-    index: the full-text index of the table.
+    store: the full-text index of the table.
     """
     import numpy as np
 
@@ -58,14 +55,14 @@ def score_by_words(db: Db, index: str, table: Table[Any], words: Sequence[str]) 
     counts = {word: count for word in words if (count := rows.counts(word)).any()}
     if not counts:
         return []
-    total, tokens = _read_totals(db, index)
+    total, tokens = store.totals()
     lengths = np.diff(rows.ends, prepend=0)
-    saturation = _K1 * (1 - _B + _B * lengths / (max(tokens, 1) / total))
+    saturation = K1 * (1 - B + B * lengths / (max(tokens, 1) / total))
     scores = np.zeros(len(lengths))
     for word, count in counts.items():
-        matches = db.all(f'SELECT count(*) FROM "{index}" WHERE "{index}" MATCH ?', f'"{word}"')[0][0]
-        idf = max(log((total - matches + 0.5) / (matches + 0.5)), _MIN_IDF)
-        scores += idf * ((count * (_K1 + 1)) / (count + saturation))  # in the order of FTS5, to the last bit
+        matches = store.count_rows(word)
+        idf = max(log((total - matches + 0.5) / (matches + 0.5)), MIN_IDF)
+        scores += idf * ((count * (K1 + 1)) / (count + saturation))  # in the order of FTS5, to the last bit
     ids = list(positions)
     return [(float(scores[i]), ids[i]) for i in np.flatnonzero(scores).tolist()]
 
@@ -90,7 +87,7 @@ def score_by_meaning(
     scores = vectors.astype(np.float32) @ questions.T
     results = []
     for question, column in zip(questions, scores.T, strict=True):
-        threshold = np.partition(column, -k)[-k] - _SCORE_MARGIN if len(column) > k else -np.inf
+        threshold = np.partition(column, -k)[-k] - SCORE_MARGIN if len(column) > k else -np.inf
         best = np.flatnonzero(column >= threshold)
         exact = (vectors[best].astype(np.float64) * question).sum(axis=1)
         results.append([(score, ids[i]) for score, i in zip(exact.tolist(), best.tolist(), strict=True)])
@@ -121,19 +118,3 @@ def _read_words(table: Table[Any], positions: Mapping[str, int]) -> _Words:
 def _embed_rows(table: Table[Any], positions: Mapping[str, int]) -> StoredVectors:
     texts = _read_texts(table)
     return encode_vectors(LocalEmbedder()([texts[id] for id in positions]))
-
-
-def _read_totals(db: Db, index: str) -> tuple[int, int]:
-    """Return the number of rows and of tokens of a full-text index.
-
-    FTS5 keeps them as two varints of SQLite.
-    """
-    block = db.all(f'SELECT block FROM "{index}_data" WHERE id = 1')[0][0]
-    numbers, value = [], 0
-    for byte in block:
-        value = value << 7 | byte & 0x7F
-        if byte < 0x80:
-            numbers.append(value)
-            value = 0
-    rows, tokens = (*numbers, 0, 0)[:2]
-    return rows, tokens

@@ -1,64 +1,175 @@
-"""one table's vectors -> their file of 16-bit numbers: its name, its mapping into memory, and the damage in it.
+"""one table's vectors -> a file of 16-bit numbers beside index.db, mapped into memory.
 
-A number is a component of a vector of length 1, times 32,767: the error of a cosine is about 1e-5.
+The file only grows; a table in the index maps its rows to ids, in the same transaction as the data. So a reader of an
+older build still finds its vectors, and the next build overwrites what a killed one appended. When half of the file is
+unused, it is copied.
 """
 
+from __future__ import annotations
+
+import os
 import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
-from kumihimo.llm.protocols import Vectors
-from kumihimo.storage.sqlite.store import Db
+from kumihimo.search.matrix_reader import BLOCK_ROWS
+from kumihimo.search.vector_store import NUMBER_BYTES, StoredVectors, vector_index_name
+from kumihimo.storage.database import Database
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-StoredVectors: TypeAlias = "NDArray[np.int16]"  # a row for each text
-VECTOR_SCALE = 32_767
-NUMBER_BYTES = 2
-BLOCK_ROWS = 256  # so few rows that BLAS uses one thread: on a busy machine threads wait for each other
+_MIN_COPIED = 1000  # rows of a file that is copied when half of it is unused
+MappedFiles = dict[tuple[Path, int], StoredVectors]  # (path, inode) -> the mapped file
 
 
-def find_vector_damage(db: Db, path: Path, table: str, ids: set[str]) -> str:
-    """Return what is wrong with the vectors of a table; empty: nothing.
+@dataclass(frozen=True, slots=True)
+class FileVectors:
+    """The `VectorStore` of one table in an index folder."""
 
-    path: of their file. ids: of the rows that should have a vector, unless it could not be made.
+    db: Database
+    folder: Path
+    table: str
+
+    @property
+    def name(self) -> str:
+        return vector_index_name(self.table)
+
+    @property
+    def path(self) -> Path:
+        return vector_path(self.folder, self.table, self._state())
+
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
+    def is_complete(self) -> bool:
+        """Return whether the file is complete; truncate surplus bytes.
+
+        A killed build may have appended them.
+        """
+        state = self._state()
+        expected = int(state["rows"] * state["dimensions"] * NUMBER_BYTES)
+        actual = self.path.stat().st_size if self.path.exists() else 0
+        if actual > expected:
+            try:
+                os.truncate(self.path, expected)
+            except OSError:  # Windows, while a reader maps the file
+                self._compact(state)
+        return actual >= expected
+
+    def create(self) -> None:
+        self.db.create_table(self.name, "slot INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL")
+        self._start_file(self._state())
+
+    def remove(self, ids: Sequence[str]) -> None:
+        self.db.many(f'DELETE FROM "{self.name}" WHERE id = ?', ((id,) for id in ids))
+
+    def append(self, ids: Sequence[str], vectors: StoredVectors) -> None:
+        state = self._state()
+        self.path.parent.mkdir(exist_ok=True)
+        data, first = vectors.tobytes(), state["rows"]
+        with self.path.open("ab") as file:
+            file.write(data)
+        self.db.insert(self.name, ("slot", "id"), enumerate(ids, first))
+        checksum = zlib.crc32(data, state["checksum"])
+        state |= {"rows": first + len(ids), "dimensions": vectors.shape[1], "checksum": checksum}
+        self.db.set_meta(self.name, state)
+
+    def finish(self) -> None:
+        state = self._state()
+        if state["rows"] > _MIN_COPIED and self.db.count(self.name) < state["rows"] / 2:
+            self._compact(state)
+        self._sync()
+
+    def erase(self) -> None:
+        """Copy the used vectors to a new file without the others."""
+        state = self._state()
+        if self.db.count(self.name) < state["rows"]:
+            self._compact(state)
+            self._sync()
+
+    def find_damage(self, ids: set[str]) -> str:
+        """Return what is wrong with the vectors; empty: nothing."""
+        import numpy as np
+
+        state = self._state()
+        slots: dict[str, int] = dict(self.db.all(f'SELECT id, slot FROM "{self.name}"'))
+        if slots.keys() != ids or max(slots.values(), default=-1) >= state["rows"]:
+            return f"its rows are not those of {self.table}"
+        if not state["rows"]:
+            return ""
+        try:
+            matrix = map_vectors(self.path, state)
+        except FileNotFoundError:
+            return "it is missing or too short"
+        checksum, valid = 0, True
+        for i in range(0, len(matrix), BLOCK_ROWS):
+            block = np.asarray(matrix[i : i + BLOCK_ROWS])
+            checksum = zlib.crc32(block.tobytes(), checksum)
+            valid = valid and bool(block.any(axis=1).all())
+        if checksum != state.get("checksum"):
+            return "its checksum is wrong"
+        return "" if valid else "it holds vectors that are zero"
+
+    def _compact(self, state: dict[str, Any]) -> None:
+        """Write the used vectors to a new file, in id order."""
+        pairs = self.db.all(f'SELECT slot, id FROM "{self.name}" ORDER BY id')
+        matrix = map_vectors(self.path, state)
+        self.db.run(f'DELETE FROM "{self.name}"')
+        self._start_file(state)
+        for i in range(0, len(pairs), 10_000):
+            page = pairs[i : i + 10_000]
+            self.append([id for _, id in page], matrix[[slot for slot, _ in page]])
+
+    def _start_file(self, state: dict[str, Any]) -> None:
+        """Start a file with a number that this index never used.
+
+        A reader of an older build may still need the old file.
+        """
+        number = self.db.meta("file", 0) + 1
+        self.db.set_meta("file", number)
+        self.db.set_meta(self.name, {**state, "file": number, "rows": 0, "dimensions": 0, "checksum": 0})
+        self.path.unlink(missing_ok=True)  # left by a killed build
+
+    def _sync(self) -> None:
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
+
+    def _state(self) -> dict[str, Any]:
+        return dict(self.db.meta(self.name, {}))
+
+
+def map_snapshot(db: Database, folder: Path, files: MappedFiles) -> dict[str, StoredVectors]:
+    """Return the vectors that a snapshot reads, by table.
+
+    files: what is mapped already. Raises FileNotFoundError if a newer build removed a file.
     """
-    import numpy as np
-
-    name = vector_index_name(table)
-    state = db.meta(name)
-    slots: dict[str, int] = dict(db.all(f'SELECT id, slot FROM "{name}"'))
-    failed = {id for (id,) in db.all("SELECT maker FROM failed WHERE step = ?", name)}
-    if slots.keys() != ids - failed or max(slots.values(), default=-1) >= state["rows"]:
-        return f"its rows are not those of {table}"
-    if not state["rows"]:
-        return ""
-    try:
-        matrix = map_vectors(path, state)
-    except FileNotFoundError:
-        return "it is missing or too short"
-    checksum, valid = 0, True
-    for i in range(0, len(matrix), BLOCK_ROWS):
-        block = np.asarray(matrix[i : i + BLOCK_ROWS])
-        checksum = zlib.crc32(block.tobytes(), checksum)
-        valid = valid and bool(block.any(axis=1).all())
-    if checksum != state.get("checksum"):
-        return "its checksum is wrong"
-    return "" if valid else "it holds vectors that are zero"
+    by_table: dict[str, StoredVectors] = {}
+    for name in db.meta_names("vectors_"):
+        table, state = name.removeprefix("vectors_"), db.meta(name)
+        if state["rows"]:
+            path = vector_path(folder, table, state)
+            file = path, path.stat().st_ino
+            mapped = files.get(file)
+            if mapped is None or len(mapped) < state["rows"]:
+                mapped = files[file] = map_vectors(path, state)
+            by_table[table] = mapped[: state["rows"]]
+            for outdated in [key for key in list(files) if key != file and key[0].name.startswith(f"{table}-")]:
+                files.pop(outdated, None)
+    return by_table
 
 
-def remove_unused_files(db: Db, folder: Path) -> list[Path]:
+def remove_unused_files(db: Database, folder: Path) -> list[Path]:
     """Remove vector files that the index does not use.
 
     Return those that cannot be removed: on Windows, files that a reader of an older build maps. The next build tries
     again.
     """
     left: list[Path] = []
-    states = db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'")
-    used = {vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name, _ in states}
+    names = db.meta_names("vectors_")
+    used = {vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name in names}
     for path in (folder / "vectors").glob("*.i16"):
         if path.name not in used:
             try:
@@ -66,13 +177,6 @@ def remove_unused_files(db: Db, folder: Path) -> list[Path]:
             except OSError:
                 left.append(path)
     return left
-
-
-def encode_vectors(vectors: Vectors) -> StoredVectors:
-    """Return the numbers to store for vectors of length 1."""
-    import numpy as np
-
-    return np.clip(np.rint(vectors * VECTOR_SCALE), -VECTOR_SCALE, VECTOR_SCALE).astype("<i2")
 
 
 def map_vectors(path: Path, state: dict[str, Any]) -> StoredVectors:
@@ -93,8 +197,3 @@ def vector_path(folder: Path, table: str, state: dict[str, Any]) -> Path:
     state: its `meta` row.
     """
     return folder / "vectors" / f"{table}-{state.get('file', 0)}.i16"
-
-
-def vector_index_name(table: str) -> str:
-    """Return the name of the index table and of its `meta` row."""
-    return f"vectors_{table}"

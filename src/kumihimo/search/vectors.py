@@ -1,13 +1,5 @@
-"""table -> vectors: exact search by meaning over a memory-mapped file.
+"""table -> vectors: exact search by meaning."""
 
-The file only grows; a table in the index maps its rows to ids, in the same transaction as the data. So a reader of an
-older build still finds its vectors, and the next build overwrites what a killed one appended. When half of the file is
-unused, it is copied.
-"""
-
-import json
-import os
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -20,24 +12,13 @@ from kumihimo.core.table import Codec, Row, Table
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.search.partial_rows import score_by_meaning
-from kumihimo.search.vector_files import (
-    BLOCK_ROWS,
-    NUMBER_BYTES,
-    VECTOR_SCALE,
-    StoredVectors,
-    encode_vectors,
-    map_vectors,
-    vector_index_name,
-    vector_path,
-)
-from kumihimo.search.visible_slots import visible_slots
-from kumihimo.storage.sqlite.store import Db, SqlRows
+from kumihimo.search.stores import vector_reader, vector_store
+from kumihimo.search.vector_store import VECTOR_SCALE, Matrices, VectorStore, encode_vectors, vector_index_name
+from kumihimo.storage.database import Database
+from kumihimo.storage.rows import SqlRows
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
-_SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
 
-MappedFiles = dict[tuple[Path, int], StoredVectors]  # (path, inode) -> the mapped file
-Matrices = dict[str, StoredVectors]  # table -> the vectors of one snapshot
 _EmbeddedBatch = tuple[list[str], "Vectors | None", str | None]  # texts, and their vectors or an error
 
 
@@ -45,7 +26,7 @@ _EmbeddedBatch = tuple[list[str], "Vectors | None", str | None]  # texts, and th
 class VectorIndex:
     """The vectors of one table, updated while the table is built."""
 
-    db: Db
+    db: Database
     folder: Path
     table: str
     codec: Codec[Any]
@@ -53,10 +34,12 @@ class VectorIndex:
     pending: dict[str, str] = field(default_factory=dict)
     failed_ids: set[str] = field(default_factory=set)  # rows that failed in an earlier build
     batch_size: int = 0  # texts of a request; smaller after a request that took too long
+    vectors: VectorStore = field(init=False)
     kind: ClassVar[str] = "meaning"
 
     def __post_init__(self) -> None:
         self.batch_size = self.embedder.batch
+        self.vectors = vector_store(self.db, self.folder, self.table)
 
     @property
     def name(self) -> str:
@@ -69,7 +52,7 @@ class VectorIndex:
         Outdated: made by another model or other code.
         """
         fingerprint = f"{fingerprint} {self.embedder.fingerprint}"
-        if self._state().get("mark") == fingerprint and self._check_file():
+        if self._state().get("mark") == fingerprint and self.vectors.is_complete():
             self.failed_ids = {id for (id,) in self.db.all("SELECT maker FROM failed WHERE step = ?", self.name)}
             return False
         self.clear()
@@ -77,13 +60,10 @@ class VectorIndex:
         return True
 
     def clear(self) -> None:
-        name = self.name
         self.pending.clear()
         self.failed_ids.clear()
-        self.db.run("DELETE FROM failed WHERE step = ?", name)
-        self.db.run(f'DROP TABLE IF EXISTS "{name}"')
-        self.db.run(f'CREATE TABLE "{name}" (slot INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL)')
-        self._start_file(self._state())
+        self.db.run("DELETE FROM failed WHERE step = ?", self.name)
+        self.vectors.create()
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
         """Remove the old rows' vectors and queue the new texts.
@@ -93,7 +73,7 @@ class VectorIndex:
         old_texts = {row[0]: indexed for row in old if (indexed := self.codec.decode(row).index_text)}
         new_texts = {row[0]: indexed for row in new if (indexed := self.codec.decode(row).index_text)}
         removed = [id for id in old_texts if new_texts.get(id) != old_texts[id]]
-        self.db.many(f'DELETE FROM "{self.name}" WHERE id = ?', ((id,) for id in removed))
+        self.vectors.remove(removed)
         self.db.record_failures(self.name, ((id, None) for id in removed))
         for id in removed:
             self.pending.pop(id, None)
@@ -103,30 +83,15 @@ class VectorIndex:
             self._embed_pending()
 
     def finish(self) -> None:
-        """Embed the queued texts and flush the file to disk."""
+        """Embed the queued texts, and make the vectors last."""
         rows = SqlRows(self.db, self.table)
         retried = {id: row for id in sorted(self.failed_ids) if (row := rows.get(id))}
         self.pending |= {id: self.codec.decode(row).index_text for id, row in retried.items()}
         self._embed_pending()
-        state = self._state()
-        if state["rows"] > 1000 and self._live_rows() < state["rows"] / 2:
-            self._compact(state)
-        self._sync()
+        self.vectors.finish()
 
     def erase(self) -> None:
-        """Copy the used vectors to a new file without the others."""
-        state = self._state()
-        if self._live_rows() < state["rows"]:
-            self._compact(state)
-            self._sync()
-
-    def _live_rows(self) -> int:
-        return int(self.db.all(f'SELECT count(*) FROM "{self.name}"')[0][0])
-
-    def _sync(self) -> None:
-        if self._path().exists():
-            with self._path().open("rb") as file:
-                os.fsync(file.fileno())
+        self.vectors.erase()
 
     def _embed_pending(self) -> None:
         """Embed all queued texts in concurrent batches.
@@ -142,9 +107,8 @@ class VectorIndex:
                 ids = [id for text in batch for id in ids_by_text[text]]
                 if vectors is not None:
                     _check_dimensions(self._state(), vectors)
-                    self._append(
-                        ids, encode_vectors(vectors).repeat([len(ids_by_text[text]) for text in batch], axis=0)
-                    )
+                    repeats = [len(ids_by_text[text]) for text in batch]
+                    self.vectors.append(ids, encode_vectors(vectors).repeat(repeats, axis=0))
                 self.db.record_failures(self.name, ((id, error) for id in ids))
 
     def _batches(self, texts: list[str]) -> Iterator[list[str]]:
@@ -176,69 +140,19 @@ class VectorIndex:
         except ItemFailed as error:
             return [(batch, None, str(error))]
 
-    def _append(self, ids: list[str], vectors: StoredVectors) -> None:
-        state = self._state()
-        self._path().parent.mkdir(exist_ok=True)
-        data, first = vectors.tobytes(), state["rows"]
-        with self._path().open("ab") as file:
-            file.write(data)
-        self.db.many(f'INSERT INTO "{self.name}" VALUES (?, ?)', enumerate(ids, first))
-        checksum = zlib.crc32(data, state["checksum"])
-        state |= {"rows": first + len(ids), "dimensions": vectors.shape[1], "checksum": checksum}
-        self.db.set_meta(self.name, state)
-
-    def _compact(self, state: dict[str, Any]) -> None:
-        """Write the used vectors to a new file, in id order."""
-        name = self.name
-        pairs = self.db.all(f'SELECT slot, id FROM "{name}" ORDER BY id')
-        matrix = map_vectors(self._path(), state)
-        self.db.run(f'DELETE FROM "{name}"')
-        self._start_file(state)
-        for i in range(0, len(pairs), 10_000):
-            page = pairs[i : i + 10_000]
-            self._append([id for _, id in page], matrix[[slot for slot, _ in page]])
-
-    def _start_file(self, state: dict[str, Any]) -> None:
-        """Start a file with a number that this index never used.
-
-        A reader of an older build may still need the old file.
-        """
-        number = self.db.meta("file", 0) + 1
-        self.db.set_meta("file", number)
-        self.db.set_meta(self.name, {**state, "file": number, "rows": 0, "dimensions": 0, "checksum": 0})
-        self._path().unlink(missing_ok=True)  # left by a killed build
-
-    def _check_file(self) -> bool:
-        """Return whether the file is complete; truncate surplus bytes.
-
-        A killed build may have appended them.
-        """
-        state = self._state()
-        expected = int(state["rows"] * state["dimensions"] * NUMBER_BYTES)
-        actual = self._path().stat().st_size if self._path().exists() else 0
-        if actual > expected:
-            try:
-                os.truncate(self._path(), expected)
-            except OSError:  # Windows, while a reader maps the file
-                self._compact(state)
-        return actual >= expected
-
     def _state(self) -> dict[str, Any]:
         return dict(self.db.meta(self.name, {}))
 
-    def _path(self) -> Path:
-        return vector_path(self.folder, self.table, self._state())
-
 
 @dataclass(frozen=True, slots=True)
-class SqliteVectorSearch:
-    """`VectorSearch` over one snapshot: exact nearest rows, ties by id.
+class CosineSearch:
+    """`VectorSearch` over one snapshot: nearest rows, ties by id.
 
     embedder_for: the embedder for questions to a table, from the table and the fingerprint of the model that embedded
     its rows.
     """
 
-    db: Db
+    db: Database
     embedder_for: Callable[[str, str], Embedder]
     matrices: Matrices
     last_query: dict[str, tuple[tuple[str, ...], Vectors]] = field(default_factory=dict)  # by fingerprint
@@ -294,81 +208,23 @@ class SqliteVectorSearch:
     def _score_rows(
         self, table: Table[Any], questions: Vectors, k: int, candidate_ids: Collection[str] | None
     ) -> Iterator[Iterable[tuple[float, str]]]:
-        """Yield candidate rows with scores for each query.
+        """Yield rows with scores for each query, the best `k` among them.
 
-        They include the best `k`.
+        Scores have double precision, so that the place of a row in the store does not change them.
         """
         import numpy as np
 
-        if candidate_ids is not None:
-            yield from self._score_subset(table, questions, list(candidate_ids), k)
+        reader = vector_reader(self.db, self.matrices)
+        if candidate_ids is None:
+            for question, (ids, vectors) in zip(questions, reader.nearest(table, questions, k), strict=True):
+                yield zip((vectors.astype(np.float64) * question).sum(axis=1).tolist(), ids, strict=True)
             return
-        matrix = np.asarray(self.matrices[table.name])  # slices of a memmap are slower
-        scores = np.empty((len(matrix), len(questions)), dtype=np.float32)
-        for i in range(0, len(matrix), BLOCK_ROWS):
-            np.matmul(matrix[i : i + BLOCK_ROWS].astype(np.float32), questions.T, out=scores[i : i + BLOCK_ROWS])
-        for question, column in zip(questions, np.ascontiguousarray(scores.T), strict=True):
-            yield self._rescore_nearest(table, question, column, k)
-
-    def _rescore_nearest(
-        self, table: Table[Any], question: Vectors, scores: Vectors, k: int
-    ) -> Iterator[tuple[float, str]]:
-        """Yield at least the best `k` whole rows, in double precision.
-
-        So the position of a row in the file does not change its score.
-        """
-        import numpy as np
-
-        name, ids = vector_index_name(table.name), dict[int, str]()
-        slots = visible_slots(self.db, name, table)
-        places = np.array(slots.visible, dtype=np.int64) if slots else np.arange(len(scores))
-        scores = scores[places] if slots else scores
-        count = min(len(scores), 2 * k + 16)
-        query = f'SELECT slot, id FROM "{name}" WHERE slot IN (?)'
-        while count:
-            threshold = np.partition(scores, -count)[-count] - _SCORE_MARGIN
-            ids = dict(self.db.all_in(query, places[scores >= threshold].tolist()))
-            if len(ids) >= k or count == len(scores):
-                break
-            count = min(len(scores), count * 4)
-        exact = self.matrices[table.name][list(ids)].astype(np.float64)
-        yield from zip((exact * question).sum(axis=1).tolist(), ids.values(), strict=True)
-
-    def _score_subset(
-        self, table: Table[Any], questions: Vectors, candidate_ids: list[str], k: int
-    ) -> Iterator[Iterable[tuple[float, str]]]:
-        """Yield the best `k` of these rows for each query, ties included."""
-        import numpy as np
-
-        query = f'SELECT slot, id FROM "{vector_index_name(table.name)}" WHERE id IN (?)'
-        rows = [
-            row for row in self.db.all_in(query, candidate_ids) if table.view is None or table.view.is_whole(row[1])
-        ]
-        exact = self.matrices[table.name][[slot for slot, _ in rows]].astype(np.float64)
+        ids, vectors = reader.select(table, candidate_ids)
+        exact = vectors.astype(np.float64)
         for question in questions:
             scores = (exact * question).sum(axis=1)
-            threshold = np.partition(scores, -k)[-k] if len(rows) > k else -np.inf
-            yield [(float(scores[i]), rows[i][1]) for i in np.flatnonzero(scores >= threshold).tolist()]
-
-
-def load_matrices(db: Db, folder: Path, files: MappedFiles) -> Matrices:
-    """Return the vectors that this snapshot reads, by table.
-
-    Raises FileNotFoundError if a newer build removed a file.
-    """
-    by_table: Matrices = {}
-    for name, text in db.all("SELECT name, value FROM meta WHERE name GLOB 'vectors_*'"):
-        table, state = name.removeprefix("vectors_"), json.loads(text)
-        if state["rows"]:
-            path = vector_path(folder, table, state)
-            file = path, path.stat().st_ino
-            mapped = files.get(file)
-            if mapped is None or len(mapped) < state["rows"]:
-                mapped = files[file] = map_vectors(path, state)
-            by_table[table] = mapped[: state["rows"]]
-            for outdated in [key for key in list(files) if key != file and key[0].name.startswith(f"{table}-")]:
-                files.pop(outdated, None)
-    return by_table
+            threshold = np.partition(scores, -k)[-k] if len(ids) > k else -np.inf
+            yield [(float(scores[i]), ids[i]) for i in np.flatnonzero(scores >= threshold).tolist()]
 
 
 def _mean_vector(vectors: Vectors) -> Vectors:

@@ -3,13 +3,18 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.table import Table
-from kumihimo.storage.sqlite.store import Db
+from kumihimo.storage.database import Database
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slots:
     """The places in a search index whose rows a view shows as they are stored."""
 
@@ -17,13 +22,15 @@ class Slots:
     is_negated: bool  # whether `value` lists the other places
     value: str  # the parameter of the condition
 
-    def condition(self, column: str = "rowid") -> str:
-        """Return the condition of SQL that a column is a visible place."""
-        # the + keeps FTS5 from a search for each place
-        return f"+{column} {'NOT IN' if self.is_negated else 'IN'} (SELECT value FROM json_each(?))"
+    @cached_property
+    def array(self) -> "NDArray[np.int64]":
+        """Return the visible places as numbers of numpy, sorted."""
+        import numpy as np
+
+        return np.array(self.visible, dtype=np.int64)
 
 
-def visible_slots(db: Db, slot_table: str, table: Table[Any]) -> Slots | None:
+def visible_slots(db: Database, slot_table: str, table: Table[Any]) -> Slots | None:
     """Return the visible places of an index; None: all are.
 
     slot_table: has the columns slot and id.
@@ -33,9 +40,9 @@ def visible_slots(db: Db, slot_table: str, table: Table[Any]) -> Slots | None:
     return view.once(slot_table, lambda: _find_slots(db, slot_table, view.is_whole))
 
 
-def _find_slots(db: Db, slot_table: str, visible: Callable[[str], bool]) -> Slots:
+def _find_slots(db: Database, slot_table: str, visible: Callable[[str], bool]) -> Slots:
     by_visibility: dict[bool, list[int]] = {True: [], False: []}
-    for slot, id in db.all(f'SELECT slot, id FROM "{slot_table}" ORDER BY slot'):
+    for slot, id in db.all(f"SELECT slot, id FROM {db.relation(slot_table)} ORDER BY slot"):
         by_visibility[visible(id)].append(slot)
     wide = len(by_visibility[True]) > len(by_visibility[False])
     return Slots(tuple(by_visibility[True]), wide, json.dumps(by_visibility[not wide]))

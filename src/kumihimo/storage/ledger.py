@@ -1,6 +1,5 @@
 """one write transaction -> SqlLedger: the tables during a build, and the stored state of each step."""
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
@@ -8,16 +7,11 @@ from typing import Any, Protocol
 
 from kumihimo.core.table import Codec, Row, lookup_hash
 from kumihimo.core.wiring import ROOT
-from kumihimo.storage.sqlite.integrity import checksum_name, sum_rows
-from kumihimo.storage.sqlite.schema import LEDGER_TABLES
-from kumihimo.storage.sqlite.shared_texts import drop_table, stored_rows, stored_table, table_ddl
-from kumihimo.storage.sqlite.store import PAGE_ROWS, Db, SqlRows
+from kumihimo.storage.checksums import checksum_name, sum_rows
+from kumihimo.storage.database import PAGE_ROWS, Database
+from kumihimo.storage.rows import SqlRows
 
-_TEMPORARY_TABLES = """
-CREATE TEMP TABLE todo (wave INTEGER, key TEXT, PRIMARY KEY (wave, key)) WITHOUT ROWID;
-CREATE TEMP TABLE changed (tbl TEXT, col TEXT, key TEXT, PRIMARY KEY (tbl, col, key)) WITHOUT ROWID
-"""
-RESERVED_NAMES = tuple(re.findall(r"(?:EXISTS|TEMP TABLE) (\w+)", LEDGER_TABLES + _TEMPORARY_TABLES))  # not of steps
+RESERVED_NAMES = ("steps", "failed", "looked", "meta", "texts", "files", "relations", "todo", "changed")  # not of steps
 _REMOVED_WAVE = -(2**62)  # of keys whose row was removed: it runs before all other waves
 
 
@@ -29,12 +23,12 @@ class DerivedView(Protocol):
 
 
 class SqlLedger:
-    """A `core.engine.Ledger` over one SQLite connection.
+    """A `core.engine.Ledger` over one connection.
 
     Every statement is read to its end at once.
     """
 
-    def __init__(self, db: Db) -> None:
+    def __init__(self, db: Database) -> None:
         self.db = db
         self.views: defaultdict[str, list[DerivedView]] = defaultdict(list)
         self.todo_count = 0
@@ -49,8 +43,9 @@ class SqlLedger:
         self._dropped_tables: set[str] = set()  # with them go the tables made from them
         self._current_work = ("", "", "", False)
         self._last_wave: int | None = None
-        for statement in _TEMPORARY_TABLES.split(";"):
-            db.run(statement)
+        text = db.types["TEXT"]
+        db.create_temporary("todo", f"wave {db.types['INTEGER']}, key {text}, PRIMARY KEY (wave, key)")
+        db.create_temporary("changed", f"tbl {text}, col {text}, key {text}, PRIMARY KEY (tbl, col, key)")
 
     # -- tables
 
@@ -60,23 +55,22 @@ class SqlLedger:
         source, key: the table and column that key its rows; `*`: it is made as a whole. Without a key its step reads
         the earlier rows, so that they are kept.
         """
-        ddl = table_ddl(table, codec)
-        shape = f"{ddl} -- {source}.{key}"
+        shape = f"{self.db.rows_shape(table, codec)} -- {source}.{key}"
         stored = self.db.one("SELECT shape FROM steps WHERE step = ?", table)
         emptied = (bool(key) and source in self._dropped_tables) or (stored is not None and stored[0] != shape)
         if emptied:
             self._dropped_tables.add(table)
-            drop_table(self.db, table)
+            self.db.drop_table(table)
             self.db.run("DELETE FROM looked WHERE step = ?", table)
             self._changed_tables.add(table)
             for view in self.views[table]:
                 view.clear()
         if emptied or stored is None:
-            for statement in ddl.split(";"):
-                self.db.run(statement)
-            self.db.run("INSERT OR REPLACE INTO steps VALUES (?, NULL, ?)", table, shape)
+            self.db.create_rows(table, codec)
+            update = "ON CONFLICT (step) DO UPDATE SET fingerprint = NULL, shape = excluded.shape"
+            self.db.run(f"INSERT INTO steps VALUES (?, NULL, ?) {update}", table, shape)
         self._codecs[table] = codec
-        if self.db.one(f'SELECT 1 FROM "{table}" LIMIT 1') is None:
+        if self.db.one(f"SELECT 1 FROM {self.db.relation(table)} LIMIT 1") is None:
             self._empty_at_start.add(table)
         known_sum = 0 if table in self._empty_at_start else self.db.meta(checksum_name(table))
         self._sums[table] = sum(map(sum_rows, self.rows(table).pages())) if known_sum is None else known_sum
@@ -96,15 +90,11 @@ class SqlLedger:
                 self.db.run("UPDATE steps SET fingerprint = NULL WHERE step = ?", step)
                 if not shape.endswith("."):
                     self.db.run("DELETE FROM steps WHERE step = ?", step)
-                    drop_table(self.db, step)
+                    self.db.drop_table(step)
 
     def settle(self, table: str) -> None:
         """Create the indexes: quicker after a bulk load than during it."""
-        codec = self._codecs[table]
-        for columns in codec.lookup_keys[1:]:  # the first one is the id
-            name = "_".join([table, *columns])
-            column_list = ", ".join(f'"{c}"' for c in (*columns, "id"))
-            self.db.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON "{stored_table(table, codec)}" ({column_list})')
+        self.db.index_rows(table, self._codecs[table])
         if self.db.meta(checksum_name(table)) != self._sums[table]:
             self.db.set_meta(checksum_name(table), self._sums[table])
 
@@ -116,7 +106,8 @@ class SqlLedger:
         position = self._codecs[table].columns.index(column)
         by_key: defaultdict[str, list[Row]] = defaultdict(list)
         order = "id" if column == "id" else f'"{column}", id'
-        for row in self.db.all_in(f'SELECT * FROM "{table}" WHERE "{column}" IN (?) ORDER BY {order}', keys):
+        query = f'SELECT * FROM {self.db.relation(table)} WHERE "{column}" IN (?) ORDER BY {order}'
+        for row in self.db.all_in(query, keys):
             by_key[row[position]].append(row)
         return by_key
 
@@ -126,7 +117,7 @@ class SqlLedger:
             return {}
         if not many:
             return self.grouped(table, "id", makers)
-        query = f'SELECT * FROM "{table}" WHERE id > ? AND id < ? ORDER BY id'
+        query = f"SELECT * FROM {self.db.relation(table)} WHERE id > ? AND id < ? ORDER BY id"
         if not self._current_work[3]:
             return {maker: self.db.all(query, f"{maker}.", f"{maker}/") for maker in makers}
         by_maker: defaultdict[str, list[Row]] = defaultdict(list)
@@ -142,10 +133,7 @@ class SqlLedger:
         self._changed_tables.add(table)
         self._sums[table] += sum_rows(new) - sum_rows(old)
         self.rows_written[table] = self.rows_written.get(table, 0) + len(new)
-        codec = self._codecs[table]
-        stored, placeholders = stored_table(table, codec), ",".join("?" * len(codec.columns))
-        self.db.many(f'DELETE FROM "{stored}" WHERE id = ?', ((row[0],) for row in old))
-        self.db.many(f'INSERT INTO "{stored}" VALUES ({placeholders})', stored_rows(self.db, codec, old, new))
+        self.db.write_rows(table, self._codecs[table], old, new)
         if table not in self._empty_at_start:
             self._record_changes(table, old)
             self._record_changes(table, new)
@@ -173,7 +161,7 @@ class SqlLedger:
         for column in self._watched_keys[table]:
             position = columns.index(column)
             keys = ((table, column, row[position]) for row in rows if row[position] is not None)
-            self.db.many("INSERT OR IGNORE INTO changed VALUES (?, ?, ?)", keys)
+            self.db.many("INSERT INTO changed VALUES (?, ?, ?) ON CONFLICT DO NOTHING", keys)
         for lookup in self._watched_lookups[table]:
             positions = [columns.index(column) for column in lookup]
             values = ([row[position] for position in positions] for row in rows)
@@ -189,7 +177,7 @@ class SqlLedger:
         self.db.run("DELETE FROM todo")
         if everything:
             level, distinct = (f'-"{wave}"' if wave else "0"), ("" if key == "id" else "DISTINCT")
-            keys = f'SELECT {distinct} {level}, "{key}" FROM "{source}" WHERE "{key}" IS NOT NULL'
+            keys = f'SELECT {distinct} {level}, "{key}" FROM {self.db.relation(source)} WHERE "{key}" IS NOT NULL'
             self.db.run(f"INSERT INTO todo {keys} ORDER BY 1, 2")
         self.add_keys(self._changed_keys(source, key))
         self.add_keys(self.failures(step))
@@ -205,12 +193,12 @@ class SqlLedger:
         while batch := list(islice(remaining, PAGE_ROWS)):
             levels = dict.fromkeys(batch, _REMOVED_WAVE if wave else 0)
             if wave:
-                query = f'SELECT "{key}", -"{wave}" FROM "{source}" WHERE "{key}" IN (?)'
+                query = f'SELECT "{key}", -"{wave}" FROM {self.db.relation(source)} WHERE "{key}" IN (?)'
                 levels |= dict(self.db.all_in(query, batch))
             open_keys = (
                 (level, k) for k, level in levels.items() if self._last_wave is None or level > self._last_wave
             )
-            self.db.many("INSERT OR IGNORE INTO todo VALUES (?, ?)", open_keys)
+            self.db.many("INSERT INTO todo VALUES (?, ?) ON CONFLICT DO NOTHING", open_keys)
 
     def waves(self) -> Iterator[Iterator[list[str]]]:
         """Yield the keys, deepest wave first, in sorted pages.
@@ -257,17 +245,20 @@ class SqlLedger:
         deleted = ((step, maker) for maker, lookups in dependencies if not lookups)
         self.db.many("DELETE FROM looked WHERE step = ? AND maker = ?", deleted)
         stored = ((step, maker, lookups) for maker, lookups in dependencies if lookups)
-        self.db.many("INSERT OR REPLACE INTO looked VALUES (?, ?, ?)", stored)
+        update = "ON CONFLICT (step, maker) DO UPDATE SET at = excluded.at"
+        self.db.many(f"INSERT INTO looked VALUES (?, ?, ?) {update}", stored)
 
     # -- files of the sources, with the stamp of their last read
 
     def files(self) -> list[tuple[str, str, str]]:
         """Return (uri, source, stamp) of every file, sorted by uri."""
-        return [(uri, source, stamp) for uri, source, stamp in self.db.all("SELECT * FROM files ORDER BY uri")]
+        rows = self.db.all("SELECT uri, source, stamp FROM files ORDER BY uri")
+        return [(uri, source, stamp) for uri, source, stamp in rows]
 
     def record_file(self, uri: str, source: str, stamp: str) -> None:
         """Store the stamp of a file that was read."""
-        self.db.run("INSERT OR REPLACE INTO files VALUES (?, ?, ?)", uri, source, stamp)
+        update = "ON CONFLICT (uri) DO UPDATE SET source = excluded.source, stamp = excluded.stamp"
+        self.db.run(f"INSERT INTO files VALUES (?, ?, ?) {update}", uri, source, stamp)
 
     def reset_file(self, uri: str) -> None:
         """Make the next build read this file again."""
@@ -283,11 +274,12 @@ class SqlLedger:
 
     def documents_at(self, uri: str, id: str) -> list[Row]:
         """Return the document with this id, and all in file `uri`."""
-        condition = "file = ?1 OR id = ?2 OR (file > ?1 || '/' AND file < ?1 || '0')"  # 0 follows / in ASCII
-        return self.db.all(f"SELECT * FROM documents WHERE {condition} ORDER BY id", uri, id)
+        condition = "file = ? OR id = ? OR (file > ? AND file < ?)"  # 0 follows / in ASCII
+        query = f"SELECT * FROM {self.db.relation(ROOT)} WHERE {condition} ORDER BY id"
+        return self.db.all(query, uri, id, f"{uri}/", f"{uri}0")
 
 
-def drop_retired_tables(db: Db, steps: Collection[str]) -> None:
+def drop_retired_tables(db: Database, steps: Collection[str]) -> None:
     """Drop the tables of steps that are not built any more.
 
     The communities stay: they remember ids, not texts.
@@ -295,4 +287,4 @@ def drop_retired_tables(db: Db, steps: Collection[str]) -> None:
     for (step,) in db.all("SELECT step FROM steps"):
         if step not in (*steps, ROOT, "communities"):
             db.run("DELETE FROM steps WHERE step = ?", step)
-            drop_table(db, step)
+            db.drop_table(step)

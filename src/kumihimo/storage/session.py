@@ -2,55 +2,58 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock, RLock
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexChanged
 
 T = TypeVar("T")
-_STEPS_BETWEEN_LOOKS = 1_000_000  # of SQLite's machine: some hundredths of a second
+
+
+class Connection(Protocol):
+    """A connection to an index, as a session uses it.
+
+    interrupted: the error of a statement that was interrupted, among others.
+    """
+
+    @property
+    def interrupted(self) -> type[Exception]: ...
+    def begin(self, cancel: CancelToken | None) -> None: ...
+    def commit(self) -> None: ...
+    def interrupt(self) -> None: ...  # from another thread
+    def stop_clock(self) -> None: ...  # no deadline interrupts any more
+    def note_build(self) -> None: ...
+    def has_other_build(self) -> bool: ...  # than the one that was noted
 
 
 @dataclass(slots=True)
 class Session:
     """The transaction of one command on one connection, for all its threads.
 
-    begins_with: the statement that opens it. cancel: stops it between two statements, and in the middle of one.
-    on_release: called whenever nothing is open any more.
+    cancel: stops it between two statements, and in the middle of one.
     """
 
-    connection: sqlite3.Connection
+    connection: Connection
     lock: RLock
-    begins_with: str = "BEGIN"
+    only_reads: bool = True
     cancel: CancelToken | None = None
-    on_release: Callable[[], None] = lambda: None
-    tables: frozenset[str] | None = None  # what the file has, once a transaction that only reads has looked
     is_open: bool = False
     is_over: bool = False
     _running: int = 0  # statements, one inside the other
     _speaking: int = 0  # requests to models that are under way
-    _version: int = -1  # of the file, when the transaction was released
-    _facts: object = None  # about the index, then
+    _has_noted: bool = False  # which build it reads
     _interrupt_lock: Lock = field(default_factory=Lock)
     _forget_token: Callable[[], None] = lambda: None
-
-    @property
-    def only_reads(self) -> bool:
-        return self.begins_with == "BEGIN"
 
     def begin(self) -> None:
         """Open the transaction."""
         if self.cancel:
-            cancel = self.cancel
-            self._forget_token = cancel.on_cancel(self._interrupt)
-            if cancel.seconds_left is not None:  # nobody may look at the clock while a statement runs
-                self.connection.set_progress_handler(lambda: cancel.is_cancelled, _STEPS_BETWEEN_LOOKS)
-        self.connection.execute(self.begins_with)
+            self._forget_token = self.cancel.on_cancel(self._interrupt)
+        self.connection.begin(self.cancel)
         self.is_open = True
 
     def run(self, statement: Callable[[], T]) -> T:
@@ -62,7 +65,7 @@ class Session:
                     return statement()
                 finally:
                     self._running -= 1
-        except sqlite3.OperationalError:
+        except self.connection.interrupted:
             self._check_cancelled()
             raise
         finally:
@@ -79,7 +82,7 @@ class Session:
                     yield
                 finally:
                     self._running -= 1
-        except sqlite3.OperationalError:
+        except self.connection.interrupted:
             self._check_cancelled()
             raise
 
@@ -122,7 +125,7 @@ class Session:
         with self._interrupt_lock:  # from here on the connection may serve another command
             self.is_over = True
         if self.cancel:
-            self.connection.set_progress_handler(None, 0)
+            self.connection.stop_clock()
 
     def _interrupt(self) -> None:
         with self._interrupt_lock:
@@ -140,12 +143,10 @@ class Session:
 
     def _resume(self) -> None:
         """Open the transaction again. Raise IndexChanged if the index changed."""
-        self.connection.execute(self.begins_with)
+        self.connection.begin(self.cancel)
         self.is_open = True
-        if (version := self._data_version()) != self._version:
-            self._version = version  # also changes where the log begins again
-            if self._read_facts() != self._facts:
-                raise IndexChanged("another build has ended in the middle of the question: ask again")
+        if self.connection.has_other_build():
+            raise IndexChanged("another build has ended in the middle of the question: ask again")
 
     def _pause(self) -> None:
         """Release the transaction; a running statement does so at its end."""
@@ -153,20 +154,13 @@ class Session:
             try:
                 if self.is_over or self._running or not self.is_open:
                     return
-                if self._version == -1:
-                    self._version, self._facts = self._data_version(), self._read_facts()
+                if not self._has_noted:
+                    self.connection.note_build()
+                    self._has_noted = True
                 self._commit()
             finally:
                 self.lock.release()
 
     def _commit(self) -> None:
         self.is_open = False
-        self.connection.execute("COMMIT")
-        self.on_release()
-
-    def _data_version(self) -> int:
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
-
-    def _read_facts(self) -> object:
-        """Return the checksums of all tables, and other facts about the build."""
-        return self.connection.execute("SELECT name, value FROM meta ORDER BY name").fetchall()
+        self.connection.commit()

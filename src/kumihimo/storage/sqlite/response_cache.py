@@ -268,6 +268,14 @@ class ResponseCache:
         rows = self._read("SELECT * FROM usage ORDER BY kind, scope, model")
         return [UsageEntry(row[0], row[1], row[2], Usage(*row[3:9]), row[9]) for row in rows]
 
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def stats(self) -> dict[str, int]:
+        """Return the number of replies, their bytes, hits and misses."""
+        replies, size = self.size()
+        return {"replies": replies, "bytes": size, **self.totals()}
+
     def size(self) -> tuple[int, int]:
         """Return the number of replies, and the bytes of their text."""
         rows = self._read("SELECT count(*), ifnull(sum(length(value)), 0) FROM replies")

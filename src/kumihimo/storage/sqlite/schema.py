@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kumihimo.core.errors import IndexUnavailable
 
 if TYPE_CHECKING:
-    from kumihimo.storage.sqlite.store import Db
+    from kumihimo.storage.sqlite.connection import Db
 
 FORMAT = 4  # of index.db; version 0.1 wrote 1
 _KEPT_BY_REBUILD = ("communities", "meta", "steps")  # communities remember; meta holds the sources and methods

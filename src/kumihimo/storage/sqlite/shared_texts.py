@@ -12,7 +12,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Codec, Row
 
 if TYPE_CHECKING:
-    from kumihimo.storage.sqlite.store import Db
+    from kumihimo.storage.sqlite.connection import Db
 
 _MIN_SHARED = 20  # characters; a shorter text is in its row
 ROWS_PREFIX = "rows_"  # of the tables behind the views
@@ -93,7 +93,7 @@ def _release(db: "Db", counts: list[tuple[int, int]]) -> None:
     db.many("DELETE FROM texts WHERE n = ? AND uses <= 0", ((n,) for n, _ in counts))
 
 
-def drop_table(db: "Db", table: str) -> None:
+def drop_rows(db: "Db", table: str) -> None:
     """Drop a table, and the lines that only its rows use."""
     if db.one("SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ?", table):
         db.run(f'DROP VIEW "{table}"')
@@ -102,12 +102,12 @@ def drop_table(db: "Db", table: str) -> None:
     db.run(f'DROP TABLE IF EXISTS "{table}"')
 
 
-def find_wrong_uses(db: "Db") -> str:
-    """Return what is wrong with the counts of shared texts; empty: nothing."""
+def find_wrong_uses(db: "Db") -> list[str]:
+    """Return what is wrong with the counts of shared texts."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB ?"
     tables = [name for (name,) in db.all(query, f"{ROWS_PREFIX}*")]
     is_wrong = dict(db.all("SELECT n, uses FROM texts")) != _count_uses(db, tables)
-    return "the counts of shared texts are not those of the rows" if is_wrong else ""
+    return ["the counts of shared texts are not those of the rows"] if is_wrong else []
 
 
 def _count_uses(db: "Db", tables: Iterable[str]) -> Counter[int]:

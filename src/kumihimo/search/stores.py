@@ -1,0 +1,49 @@
+"""a connection -> the search indexes that its store has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kumihimo.search.fts5 import Fts5Words
+from kumihimo.search.matrix_reader import MatrixReader
+from kumihimo.search.vector_files import FileVectors, MappedFiles, map_snapshot
+from kumihimo.search.vector_files import remove_unused_files as remove_vector_files
+from kumihimo.search.vector_store import Matrices, VectorReader, VectorStore
+from kumihimo.search.word_store import WordStore
+from kumihimo.storage.database import Database
+from kumihimo.storage.sqlite.connection import Db
+
+
+def word_store(db: Database, table: str) -> WordStore:
+    """Return the full-text index of a table."""
+    assert isinstance(db, Db)
+    return Fts5Words(db, table)
+
+
+def vector_store(db: Database, folder: Path, table: str) -> VectorStore:
+    """Return the vectors of a table. folder: of the index."""
+    return FileVectors(db, folder, table)
+
+
+def vector_reader(db: Database, matrices: Matrices) -> VectorReader:
+    """Return the vectors of a snapshot, for searches."""
+    return MatrixReader(db, matrices)
+
+
+def load_matrices(db: Database, folder: Path, files: MappedFiles) -> Matrices:
+    """Return the vectors that a snapshot reads, by table.
+
+    files: what is mapped already. Raises FileNotFoundError if a newer build removed a file.
+    """
+    return map_snapshot(db, folder, files)
+
+
+def remove_unused_files(db: Database, folder: Path) -> list[Path]:
+    """Remove vector files without a use; return what cannot be removed."""
+    return remove_vector_files(db, folder)
+
+
+def drop_index(db: Database, name: str) -> None:
+    """Drop all tables of a search index, such as words_chunks."""
+    for suffix in ("", "_ids", "_near"):
+        db.drop_table(f"{name}{suffix}")

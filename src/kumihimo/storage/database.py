@@ -1,0 +1,259 @@
+"""one connection to an index -> rows, facts and savepoints, in the SQL that all stores share.
+
+SQL has `?` for each value. A table is named by `Database.relation`, for a store may keep several states of it.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any, ClassVar, TypeVar
+
+from kumihimo.core.cancel import check_cancelled
+from kumihimo.core.redaction import redact
+from kumihimo.core.table import Codec, Row
+from kumihimo.storage import IndexTransaction
+from kumihimo.storage.build_memory import BuildMemory
+from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.session import Session
+
+T = TypeVar("T")
+PAGE_ROWS = 1000  # rows of one query
+
+
+@dataclass(slots=True)
+class Database(ABC):
+    """A connection for all threads.
+
+    A lock covers each statement and the reading of its rows.
+    """
+
+    types: ClassVar[Mapping[str, str]]  # kind of a column -> its type in SQL
+
+    lock: RLock = field(default_factory=RLock, kw_only=True)
+    memory: BuildMemory = field(default_factory=BuildMemory, kw_only=True)  # of all connections of a store
+    session: Session | None = field(default=None, kw_only=True)  # the transaction that is under way
+
+    # -- statements
+
+    @abstractmethod
+    def all(self, sql: str, *values: object) -> list[Row]: ...
+    @abstractmethod
+    def all_in(self, sql: str, values: Sequence[object]) -> list[Row]:
+        """Return the rows of a query with `IN (?)`, for many values."""
+
+    @abstractmethod
+    def run(self, sql: str, *values: object) -> None: ...
+    @abstractmethod
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None: ...
+    @abstractmethod
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Insert many rows into a table."""
+
+    def one(self, sql: str, *values: object) -> Row | None:
+        return next(iter(self.all(sql, *values)), None)
+
+    def paged(self, sql: str, *values: object, limit: int = 0) -> Iterator[list[Row]]:
+        """Yield the rows page by page.
+
+        The query ends with a condition `key > ?`, where `key` is its first column.
+        """
+        last_key = ""
+        while page := self.all(f"{sql} ORDER BY 1 LIMIT {limit or PAGE_ROWS}", *values, last_key):
+            last_key = page[-1][0]
+            yield page
+
+    # -- tables
+
+    @abstractmethod
+    def relation(self, table: str) -> str:
+        """Return the name of a table in SQL."""
+
+    @abstractmethod
+    def has(self, table: str) -> bool: ...
+    @abstractmethod
+    def create_table(self, table: str, columns: str) -> None:
+        """Create an empty table in place of an earlier one.
+
+        columns: in SQL.
+        """
+
+    @abstractmethod
+    def create_index(self, table: str, columns: Sequence[str]) -> None: ...
+    @abstractmethod
+    def drop_table(self, table: str) -> None: ...
+    @abstractmethod
+    def create_temporary(self, table: str, columns: str) -> None:
+        """Create a table for this transaction alone."""
+
+    @abstractmethod
+    def create_rows(self, table: str, codec: Codec[Any]) -> None:
+        """Create the table of the rows of a class."""
+
+    @abstractmethod
+    def rows_shape(self, table: str, codec: Codec[Any]) -> str:
+        """Return what `create_rows` depends on, as text."""
+
+    @abstractmethod
+    def write_rows(self, table: str, codec: Codec[Any], old: list[Row], new: list[Row]) -> None:
+        """Delete the old rows of a table, and insert the new ones."""
+
+    @abstractmethod
+    def index_rows(self, table: str, codec: Codec[Any]) -> None:
+        """Create the indexes of a table that it lacks."""
+
+    @abstractmethod
+    def ids_grouped(self, table: str, column: str, values: Sequence[str], limit: int) -> list[tuple[str, str]]:
+        """Return (value, id) of the first rows with each value."""
+
+    @abstractmethod
+    def child_values(self, table: str, parents: Sequence[str], column: str) -> dict[str, list[Any]]: ...
+    @abstractmethod
+    def glob(self, value: str, pattern: str) -> tuple[str, str]:
+        """Return the test of a GLOB pattern, and its parameter."""
+
+    @abstractmethod
+    def contains(self, value: str, text: str) -> tuple[str, str]:
+        """Return the test of a part in any case, and its parameter."""
+
+    def rows(self, table: str) -> SqlRows:
+        return SqlRows(self, table)
+
+    def count(self, table: str) -> int:
+        return SqlRows(self, table).count()
+
+    def value(self, table: str, id: str, column: str) -> Any:
+        (value,) = self.values(table, id, column)
+        return value
+
+    def values(self, table: str, id: str, *columns: str) -> Sequence[Any]:
+        names = ", ".join(f'"{column}"' for column in columns)
+        return self.one(f"SELECT {names} FROM {self.relation(table)} WHERE id = ?", id) or (None,) * len(columns)
+
+    def column(self, table: str, column: str) -> list[Any]:
+        return [value for (value,) in self.all(f'SELECT "{column}" FROM {self.relation(table)} ORDER BY 1')]
+
+    # -- damage
+
+    @abstractmethod
+    def find_damage(self) -> list[str]:
+        """Return what is wrong with the files of the store."""
+
+    @abstractmethod
+    def find_wrong_texts(self) -> list[str]:
+        """Return what is wrong with shared texts."""
+
+    @abstractmethod
+    def stored_columns(self, table: str) -> tuple[str, ...]:
+        """Return the columns of a table; none without a table."""
+
+    # -- the transaction
+
+    def begin(self, session: Session) -> None:
+        """Open a transaction."""
+        self._guard(session.begin)
+        self.session = session
+
+    def commit(self) -> None:
+        """Commit the transaction, which no token stops any more."""
+        session, self.session = self.session, None
+        if session:
+            self._guard(session.end)
+
+    def released(self) -> AbstractContextManager[None]:
+        """Hold no transaction inside the context, while a model speaks.
+
+        The next statement opens it again, and raises IndexChanged if another build has ended meanwhile.
+        """
+        return self.session.released() if self.session else nullcontext()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other threads from this connection."""
+        with self.session.locked() if self.session else self.lock:
+            yield
+
+    @contextmanager
+    def rolled_back(self) -> Iterator[None]:
+        """Undo every change made inside the context."""
+        self.run("SAVEPOINT undone")
+        try:
+            yield
+        finally:
+            self.run("ROLLBACK TO undone")
+            self.run("RELEASE undone")
+
+    def check_cancelled(self) -> None:
+        """Raise Cancelled if the command of this connection is to stop."""
+        check_cancelled(self.session.cancel if self.session else None)
+
+    def once_per_build(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return a computed value, the same until the index changes.
+
+        For transactions that only read. All connections share it, so it must not hold this one.
+        """
+        return self.memory.get(self.build_id(), key, compute, self.check_cancelled)
+
+    @abstractmethod
+    def build_id(self) -> Hashable:
+        """Return what tells this build from others."""
+
+    @abstractmethod
+    def _guard(self, statement: Callable[[], T]) -> T:
+        """Run a statement; raise errors that name a remedy."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    # -- facts about the index
+
+    def meta(self, name: str, default: Any = None) -> Any:
+        """Return a fact about the index, such as its sources or models."""
+        row = self.one("SELECT value FROM meta WHERE name = ?", name)
+        return default if row is None else json.loads(row[0])
+
+    def set_meta(self, name: str, value: object) -> None:
+        update = "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        self.run(f"INSERT INTO meta VALUES (?, ?) {update}", name, json.dumps(value, sort_keys=True))
+
+    def forget_meta(self, name: str) -> None:
+        self.run("DELETE FROM meta WHERE name = ?", name)
+
+    def meta_names(self, *beginnings: str) -> list[str]:
+        """Return the names of facts that begin so, sorted."""
+        names = self.all("SELECT name FROM meta ORDER BY name")
+        return [name for (name,) in names if name.startswith(beginnings)]
+
+    def fingerprints(self) -> dict[str, str]:
+        return dict(self.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
+
+    def failures(self) -> tuple[tuple[str, str, str], ...]:
+        rows = self.all("SELECT step, maker, error FROM failed ORDER BY step, maker")
+        return tuple((step, item, error) for step, item, error in rows)
+
+    def view_states(self, kind: str) -> list[Any]:
+        return [self.meta(name) for name in self.meta_names(f"{kind}_")]
+
+    def documents_with(self, key: str) -> list[tuple[str, Any]]:
+        """Return (uri, value) of each document with this metadata key."""
+        test, value = self.contains("metadata", json.dumps(key, ensure_ascii=False))
+        rows = self.all(f"SELECT uri, metadata FROM {self.relation('documents')} WHERE {test} ORDER BY uri", value)
+        documents = ((uri, json.loads(metadata)) for uri, metadata in rows)
+        return [(uri, metadata[key]) for uri, metadata in documents if key in metadata]
+
+    def record_failures(self, step: str, errors: Iterable[tuple[str, str | None]]) -> None:
+        """Store the failed makers and their errors; None removes a maker."""
+        entries = [(maker, error and redact(error)) for maker, error in errors]
+        self.many("DELETE FROM failed WHERE step = ? AND maker = ?", ((step, maker) for maker, _ in entries))
+        self.many("INSERT INTO failed VALUES (?, ?, ?)", ((step, maker, error) for maker, error in entries if error))
+
+
+def as_database(transaction: IndexTransaction) -> Database:
+    """Return the connection of a transaction, for storage and search."""
+    if not isinstance(transaction, Database):
+        raise TypeError(f"this needs a transaction of a store, not {type(transaction).__name__}")
+    return transaction

@@ -1,0 +1,246 @@
+"""statements -> rows of one index.db: a connection to SQLite."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.table import Codec, Row
+from kumihimo.storage.database import PAGE_ROWS, Database
+from kumihimo.storage.session import Session
+from kumihimo.storage.sqlite.integrity import raise_if_unusable
+from kumihimo.storage.sqlite.log_file import truncate_log
+from kumihimo.storage.sqlite.shared_texts import drop_rows, find_wrong_uses, stored_rows, stored_table, table_ddl
+
+T = TypeVar("T")
+_STEPS_BETWEEN_LOOKS = 1_000_000  # of SQLite's machine: some hundredths of a second
+
+
+@dataclass(slots=True)
+class Db(Database):
+    """A connection to index.db. Each statement raises IndexDamaged if the file is damaged."""
+
+    types: ClassVar[Mapping[str, str]] = {"JSON": "TEXT"} | {k: k for k in ("TEXT", "INTEGER", "REAL", "BLOB")}
+
+    connection: sqlite3.Connection
+    path: Path
+    version: int = -1  # of the file, when its build was identified
+    build: Hashable = None
+    tables: frozenset[str] | None = None  # once a transaction that only reads has looked
+
+    # -- statements
+
+    def all(self, sql: str, *values: object) -> list[Row]:
+        return self._guard(lambda: self.connection.execute(sql, values).fetchall())
+
+    def all_in(self, sql: str, values: Sequence[object]) -> list[Row]:
+        """Return the rows of a query that contains `IN (?)`.
+
+        It runs in batches, for any number of values. An open cursor would keep the log from being truncated.
+        """
+        rows: list[Row] = []
+        for i in range(0, len(values), PAGE_ROWS):
+            batch = values[i : i + PAGE_ROWS]
+            rows += self.all(sql.replace("IN (?)", f"IN ({','.join('?' * len(batch))})"), *batch)
+        return rows
+
+    @contextmanager
+    def rows_one_by_one(self, sql: str, *values: object) -> Iterator[Iterable[Row]]:
+        """Yield an iterable that computes each row as it is read."""
+        try:
+            running = self.session.running() if self.session else self.lock
+            with running, closing(self.connection.execute(sql, values)) as rows:
+                yield rows
+        except sqlite3.DatabaseError as error:
+            raise_if_unusable(self.path, error)
+            raise
+
+    def run(self, sql: str, *values: object) -> None:
+        self._guard(lambda: self.connection.execute(sql, values))
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self._guard(lambda: self.connection.executemany(sql, rows))
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        names = ", ".join(f'"{column}"' for column in columns)
+        self.many(f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})', rows)
+
+    def _guard(self, statement: Callable[[], T]) -> T:
+        """Run a statement; raise IndexDamaged if the file is damaged."""
+        try:
+            if self.session:
+                return self.session.run(statement)
+            with self.lock:
+                return statement()
+        except sqlite3.DatabaseError as error:
+            raise_if_unusable(self.path, error)
+            raise
+
+    def close(self) -> None:
+        """Close the connection once no statement is running."""
+        with self.lock:
+            if self.session:
+                self.session.stop()
+            self.connection.close()
+
+    # -- tables
+
+    def relation(self, table: str) -> str:
+        return f'"{table}"'
+
+    def has(self, table: str) -> bool:
+        session, tables = self.session, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        if not session or not session.only_reads:
+            return self.one(f"{tables} AND name = ?", table) is not None
+        if self.tables is None:  # once, since a question looks for its tables at each row
+            self.tables = frozenset(name for (name,) in self.all(tables))
+        return table in self.tables
+
+    def create_table(self, table: str, columns: str) -> None:
+        self.drop_table(table)
+        self.run(f'CREATE TABLE "{table}" ({columns})')
+
+    def create_index(self, table: str, columns: Sequence[str]) -> None:
+        names = ", ".join(f'"{column}"' for column in columns)
+        self.run(f'CREATE INDEX IF NOT EXISTS "{"_".join([table, *columns])}" ON "{table}" ({names})')
+
+    def drop_table(self, table: str) -> None:
+        drop_rows(self, table)
+
+    def create_temporary(self, table: str, columns: str) -> None:
+        self.run(f"CREATE TEMP TABLE {table} ({columns}) WITHOUT ROWID")
+
+    def create_rows(self, table: str, codec: Codec[Any]) -> None:
+        for statement in table_ddl(table, codec).split(";"):
+            self.run(statement)
+
+    def rows_shape(self, table: str, codec: Codec[Any]) -> str:
+        return table_ddl(table, codec)
+
+    def write_rows(self, table: str, codec: Codec[Any], old: list[Row], new: list[Row]) -> None:
+        stored = stored_table(table, codec)
+        self.many(f'DELETE FROM "{stored}" WHERE id = ?', ((row[0],) for row in old))
+        self.insert(stored, codec.columns, stored_rows(self, codec, old, new))
+
+    def index_rows(self, table: str, codec: Codec[Any]) -> None:
+        for columns in codec.lookup_keys[1:]:  # the first one is the id
+            name, names = "_".join([table, *columns]), ", ".join(f'"{c}"' for c in (*columns, "id"))
+            self.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON "{stored_table(table, codec)}" ({names})')
+
+    def ids_grouped(self, table: str, column: str, values: Sequence[str], limit: int) -> list[tuple[str, str]]:
+        subquery = f'SELECT id FROM "{table}" WHERE "{column}" = value ORDER BY id LIMIT ?'
+        query = f"SELECT value, (SELECT json_group_array(id) FROM ({subquery})) FROM json_each(?)"
+        groups = self.all(query, limit, json.dumps(list(values)))
+        return [(value, id) for value, ids in groups for id in json.loads(ids)]
+
+    def child_values(self, table: str, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
+        condition = "id > value || '.' AND id < value || '/'"  # / follows . in ASCII
+        subquery = f'SELECT "{column}" AS child FROM "{table}" WHERE {condition} ORDER BY id'
+        query = f"SELECT value, (SELECT json_group_array(child) FROM ({subquery})) FROM json_each(?)"
+        return {parent: json.loads(values) for parent, values in self.all(query, json.dumps(list(parents)))}
+
+    def glob(self, value: str, pattern: str) -> tuple[str, str]:
+        return f"{value} GLOB ?", pattern
+
+    def contains(self, value: str, text: str) -> tuple[str, str]:
+        return f"{value} LIKE ? ESCAPE '!'", like_pattern(text)
+
+    # -- damage
+
+    def find_damage(self) -> list[str]:
+        """Return what SQLite finds wrong with the pages and their indexes."""
+        return [message for (message,) in self.all("PRAGMA integrity_check") if message != "ok"]
+
+    def find_wrong_texts(self) -> list[str]:
+        return find_wrong_uses(self)
+
+    def stored_columns(self, table: str) -> tuple[str, ...]:
+        return tuple(name for (name,) in self.all("SELECT name FROM pragma_table_info(?)", table))
+
+    # -- the transaction
+
+    def begin_reading(self, cancel: CancelToken | None = None) -> None:
+        """Open a transaction that only reads; a token can stop it."""
+        self.tables = None
+        self.begin(Session(SqliteConnection(self.connection, self.path, "BEGIN"), self.lock, True, cancel))
+
+    def begin_writing(self, cancel: CancelToken | None = None) -> None:
+        """Open the transaction of a build; a token can stop it."""
+        self.begin(Session(SqliteConnection(self.connection, self.path, "BEGIN IMMEDIATE"), self.lock, False, cancel))
+
+    def build_id(self) -> Hashable:
+        """Return what tells this build from others.
+
+        The facts about an index hold the checksums of its tables; a search index that is made again is another table.
+        """
+        with self.locked():
+            version = self.all("PRAGMA data_version")[0][0]
+            if version != self.version:
+                facts = chain.from_iterable(self.all("SELECT name, value FROM meta ORDER BY name"))
+                self.build = self.all("PRAGMA schema_version")[0][0], hash_parts(*facts)
+                self.version = version
+            return self.build
+
+
+@dataclass(slots=True)
+class SqliteConnection:
+    """A connection as a session uses it.
+
+    begins_with: the statement that opens the transaction.
+    """
+
+    connection: sqlite3.Connection
+    path: Path
+    begins_with: str
+    interrupted: type[Exception] = sqlite3.OperationalError
+    version: int = -1  # of the file, when the build was noted
+    facts: object = None  # about the index, then
+
+    def begin(self, cancel: CancelToken | None) -> None:
+        if cancel and cancel.seconds_left is not None:  # no thread looks at the clock while a statement runs
+            self.connection.set_progress_handler(lambda: cancel.is_cancelled, _STEPS_BETWEEN_LOOKS)
+        self.connection.execute(self.begins_with)
+
+    def commit(self) -> None:
+        self.connection.execute("COMMIT")
+        if self.begins_with == "BEGIN":
+            truncate_log(self.connection, self.path)
+
+    def interrupt(self) -> None:
+        self.connection.interrupt()
+
+    def stop_clock(self) -> None:
+        self.connection.set_progress_handler(None, 0)
+
+    def note_build(self) -> None:
+        self.version, self.facts = self._data_version(), self._read_facts()
+
+    def has_other_build(self) -> bool:
+        if (version := self._data_version()) == self.version:
+            return False
+        self.version = version  # also changes where the log begins again
+        return self._read_facts() != self.facts
+
+    def _data_version(self) -> int:
+        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def _read_facts(self) -> object:
+        """Return the checksums of all tables, and other facts about the build."""
+        return self.connection.execute("SELECT name, value FROM meta ORDER BY name").fetchall()
+
+
+def like_pattern(text: str) -> str:
+    """Return the LIKE pattern of a part, with `!` before its signs.
+
+    >>> like_pattern("5% off!")
+    '%5!% off!!%'
+    """
+    for sign in "!%_":
+        text = text.replace(sign, f"!{sign}")
+    return f"%{text}%"
