@@ -42,7 +42,7 @@ from kumihimo.search.vectors import CosineSearch, VectorIndex
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.connection import Db
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
 
 if TYPE_CHECKING:
@@ -171,11 +171,13 @@ def _add_communities(tables: Tables, entities: int, rng: random.Random) -> None:
         )
 
 
-def build(store: Store, folder: Path, tables: Tables) -> None:
+def build(store: SqliteStore, folder: Path, tables: Tables) -> None:
     fill(store, folder, {name: iter(sorted(rows.items())) for name, rows in tables.items()}, RandomEmbedder())
 
 
-def fill(store: Store, folder: Path, tables: Mapping[str, Iterator[tuple[str, Record]]], embedder: Embedder) -> None:
+def fill(
+    store: SqliteStore, folder: Path, tables: Mapping[str, Iterator[tuple[str, Record]]], embedder: Embedder
+) -> None:
     """Write an index as a build does: tables, keywords, vectors.
 
     The rows of each table come sorted by id.
@@ -227,7 +229,7 @@ def measure(name: str, entities: int, edges: int, hubs: int, degree: int, chunks
     with TemporaryDirectory() as temporary:
         folder = Path(temporary, ".kumi")
         tables, names = make_graph(entities, edges, hubs, degree, chunks)
-        store = Store(folder)
+        store = SqliteStore(folder)
         build(store, folder, tables)
         rng = random.Random(7)
         subjects = [rng.sample(names[: 4 * max(hubs, 25)], rng.randint(1, 3)) for _ in range(rounds + 5)]

@@ -32,7 +32,7 @@ from kumihimo.search.vector_store import Matrices
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.connection import Db
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
 
 METHOD = "light"
@@ -126,7 +126,7 @@ def _relations(edges: list[tuple[int, int]], entity_names: list[str], ids: list[
 
 
 def build(home: Path, entities: int) -> None:
-    store = Store(home)
+    store = SqliteStore(home)
     fill(store, home, tables(entities), LocalEmbedder())
     store.close()
 
@@ -182,7 +182,7 @@ def measure(home: Path, entities: int, mode: str, rounds: int) -> list[float]:
 
     Each question counts with the best of three wall times.
     """
-    store = Store(home)
+    store = SqliteStore(home)
     rows = questions(entities, rounds)
     with store.read_transaction() as db:
         vectors = load_matrices(db, home, {})

@@ -32,7 +32,7 @@ from kumihimo.llm.protocols import LLM
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.response_cache import ResponseCache
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 from kumihimo.testing.fake_models import FakeChat
 
 FILLER = "lorem ipsum dolor sit amet consectetur " * 28
@@ -149,7 +149,7 @@ def make_documents(count: int, seed: int = 1, hubs: float = 0.3) -> Iterator[tup
 
 
 def run(
-    store: Store,
+    store: SqliteStore,
     cache: ResponseCache,
     steps: dict[str, Signature],
     new_rows: Iterator[tuple[object, ...]],
@@ -194,7 +194,7 @@ def measure(chunks: int, model: bool) -> None:
     steps = _use_model(STEPS) if model else STEPS
     pool = thread_pool(8) if model else inline
     with TemporaryDirectory() as folder:
-        store, cache = Store(Path(folder) / "index"), ResponseCache(Path(folder) / "cache.db")
+        store, cache = SqliteStore(Path(folder) / "index"), ResponseCache(Path(folder) / "cache.db")
         print(f"{chunks:,} chunks, {'a model that answers at once, 8 threads' if model else 'by rule'}")
         with measured() as cost:
             run(store, cache, steps, make_documents(chunks // 10), pool, first=True)

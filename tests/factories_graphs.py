@@ -13,7 +13,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Claim, Community, Document, Entity, Member, Mention, Record, Relation, Report
 from kumihimo.core.table import codec
 from kumihimo.storage.ledger import SqlLedger
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 
 Tables = dict[str, list[Any]]
 T = TypeVar("T")
@@ -26,7 +26,7 @@ _LAST = ("ck", "dine", "ford", "ham", "ley", "mouth", "n", "ric", "son", "ton", 
 def write(folder: Path, tables: Mapping[str, Iterable[Record]]) -> Path:
     """An index folder whose tables hold these records, each with its id."""
     keys = {step.name: (step.source, step.key) for step in BUILT_IN.order}
-    with Store(folder).write_transaction() as db:
+    with SqliteStore(folder).write_transaction() as db:
         ledger = SqlLedger(db)
         for name, records in {**dict.fromkeys(("ties", "assertions"), ()), **tables}.items():
             made = codec(BUILT_IN.record_types[name])

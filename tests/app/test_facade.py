@@ -27,7 +27,7 @@ from kumihimo.index import STEPS
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.methods import METHODS
 from kumihimo.storage.sqlite import store as store_module
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 from tests.counters import wait_until
 from tests.fixtures_index import BUILT, EXAMPLES, RANKING, connected, dump, fill, found, tables, texts, uris
 
@@ -358,7 +358,7 @@ def test_a_second_builder_is_told_at_once_or_waits(
 ) -> None:
     kumi.index(notes)
     fill(notes, {"c.txt": "Late."})
-    store = Store(Path(".kumi"))
+    store = SqliteStore(Path(".kumi"))
     with store.write_transaction(), pytest.raises(IndexBusy, match="`--wait`"):
         kumi.index()
     first_build, waits = store.write_transaction(), list[float]()

@@ -133,7 +133,7 @@ def test_a_question_waits_for_the_build_of_another_process(home: Path) -> None:
 
 
 def test_an_index_that_cannot_be_written_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kumihimo.app.prepare_build.is_immutable", lambda _: True)
+    monkeypatch.setattr("kumihimo.storage.sqlite.store.is_immutable", lambda _: True)
     command = "`kumi index --methods braid,bm25,naive,global,local`"
     with Kumihimo(home / ".kumi") as kumi, pytest.raises(IndexUnavailable, match=f"not built for local: {command}"):
         kumi.retrieve(QUESTION, "local")

@@ -89,7 +89,7 @@ class World:
         self.models.before = interrupt
 
     def log_size(self) -> int:
-        return log_size(self.kumi.store.path)
+        return log_size(self.kumi.folder / "index.db")
 
 
 @pytest.fixture(scope="module")

@@ -150,7 +150,7 @@ def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(fill(tmp_path / "notes", FILES), methods=BUILT)
         with kumi.store.write_transaction() as db:
-            db.run("DROP VIEW chunks")
+            as_database(db).run("DROP VIEW chunks")
         with (
             kumi.snapshot() as snapshot,
             pytest.raises(

@@ -61,8 +61,8 @@ def test_it_goes_on_after_an_error(kumi: Kumihimo, notes: Path) -> None:
     away = notes.parent / "away"
     changes = after(
         lambda: (notes / "broken.json").write_text("{", "utf-8"),
-        lambda: kumi.store.path.write_bytes(b"no database"),
-        kumi.store.path.unlink,
+        lambda: (kumi.folder / "index.db").write_bytes(b"no database"),
+        (kumi.folder / "index.db").unlink,
     )
     results = list(watch_sources(kumi, [notes], ["bm25"], changes=changes))
     assert isinstance(results[1], Built)

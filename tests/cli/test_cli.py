@@ -20,7 +20,7 @@ from kumihimo.cli import printing
 from kumihimo.cli.main import main
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.methods import METHODS
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 from tests import cli_runner
 from tests.fixtures_index import dump, fill, texts, uris
 
@@ -476,7 +476,7 @@ def test_stopping_says_how_to_go_on(built: Run, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_second_builder_is_busy(built: Run) -> None:
-    with Store(Path(".kumi")).write_transaction():
+    with SqliteStore(Path(".kumi")).write_transaction():
         assert "another build is running on .kumi: wait for it with `--wait`" in error_of(built("index"))
         assert built("ask", "ferry")[0] == 0
 

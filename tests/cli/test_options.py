@@ -22,7 +22,7 @@ def run(command: object, *words: str) -> str:
 
 def test_the_values_of_options_reach_their_group() -> None:
     def ask(session: PaidSession, question: str, loud: Annotated[bool, typer.Option("--loud")] = False) -> None:
-        print(question, loud, session.index_folder, session.settings, session.as_json, session.caps == Caps(calls=3))
+        print(question, loud, session.index, session.settings, session.as_json, session.caps == Caps(calls=3))
 
     assert run(ask, "Who?", "--index", "x", "--set", "naive.k=5", "--max-calls", "3", "--json", "--loud") == (
         "Who? True x ['naive.k=5'] True True\n"

@@ -18,7 +18,7 @@ from kumihimo.core.task import Pool, Port, Progress, inline
 from kumihimo.core.wiring import order_steps
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.rows import SqlRows
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 from tests.laws.factories_history import load
 
 Step = Callable[..., Any]
@@ -44,7 +44,7 @@ class Small:
         code: str = "1",
         from_scratch: Collection[str] = (),
     ) -> None:
-        store = Store(self.folder)
+        store = SqliteStore(self.folder)
         with store.write_transaction() as db:
             ledger = SqlLedger(db)
             wired = order_steps(collect_signatures(*steps))
@@ -62,7 +62,7 @@ class Small:
             )
 
     def rows(self, table: str) -> list[Row]:
-        store = Store(self.folder)
+        store = SqliteStore(self.folder)
         try:
             with store.read_transaction() as db:
                 return [row for page in SqlRows(db, table).pages() for row in page]
@@ -73,7 +73,7 @@ class Small:
         return [row[1] for row in self.rows(table)]
 
     def query(self, sql: str) -> list[Row]:
-        store = Store(self.folder)
+        store = SqliteStore(self.folder)
         try:
             with store.read_transaction() as db:
                 return db.all(sql)

@@ -16,7 +16,7 @@ from kumihimo.core.records import Document, Record, Reference
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table, codec
 from kumihimo.storage.rows import SqlRows
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 from tests.core.factories_build import Small, Step, id
 from tests.toy_steps import chunk_words, chunks, entries, glosses, loose, volumes
 
@@ -28,7 +28,7 @@ A, B = id("a"), id("b")
 @contextmanager
 def index(folder: Path) -> Iterator[Callable[[str], Table[Record]]]:
     Small(folder).build(STEPS, {"a": "sea sky\nsky", "b": "sea"})
-    store, steps = Store(folder), WIRED
+    store, steps = SqliteStore(folder), WIRED
     kinds: dict[str, type[Record]] = {"documents": Document} | {
         n: s.signature.output_type for n, s in steps.items() if s.signature.output_type
     }

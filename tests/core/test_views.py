@@ -19,7 +19,7 @@ from kumihimo.core.table import Rows, Table, codec
 from kumihimo.core.task import Task
 from kumihimo.core.views import ViewMemory, Views
 from kumihimo.storage.rows import SqlRows
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 from tests.core.factories_build import Small, Step, id
 from tests.toy_steps import (
     Entry,
@@ -48,7 +48,7 @@ TEXTS = {"a": "sea sky\nsky", "b": "sea", "c": "sun sea sea\noats", "d": "", "e"
 @contextmanager
 def views(folder: Path, visible: Collection[str] | None = None) -> Iterator[dict[str, Table[Any]]]:
     """Yield the tables of an index; visible: the uris of the only visible documents."""
-    store = Store(folder)
+    store = SqliteStore(folder)
     with store.read_transaction() as db:
 
         def stored(table: str) -> Rows:
@@ -114,7 +114,7 @@ def verdicts(entry: Entry) -> Verdict:
 def test_a_row_rests_on_its_evidence_too(tmp_path: Path) -> None:
     steps: list[Step] = [chunks, chunk_words, entries, verdicts]
     Small(tmp_path).build(steps, TEXTS)
-    wired, store = Catalogue(collect_signatures(*steps)).wired, Store(tmp_path)
+    wired, store = Catalogue(collect_signatures(*steps)).wired, SqliteStore(tmp_path)
     with store.read_transaction() as db:
 
         def state(word: str, *visible: str) -> bool | None:
@@ -131,7 +131,7 @@ def test_a_row_rests_on_its_evidence_too(tmp_path: Path) -> None:
 
 
 def test_rows_are_whole_partial_or_hidden(folder: Path) -> None:
-    store = Store(folder)
+    store = SqliteStore(folder)
     with store.read_transaction() as db:
         runs: list[str] = []
 

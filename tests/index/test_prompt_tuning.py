@@ -22,7 +22,7 @@ from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.prompts import Reply, reply_form
 from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.response_cache import ResponseCache
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import document, put
 from tests.fenced_texts import fenced_texts
@@ -59,7 +59,7 @@ def chunks(folder: Path) -> Iterator[Table[Chunk]]:
             "chunks": [chunk for _, chunk_list in documents for chunk in chunk_list],
         },
     )
-    store = Store(folder)
+    store = SqliteStore(folder)
     with store.read_transaction() as db:
         yield Table("chunks", codec(Chunk), SqlRows(db, "chunks"))
     store.close()
@@ -149,7 +149,7 @@ def test_reply_without_types_is_retried(tmp_path: Path) -> None:
 
 def test_empty_index_is_an_error(tmp_path: Path) -> None:
     put(tmp_path, {"chunks": []})
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.read_transaction() as db, pytest.raises(SettingsError, match="has no text to tune to"):
         tune_prompts(Table("chunks", codec(Chunk), SqlRows(db, "chunks")), lambda *_, **__: None)  # type: ignore[arg-type]
     store.close()

@@ -21,12 +21,12 @@ from kumihimo.llm.cached_llm import create_llm
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex, maintain_indexes
 from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vectors import CosineSearch, VectorIndex
+from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.rows import SqlRows
-from kumihimo.storage.sqlite.connection import Db
 from kumihimo.storage.sqlite.response_cache import ResponseCache
-from kumihimo.storage.sqlite.store import Store
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
+from tests.stores import open_store
 from tests.toy_steps import TOY_STEPS
 
 Documents = Mapping[str, str]  # uri -> text
@@ -52,7 +52,7 @@ class World:
     calls_left: int = 10**9  # calls before the build is killed
 
     def __post_init__(self) -> None:
-        self.store, self.cache = Store(self.folder), ResponseCache(self.folder / "cache.db")
+        self.store, self.cache = open_store(self.folder), ResponseCache(self.folder / "cache.db")
         self.chat = FakeChat(self._reply)
 
     def _reply(self, prompt: str) -> str:
@@ -86,7 +86,7 @@ class World:
                     pool=self.pool,
                 )
 
-    def _views(self, db: Db, view: type[Any]) -> list[Any]:
+    def _views(self, db: Database, view: type[Any]) -> list[Any]:
         options = {"folder": self.folder, "embedder": FakeEmbedder()} if view is VectorIndex else {}
         record_types = {table: self.steps[table].output_type for table in SEARCHED if table in self.steps}
         return [
@@ -110,7 +110,7 @@ class World:
         with self.store.read_transaction() as db:
             return dict(db.all("SELECT step, fingerprint FROM steps WHERE fingerprint IS NOT NULL"))
 
-    def _search_results(self, db: Db) -> Tables:
+    def _search_results(self, db: Database) -> Tables:
         vector_search = CosineSearch(db, lambda *_: FakeEmbedder(), load_matrices(db, self.folder, {}))
         keyword_search = Bm25Search(db)
         results: Tables = {}

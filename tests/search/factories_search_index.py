@@ -21,12 +21,12 @@ from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vector_files import MappedFiles
 from kumihimo.search.vectors import CosineSearch, VectorIndex
+from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.rows import SqlRows
-from kumihimo.storage.sqlite.connection import Db
-from kumihimo.storage.sqlite.store import Store
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.factories_tables import hide_rows
+from tests.stores import open_store
 
 WORDS = "sea sky sun fog dew ice rain wind port ferry boat oat seed cord silk loom".split()  # noqa: SIM905
 Vectors = NDArray[np.float32]
@@ -47,12 +47,12 @@ class Notes:
     """An index folder with a table of notes, given as id -> text."""
 
     folder: Path
-    view: Callable[[Db], Any]
-    search: Callable[[Db], KeywordSearch | VectorSearch]
+    view: Callable[[Database], Any]
+    search: Callable[[Database], KeywordSearch | VectorSearch]
     was_empty: list[bool] = field(default_factory=list)  # whether each build had to fill the index
 
     def __post_init__(self) -> None:
-        self.store = Store(self.folder)
+        self.store = open_store(self.folder)
 
     @contextmanager
     def open_build(self, texts: Mapping[str, str], *, fingerprint: str = "1", pages: int = 0) -> Iterator[None]:
@@ -135,11 +135,11 @@ def vector_notes(folder: Path, texts: Mapping[str, str] | None = None, embed: Em
     embedder = embed or Embed()
     files: MappedFiles = {}
 
-    def view(db: Db) -> VectorIndex:
+    def view(db: Database) -> VectorIndex:
         remove_unused_files(db, folder)  # builds do this first
         return VectorIndex(db, folder, "notes", codec(Note), embedder)
 
-    def search(db: Db) -> CosineSearch:
+    def search(db: Database) -> CosineSearch:
         return CosineSearch(db, lambda *_: embedder, load_matrices(db, folder, files))
 
     index = Notes(folder, view, search)

@@ -11,7 +11,7 @@ import pytest
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled
 from kumihimo.storage.build_memory import BuildMemory
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 
 
 @dataclass
@@ -105,7 +105,7 @@ def test_a_thread_waits_for_the_value_of_another_one_unless_it_is_cancelled() ->
 
 
 def test_connections_share_values_until_the_index_changes(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     computed: list[str] = []
 
     def compute(key: str) -> str:

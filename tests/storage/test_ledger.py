@@ -13,7 +13,7 @@ import pytest
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, codec, lookup_hash
 from kumihimo.storage.ledger import SqlLedger
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class RecordingView:
 
 @contextmanager
 def open_ledger(folder: Path) -> Iterator[SqlLedger]:
-    with Store(folder).write_transaction() as db:
+    with SqliteStore(folder).write_transaction() as db:
         yield SqlLedger(db)
 
 

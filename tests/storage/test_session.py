@@ -15,20 +15,20 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, IndexBusy, IndexChanged
 from kumihimo.storage.sqlite.connection import Db
 from kumihimo.storage.sqlite.log_file import log_size
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 
 ENDLESS = "WITH RECURSIVE c (n) AS (SELECT started() UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path)
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path)
     fill(store, "old")
     yield store
     store.close()
 
 
-def fill(store: Store, text: str) -> None:
+def fill(store: SqliteStore, text: str) -> None:
     """Write a build of 500 rows, and the checksum that differs between builds."""
     with store.write_transaction() as db:
         db.run("CREATE TABLE IF NOT EXISTS t (text TEXT)")
@@ -37,7 +37,7 @@ def fill(store: Store, text: str) -> None:
         db.set_meta("sum_t", text)
 
 
-def touch(store: Store) -> None:
+def touch(store: SqliteStore) -> None:
     """Write a build that changes nothing."""
     with store.write_transaction() as db:
         db.set_meta("sum_t", db.meta("sum_t"))
@@ -59,7 +59,7 @@ def text(db: Db) -> str:
 # -- released while a model speaks
 
 
-def test_a_released_transaction_holds_no_log_and_goes_on_where_nothing_has_changed(store: Store) -> None:
+def test_a_released_transaction_holds_no_log_and_goes_on_where_nothing_has_changed(store: SqliteStore) -> None:
     with store.read_transaction() as db:
         assert text(db) == "old"
         with db.released():
@@ -68,7 +68,7 @@ def test_a_released_transaction_holds_no_log_and_goes_on_where_nothing_has_chang
         assert text(db) == "old"
 
 
-def test_another_build_is_noticed_at_the_next_statement(store: Store) -> None:
+def test_another_build_is_noticed_at_the_next_statement(store: SqliteStore) -> None:
     with ended_by(IndexChanged, store.read_transaction()) as db:
         with db.released():
             fill(store, "new")
@@ -78,18 +78,18 @@ def test_another_build_is_noticed_at_the_next_statement(store: Store) -> None:
         assert text(db) == "new"
 
 
-def test_a_transaction_that_reads_nothing_more_notices_nothing(store: Store) -> None:
+def test_a_transaction_that_reads_nothing_more_notices_nothing(store: SqliteStore) -> None:
     with store.read_transaction() as db, db.released():
         fill(store, "new")
 
 
-def test_without_a_release_a_reader_sees_one_build(store: Store) -> None:
+def test_without_a_release_a_reader_sees_one_build(store: SqliteStore) -> None:
     with store.read_transaction() as db:
         fill(store, "new")
         assert text(db) == "old"
 
 
-def test_a_statement_during_a_release_opens_the_transaction_for_itself_alone(store: Store) -> None:
+def test_a_statement_during_a_release_opens_the_transaction_for_itself_alone(store: SqliteStore) -> None:
     with store.read_transaction() as db:
         with db.released():
             assert text(db) == "old"
@@ -103,7 +103,7 @@ def test_a_statement_during_a_release_opens_the_transaction_for_itself_alone(sto
         assert not db.session.is_open
 
 
-def test_a_release_waits_for_no_statement_of_another_thread(store: Store) -> None:
+def test_a_release_waits_for_no_statement_of_another_thread(store: SqliteStore) -> None:
     """The other thread releases the transaction itself when its statement has ended."""
     reading, speaking = Event(), Event()
 
@@ -125,7 +125,7 @@ def test_a_release_waits_for_no_statement_of_another_thread(store: Store) -> Non
             assert log_size(store.path) == 0
 
 
-def test_many_threads_read_while_others_speak(store: Store) -> None:
+def test_many_threads_read_while_others_speak(store: SqliteStore) -> None:
     barrier = threading.Barrier(8)
 
     def read_and_speak(db: Db) -> list[str]:
@@ -142,7 +142,7 @@ def test_many_threads_read_while_others_speak(store: Store) -> None:
             assert result.result(60) == ["old"] * 100
 
 
-def test_a_late_release_leaves_the_next_transaction_of_the_connection_alone(store: Store) -> None:
+def test_a_late_release_leaves_the_next_transaction_of_the_connection_alone(store: SqliteStore) -> None:
     with store.read_transaction() as db:
         text(db)
         late = db.released
@@ -163,7 +163,7 @@ def test_a_late_release_leaves_the_next_transaction_of_the_connection_alone(stor
 # -- the log
 
 
-def test_the_last_reader_of_the_earlier_state_empties_the_log(store: Store) -> None:
+def test_the_last_reader_of_the_earlier_state_empties_the_log(store: SqliteStore) -> None:
     early = store.read_transaction()
     early.__enter__()
     fill(store, "new")
@@ -178,7 +178,7 @@ def test_the_last_reader_of_the_earlier_state_empties_the_log(store: Store) -> N
         assert log_size(store.path) == 0
 
 
-def test_the_log_stays_bounded_while_questions_overlap(store: Store) -> None:
+def test_the_log_stays_bounded_while_questions_overlap(store: SqliteStore) -> None:
     """Eight readers, at any time four of them at work: each build adds to an empty log."""
     sizes = []
     readers = [store.read_transaction() for _ in range(8)]
@@ -200,7 +200,7 @@ def test_the_log_stays_bounded_while_questions_overlap(store: Store) -> None:
 
 
 @pytest.mark.parametrize("writes", [False, True])
-def test_a_token_stops_a_statement_that_never_ends(store: Store, writes: bool) -> None:
+def test_a_token_stops_a_statement_that_never_ends(store: SqliteStore, writes: bool) -> None:
     token, started = CancelToken(), Event()
     transaction = store.write_transaction(cancel=token) if writes else store.read_transaction(token)
     with ThreadPoolExecutor(1) as pool, ended_by(Cancelled, transaction, "the client has left") as db:
@@ -217,7 +217,7 @@ def test_a_token_stops_a_statement_that_never_ends(store: Store, writes: bool) -
         assert text(db) == "old"
 
 
-def test_a_build_that_is_cancelled_at_its_end_is_rolled_back(store: Store) -> None:
+def test_a_build_that_is_cancelled_at_its_end_is_rolled_back(store: SqliteStore) -> None:
     token = CancelToken()
     with ended_by(Cancelled, store.write_transaction(cancel=token)) as db:
         db.run("UPDATE t SET text = 'new'")
@@ -226,7 +226,7 @@ def test_a_build_that_is_cancelled_at_its_end_is_rolled_back(store: Store) -> No
         assert text(db) == "old"
 
 
-def test_a_build_that_has_ended_is_not_cancelled(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_has_ended_is_not_cancelled(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     token = CancelToken()
     with monkeypatch.context() as patch, store.write_transaction(cancel=token) as db:
         db.run("UPDATE t SET text = 'new'")
@@ -235,13 +235,13 @@ def test_a_build_that_has_ended_is_not_cancelled(store: Store, monkeypatch: pyte
         assert text(db) == "new"
 
 
-def test_a_deadline_stops_a_long_statement(store: Store) -> None:
+def test_a_deadline_stops_a_long_statement(store: SqliteStore) -> None:
     with ended_by(Cancelled, store.read_transaction(CancelToken(0.05)), "raise the time limit") as db:
         db.connection.create_function("started", 0, lambda: 0)
         db.all(ENDLESS)
 
 
-def test_a_late_cancel_does_not_reach_the_next_question(store: Store) -> None:
+def test_a_late_cancel_does_not_reach_the_next_question(store: SqliteStore) -> None:
     with store.read_transaction(CancelToken()) as first:
         session = first.session
         assert session
@@ -252,18 +252,18 @@ def test_a_late_cancel_does_not_reach_the_next_question(store: Store) -> None:
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_a_wait_for_another_build_can_be_cancelled(store: Store, wait: bool) -> None:
-    token, other = CancelToken(), Store(store.folder)
+def test_a_wait_for_another_build_can_be_cancelled(store: SqliteStore, wait: bool) -> None:
+    token, other = CancelToken(), SqliteStore(store.folder)
     token.cancel()
     with store.write_transaction(), pytest.raises(Cancelled), other.write_transaction(wait=wait, cancel=token):
         pass
 
 
-def test_a_token_does_not_change_how_long_a_build_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_does_not_change_how_long_a_build_waits(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kumihimo.storage.sqlite.store._BUSY_TIMEOUT", 100)  # milliseconds
     with (
         store.write_transaction(),
         pytest.raises(IndexBusy),
-        Store(store.folder).write_transaction(cancel=CancelToken()),
+        SqliteStore(store.folder).write_transaction(cancel=CancelToken()),
     ):
         pass

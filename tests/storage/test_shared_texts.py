@@ -10,7 +10,7 @@ from kumihimo.core.table import Row, codec
 from kumihimo.storage.ledger import SqlLedger, drop_retired_tables
 from kumihimo.storage.sqlite.connection import Db
 from kumihimo.storage.sqlite.shared_texts import find_wrong_uses
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 
 SENTENCE = "Ada Vane built the pier of Fenwick, and Bea Orrell paid for it."
 
@@ -35,7 +35,7 @@ def fill(db: Db, *rows: Row, table: str = "mentions", kind: type[Record] = Menti
 
 def test_a_text_is_stored_once(tmp_path: Path) -> None:
     rows = [row(0), row(1), row(2, "short"), row(3, ""), row(4, "Another sentence, on the ferry of Fenwick.")]
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.write_transaction() as db:
         ledger = fill(db, *rows)
         assert stored_texts(db) == [(SENTENCE, 2), (rows[4][1], 1)]
@@ -50,7 +50,7 @@ def test_a_text_is_stored_once(tmp_path: Path) -> None:
 
 
 def test_a_dropped_table_releases_its_texts(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.write_transaction() as db:
         fill(db, row(0), row(1))
     with store.write_transaction() as db:
@@ -65,7 +65,7 @@ def test_a_dropped_table_releases_its_texts(tmp_path: Path) -> None:
 
 def test_lines_are_shared(tmp_path: Path) -> None:
     rows = [row(0), row(1, f"{SENTENCE}\n\n{SENTENCE}\n"), row(2, f"Title\n{SENTENCE}"), row(3, "a\nb")]
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.write_transaction() as db:
         ledger = fill(db, *rows)
         assert stored_texts(db) == [("", 2), (SENTENCE, 4), ("Title", 1)]
@@ -85,7 +85,7 @@ def test_a_text_that_other_columns_determine_is_not_stored(tmp_path: Path) -> No
     reports += [replace(empty, text="other words"), replace(full, findings=(("A\0b", "c"),), text="")]
     reports[3] = replace(reports[3], text=reports[3].derived_text)
     rows = [codec(Report).encode(f"r{i}", report) for i, report in enumerate(reports)]
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.write_transaction() as db:
         ledger = fill(db, *rows, table="reports", kind=Report)
         assert [each for page in ledger.rows("reports").pages() for each in page] == rows

@@ -22,17 +22,17 @@ from kumihimo.storage.checksums import sum_rows
 from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite import store as module
 from kumihimo.storage.sqlite.schema import FORMAT
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage.sqlite.store import SqliteStore
 
 
-def fill(store: Store, *texts: str) -> None:
+def fill(store: SqliteStore, *texts: str) -> None:
     with store.write_transaction() as db:
         db.run("CREATE TABLE IF NOT EXISTS t (id TEXT PRIMARY KEY, text TEXT, n INTEGER) WITHOUT ROWID")
         db.run("DELETE FROM t")
         db.many("INSERT INTO t VALUES (?, ?, ?)", ((f"{i:05d}", text, len(text)) for i, text in enumerate(texts)))
 
 
-def texts(store: Store) -> list[str]:
+def texts(store: SqliteStore) -> list[str]:
     with store.read_transaction() as db:
         return [text for (text,) in db.all("SELECT text FROM t ORDER BY id")]
 
@@ -45,7 +45,7 @@ def execute_sql(folder: Path, sql: str) -> None:
 
 
 def test_a_build_creates_the_folder_and_keeps_it_out_of_git(tmp_path: Path) -> None:
-    store = Store(tmp_path / "a" / ".kumi")
+    store = SqliteStore(tmp_path / "a" / ".kumi")
     fill(store, "one")
     assert texts(store) == ["one"]
     assert (tmp_path / "a" / ".kumi" / ".gitignore").read_text() == "*\n"
@@ -53,14 +53,14 @@ def test_a_build_creates_the_folder_and_keeps_it_out_of_git(tmp_path: Path) -> N
 
 
 def test_a_missing_index_names_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(IndexUnavailable) as refused, Store(tmp_path).read_transaction():
+    with pytest.raises(IndexUnavailable) as refused, SqliteStore(tmp_path).read_transaction():
         pass
     assert str(refused.value) == f"there is no index in {tmp_path}: make one with `kumi index PATH`"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_statement_is_read_as_far_as_needed(tmp_path: Path) -> None:
-    store, rows = Store(tmp_path), []
+    store, rows = SqliteStore(tmp_path), []
     fill(store, "a", "b", "c")
     with store.read_transaction() as db:
         with db.rows_one_by_one("SELECT text FROM t WHERE id >= ? ORDER BY id", "") as cursor:
@@ -77,7 +77,7 @@ def test_a_statement_is_read_as_far_as_needed(tmp_path: Path) -> None:
 
 
 def test_a_reader_sees_one_build_throughout(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "old")
     with store.read_transaction() as early:
         with store.write_transaction() as db:
@@ -98,7 +98,7 @@ def test_a_reader_sees_one_build_throughout(tmp_path: Path) -> None:
 
 
 def test_the_snapshot_is_fixed_before_the_first_query(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "old")
     with store.read_transaction() as early:
         fill(store, "new")
@@ -107,7 +107,7 @@ def test_the_snapshot_is_fixed_before_the_first_query(tmp_path: Path) -> None:
 
 
 def test_a_reader_writes_nothing(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")
     with store.read_transaction() as db, pytest.raises(IndexUnavailable, match="cannot be written"):
         db.run("DELETE FROM t")
@@ -116,7 +116,7 @@ def test_a_reader_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_fails_gives_its_connection_back(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "old")
     with pytest.raises(ZeroDivisionError), store.read_transaction():
         raise ZeroDivisionError
@@ -126,7 +126,7 @@ def test_a_reader_that_fails_gives_its_connection_back(tmp_path: Path) -> None:
 
 
 def test_a_build_that_fails_leaves_the_index_as_it_was(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "old")
 
     def broken(failure: type[BaseException]) -> None:
@@ -149,7 +149,7 @@ def test_a_build_that_fails_leaves_the_index_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_first_build_that_fails_leaves_no_index_to_read(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with pytest.raises(ValueError, match="early"), store.write_transaction():
         raise ValueError("early")
     with (
@@ -164,7 +164,7 @@ def test_a_first_build_that_fails_leaves_no_index_to_read(tmp_path: Path) -> Non
 
 def test_a_second_builder_gets_an_error_and_does_not_try_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda _: pytest.fail("it tries again")))
-    store, second = Store(tmp_path), Store(tmp_path)
+    store, second = SqliteStore(tmp_path), SqliteStore(tmp_path)
     with store.write_transaction(), pytest.raises(IndexBusy) as refused, second.write_transaction():
         pass
     assert str(refused.value) == (f"another build is running on {tmp_path}: wait for it with `--wait`, or stop it")
@@ -174,7 +174,7 @@ def test_a_second_builder_gets_an_error_and_does_not_try_again(tmp_path: Path, m
 
 
 def test_a_second_builder_may_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, second = Store(tmp_path), Store(tmp_path)
+    store, second = SqliteStore(tmp_path), SqliteStore(tmp_path)
     fill(store, "old")
     attempts: list[float] = []
     first_build = store.write_transaction()
@@ -195,8 +195,8 @@ def test_a_second_builder_may_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_builder_in_another_process_is_noticed(tmp_path: Path) -> None:
     script = f"""
 from pathlib import Path
-from kumihimo.storage.sqlite.store import Store
-with Store(Path({str(tmp_path)!r})).write_transaction():
+from kumihimo.storage.sqlite.store import SqliteStore
+with SqliteStore(Path({str(tmp_path)!r})).write_transaction():
     print("building", flush=True)
     input()
 """
@@ -205,10 +205,10 @@ with Store(Path({str(tmp_path)!r})).write_transaction():
     ) as process:
         assert process.stdout
         assert process.stdout.readline() == "building\n"
-        with pytest.raises(IndexBusy), Store(tmp_path).write_transaction():
+        with pytest.raises(IndexBusy), SqliteStore(tmp_path).write_transaction():
             pass
         process.kill()
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")  # the killed process holds no lock
     assert texts(store) == ["one"]
     store.close()
@@ -218,13 +218,13 @@ def test_two_first_builds_at_once(tmp_path: Path) -> None:
 
     connection = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")  # as another build does just before it turns the log on
-    with pytest.raises(IndexBusy), Store(tmp_path).write_transaction():
+    with pytest.raises(IndexBusy), SqliteStore(tmp_path).write_transaction():
         pass
     connection.close()
 
 
 def test_a_newer_format_names_the_remedy(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")
     execute_sql(tmp_path, "PRAGMA user_version = 7")
     message = (
@@ -240,7 +240,7 @@ def test_a_newer_format_names_the_remedy(tmp_path: Path) -> None:
 
 def test_a_newer_format_is_noticed_by_a_reader_that_has_read_before(tmp_path: Path) -> None:
 
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")
     assert texts(store) == ["one"]
     execute_sql(tmp_path, "PRAGMA user_version = 7")
@@ -251,7 +251,7 @@ def test_a_newer_format_is_noticed_by_a_reader_that_has_read_before(tmp_path: Pa
 
 def test_an_index_that_was_moved_away_is_not_read_any_more(tmp_path: Path) -> None:
 
-    store, second = Store(tmp_path), Store(tmp_path)
+    store, second = SqliteStore(tmp_path), SqliteStore(tmp_path)
     fill(store, "old")
     assert texts(store) == ["old"]
     (tmp_path / "index.db").rename(tmp_path / "index.old")
@@ -263,7 +263,7 @@ def test_an_index_that_was_moved_away_is_not_read_any_more(tmp_path: Path) -> No
 
 
 def test_an_older_format_is_refused_and_named(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")
     set_format(tmp_path, FORMAT - 1)
     for transaction in (store.read_transaction, store.write_transaction):
@@ -277,7 +277,7 @@ def test_an_older_format_is_refused_and_named(tmp_path: Path) -> None:
 
 
 def test_a_rebuild_keeps_sources_methods_and_communities(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.write_transaction() as db:
         db.run("CREATE TABLE t (text TEXT)")
         db.run("CREATE TABLE communities (id TEXT)")
@@ -302,7 +302,7 @@ def test_a_rebuild_keeps_sources_methods_and_communities(tmp_path: Path) -> None
 
 
 def test_a_rebuild_that_fails_changes_nothing(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")
     with pytest.raises(ValueError, match="half way"), store.write_transaction(rebuild=True):
         raise ValueError("half way")
@@ -320,7 +320,7 @@ def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None:
     path.write_text("a letter to my aunt, long enough to be read as a header of something else " * 20)
     before = path.read_bytes()
     message = rf"^{path} is no index \(.*\): move it away and run `kumi index PATH` again$"
-    for transaction in (Store(tmp_path).read_transaction, Store(tmp_path).write_transaction):
+    for transaction in (SqliteStore(tmp_path).read_transaction, SqliteStore(tmp_path).write_transaction):
         with pytest.raises(IndexUnavailable, match=message), transaction():
             pass
     assert path.read_bytes() == before
@@ -331,12 +331,12 @@ def test_a_folder_that_cannot_hold_an_index_says_so(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("notes")
     (tmp_path / "k" / "index.db").mkdir(parents=True)
     for folder in (tmp_path / "notes.txt", tmp_path / "k"):
-        with pytest.raises(IndexUnavailable), Store(folder).write_transaction():
+        with pytest.raises(IndexUnavailable), SqliteStore(folder).write_transaction():
             pass
 
 
 def test_the_log_is_empty_after_a_build(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     log = tmp_path / "index.db-wal"
 
     def log_size() -> int:
@@ -359,7 +359,7 @@ def test_the_log_is_empty_after_a_build(tmp_path: Path) -> None:
 
 
 def test_facts_about_the_index_are_stored(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.write_transaction() as db:
         assert db.meta("methods", ["bm25"]) == ["bm25"]
         db.set_meta("methods", ["naive", "港"])
@@ -371,7 +371,7 @@ def test_facts_about_the_index_are_stored(tmp_path: Path) -> None:
 
 def test_rows_are_read_in_pages_without_a_live_cursor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "PAGE_ROWS", 2)
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one", "two", "three", "four", "five")
     with store.write_transaction() as db:
         rows = SqlRows(db, "t")
@@ -391,7 +391,7 @@ def test_rows_are_read_in_pages_without_a_live_cursor(tmp_path: Path, monkeypatc
 
 def test_a_lookup_of_none_finds_rows_with_null(tmp_path: Path) -> None:
 
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.write_transaction() as db:
         db.run("CREATE TABLE t (id TEXT PRIMARY KEY, text TEXT, parent TEXT)")
         db.many("INSERT INTO t VALUES (?, ?, ?)", [("a", "", None), ("b", "", "a")])
@@ -399,7 +399,7 @@ def test_a_lookup_of_none_finds_rows_with_null(tmp_path: Path) -> None:
 
 
 def test_ids_grouped_and_child_values(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.write_transaction() as db:
         db.run("CREATE TABLE t (id TEXT PRIMARY KEY, text TEXT, entity TEXT) WITHOUT ROWID")
         rows = [("b.00000.00001", "x"), ("b.00000.00000", "y"), ("b.00001.00000", "x"), ("b.000001", "x"), ("b0", "x")]
@@ -418,7 +418,7 @@ def test_ids_grouped_and_child_values(tmp_path: Path) -> None:
 
 
 def test_many_threads_read_at_once(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, *map(str, range(100)))
     counts: list[int] = []
 
@@ -438,7 +438,7 @@ def test_many_threads_read_at_once(tmp_path: Path) -> None:
 
 def test_keys_in_errors_are_hidden(tmp_path: Path) -> None:
     register_secret("sk-abcdef123456")
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     with store.write_transaction() as db:
         db.record_failures("t", [("a", "Incorrect API key provided: sk-abcdef123456"), ("b", None)])
         assert db.failures() == (("t", "a", "Incorrect API key provided: [hidden]"),)
@@ -455,7 +455,7 @@ def zero_first_page_of_table(folder: Path) -> None:
 
 
 def test_damage_names_the_file_and_the_remedy(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")
     store.close()
     zero_first_page_of_table(tmp_path)
@@ -473,7 +473,7 @@ def test_damage_names_the_file_and_the_remedy(tmp_path: Path) -> None:
 
 
 def test_damage_in_another_file_is_not_blamed_on_the_index(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")
     (tmp_path / "other.db").write_bytes(b"no database " * 100)
 
@@ -499,7 +499,7 @@ def test_text_that_is_deleted_is_overwritten(tmp_path: Path, monkeypatch: pytest
         return connection
 
     monkeypatch.setattr(module, "_connect", connect_without_deletion)
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, *["the secret place"] * 2000)
     assert b"the secret place" in (tmp_path / "index.db").read_bytes()
     fill(store, "one")
@@ -508,7 +508,7 @@ def test_text_that_is_deleted_is_overwritten(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")
     store.close()
     (tmp_path / "index.db-wal").mkdir()  # SQLite cannot open its log
@@ -518,7 +518,7 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_folder_that_is_read_only_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store(tmp_path)
+    store = SqliteStore(tmp_path)
     fill(store, "one")
     store.close()
     monkeypatch.setattr("kumihimo.storage.sqlite.file_locks.os.access", lambda *_: False)
@@ -533,7 +533,7 @@ def test_a_database_of_something_else_stays_as_it_is(tmp_path: Path) -> None:
         foreign.execute("CREATE TABLE t (x)")
         foreign.commit()
     before = path.read_bytes()
-    for open_store in (Store(tmp_path).read_transaction, Store(tmp_path).write_transaction):
+    for open_store in (SqliteStore(tmp_path).read_transaction, SqliteStore(tmp_path).write_transaction):
         with (
             pytest.raises(IndexUnavailable, match=r"index\.db is a database of something else: name another"),
             open_store(),

@@ -75,7 +75,7 @@ def _find_problems(kumi: Kumihimo) -> tuple[Problem, ...]:
 
 
 def _index_problems(kumi: Kumihimo) -> list[Problem]:
-    path = str(kumi.store.path)
+    path = kumi.store.location
     try:
         with kumi.store.read_transaction() as transaction:
             db = as_database(transaction)
@@ -110,7 +110,7 @@ def _search_problems(kumi: Kumihimo, db: Database, name: str) -> Iterator[Proble
     if table not in _tables(kumi, db):
         return
     table_codec: Codec[Any] = codec(kumi.catalogue.record_types[table])
-    path = str(kumi.store.path)
+    path = kumi.store.location
     try:
         if kind == "words":
             damage = KeywordIndex(db, table, table_codec).find_damage()

@@ -12,7 +12,7 @@ from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.text.name_keys import find_alias_fault
 
 ENV_PREFIX = "KUMI_"
-NON_SETTINGS = ("KUMI_INDEX", "KUMI_CACHE", "KUMI_LANG", "KUMI_OFFLINE", "KUMI_TRUST")  # other variables
+NON_SETTINGS = ("KUMI_INDEX", "KUMI_CACHE", "KUMI_CONFIG", "KUMI_LANG", "KUMI_OFFLINE", "KUMI_TRUST")  # other variables
 
 _FIELDS_EXAMPLE = """
 # Fields to extract from each document, in place of those of the preset: as many tables as you like.

@@ -45,8 +45,8 @@ from kumihimo.search.stores import load_matrices
 from kumihimo.search.vector_files import MappedFiles
 from kumihimo.storage import StorageError as StorageError
 from kumihimo.storage.database import as_database
+from kumihimo.storage.place import DEFAULT_FOLDER, IndexPlace
 from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry
-from kumihimo.storage.sqlite.store import Store
 
 log = logging.getLogger("kumihimo")
 
@@ -66,14 +66,15 @@ class Kumihimo:
 
     def __init__(
         self,
-        folder: str | Path,
+        place: str | Path | IndexPlace,
         *settings: SettingValues,
         cache: str | Path | None = None,
         catalogue: Catalogue | None = None,
     ) -> None:
-        self.folder, self.catalogue = Path(folder), catalogue or catalogues.installed_catalogue()
+        self.place, self.catalogue = IndexPlace.parse(place), catalogue or catalogues.installed_catalogue()
+        self.folder, self.base = self.place.folder, self.place.base  # of files; of kumi.toml and relative paths
         self.settings_registry = SettingsRegistry(self.catalogue)
-        self.store = Store(self.folder)
+        self.store = self.place.open_store()
         layers = [config.fields_to_settings(layer) for layer in settings]
         if {scope for layer in layers for scope in layer} - self.settings_registry.all.keys():
             layers = without_missing_scopes(self.store, self.catalogue, layers)
@@ -82,14 +83,14 @@ class Kumihimo:
         self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache, self.base)
         self._cache_path = Path(cache) if cache else self.folder / "cache.db"
         self.cache = ResponseCache(self._cache_path)  # of replies, which several indexes may share
-        self.address = IndexAddress(str(self.folder.absolute()), str(self._cache_path.absolute()), layers)
+        self.address = IndexAddress(self.place.address, str(self._cache_path.absolute()), layers)
         self._files: MappedFiles = {}
         self.tokenizer, self._build_lock = LocalTokenizer(), Lock()
 
     @classmethod
     def open(
         cls,
-        folder: str | Path = ".kumi",
+        place: str | Path | IndexPlace = DEFAULT_FOLDER,
         *,
         settings: SettingValues | None = None,
         cache: str | Path | None = None,
@@ -98,10 +99,11 @@ class Kumihimo:
         readers: Sequence[Callable[..., Any]] = (),
         recognizer: NamedEntityRecognizer | None = None,
     ) -> Kumihimo:
-        """Open the index in a folder; the first `index` creates it.
+        """Open an index; the first `index` creates it.
 
-        settings: override the environment, and kumi.toml and aliases.txt beside the folder. cache: the file with the
-        replies of models; cache.db in the folder by default. methods, steps, readers: functions of yours, beside the
+        place: a folder, or `postgresql://HOST/DB?schema=NAME`. settings: override the environment, and kumi.toml and
+        aliases.txt beside the folder; for a database, in the working directory or KUMI_CONFIG. cache: the file with
+        the replies of models; by default in the index. methods, steps, readers: functions of yours, beside the
         built-in ones and those of installed plug-ins. recognizer: finds the names instead of the rules. Raises
         TrustRequired if kumi.toml names servers or keys that the user has not trusted.
         """
@@ -111,9 +113,10 @@ class Kumihimo:
             catalogue = catalogues.extend_catalogue(
                 catalogue, methods=methods, steps=steps, readers=readers, recognizers=recognizers
             )
-        layers = read_trusted_layers(Path(folder).resolve().parent, SettingsRegistry(catalogue).all, os.environ)
+        place = IndexPlace.parse(place)
+        layers = read_trusted_layers(place.base, SettingsRegistry(catalogue).all, os.environ)
         cache = cache or os.environ.get("KUMI_CACHE") or None
-        return cls(folder, *layers, settings or {}, cache=cache, catalogue=catalogue)
+        return cls(place, *layers, settings or {}, cache=cache, catalogue=catalogue)
 
     def __enter__(self) -> Kumihimo:
         return self
@@ -218,11 +221,6 @@ class Kumihimo:
         repair: make again what can be made again. consent: also if that is paid again. wait: wait for a running build.
         """
         return check_index(self, repair=repair, consent=consent, wait=wait)
-
-    @property
-    def base(self) -> Path:
-        """Return the folder that stored paths are relative to."""
-        return self.folder.resolve().parent
 
     # -- reading
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from kumihimo.app.catalogue import installed_catalogue
 from kumihimo.core.settings import SettingValues
+from kumihimo.storage.place import DEFAULT_FOLDER as DEFAULT_FOLDER
+from kumihimo.storage.place import IndexPlace as IndexPlace
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -15,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexAddress:
-    """A folder, its cache, and the layers of settings, as JSON values.
+    """A place, its cache, and the layers of settings, as JSON values.
 
     They hold no keys: a setting names the environment variable with the key.
     """
 
-    folder: str
+    place: str  # holds the password of a database, if its address does
     cache: str
     layers: Sequence[SettingValues]
 
@@ -28,7 +30,7 @@ class IndexAddress:
         """Open the index; kumi.toml and the environment are not read again."""
         from kumihimo.app.facade import Kumihimo
 
-        return Kumihimo(self.folder, *self.layers, cache=self.cache)
+        return Kumihimo(self.place, *self.layers, cache=self.cache)
 
 
 def find_address(kumi: Kumihimo) -> IndexAddress | None:

@@ -85,5 +85,5 @@ def plan_paths(
         from shutil import rmtree
 
         kumi.close()
-        rmtree(kumi.folder)
+        rmtree(kumi.folder, ignore_errors=not kumi.folder.exists())
     return plan

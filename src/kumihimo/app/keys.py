@@ -1,6 +1,6 @@
 """an index folder -> its keys: who may use it on a server, in which role, and what each may see and spend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Literal, get_args
 
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.index_address import IndexPlace
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget, Caps
@@ -31,13 +32,14 @@ def token_digest(token: str) -> bytes:
     return sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def has_index(folder: Path) -> bool:
-    """Return whether a folder has an index; keys may come first."""
-    return (folder / "index.db").is_file()
+def has_index(place: IndexPlace | Path) -> bool:
+    """Return whether there is an index; keys may come first."""
+    with closing(IndexPlace.parse(place).open_store()) as store:
+        return store.exists()
 
 
 def create_key(
-    folders: list[Path],
+    places: Sequence[IndexPlace | Path],
     role: str,
     *,
     name: str = "",
@@ -60,21 +62,21 @@ def create_key(
         raise SettingsError("the limits of a key are 1 or more: leave out --budget for no limit")
     token, id = TOKEN_PREFIX + token_urlsafe(32), token_hex(4)
     key = StoredKey(id, name, role, rights.strip(), daily_tokens, requests_per_minute, _now(), "")
-    for folder in folders:
-        with closing(KeyStore(folder)) as store:
+    for place in places:
+        with closing(KeyStore(IndexPlace.parse(place).folder)) as store:
             store.add(key, token_digest(token))
     return id, token
 
 
-def list_keys(folder: Path) -> list[StoredKey]:
+def list_keys(place: IndexPlace | Path) -> list[StoredKey]:
     """Return the keys of an index, revoked ones too."""
-    with closing(KeyStore(folder)) as store:
+    with closing(KeyStore(IndexPlace.parse(place).folder)) as store:
         return store.all_keys()
 
 
-def revoke_key(folder: Path, id: str) -> bool:
+def revoke_key(place: IndexPlace | Path, id: str) -> bool:
     """Revoke a key; return whether there is one with this id."""
-    with closing(KeyStore(folder)) as store:
+    with closing(KeyStore(IndexPlace.parse(place).folder)) as store:
         return store.revoke(id, _now())
 
 

@@ -8,8 +8,7 @@ from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.settings import SettingValues
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.store import Store
+from kumihimo.storage import IndexTransaction, Store
 
 log = logging.getLogger("kumihimo")
 

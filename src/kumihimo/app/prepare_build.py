@@ -20,7 +20,6 @@ from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import thread_pool
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.file_locks import is_immutable
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -40,7 +39,7 @@ def absolute_paths(kumi: Kumihimo, paths: Sequence[str | Path], methods: Sequenc
 
     for name in methods:
         kumi.catalogue.method(name)
-    if not paths and not kumi.store.path.exists():
+    if not paths and not kumi.store.exists():
         raise SourceError(_NO_SOURCES)
     return [resolve_source_path(path, kumi.catalogue.readers) for path in split_addresses(paths)[1]]
 
@@ -128,7 +127,7 @@ def build_method(
     waits for another build, with a line that says so. Raises IndexBusy if that build takes longer than `MAX_WAITS`,
     and IndexUnavailable if other tables would change too.
     """
-    if is_immutable(kumi.store.path):
+    if kumi.store.is_read_only():
         return
     for attempt in range(MAX_WAITS):
         try:

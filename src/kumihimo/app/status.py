@@ -65,7 +65,7 @@ def _read_rest(kumi: Kumihimo, db: IndexTransaction) -> dict[str, Any]:
 
     sources = load_sources(db, kumi.base)
     return {
-        "folder": str(kumi.folder),
+        "folder": str(kumi.place),
         "sources": {source.name: describe_source(source) for source in sources.values()},
         "removed": tuple(rule for source in sources.values() for rule in source.rules if not rule.startswith("!")),
         "settings": kumi.settings_registry.non_default(db.meta("settings", {})),

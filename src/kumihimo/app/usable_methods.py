@@ -4,7 +4,6 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.missing import missing_tables
 from kumihimo.app.prepare_build import free_build
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.sqlite.file_locks import is_immutable
 
 
 def usable_methods(kumi: Kumihimo) -> list[str]:
@@ -21,4 +20,4 @@ def _is_usable(kumi: Kumihimo, db: IndexTransaction, name: str) -> bool:
     if "llm" in signature.ports and "llm" not in signature.optional_ports and kumi.models.chat(name) is None:
         return False
     missing = missing_tables(db, kumi.catalogue, name)
-    return not missing or (not is_immutable(kumi.store.path) and free_build(kumi, db, name, missing) is not None)
+    return not missing or (not kumi.store.is_read_only() and free_build(kumi, db, name, missing) is not None)

@@ -61,7 +61,7 @@ def init(
     path: Annotated[Path | None, Argument(help="The file to write. Default: kumi.toml beside the index.")] = None,
 ) -> None:
     """Write a kumi.toml that lists every setting, commented out."""
-    path = path or index.index_folder.parent / "kumi.toml"
+    path = path or index.index.folder.parent / "kumi.toml"
     registry = SettingsRegistry(installed_catalogue())
     safe_write.write_file(path, [config.render_default_config(registry.own, registry.summaries)], force=writing.force)
     index.show({"written": str(path)}, f"Wrote {path}: uncomment a line to change a setting.")
@@ -74,7 +74,7 @@ def trust(
     ] = None,
 ) -> None:
     """Allow a kumi.toml to use the servers and keys that it names."""
-    path = path or index.index_folder.resolve().parent
+    path = path or index.index.base
     path = path / "kumi.toml" if path.is_dir() else path
     grants = trust_settings_file(path, os.environ)
     text = "\n  ".join([f"Trusted: {path}", *map(str, grants)]) if grants else f"{path} needs no trust."

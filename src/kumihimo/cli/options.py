@@ -15,6 +15,7 @@ from typer import Option
 from kumihimo.app import config, trust
 from kumihimo.app.catalogue import installed_catalogue
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.index_address import DEFAULT_FOLDER, IndexPlace
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import printing, terminal
@@ -62,6 +63,8 @@ LanguageChoice = Annotated[
     Option("--lang", envvar="KUMI_LANG", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=_choose_language),
 ]
 Explain = Annotated[bool, Option("--explain", help="Explain why each piece of evidence was chosen.")]
+DEFAULT_INDEX = IndexPlace.parse(DEFAULT_FOLDER)
+INDEX_HELP = "The index: a folder, or postgresql://HOST/DATABASE?schema=NAME."
 Crawl = Annotated[
     int, Option(help="Also index up to N pages that a web page, or a sitemap, links to.", metavar="N", min=0)
 ]
@@ -124,13 +127,14 @@ class Writing:
 class IndexFolder(Output):
     """The option for the index, of commands that only read it."""
 
-    index_folder: Annotated[Path, Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")] = (
-        Path(".kumi")
-    )
+    index: Annotated[
+        IndexPlace,
+        Option("--index", envvar="KUMI_INDEX", help=INDEX_HELP, metavar="DIR", parser=IndexPlace.parse),
+    ] = DEFAULT_INDEX
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index. Raises Interrupted on Ctrl-C."""
-        return _open_index(self.index_folder, ask=not self.as_json)
+        return _open_index(self.index, ask=not self.as_json)
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -155,7 +159,7 @@ class IndexSettings(IndexFolder):
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index with these settings."""
-        return _open_index(self.index_folder, ask=not self.as_json, settings=config.parse_options(self.settings or ()))
+        return _open_index(self.index, ask=not self.as_json, settings=config.parse_options(self.settings or ()))
 
 
 @dataclass(frozen=True)
@@ -173,7 +177,7 @@ class Session(IndexSettings):
         logging.getLogger("kumihimo").setLevel(logging.INFO if self.verbose else logging.WARNING)
         logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if self.show_prompts else logging.WARNING)
         settings = config.parse_options(self.settings or ())
-        return _open_index(self.index_folder, ask=not self.as_json, settings=settings, cache=self.cache)
+        return _open_index(self.index, ask=not self.as_json, settings=settings, cache=self.cache)
 
     @contextmanager
     def snapshot(self, method: str = "", filter: str = "") -> Iterator[Snapshot]:
@@ -209,19 +213,19 @@ class PaidSession(Session):
 
 
 @contextmanager
-def _open_index(folder: Path, *, ask: bool, **arguments: Any) -> Iterator[Kumihimo]:
+def _open_index(index: IndexPlace, *, ask: bool, **arguments: Any) -> Iterator[Kumihimo]:
     """Open the index.
 
     ask: a person at a terminal may trust its kumi.toml.
     """
     try:
         try:
-            kumi = Kumihimo.open(folder, **arguments)
+            kumi = Kumihimo.open(index, **arguments)
         except trust.TrustRequired as required:
             if not (ask and printing.is_interactive() and terminal.confirm_trust(required)):
                 raise
             trust.save_trust(required.path, required.grants, os.environ)
-            kumi = Kumihimo.open(folder, **arguments)
+            kumi = Kumihimo.open(index, **arguments)
         with kumi:
             yield kumi
     except KeyboardInterrupt:

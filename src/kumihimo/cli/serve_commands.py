@@ -11,11 +11,22 @@ from typing import Annotated
 from typer import Argument, Option
 
 from kumihimo.app import keys
+from kumihimo.app.index_address import IndexPlace
 from kumihimo.cli import options, printing
 from kumihimo.core.errors import SettingsError
 from kumihimo.text.translation import translate
 
 _MOST_WORKERS = 4
+Indexes = Annotated[
+    list[IndexPlace] | None,
+    Option(
+        "--index",
+        envvar="KUMI_INDEX",
+        help="An index: a folder or an address; several are possible.",
+        metavar="DIR",
+        parser=IndexPlace.parse,
+    ),
+]
 INSTALL_SERVER = "the server is not installed: `pip install 'kumihimo[server]'` does that"
 
 
@@ -23,14 +34,11 @@ INSTALL_SERVER = "the server is not installed: `pip install 'kumihimo[server]'` 
 class IndexFolders(options.Output):
     """The option for several indexes."""
 
-    index_folders: Annotated[
-        list[Path] | None,
-        Option("--index", envvar="KUMI_INDEX", help="An index folder; several are possible.", metavar="DIR"),
-    ] = None
+    indexes: Indexes = None
 
     @property
-    def folders(self) -> list[Path]:
-        return self.index_folders or [Path(".kumi")]
+    def places(self) -> list[IndexPlace]:
+        return self.indexes or [options.DEFAULT_INDEX]
 
 
 @dataclass(frozen=True)
@@ -91,7 +99,7 @@ def serve(
         audit=limits.audit,
         audit_questions=limits.audit_questions,
     )
-    if run_server(indexes.folders, settings, _announce, open_browser=not no_browser) == SIGINT:
+    if run_server(indexes.places, settings, _announce, open_browser=not no_browser) == SIGINT:
         raise options.Interrupted
 
 
@@ -112,10 +120,7 @@ def _announce(address: str) -> None:
 
 
 def mcp(
-    index_folders: Annotated[
-        list[Path] | None,
-        Option("--index", envvar="KUMI_INDEX", help="An index folder; several are possible.", metavar="DIR"),
-    ] = None,
+    indexes: Indexes = None,
 ) -> None:
     """Serve indexes to an AI application that starts this command."""
     try:
@@ -124,7 +129,7 @@ def mcp(
         if (error.name or "").startswith("kumihimo"):
             raise
         raise SettingsError(INSTALL_SERVER) from error
-    run_stdio(index_folders or [Path(".kumi")])
+    run_stdio(indexes or [options.DEFAULT_INDEX])
 
 
 def new(
@@ -138,20 +143,20 @@ def new(
     rate: Annotated[int, Option(help="Requests a minute.", min=1)] = keys.REQUESTS_PER_MINUTE,
 ) -> None:
     """Make a key for these indexes, and show it once."""
-    folders = indexes.folders
-    if lost := [folder for folder in folders if not folder.resolve().parent.is_dir()]:
-        raise SettingsError(f"there is no folder {lost[0].resolve().parent}: check --index")
-    id, token = keys.create_key(folders, role, name=name, rights=filter, daily_tokens=budget, requests_per_minute=rate)
-    for folder in folders:
-        if not keys.has_index(folder):
-            printing.print_note(f"There is no index in {folder} yet: add documents with `kumi index`, or on the page.")
+    places = indexes.places
+    if lost := [place.base for place in places if not place.base.is_dir()]:
+        raise SettingsError(f"there is no folder {lost[0]}: check --index")
+    id, token = keys.create_key(places, role, name=name, rights=filter, daily_tokens=budget, requests_per_minute=rate)
+    for place in places:
+        if not keys.has_index(place):
+            printing.print_note(f"There is no index in {place} yet: add documents with `kumi index`, or on the page.")
     text = f"{translate('Keep this key: it is not shown again.')}\n{token}"
     indexes.show({"id": id, "key": token, "role": role, "filter": filter}, lambda _: printing.print_text(text))
 
 
 def list_(indexes: IndexFolders) -> None:
     """List the keys of these indexes, without the keys themselves."""
-    found = {str(folder): keys.list_keys(folder) for folder in indexes.folders}
+    found = {str(place): keys.list_keys(place) for place in indexes.places}
     indexes.show({folder: [key._asdict() for key in each] for folder, each in found.items()}, lambda _: _show(found))
 
 
@@ -169,7 +174,7 @@ def revoke(
     indexes: IndexFolders, id: Annotated[str, Argument(help="The id of the key, from `kumi key list`.")]
 ) -> None:
     """Revoke a key: from now on it opens nothing."""
-    revoked = [str(folder) for folder in indexes.folders if keys.revoke_key(folder, id)]
+    revoked = [str(place) for place in indexes.places if keys.revoke_key(place, id)]
     if not revoked:
         raise SettingsError(f"no key has the id {id!r}: `kumi key list` shows the ids")
     indexes.show({"id": id, "indexes": revoked}, f"Revoked {id}.")

@@ -55,7 +55,7 @@ def find_similar(
         distinct=name_keys.parse_distinct_names(lines),
     )
     verdicts = _ask_verdicts(kumi, snapshot, pairs, neighbours, session.caps) if ask_model else {}
-    aliases_path = session.index_folder.resolve().parent / "aliases.txt"
+    aliases_path = session.index.base / "aliases.txt"
     return Review(pairs, verdicts, _list_homonyms(snapshot)[:limit], aliases_path)
 
 

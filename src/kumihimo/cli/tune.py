@@ -26,7 +26,7 @@ def tune(
 ) -> None:
     """Let the chat model write settings, or fit `braid` to questions."""
     sizes = {name: size for name, size in (("sample", sample), ("examples", examples)) if size is not None}
-    path = session.index_folder.resolve().parent / "kumi.toml"
+    path = session.index.base / "kumi.toml"
     if questions:
         if sizes:
             raise SettingsError("--questions needs no model: leave out --sample and --examples, or --questions")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from kumihimo.search.fts5 import Fts5Words
 from kumihimo.search.matrix_reader import MatrixReader
+from kumihimo.search.postgres_vectors import LoadedMatrices, PostgresReader, PostgresVectors
+from kumihimo.search.postings import Postings
 from kumihimo.search.vector_files import FileVectors, MappedFiles, map_snapshot
 from kumihimo.search.vector_files import remove_unused_files as remove_vector_files
 from kumihimo.search.vector_store import Matrices, VectorReader, VectorStore
@@ -16,18 +18,17 @@ from kumihimo.storage.sqlite.connection import Db
 
 def word_store(db: Database, table: str) -> WordStore:
     """Return the full-text index of a table."""
-    assert isinstance(db, Db)
-    return Fts5Words(db, table)
+    return Fts5Words(db, table) if isinstance(db, Db) else Postings(db, table)
 
 
 def vector_store(db: Database, folder: Path, table: str) -> VectorStore:
     """Return the vectors of a table. folder: of the index."""
-    return FileVectors(db, folder, table)
+    return FileVectors(db, folder, table) if isinstance(db, Db) else PostgresVectors(db, table)
 
 
 def vector_reader(db: Database, matrices: Matrices) -> VectorReader:
     """Return the vectors of a snapshot, for searches."""
-    return MatrixReader(db, matrices)
+    return MatrixReader(db, matrices) if isinstance(db, Db) else PostgresReader(db)
 
 
 def load_matrices(db: Database, folder: Path, files: MappedFiles) -> Matrices:
@@ -35,12 +36,12 @@ def load_matrices(db: Database, folder: Path, files: MappedFiles) -> Matrices:
 
     files: what is mapped already. Raises FileNotFoundError if a newer build removed a file.
     """
-    return map_snapshot(db, folder, files)
+    return map_snapshot(db, folder, files) if isinstance(db, Db) else LoadedMatrices(db)
 
 
 def remove_unused_files(db: Database, folder: Path) -> list[Path]:
     """Remove vector files without a use; return what cannot be removed."""
-    return remove_vector_files(db, folder)
+    return remove_vector_files(db, folder) if isinstance(db, Db) else []
 
 
 def drop_index(db: Database, name: str) -> None:

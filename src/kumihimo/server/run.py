@@ -15,6 +15,7 @@ from types import FrameType
 
 import uvicorn
 
+from kumihimo.app.index_address import IndexPlace
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.app import create_app
 from kumihimo.server.audit import AuditFile
@@ -38,14 +39,18 @@ _SHUTDOWN = 5  # seconds for requests in progress
 
 
 def run_server(
-    folders: Sequence[Path], settings: ServerSettings, announce: Callable[[str], None], *, open_browser: bool
+    places: Sequence[IndexPlace | Path],
+    settings: ServerSettings,
+    announce: Callable[[str], None],
+    *,
+    open_browser: bool,
 ) -> int:
     """Serve these indexes until a signal; return its number.
 
     announce: receives the address. Raises SettingsError if the port is taken, if keys are needed and there are none, or
     if the audit log cannot be written.
     """
-    workspace = open_workspace(folders, settings)
+    workspace = open_workspace(places, settings)
     check_keys(workspace, settings)
     if settings.audit:
         AuditFile(settings.audit).create()

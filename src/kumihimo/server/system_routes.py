@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.keys import has_index
 from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Caller
 from kumihimo.server.problems import Forbidden, problem_response
@@ -66,7 +65,7 @@ async def _read_all(workspace: Workspace, unreadable: dict[str, str]) -> int:
 
 async def _read_state(served: ServedIndex) -> str:
     """Return why an index cannot be read; empty if it can."""
-    if not has_index(served.kumi.folder):
+    if not served.kumi.store.exists():
         return ""
     try:
         await served.questions.run(_read_anything)

@@ -32,7 +32,7 @@ def _warm_up_index(kumi: Kumihimo, room: QuestionRoom | None) -> None:
     """Ask by the default method, if that needs no model."""
     if kumi.models.chat("answer"):
         import_module("openai")
-    if not kumi.store.path.exists():
+    if not kumi.store.exists():
         return
     with kumi.snapshot() as snapshot:
         if not needs_no_model(snapshot, "", {}, is_answer=False):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.index_address import IndexPlace
 from kumihimo.app.keys import IndexKeys
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.builds import BuildQueue
@@ -57,27 +58,18 @@ class Workspace:
             await served.aclose()
 
 
-def index_name(folder: Path) -> str:
-    """Return the name of an index in addresses.
-
-    >>> [index_name(Path(folder)) for folder in ("/work/reports/.kumi", "notes.kumi")]
-    ['reports', 'notes']
-    """
-    folder = folder.resolve()
-    return folder.parent.name if folder.name.startswith(".") else folder.stem
-
-
-def open_workspace(folders: Iterable[Path], settings: ServerSettings | None = None) -> Workspace:
+def open_workspace(places: Iterable[IndexPlace | Path], settings: ServerSettings | None = None) -> Workspace:
     """Open the indexes; new ones are empty.
 
     Raises SettingsError for two of the same name.
     """
     indexes: dict[str, ServedIndex] = {}
-    for folder in folders:
-        name = index_name(folder)
+    for place in places:
+        place = IndexPlace.parse(place)
+        name = place.name
         if name in indexes:
             raise SettingsError(f"two indexes are called {name}: rename the folder of one of them")
-        indexes[name] = serve_index(name, Kumihimo.open(folder), settings or ServerSettings())
+        indexes[name] = serve_index(name, Kumihimo.open(place), settings or ServerSettings())
     return Workspace(indexes)
 
 

@@ -5,9 +5,10 @@ from contextlib import AbstractContextManager
 from sqlite3 import Error as StorageError
 from typing import Any, Protocol, TypeVar
 
+from kumihimo.core.cancel import CancelToken
 from kumihimo.core.table import Rows
 
-__all__ = ["IndexTransaction", "StorageError"]  # an error: what a full disk or a broken file raises
+__all__ = ["IndexTransaction", "StorageError", "Store"]  # an error: what a full disk or a broken file raises
 
 
 T = TypeVar("T")
@@ -37,3 +38,34 @@ class IndexTransaction(Protocol):
     def released(self) -> AbstractContextManager[None]: ...  # while a model speaks
     def documents_with(self, key: str) -> Sequence[tuple[str, Any]]: ...  # (uri, value of this metadata key)
     def rolled_back(self) -> AbstractContextManager[None]: ...  # undoes every change made inside it
+
+
+class Store(Protocol):
+    """Where the tables of one index are."""
+
+    @property
+    def location(self) -> str: ...  # for messages
+    def exists(self) -> bool: ...
+    def is_read_only(self) -> bool: ...
+    def read_transaction(self, cancel: CancelToken | None = None) -> AbstractContextManager[IndexTransaction]:
+        """Open a snapshot of one finished build.
+
+        cancel: stops its statements, which raise Cancelled. Raises IndexUnavailable without an index.
+        """
+
+    def write_transaction(
+        self, *, wait: bool = False, rebuild: bool = False, cancel: CancelToken | None = None
+    ) -> AbstractContextManager[IndexTransaction]:
+        """Open the transaction of a build, which readers see when it ends.
+
+        wait: for another build; without it, IndexBusy is raised. rebuild: drop what can be built again, also in an
+        index of an older version.
+        """
+
+    def rewrite(self, *, wait: bool = False) -> None:
+        """Leave nothing of deleted rows.
+
+        Raises IndexBusy while others use the index; wait: until they end.
+        """
+
+    def close(self) -> None: ...

@@ -107,7 +107,7 @@ def warn_left_out(left_out: Mapping[str, str]) -> None:
 
 def describe_inputs(study: Study, session: options.PaidSession, snapshot: Snapshot) -> dict[str, Any]:
     """Return the index and the digest of the questions, for a manifest."""
-    index = {"folder": str(session.index_folder), **run_systems.describe_index(snapshot)}
+    index = {"folder": str(session.index), **run_systems.describe_index(snapshot)}
     return {"index": index, "questions": file_digest(study.path("questions"))}
 
 

@@ -50,7 +50,7 @@ async def list_documents(
     The first page also has `counts`, the files that `failed`, with the remedy, and those that are `waiting`.
     """
 
-    if not access.served.kumi.store.path.exists():
+    if not access.served.kumi.store.exists():
         return JSONResponse(_empty_list(access))
 
     def read(snapshot: Snapshot) -> Json:
@@ -139,7 +139,7 @@ async def excluded_paths(access: Access, folder: Path, names: list[str]) -> list
     A build reads them again only if they are named.
     """
     kumi, paths = access.served.kumi, [folder.resolve() / name for name in names]
-    if not kumi.store.path.exists():
+    if not kumi.store.exists():
         return []
     return await read_snapshot(access, lambda snapshot: [str(p) for p in paths if is_excluded(kumi, snapshot, p)])
 

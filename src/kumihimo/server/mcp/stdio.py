@@ -6,18 +6,19 @@ from pathlib import Path
 
 from mcp.server.stdio import stdio_server
 
+from kumihimo.app.index_address import IndexPlace
 from kumihimo.server.access import local_caller
 from kumihimo.server.mcp.server import create_mcp_server
 from kumihimo.server.workspace import open_workspace
 
 
-def run_stdio(folders: Sequence[Path]) -> None:
+def run_stdio(places: Sequence[IndexPlace | Path]) -> None:
     """Serve these indexes to one client until it closes the input."""
-    asyncio.run(_serve(folders))
+    asyncio.run(_serve(places))
 
 
-async def _serve(folders: Sequence[Path]) -> None:
-    workspace = open_workspace(folders)
+async def _serve(places: Sequence[IndexPlace | Path]) -> None:
+    workspace = open_workspace(places)
     server = create_mcp_server(workspace, lambda _: local_caller(workspace))
     try:
         async with stdio_server() as (received, sent):

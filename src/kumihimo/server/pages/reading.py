@@ -12,6 +12,6 @@ T = TypeVar("T")
 
 async def read_or(visit: Visit, empty: T, read: Callable[[Snapshot], T]) -> T:
     """Return what a function reads; `empty` before the first build."""
-    if not visit.access.served.kumi.store.path.exists():
+    if not visit.access.served.kumi.store.exists():
         return empty
     return await read_index(visit.request, visit.access, read)

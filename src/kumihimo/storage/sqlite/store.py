@@ -19,7 +19,7 @@ _BUSY_TIMEOUT = 1000  # milliseconds to wait for another build
 _POLL_MILLISECONDS = 50  # between two looks at a token
 
 
-class Store:
+class SqliteStore:
     """The file `index.db` of one index folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -28,6 +28,18 @@ class Store:
         self._idle: list[tuple[int, Db]] = []  # inode of the file, connection
         self._lock = Lock()
         self._memory = BuildMemory()
+
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
+    def exists(self) -> bool:
+        """Return whether the folder holds an index."""
+        return self.path.is_file()
+
+    def is_read_only(self) -> bool:
+        """Return whether nothing can be built here."""
+        return is_immutable(self.path)
 
     @contextmanager
     def read_transaction(self, cancel: CancelToken | None = None) -> Iterator[Db]:

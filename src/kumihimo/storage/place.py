@@ -1,0 +1,105 @@
+"""a folder or postgresql://HOST/DB?schema=NAME -> where an index is, its store and its cache."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from kumihimo.core.errors import SettingsError
+from kumihimo.storage import Store
+from kumihimo.storage.sqlite.store import SqliteStore
+
+DEFAULT_FOLDER, DEFAULT_SCHEMA = ".kumi", "kumihimo"
+CONFIG_VARIABLE = "KUMI_CONFIG"  # names the folder of kumi.toml, for an index in a database
+_SCHEMES = ("postgresql://", "postgres://")
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlace:
+    """Where an index is: in a folder, or in a schema of PostgreSQL.
+
+    folder: of the index; for PostgreSQL, of its files on this machine, such as uploads and triples. database: the
+    address of the database, or empty. schema: of the database.
+
+    >>> place = IndexPlace.parse("postgresql://ada:secret@db:5433/notes?schema=harbour&sslmode=require")
+    >>> place.database, place.schema, place.folder.name
+    ('postgresql://ada:secret@db:5433/notes?sslmode=require', 'harbour', '.kumi.notes.harbour')
+    >>> str(place)
+    'postgresql://db:5433/notes?schema=harbour'
+    """
+
+    folder: Path
+    database: str = ""
+    schema: str = ""
+
+    @classmethod
+    def parse(cls, place: str | Path | IndexPlace) -> IndexPlace:
+        """Return the place that a text or path names.
+
+        Raises SettingsError for the address of something else, or a wrong schema.
+        """
+        if isinstance(place, IndexPlace):
+            return place
+        text = str(place)
+        if isinstance(place, Path) or "://" not in text:
+            return cls(Path(place))
+        if not text.startswith(_SCHEMES):
+            raise SettingsError(f"{text}: an index is in a folder, or at postgresql://HOST/DATABASE?schema=NAME")
+        parts = urlsplit(text)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        schema = options.pop("schema", DEFAULT_SCHEMA)
+        if not _SCHEMA.fullmatch(schema):
+            raise SettingsError(f"schema={schema}: use small letters, digits and _, and begin with a letter")
+        name = re.sub("[^0-9A-Za-z_-]", "_", parts.path.strip("/")) or "postgres"
+        folder = _config_folder() / f".kumi.{name}.{schema}"
+        return cls(folder, urlunsplit(parts._replace(query=urlencode(options))), schema)
+
+    def __str__(self) -> str:
+        """Return the folder, or the address without user, password and options."""
+        if not self.database:
+            return str(self.folder)
+        parts = urlsplit(self.database)
+        host = parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "")
+        return f"postgresql://{host}{parts.path}?schema={self.schema}"
+
+    @property
+    def address(self) -> str:
+        """Return what opens the index in another process."""
+        if not self.database:
+            return str(self.folder.absolute())
+        parts = urlsplit(self.database)
+        return urlunsplit(parts._replace(query=urlencode([*parse_qsl(parts.query), ("schema", self.schema)])))
+
+    @property
+    def base(self) -> Path:
+        """Return the folder of kumi.toml, which stored paths are relative to."""
+        return self.folder.resolve().parent
+
+    @property
+    def name(self) -> str:
+        """Return a short name of the index.
+
+        >>> [IndexPlace(Path(folder)).name for folder in ("/work/reports/.kumi", "notes.kumi")]
+        ['reports', 'notes']
+        """
+        if self.database:
+            return self.schema
+        folder = self.folder.resolve()
+        return folder.parent.name if folder.name.startswith(".") else folder.stem
+
+    def open_store(self) -> Store:
+        """Return the store of the index, which may be empty."""
+        if not self.database:
+            return SqliteStore(self.folder)
+        from kumihimo.storage.postgres.store import PostgresStore
+
+        return PostgresStore(self)
+
+
+def _config_folder() -> Path:
+    path = Path(os.environ.get(CONFIG_VARIABLE) or ".")
+    return path.parent if path.suffix == ".toml" else path

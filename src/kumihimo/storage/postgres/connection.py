@@ -1,0 +1,272 @@
+"""statements -> rows of one schema: a connection to PostgreSQL.
+
+Readers must not wait for a build, so a build changes rows only: a table that is emptied or made again is a new
+relation, such as `chunks@7`, and `relations` names the present one. Relations without a name are dropped by a later
+build.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.table import Codec, Row
+from kumihimo.storage.database import Database
+from kumihimo.storage.postgres.errors import explain_errors, interruption
+from kumihimo.storage.postgres.values import decode_row, encode_row, glob_to_regex
+from kumihimo.storage.session import Session
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Cursor
+
+T = TypeVar("T")
+_TEXT = 'TEXT COLLATE "C"'  # compares bytes, as Python and SQLite do
+_MIN_COPIED = 20  # rows; COPY has a cost of its own
+_MIN_ANALYZED = 1000  # rows that were written before the planner looks at a table
+_MAX_NAME = 63  # bytes; longer names are cut
+
+
+@dataclass(slots=True)
+class PostgresDb(Database):
+    """A connection to one schema."""
+
+    types: ClassVar[Mapping[str, str]] = {
+        "TEXT": _TEXT,
+        "JSON": _TEXT,
+        "INTEGER": "BIGINT",
+        "REAL": "DOUBLE PRECISION",
+        "BLOB": "BYTEA",
+    }
+
+    connection: Connection[Any]
+    location: str
+    relations: dict[str, str] | None = None  # table -> relation, once it is looked up
+    build: Hashable = None
+    written: Counter[str] = field(default_factory=Counter)  # rows by table, since the planner looked
+
+    # -- statements
+
+    def all(self, sql: str, *values: object) -> list[Row]:
+        return self._guard(lambda: self._fetch(_translate(sql), encode_row(values)))
+
+    def all_in(self, sql: str, values: Sequence[object]) -> list[Row]:
+        query = _translate(sql.replace("IN (?)", "= ANY(?)"))
+        return self._guard(lambda: self._fetch(query, [list(encode_row(values))])) if values else []
+
+    def _fetch(self, query: str, values: Sequence[object]) -> list[Row]:
+        rows: list[Row] = self._cursor().execute(query, values).fetchall()
+        return list(map(decode_row, rows))
+
+    def run(self, sql: str, *values: object) -> None:
+        self._guard(lambda: self._cursor().execute(_translate(sql), encode_row(values)))
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        encoded = [encode_row(row) for row in rows]
+        if encoded:
+            self._guard(lambda: self._cursor().executemany(_translate(sql), encoded))
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        encoded = [encode_row(row) for row in rows]
+        names, relation = ", ".join(f'"{column}"' for column in columns), self.relation(table)
+        self.written[table] += len(encoded)
+        if 0 < len(encoded) < _MIN_COPIED:
+            sql = f"INSERT INTO {relation} ({names}) VALUES ({', '.join(['%s'] * len(columns))})"
+            self._guard(lambda: self._cursor().executemany(sql, encoded))
+        elif encoded:
+            self._guard(lambda: self._copy(f"COPY {relation} ({names}) FROM STDIN", encoded))
+
+    def _copy(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        with self._cursor().copy(sql) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    def _cursor(self) -> Cursor[Any]:
+        return self.connection.cursor(binary=True)
+
+    def _guard(self, statement: Callable[[], T]) -> T:
+        """Run a statement; raise IndexUnavailable with a remedy if it fails."""
+        with explain_errors(self.location, is_reading=bool(self.session and self.session.only_reads)):
+            if self.session:
+                return self.session.run(statement)
+            with self.lock:
+                return statement()
+
+    def close(self) -> None:
+        with self.lock:
+            if self.session:
+                self.session.stop()
+            self.connection.close()
+
+    # -- tables
+
+    def relation(self, table: str) -> str:
+        return f'"{self._relations().get(table, table)}"'
+
+    def _relations(self) -> dict[str, str]:
+        if self.relations is None:
+            self.relations = dict(self.all("SELECT name, relation FROM relations"))
+        return self.relations
+
+    def has(self, table: str) -> bool:
+        return table in self._relations()
+
+    def create_table(self, table: str, columns: str) -> None:
+        (number,) = self.all("SELECT nextval('relation_numbers')")[0]
+        relation = f"{table}@{number}"
+        self.run(f'CREATE TABLE "{relation}" ({columns})')
+        update = "ON CONFLICT (name) DO UPDATE SET relation = excluded.relation"
+        self.run(f"INSERT INTO relations VALUES (?, ?) {update}", table, relation)
+        self._relations()[table] = relation
+
+    def create_index(self, table: str, columns: Sequence[str]) -> None:
+        name = f"{self._relations()[table]}/{'_'.join(columns)}".encode()[:_MAX_NAME].decode(errors="ignore")
+        names = ", ".join(f'"{column}"' for column in columns)
+        self.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON {self.relation(table)} ({names})')
+
+    def drop_table(self, table: str) -> None:
+        if self._relations().pop(table, None):
+            self.run("DELETE FROM relations WHERE name = ?", table)
+
+    def create_temporary(self, table: str, columns: str) -> None:
+        self.run(f"CREATE TEMP TABLE {table} ({columns}) ON COMMIT DROP")
+
+    def create_rows(self, table: str, codec: Codec[Any]) -> None:
+        self.create_table(table, self.rows_shape(table, codec))
+
+    def rows_shape(self, table: str, codec: Codec[Any]) -> str:  # noqa: ARG002 (the same for every table)
+        columns = zip(codec.columns, codec.sql_types, codec.nullable, strict=True)
+        return ", ".join(
+            f'"{name}" {self.types[kind]}{" PRIMARY KEY" if name == "id" else " NOT NULL" * (not nullable)}'
+            for name, kind, nullable in columns
+        )
+
+    def write_rows(self, table: str, codec: Codec[Any], old: list[Row], new: list[Row]) -> None:
+        if old:
+            self.run(f"DELETE FROM {self.relation(table)} WHERE id = ANY(?)", [row[0] for row in old])
+        self.insert(table, codec.columns, new)
+
+    def index_rows(self, table: str, codec: Codec[Any]) -> None:
+        for columns in codec.lookup_keys[1:]:  # the first one is the id
+            self.create_index(table, [*columns, "id"])
+        if self.written.pop(table, 0) >= _MIN_ANALYZED:
+            self.run(f"ANALYZE {self.relation(table)}")
+
+    def ids_grouped(self, table: str, column: str, values: Sequence[str], limit: int) -> list[tuple[str, str]]:
+        subquery = f'SELECT id FROM {self.relation(table)} WHERE "{column}" = v.value ORDER BY id LIMIT ?'
+        query = f"SELECT v.value, r.id FROM {_VALUES} CROSS JOIN LATERAL ({subquery}) AS r ORDER BY v.place, r.id"
+        return [(value, id) for value, id in self.all(query, list(values), limit)]
+
+    def child_values(self, table: str, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
+        condition = "id > v.value || '.' AND id < v.value || '/'"  # / follows . in ASCII
+        subquery = f'SELECT id, "{column}" AS child FROM {self.relation(table)} WHERE {condition}'
+        query = f"SELECT v.value, r.child FROM {_VALUES} CROSS JOIN LATERAL ({subquery}) AS r ORDER BY v.place, r.id"
+        children: dict[str, list[Any]] = {parent: [] for parent in parents}
+        for parent, child in self.all(query, list(parents)):
+            children[parent].append(child)
+        return children
+
+    def glob(self, value: str, pattern: str) -> tuple[str, str]:
+        return f"{value} ~ ?", glob_to_regex(pattern)
+
+    def contains(self, value: str, text: str) -> tuple[str, str]:
+        return f"{value} ILIKE ? ESCAPE '!'", f"%{re.sub('[!%_]', lambda sign: '!' + sign[0], text)}%"
+
+    # -- damage
+
+    def find_damage(self) -> list[str]:
+        """Return nothing: the server checks its own files."""
+        return []
+
+    def find_wrong_texts(self) -> list[str]:
+        """Return nothing: each row has its own text."""
+        return []
+
+    def stored_columns(self, table: str) -> tuple[str, ...]:
+        query = "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 ORDER BY attnum"
+        return tuple(name for (name,) in self.all(query, self.relation(table)))
+
+    # -- the transaction
+
+    def begin_reading(self, cancel: CancelToken | None = None) -> None:
+        """Open a transaction that only reads; a token can stop it."""
+        self.relations, self.build = None, None
+        statement = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        self.begin(Session(PostgresConnection(self, statement, interruption()), self.lock, True, cancel))
+
+    def begin_writing(self, cancel: CancelToken | None = None) -> None:
+        """Open the transaction of a build; a token can stop it."""
+        self.relations = None
+        self.begin(Session(PostgresConnection(self, "BEGIN", interruption()), self.lock, False, cancel))
+
+    @contextmanager
+    def rolled_back(self) -> Iterator[None]:
+        """Undo every change made inside the context."""
+        try:
+            with Database.rolled_back(self):
+                yield
+        finally:
+            self.relations = None
+
+    def build_id(self) -> Hashable:
+        """Return what tells this build from others."""
+        if self.build is None:
+            self.build = hash_parts(*(part for row in self.all(_FACTS) for part in row))
+        return self.build
+
+
+_VALUES = "unnest(?::text[]) WITH ORDINALITY AS v(value, place)"
+_FACTS = "SELECT name, value FROM meta UNION ALL SELECT relation, name FROM relations ORDER BY 1, 2"
+
+
+@dataclass(slots=True)
+class PostgresConnection:
+    """A connection as a session uses it.
+
+    begins_with: the statement that opens the transaction.
+    """
+
+    db: PostgresDb
+    begins_with: str
+    interrupted: type[Exception]
+    facts: object = None  # about the index, when the build was noted
+
+    def begin(self, cancel: CancelToken | None) -> None:
+        connection = self.db.connection
+        connection.execute(self.begins_with)
+        if cancel and (seconds := cancel.seconds_left) is not None:
+            connection.execute(f"SET LOCAL statement_timeout = {max(1, round(seconds * 1000))}")
+
+    def commit(self) -> None:
+        self.db.connection.execute("COMMIT")
+
+    def interrupt(self) -> None:
+        self.db.connection.cancel_safe()
+
+    def stop_clock(self) -> None:
+        """Do nothing: the time limit ends with the transaction."""
+
+    def note_build(self) -> None:
+        self.facts = self._read_facts()
+
+    def has_other_build(self) -> bool:
+        return self._read_facts() != self.facts
+
+    def _read_facts(self) -> object:
+        return self.db.connection.execute(_FACTS).fetchall()
+
+
+@cache
+def _translate(sql: str) -> str:
+    """Return SQL with the placeholders of psycopg.
+
+    >>> _translate("SELECT id FROM t WHERE n % 2 = ?")
+    'SELECT id FROM t WHERE n %% 2 = %s'
+    """
+    return sql.replace("%", "%%").replace("?", "%s")
