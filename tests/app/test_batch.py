@@ -21,7 +21,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm.batch import BatchServer
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.openai import OpenAIChat
-from kumihimo.storage.sqlite.batch_log import BatchLog
+from kumihimo.storage.batch_log import BatchLog
 from tests import cli_runner
 from tests.factories_paid_steps import opened
 from tests.fake_server import FakeServer
@@ -194,7 +194,7 @@ def test_a_process_that_is_killed_while_it_submits_pays_nothing_twice(
 
 KILLED = """
 import os, signal, sys
-from kumihimo.storage.sqlite.batch_log import BatchLog
+from kumihimo.storage.batch_log import BatchLog
 from kumihimo.cli.main import main
 BatchLog.set_id = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 sys.argv[1:] = ["index", "town", "--methods", "local", "--batch"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM, create_llm
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.fenced_texts import fenced_text
 

@@ -9,7 +9,7 @@ from kumihimo.evaluate.question_generation import generate_assertions
 from kumihimo.evaluate.records import EvalQuestion, Gold
 from kumihimo.evaluate.study import Study
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.cli_runner import kumi
 from tests.fake_server import FakeServer

@@ -23,7 +23,7 @@ from kumihimo.evaluate.grounded_questions import (
 )
 from kumihimo.evaluate.question_generation import GeneratedQuestions
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import document, mention, put
 from tests.fenced_texts import fenced_text, fenced_texts

@@ -16,7 +16,7 @@ from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.fenced_texts import fenced_text
 

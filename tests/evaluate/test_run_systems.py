@@ -19,7 +19,7 @@ from kumihimo.evaluate.run_systems import answer_questions
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.systems import parse_system
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from tests.cli_runner import kumi as shell
 from tests.evaluate.factories_harbour import PIER, QUESTIONS, Scripted, fill
 from tests.fake_server import FakeServer

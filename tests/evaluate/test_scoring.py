@@ -26,7 +26,7 @@ from kumihimo.evaluate.scoring.run_scores import (
 from kumihimo.evaluate.study import Study
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.cli_runner import kumi
 from tests.fake_server import FakeServer

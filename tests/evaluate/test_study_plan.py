@@ -25,7 +25,7 @@ from kumihimo.evaluate.study_plan import EstimationContext, StudyEstimate, Study
 from kumihimo.evaluate.systems import System, parse_systems
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.protocols import Chat, Prices
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.evaluate.factories_harbour import QUESTIONS, Scripted
 

@@ -23,7 +23,7 @@ from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import TokenCallback
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 
 FERRY = "The ferry leaves at nine. The office opens at eight. It rained."

@@ -17,7 +17,7 @@ from kumihimo.generation.answer import suggest_questions
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests import cli_runner
 from tests.factories_paid_steps import notes, opened

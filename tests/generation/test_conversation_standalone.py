@@ -14,7 +14,7 @@ from kumihimo.generation.answer import STANDALONE_PROMPT, rewrite_standalone
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.prompts import render_prompt
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_paid_steps import notes, opened
 from tests.fake_server import FakeServer

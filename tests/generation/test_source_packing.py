@@ -16,7 +16,7 @@ from kumihimo.generation.answer import PROMPT, answer
 from kumihimo.generation.source_packing import PackedSource, label_sources, pack_sources
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import entity
 from tests.methods.factories_search import report, tokenizer

@@ -13,7 +13,7 @@ import pytest
 from kumihimo.core.errors import ItemFailed
 from kumihimo.index.entity_clusters import MAX_ENTRIES, cluster_pairs, describe_entry, judge_cluster
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 
 ENTRIES = ("Names: Tony Evers", "Names: Evers", "Names: Kentucky Senate")  # sorted: Evers, Kentucky Senate, Tony Evers

@@ -13,7 +13,7 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk
 from kumihimo.index.mentions import assertions, mentions, ties
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.text import name_keys
 from tests.index.factories_names import inputs
 from tests.index.scripted_llm import ScriptedChat, record_lines

@@ -24,7 +24,7 @@ from kumihimo.llm.cached_llm import StructuredLLM, create_llm
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.prompts import Reply
 from kumihimo.search.metadata_filter import matching_documents
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.fenced_texts import fenced_text
 from tests.index.factories_rows import WordTokenizer, table

@@ -11,7 +11,7 @@ from kumihimo.index.document_description import Description
 from kumihimo.index.name_resolution import NameMerges, NameResolver, SameName
 from kumihimo.index.same_names import NameCluster, NameUse, name_clusters, same_names
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import id
 from tests.factories_tables import table

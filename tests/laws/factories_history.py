@@ -23,8 +23,8 @@ from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vectors import CosineSearch, VectorIndex
 from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import SqlLedger
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.storage.rows import SqlRows
-from kumihimo.storage.sqlite.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
 from tests.stores import open_store
 from tests.toy_steps import TOY_STEPS

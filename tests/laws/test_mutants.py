@@ -32,7 +32,7 @@ MUTANTS = {
     "the members of a group have a random order": (
         "core/task.py", "Group(map(self.decode, rows))", "Group(set(map(self.decode, rows)))",
     ),
-    "replies are not cached": ("storage/sqlite/response_cache.py", "            self._unwritten += replies\n", ""),
+    "replies are not cached": ("storage/response_cache.py", "            self._unwritten += replies\n", ""),
     "waves run in reverse order": ("storage/ledger.py", """f'-"{wave}"'""", """f'"{wave}"'"""),
     "a wave does not notify the next ones": (
         "core/engine.py", "            if step.wave_column:\n", "            if False:\n",

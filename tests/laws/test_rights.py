@@ -25,7 +25,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
 from kumihimo.core.records import Community, Entity, Report
 from kumihimo.methods import METHODS as ALL_METHODS
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 from tests.fake_graph_reader import Readers

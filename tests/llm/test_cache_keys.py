@@ -15,7 +15,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 
 NOWHERE = "http://127.0.0.1:1/v1"
 YES_NO: Any = Literal["yes", "no"]

@@ -13,8 +13,9 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm.cached_llm import CachedEmbedder, is_cached_value
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import TextsReply, TextsRequest, Vectors
-from kumihimo.storage.sqlite.response_cache import ResponseCache, cache_key
+from kumihimo.storage.response_cache import ResponseCache, cache_key
 from kumihimo.testing.fake_models import FakeEmbedder
+from tests.cache_files import path_of, writer_of
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_a_bad_vector_in_the_cache_is_asked_for_again_and_replaced(cache: Respon
     embed = CachedEmbedder(lambda request: TextsReply(unit_vectors(len(request.texts)), Usage()), "two", 7, 3, cache)
     embed(["sea", "sky"])
     sea_key = cache_key(embedder="two", text="sea")
-    cache._connect_writer().execute(
+    writer_of(cache).execute(
         "UPDATE replies SET value = ? WHERE key = ?", (np.array(values, dtype=np.float32).tobytes(), sea_key)
     )
     counting = CountingEmbedder(unit_vectors)
@@ -136,7 +137,7 @@ def test_a_model_of_other_dimensions_is_refused(cache: ResponseCache) -> None:
 def test_damaged_dimensions_cost_nothing(cache: ResponseCache) -> None:
     cached_embedder(CountingEmbedder(), cache)(["sea"])
     dimensions_key = cache_key(embedder="counting")
-    cache._connect_writer().execute("UPDATE replies SET value = ? WHERE key = ?", (b"3x", dimensions_key))
+    writer_of(cache).execute("UPDATE replies SET value = ? WHERE key = ?", (b"3x", dimensions_key))
     counting = CountingEmbedder()
     cached_embedder(counting, cache)(["sea", "sky"])
     assert (counting.batches, cache.get_many([dimensions_key], int)) == ([["sky"]], {dimensions_key: 32})
@@ -164,7 +165,7 @@ def test_a_dry_run_gets_all_missing_texts_at_once_and_caches_nothing(cache: Resp
     embed = CachedEmbedder(counting, "counting", 7, 3, cache, dry_run=True)
     with pytest.raises(ItemFailed, match="not asked"):
         embed(["sea", "sky", "sea"])
-    assert (counting.batches, cache.path.exists()) == ([["sea", "sky"]], False)
+    assert (counting.batches, path_of(cache).exists()) == ([["sea", "sky"]], False)
 
 
 def test_each_kind_of_cached_value_is_recognized() -> None:

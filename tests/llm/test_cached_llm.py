@@ -20,7 +20,7 @@ from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.prompts import Reply, require_text
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices
 from kumihimo.llm.transport import connect_server
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.counters import wait_until
 

@@ -24,8 +24,9 @@ from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest
 from kumihimo.llm.rerank import cached_scorer
 from kumihimo.llm.transport import ModelServer, connect_server
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
+from tests.cache_files import cache_file
 from tests.counters import wait_until
 from tests.raw_server import completion, run_raw_server
 
@@ -94,7 +95,7 @@ def test_a_reply_that_arrives_after_the_end_is_kept_too(tmp_path: Path, pool: Th
     gate.allowed.set()
     wait_until(lambda: late.size()[0] == 1)
     assert [(entry.scope, entry.usage.calls) for entry in late.usage()] == [("answer", 1)]
-    wait_until(lambda: cache._writer is None)
+    wait_until(lambda: cache_file(cache)._writer is None)
     late.close()
 
 

@@ -15,7 +15,7 @@ from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import ChatRequest
 from kumihimo.llm.recorded import RecordedChat, describe_request, read_recordings, request_digest
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 
 REPLY = "The ferry leaves at nine. 船は九時に出る。\nIt waits for nobody [1]."
 

@@ -18,7 +18,7 @@ from kumihimo.llm.cached_llm import EMBEDDING, CachedEmbedder
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.registry import CHAT, MODEL_SETTINGS, ModelRegistry, scope_chat_settings
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from tests.fake_server import FakeServer
 
 OWN_SETTINGS = {"temperature": Setting("temperature", float, 0.7), "k": Setting("k", int, 20)}

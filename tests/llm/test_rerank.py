@@ -19,7 +19,7 @@ from kumihimo.llm.cached_llm import RERANKING, connect, create_llm
 from kumihimo.llm.protocols import FailedTry, Prices, RerankerName, TextsReply, TextsRequest
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
 from kumihimo.llm.rerank import CandidateReranker, RelevanceScorer, cached_scorer, listwise_scorer, parse_scores
-from kumihimo.storage.sqlite.response_cache import ResponseCache, cache_key
+from kumihimo.storage.response_cache import ResponseCache, cache_key
 from kumihimo.testing.fake_models import FakeChat
 from tests.fake_server import FakeServer
 from tests.fenced_texts import fenced_texts

@@ -16,7 +16,7 @@ from kumihimo.core.settings import resolve_settings
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 
 url, path, prompts, texts = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 cache = ResponseCache(path)

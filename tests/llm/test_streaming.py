@@ -9,7 +9,7 @@ import pytest
 
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 
 Stream = Callable[[str], tuple[str, list[str]]]

@@ -22,7 +22,7 @@ import pytest
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import StructuredLLM, create_llm
 from kumihimo.llm.openai import OpenAIChat
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 
 HERE = Path(__file__).parent
 CONTEXT = 512  # tokens: the window of the chat model

@@ -11,7 +11,7 @@ import pytest
 from kumihimo.core.settings import resolve_settings
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 
 NewRegistry = Callable[..., ModelRegistry]
 TEXTS = ["The ferry leaves at nine.", "船は九時に出る。", ""]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo.core.usage import Usage
-from kumihimo.storage.sqlite.batch_log import BatchLog, LoggedBatch, WaitingRequest
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.batch_log import BatchLog, LoggedBatch, WaitingRequest
+from kumihimo.storage.response_cache import ResponseCache
 
 ONE = LoggedBatch("one", "http://server/v1", 1, (2.0, None, 8.0))
 TWO = LoggedBatch("two", "http://server/v1", 2, (None, None, None))

@@ -21,7 +21,7 @@ def claim_and_release(claims: KeyClaims, *keys: bytes) -> list[bytes]:
 
 
 def test_only_free_keys_are_claimed(tmp_path: Path) -> None:
-    claims = KeyClaims(tmp_path / "claims")
+    claims = KeyClaims.in_file(tmp_path / "claims")
     with claims.claim([b"a"]) as first, claims.claim([b"a", b"b", b"c"]) as second:
         assert (first, second) == ([b"a"], [b"b", b"c"])
     assert claim_and_release(claims, b"a", b"b", b"c") == [b"a", b"b", b"c"]
@@ -30,11 +30,11 @@ def test_only_free_keys_are_claimed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the locks belong to a process, not to an open file")
 def test_two_caches_of_one_process_claim_apart(tmp_path: Path) -> None:
-    first, second = KeyClaims(tmp_path / "claims"), KeyClaims(tmp_path / "claims")
+    first, second = KeyClaims.in_file(tmp_path / "claims"), KeyClaims.in_file(tmp_path / "claims")
     with first.claim([b"a"]):
         assert claim_and_release(second, b"a", b"b") == [b"b"]
         second.close()  # frees no claim of another
-        third = KeyClaims(tmp_path / "claims")
+        third = KeyClaims.in_file(tmp_path / "claims")
         assert claim_and_release(third, b"a", b"b") == [b"b"]
     assert claim_and_release(third, b"a", b"b") == [b"a", b"b"]
     first.close()
@@ -42,7 +42,7 @@ def test_two_caches_of_one_process_claim_apart(tmp_path: Path) -> None:
 
 
 def test_a_caller_waits_for_the_claim_of_another(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    claims, claimed = KeyClaims(tmp_path / "claims"), list[bytes]()
+    claims, claimed = KeyClaims.in_file(tmp_path / "claims"), list[bytes]()
     thread = Thread(target=lambda: claimed.extend(claim_and_release(claims, b"a")))
     with caplog.at_level("INFO", logger="kumihimo"), claims.claim([b"a"]):
         thread.start()
@@ -57,12 +57,12 @@ def test_a_killed_process_frees_its_claims(tmp_path: Path) -> None:
     script = f"""
 from pathlib import Path
 from kumihimo.storage.key_claims import KeyClaims
-with KeyClaims(Path({str(tmp_path / "claims")!r})).claim([b"a"]):
+with KeyClaims.in_file(Path({str(tmp_path / "claims")!r})).claim([b"a"]):
     print("claimed", flush=True)
     input()
 """
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    claims = KeyClaims(tmp_path / "claims")
+    claims = KeyClaims.in_file(tmp_path / "claims")
     with process:
         assert process.stdout
         assert process.stdout.readline() == "claimed\n"
@@ -74,7 +74,7 @@ with KeyClaims(Path({str(tmp_path / "claims")!r})).claim([b"a"]):
 
 def test_a_stopped_process_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_claims, "_MAX_POLLS", 2)
-    claims = KeyClaims(tmp_path / "claims")
+    claims = KeyClaims.in_file(tmp_path / "claims")
     with claims.claim([b"a"]):
         assert claim_and_release(claims, b"a") == [b"a"]
         with claims.claim([b"b"]):  # and the claim of the other stays
@@ -87,7 +87,7 @@ def test_a_long_wait_is_said_once(
 ) -> None:
     monkeypatch.setattr(key_claims, "_WARNING_POLLS", 1)
     monkeypatch.setattr(key_claims, "_MAX_POLLS", 3)
-    claims = KeyClaims(tmp_path / "claims")
+    claims = KeyClaims.in_file(tmp_path / "claims")
     with claims.claim([b"a"]):
         for _ in range(2):
             claim_and_release(claims, b"a")
@@ -96,7 +96,7 @@ def test_a_long_wait_is_said_once(
 
 
 def test_waiting_ends_when_the_claims_are_closed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    claims, errors = KeyClaims(tmp_path / "claims"), list[str]()
+    claims, errors = KeyClaims.in_file(tmp_path / "claims"), list[str]()
 
     def wait_and_fail() -> None:
         with pytest.raises(IndexUnavailable) as error:

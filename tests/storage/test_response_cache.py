@@ -15,7 +15,8 @@ import pytest
 
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, ItemFailed
 from kumihimo.core.usage import Usage
-from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry, cache_key
+from kumihimo.storage.response_cache import ResponseCache, UsageEntry, cache_key
+from tests.cache_files import path_of, writer_of
 from tests.counters import wait_until
 
 
@@ -114,12 +115,12 @@ def test_a_reply_is_on_disk_when_it_is_returned(tmp_path: Path) -> None:
     def request_all(n: int) -> None:
         for i in range(20):
             k = b"%d %d" % (n, i)
-            if cache.get_or_fetch(k, partial(bytes, k)) != replies_on_disk(cache.path).get(k):
+            if cache.get_or_fetch(k, partial(bytes, k)) != replies_on_disk(path_of(cache)).get(k):
                 missing.append(k)
 
     run_threads(*[partial(request_all, n) for n in range(4)])
     assert missing == []
-    assert len(replies_on_disk(cache.path)) == 80
+    assert len(replies_on_disk(path_of(cache))) == 80
     cache.close()
 
 
@@ -157,7 +158,7 @@ def test_other_requests_do_not_wait_for_one_in_flight(tmp_path: Path) -> None:
     assert cache.get_or_fetch(b"new", lambda: b"n") == b"n"
     release.set()
     thread.join(60)
-    assert replies_on_disk(cache.path)[b"slow"] == b"slow"
+    assert replies_on_disk(path_of(cache))[b"slow"] == b"slow"
     cache.close()
 
 
@@ -186,7 +187,7 @@ def test_a_failure_reaches_all_waiting_threads_and_is_not_cached(tmp_path: Path)
     for thread in threads:
         thread.join(60)
     assert failures == ["no answer"] * 4
-    assert replies_on_disk(cache.path) == {}
+    assert replies_on_disk(path_of(cache)) == {}
     assert cache.get_or_fetch(b"k", lambda: b"v") == b"v"
     cache.close()
 
@@ -194,8 +195,8 @@ def test_a_failure_reaches_all_waiting_threads_and_is_not_cached(tmp_path: Path)
 def test_a_reply_that_another_thread_could_not_write_is_not_returned(tmp_path: Path) -> None:
 
     cache = ResponseCache(tmp_path / "cache.db")
-    cache._connect_writer().execute("PRAGMA busy_timeout = 0")
-    other = sqlite3.connect(cache.path, isolation_level=None)
+    writer_of(cache).execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(path_of(cache), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     returned: list[bytes] = []
     refused: list[bytes] = []
@@ -221,7 +222,7 @@ def test_a_reply_that_another_thread_could_not_write_is_not_returned(tmp_path: P
     other.execute("COMMIT")
     other.close()
     assert len(refused) + len(returned) == 2
-    assert set(returned) <= replies_on_disk(cache.path).keys()
+    assert set(returned) <= replies_on_disk(path_of(cache)).keys()
     cache.close()
 
 
@@ -285,7 +286,7 @@ def test_a_dry_run_waits_for_nothing_and_writes_nothing(tmp_path: Path) -> None:
 def test_put_many_stores_replies_for_get_many(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache.db")
     cache.put_many(iter([(b"a", b"1"), (b"b", b"2")]))
-    assert replies_on_disk(cache.path) == {b"a": b"1", b"b": b"2"}
+    assert replies_on_disk(path_of(cache)) == {b"a": b"1", b"b": b"2"}
     assert cache.get_many([b"a", b"z", b"b"]) == {b"a": b"1", b"b": b"2"}
     assert cache.get_many([]) == {}
     assert (cache.hits, cache.misses) == (2, 2)
@@ -322,7 +323,7 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
 import sys
 from functools import partial
 from pathlib import Path
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 cache = ResponseCache(Path({str(path)!r}))
 mine = sys.argv[1].encode()
 print("ready", flush=True)
@@ -359,7 +360,7 @@ def test_a_killed_process_keeps_its_replies(tmp_path: Path) -> None:
 import os, signal
 from functools import partial
 from pathlib import Path
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 cache = ResponseCache(Path({str(path)!r}))
 cache.get_or_fetch(b"a", lambda: b"1")
 os.kill(os.getpid(), signal.SIGKILL)
@@ -379,10 +380,10 @@ def test_pruning_keeps_used_replies(tmp_path: Path) -> None:
     cache.get_or_fetch(b"new", lambda: b"n")
     cache.get_many([b"2", b"unknown"])
     assert cache.used_keys == {b"1", b"2", b"new"}
-    before = cache.path.stat().st_size + cache.path.with_name("cache.db-wal").stat().st_size
+    before = path_of(cache).stat().st_size + path_of(cache).with_name("cache.db-wal").stat().st_size
     assert cache.prune(cache.used_keys) == 198
-    assert replies_on_disk(cache.path).keys() == {b"1", b"2", b"new"}
-    assert cache.path.stat().st_size < before / 4
+    assert replies_on_disk(path_of(cache)).keys() == {b"1", b"2", b"new"}
+    assert path_of(cache).stat().st_size < before / 4
     assert cache.prune(cache.used_keys) == 0
     cache.close()
     assert b"secret 77" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
@@ -391,8 +392,8 @@ def test_pruning_keeps_used_replies(tmp_path: Path) -> None:
 def test_replies_that_another_process_reads_are_not_erased_yet(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache.db")
     cache.put_many([(b"k", b"secret 77")])
-    cache._connect_writer().execute("PRAGMA busy_timeout = 0")
-    other = sqlite3.connect(cache.path, isolation_level=None)
+    writer_of(cache).execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(path_of(cache), isolation_level=None)
     other.execute("BEGIN")
     other.execute("SELECT count(*) FROM replies").fetchall()
     with pytest.raises(IndexBusy, match="end that process, then run `kumi cache prune`"):
@@ -463,9 +464,9 @@ def test_usage_is_written_with_the_reply(tmp_path: Path) -> None:
         return b"v"
 
     cache.record_usage("saved", "gists", "m", Usage(2, 60), 0)
-    assert not cache.path.exists()
+    assert not path_of(cache).exists()
     cache.get_or_fetch(b"k", fetch)
-    assert usage_on_disk(cache.path) == [("saved", "gists", "m", 2, 60, 0), ("spent", "gists", "m", 1, 30, 100)]
+    assert usage_on_disk(path_of(cache)) == [("saved", "gists", "m", 2, 60, 0), ("spent", "gists", "m", 1, 30, 100)]
     cache.close()
 
 
@@ -510,8 +511,8 @@ def test_two_caches_add_up_their_usage(tmp_path: Path) -> None:
 
 def test_replies_that_could_not_be_written_are_written_later(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache.db")
-    cache._connect_writer().execute("PRAGMA busy_timeout = 0")
-    other = sqlite3.connect(cache.path, isolation_level=None)
+    writer_of(cache).execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(path_of(cache), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     cache.record_usage("spent", "gists", "m", Usage(1, 30), 100)
     for write in (lambda: cache.put_many([(b"k", b"v")]), lambda: cache.usage()):
@@ -522,20 +523,20 @@ def test_replies_that_could_not_be_written_are_written_later(tmp_path: Path) -> 
     cache.record_usage("spent", "gists", "m", Usage(1, 3), 10)
     assert cache.usage() == [UsageEntry("spent", "gists", "m", Usage(2, 33), 110)]
     cache.put_many([(b"l", b"w")])
-    assert replies_on_disk(cache.path) == {b"k": b"v", b"l": b"w"}
+    assert replies_on_disk(path_of(cache)) == {b"k": b"v", b"l": b"w"}
     cache.close()
 
 
 def test_usage_that_could_not_be_added_is_not_lost(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache.db")
-    cache._connect_writer().execute("ALTER TABLE usage RENAME TO away")
+    writer_of(cache).execute("ALTER TABLE usage RENAME TO away")
     cache.record_usage("spent", "gists", "m", Usage(1, 30), 100)
     with pytest.raises(IndexUnavailable, match="no such table"):
         cache.put_many([(b"k", b"v")])
-    assert replies_on_disk(cache.path) == {}
-    cache._connect_writer().execute("ALTER TABLE away RENAME TO usage")
+    assert replies_on_disk(path_of(cache)) == {}
+    writer_of(cache).execute("ALTER TABLE away RENAME TO usage")
     cache.put_many([(b"l", b"w")])
-    assert replies_on_disk(cache.path) == {b"k": b"v", b"l": b"w"}
+    assert replies_on_disk(path_of(cache)) == {b"k": b"v", b"l": b"w"}
     assert cache.usage() == [UsageEntry("spent", "gists", "m", Usage(1, 30), 100)]
     cache.close()
 
@@ -593,7 +594,7 @@ def test_a_damaged_reply_is_fetched_again_and_replaced(
 ) -> None:
     cache, fetched = ResponseCache(tmp_path / "cache.db"), list[int]()
     cache.put_many([(b"a", b"1"), (b"b", b"2")])
-    set_value(cache.path, b"a", damage)
+    set_value(path_of(cache), b"a", damage)
 
     def fetch() -> bytes:
         fetched.append(1)
@@ -606,7 +607,7 @@ def test_a_damaged_reply_is_fetched_again_and_replaced(
 
     assert cache.get_many([b"a", b"b"], parse) == {b"b": 2}
     assert [cache.get_or_fetch(b"a", fetch, parse) for _ in range(3)] == [3, 3, 3]
-    assert replies_on_disk(cache.path) == {b"a": b"3", b"b": b"2"}
+    assert replies_on_disk(path_of(cache)) == {b"a": b"3", b"b": b"2"}
     assert (fetched, caplog.text.count("a damaged reply")) == ([1], 1)
     cache.close()
 
@@ -620,13 +621,13 @@ def test_a_damaged_reply_stays_until_there_is_another(tmp_path: Path) -> None:
 
     with pytest.raises(ItemFailed):
         cache.get_or_fetch(b"a", fail, parse_number)
-    assert replies_on_disk(cache.path) == {b"a": b"12x"}
+    assert replies_on_disk(path_of(cache)) == {b"a": b"12x"}
     cache.close()
 
 
 def test_a_damaged_page_is_blamed_on_the_cache(numbers: ResponseCache) -> None:
-    for number in range(2, numbers.path.stat().st_size // 4096 + 1):
-        zero_page(numbers.path, number)
+    for number in range(2, path_of(numbers).stat().st_size // 4096 + 1):
+        zero_page(path_of(numbers), number)
     for use in (
         lambda cache: cache.get_many([b"key %012d" % 1]),
         lambda cache: cache.get_or_fetch(b"key %012d" % 1, fail_to_fetch),
@@ -636,37 +637,37 @@ def test_a_damaged_page_is_blamed_on_the_cache(numbers: ResponseCache) -> None:
         ResponseCache.usage,
         ResponseCache.totals,
     ):
-        cache = ResponseCache(numbers.path)
-        with pytest.raises(IndexUnavailable, match=rf"^{numbers.path} is damaged: `kumi check --repair` keeps the"):
+        cache = ResponseCache(path_of(numbers))
+        with pytest.raises(IndexUnavailable, match=rf"^{path_of(numbers)} is damaged: `kumi check --repair` keeps the"):
             use(cache)
-        cache._disconnect()
+        cache.database.disconnect()
 
 
 def test_a_full_disk_is_the_cause_only_if_it_is_full(tmp_path: Path) -> None:
     cache = ResponseCache(tmp_path / "cache.db")
     cache.put_many([(b"a", b"1")])
-    cache._connect_writer().execute("PRAGMA max_page_count = 8")
+    writer_of(cache).execute("PRAGMA max_page_count = 8")
     with pytest.raises(IndexUnavailable, match=r"cache\.db cannot be written, since the disk is full: make room"):
         cache.put_many([(b"b", bytes(100_000))])
-    cache._connect_writer().execute("PRAGMA max_page_count = 1000")
+    writer_of(cache).execute("PRAGMA max_page_count = 1000")
     cache.close()
-    assert replies_on_disk(cache.path).keys() == {b"a", b"b"}
+    assert replies_on_disk(path_of(cache)).keys() == {b"a", b"b"}
     cache = ResponseCache(tmp_path / "cache.db")
-    cache._connect_writer().execute("PRAGMA query_only = 1")
+    writer_of(cache).execute("PRAGMA query_only = 1")
     with pytest.raises(IndexUnavailable, match=r"cache\.db cannot be written: name another cache with --cache FILE$"):
         cache.put_many([(b"c", b"1")])
-    cache._connect_writer().execute("PRAGMA query_only = 0")
+    writer_of(cache).execute("PRAGMA query_only = 0")
     cache.close()
 
 
 def test_reading_changes_no_file(numbers: ResponseCache) -> None:
-    before = file_states(numbers.path.parent)
-    cache = ResponseCache(numbers.path)
+    before = file_states(path_of(numbers).parent)
+    cache = ResponseCache(path_of(numbers))
     assert (cache.size(), cache.totals(), len(cache.usage())) == ((300, 60_000), {"hits": 0, "misses": 300}, 1)
     assert cache.get_many([b"unknown"]) == {}
     assert cache.check(is_number) == []
     cache.close()
-    assert file_states(numbers.path.parent) == before
+    assert file_states(path_of(numbers).parent) == before
 
 
 def test_reading_creates_no_file(tmp_path: Path) -> None:
@@ -689,7 +690,7 @@ def test_a_read_only_folder_is_read(numbers: ResponseCache, monkeypatch: pytest.
 
     monkeypatch.setattr(sqlite3, "connect", record_address)
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    cache = ResponseCache(numbers.path)
+    cache = ResponseCache(path_of(numbers))
     assert cache.get_or_fetch(b"key %012d" % 7, fail_to_fetch, parse_number) == 7
     cache.record_usage("saved", "gists", "m", Usage(1, 30), 0)
     assert (cache.size()[0], len(cache.usage()), cache.totals()["hits"]) == (300, 1, 1)
@@ -699,8 +700,8 @@ def test_a_read_only_folder_is_read(numbers: ResponseCache, monkeypatch: pytest.
 
 def test_damaged_replies_are_found_and_deleted(numbers: ResponseCache) -> None:
     for i in (3, 250):
-        set_value(numbers.path, b"key %012d" % i, b"\xff")
-    cache = ResponseCache(numbers.path)
+        set_value(path_of(numbers), b"key %012d" % i, b"\xff")
+    cache = ResponseCache(path_of(numbers))
     assert cache.check(is_number) == ["2 replies cannot be read"]
     assert cache.size()[0] == 300
     assert cache.check(is_number, repair=True) == ["2 replies cannot be read"]
@@ -710,7 +711,7 @@ def test_damaged_replies_are_found_and_deleted(numbers: ResponseCache) -> None:
 
 def test_readable_replies_move_to_a_new_file(numbers: ResponseCache, caplog: pytest.LogCaptureFixture) -> None:
     """A page is zeroed, or the file is cut off."""
-    path, undamaged = numbers.path, numbers.path.read_bytes()
+    path, undamaged = path_of(numbers), path_of(numbers).read_bytes()
     old_path = path.with_name("cache.db-damaged")
     pages, kept = len(undamaged) // 4096, list[int]()
     for number in (2, 3, pages // 2, pages, pages + 1):
@@ -739,15 +740,15 @@ def test_readable_replies_move_to_a_new_file(numbers: ResponseCache, caplog: pyt
 
 
 def test_a_repair_keeps_the_usage_and_an_earlier_damaged_file(numbers: ResponseCache) -> None:
-    cache = ResponseCache(numbers.path)
-    zero_page(numbers.path, 8)
+    cache = ResponseCache(path_of(numbers))
+    zero_page(path_of(numbers), 8)
     cache.check(is_number, repair=True)
     assert [entry.usage for entry in cache.usage()] == [Usage(1, 30)]
     assert cache.totals() == {"hits": 0, "misses": 300}
     cache.close()
-    zero_page(numbers.path, 8)
+    zero_page(path_of(numbers), 8)
     with pytest.raises(IndexUnavailable, match="holds an earlier damaged cache; move it away"):
-        ResponseCache(numbers.path).check(is_number, repair=True)
+        ResponseCache(path_of(numbers)).check(is_number, repair=True)
 
 
 def test_other_databases_are_not_touched(tmp_path: Path) -> None:

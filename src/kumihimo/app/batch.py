@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
@@ -39,7 +38,7 @@ from kumihimo.llm.cached_llm import MAX_ATTEMPTS, StructuredLLM, create_llm, req
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.protocols import Chat, ChatRequest, Prices
 from kumihimo.llm.registry import MissingChat, ModelRegistry
-from kumihimo.storage.sqlite.batch_log import BatchLog, LoggedBatch, WaitingRequest
+from kumihimo.storage.batch_log import BatchLog, LoggedBatch, WaitingRequest
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -71,7 +70,7 @@ def build_or_wait(
     from kumihimo.index.documents import save_sources
 
     start = perf_counter()
-    with closing(BatchLog(kumi.cache.path)) as log:
+    with closing(BatchLog(kumi.place.open_cache())) as log:
         collected = collect_batches(log, kumi.models, must_reach=batch, cancel=build.budget.cancel)
         require_consent(build, consent, rebuild=rebuild)
         if not batch and not log.waiting():
@@ -92,28 +91,28 @@ def build_or_wait(
         return _with_batch(run_and_save(kumi, offline if batch else build), collected, state)
 
 
-def count_waiting(path: Path) -> int:
+def count_waiting(kumi: Kumihimo) -> int:
     """Return how many requests wait in batches of this cache."""
-    with closing(BatchLog(path)) as log:
+    with closing(BatchLog(kumi.place.open_cache())) as log:
         return len(log.waiting())
 
 
-def check_no_batch(path: Path) -> None:
+def check_no_batch(kumi: Kumihimo) -> None:
     """Raise IndexUnavailable while a batch is under way.
 
     The index does not use its earlier replies yet.
     """
-    if waiting := count_waiting(path):
+    if waiting := count_waiting(kumi):
         remedy = "run `kumi index --batch` until it is done, or give it up: `kumi cache drop-batches`"
         raise IndexUnavailable(f"{waiting:,} requests wait in a batch, so nothing is deleted: {remedy}")
 
 
-def drop_batches(path: Path) -> int:
+def drop_batches(kumi: Kumihimo) -> int:
     """Forget all batches of this cache; return how many requests waited.
 
     Their replies are not collected any more, even if the server charges for them.
     """
-    with closing(BatchLog(path)) as log:
+    with closing(BatchLog(kumi.place.open_cache())) as log:
         waiting = len(log.waiting())
         for batch in log.batches():
             with log.claim([batch.name.encode()]):  # waits for a process that submits or collects it

@@ -18,7 +18,7 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.local_embedder import LOCAL_MODEL, is_local
 from kumihimo.llm.registry import RULES
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 
 _INSTRUCTION_TOKENS = 1500  # of a prompt, beside the window of its material
 

@@ -142,7 +142,7 @@ def _rdf_stores(kumi: Kumihimo) -> list[Path]:
 
 
 def _cache_problems(kumi: Kumihimo) -> list[Problem]:
-    path = str(kumi.cache.path)
+    path = kumi.cache.database.location
     return [Problem(path, "cache", message, _ASK_AGAIN) for message in kumi.cache.check(is_cached_value)]
 
 

@@ -17,7 +17,7 @@ from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import EMBEDDING, CachedEmbedder, StructuredLLM, create_llm, request_key
 from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, TextsRequest
 from kumihimo.llm.registry import ModelRegistry
-from kumihimo.storage.sqlite.response_cache import UsageEntry
+from kumihimo.storage.response_cache import UsageEntry
 
 _UNCALIBRATED: Range = (0.5, 1.1)  # server tokens per token of the built-in tokenizer, without data
 UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies

@@ -23,6 +23,7 @@ from kumihimo.core.file_links import is_link
 from kumihimo.core.task import Progress
 from kumihimo.rdf import store as rdf_store
 from kumihimo.search.stores import remove_unused_files
+from kumihimo.storage.cache_database import CacheDatabase
 from kumihimo.storage.database import as_database
 from kumihimo.storage.ledger import drop_retired_tables
 from kumihimo.storage.sqlite.cache_file import damaged_copy, delete_database
@@ -86,10 +87,10 @@ def erase_files(kumi: Kumihimo, *, wait: bool) -> None:
         rdf_store.erase_old_stores(kumi.folder, db.meta(rdf_store.BUILD_KEY, 0))
 
 
-def warn_of_unpruned_caches(cache: Path, folder: Path) -> None:
+def warn_of_unpruned_caches(cache: CacheDatabase, folder: Path) -> None:
     """Warn of a shared cache, and of an unused one."""
     if cache.exists():
-        log.warning("%s was not pruned, since other indexes may share it", cache)
+        log.warning("%s was not pruned, since other indexes may share it", cache.location)
     unused_path = folder / "cache.db"
     if unused_path.is_file() and not is_link(unused_path):
         remedy = "run `kumi remove --forget` without KUMI_CACHE and --cache"

@@ -46,7 +46,7 @@ from kumihimo.search.vector_files import MappedFiles
 from kumihimo.storage import StorageError as StorageError
 from kumihimo.storage.database import as_database
 from kumihimo.storage.place import DEFAULT_FOLDER, IndexPlace
-from kumihimo.storage.sqlite.response_cache import ResponseCache, UsageEntry
+from kumihimo.storage.response_cache import ResponseCache, UsageEntry
 
 log = logging.getLogger("kumihimo")
 
@@ -71,7 +71,8 @@ class Kumihimo:
         cache: str | Path | None = None,
         catalogue: Catalogue | None = None,
     ) -> None:
-        self.place, self.catalogue = IndexPlace.parse(place), catalogue or catalogues.installed_catalogue()
+        self.place = IndexPlace.parse(place, cache)
+        self.catalogue = catalogue or catalogues.installed_catalogue()
         self.folder, self.base = self.place.folder, self.place.base  # of files; of kumi.toml and relative paths
         self.settings_registry = SettingsRegistry(self.catalogue)
         self.store = self.place.open_store()
@@ -81,9 +82,9 @@ class Kumihimo:
         values = resolve_settings(self.settings_registry.all, *layers)
         self.settings = self.settings_registry.own_values(values)
         self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache, self.base)
-        self._cache_path = Path(cache) if cache else self.folder / "cache.db"
-        self.cache = ResponseCache(self._cache_path)  # of replies, which several indexes may share
-        self.address = IndexAddress(self.place.address, str(self._cache_path.absolute()), layers)
+        self.cache = ResponseCache(self.place.open_cache())  # of replies, which several indexes may share
+        cache_file = self.place.cache_file
+        self.address = IndexAddress(self.place.address, str(cache_file.absolute()) if cache_file else "", layers)
         self._files: MappedFiles = {}
         self.tokenizer, self._build_lock = LocalTokenizer(), Lock()
 
@@ -126,7 +127,7 @@ class Kumihimo:
 
     def close(self) -> None:
         self.store.close()
-        cache, self.cache = self.cache, ResponseCache(self._cache_path)
+        cache, self.cache = self.cache, ResponseCache(self.place.open_cache())
         cache.close()
 
     # -- building
@@ -209,10 +210,10 @@ class Kumihimo:
         if forget:
             self._files.clear()  # a mapped file stays on the disk
             erase_files(self, wait=wait)
-            if self._owns_cache:
+            if self.place.owns_cache:
                 self.prune(wait=wait)
             else:
-                warn_of_unpruned_caches(self._cache_path, self.folder)
+                warn_of_unpruned_caches(self.cache.database, self.folder)
         return built
 
     def check(self, *, repair: bool = False, consent: bool = False, wait: bool = False) -> CheckResult:
@@ -366,11 +367,6 @@ class Kumihimo:
 
     # -- the response cache
 
-    @property
-    def _owns_cache(self) -> bool:
-        """Return whether no other index can share the cache."""
-        return self._cache_path.resolve() == self.folder.resolve() / "cache.db"
-
     def cache_stats(self) -> dict[str, int]:
         """Return the number of cached replies, their bytes, hits and misses."""
         return self.cache.stats() if self.cache.exists() else {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
@@ -386,11 +382,12 @@ class Kumihimo:
         what methods asked for them, are deleted too: they may hold text of documents. Raises ConsentRequired if a model
         or a setting differs from that of the index.
         """
-        if not self._owns_cache:
-            raise IndexUnavailable(f"{self._cache_path} may be shared with other indexes: nothing in it is deleted")
-        check_no_batch(self._cache_path)
+        if not self.place.owns_cache:
+            location = self.cache.database.location
+            raise IndexUnavailable(f"{location} may be shared with other indexes: nothing in it is deleted")
+        check_no_batch(self)
         return prune_cache(self, wait=wait) if self.cache.exists() else 0
 
     def drop_batches(self) -> int:
         """Give up all batches; return how many requests waited."""
-        return drop_batches(self._cache_path)
+        return drop_batches(self)

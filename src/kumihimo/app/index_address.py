@@ -23,14 +23,14 @@ class IndexAddress:
     """
 
     place: str  # holds the password of a database, if its address does
-    cache: str
+    cache: str  # a file; empty: the cache is in the index
     layers: Sequence[SettingValues]
 
     def open(self) -> Kumihimo:
         """Open the index; kumi.toml and the environment are not read again."""
         from kumihimo.app.facade import Kumihimo
 
-        return Kumihimo(self.place, *self.layers, cache=self.cache)
+        return Kumihimo(self.place, *self.layers, cache=self.cache or None)
 
 
 def find_address(kumi: Kumihimo) -> IndexAddress | None:

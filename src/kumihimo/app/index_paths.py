@@ -18,7 +18,7 @@ from kumihimo.app.results import Built, Consent, Plan
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Budget
-from kumihimo.storage.sqlite.response_cache import adopt_old_cache
+from kumihimo.storage.sqlite.cache_file import CacheFile, adopt_old_cache
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -46,8 +46,8 @@ def index_paths(
     fetch: also ask for what is not on this machine.
     """
     absolute = absolute_paths(kumi, paths, methods)
-    if rebuild:
-        adopt_old_cache(kumi.cache.path)
+    if rebuild and isinstance(kumi.cache.database, CacheFile):
+        adopt_old_cache(kumi.cache.database.path)
     with kumi.store.write_transaction(wait=wait, rebuild=rebuild, cancel=budget.cancel) as db:
         fetched = fetch_sources(kumi, db, paths, crawl, progress, budget.cancel) if fetch else []
         build = prepare_build(kumi, db, [*absolute, *fetched], methods, budget, progress, reread=reread, batch=batch)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kumihimo.core.usage import Usage
-from kumihimo.storage.sqlite.response_cache import UsageEntry as UsageEntry
+from kumihimo.storage.response_cache import UsageEntry as UsageEntry
 
 Range = tuple[float, float]  # minimum, maximum
 

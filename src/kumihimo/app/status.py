@@ -73,7 +73,7 @@ def _read_rest(kumi: Kumihimo, db: IndexTransaction) -> dict[str, Any]:
         "bytes": sum(_file_size(path) for path in kumi.folder.rglob("*")),
         "cache": kumi.cache_stats(),
         "spent": tuple(kumi.spent()),
-        "waiting": count_waiting(kumi.cache.path),
+        "waiting": count_waiting(kumi),
     }
 
 

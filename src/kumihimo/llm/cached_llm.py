@@ -26,7 +26,7 @@ from kumihimo.llm.rate_limit import rate_limited
 from kumihimo.llm.rerank import parse_cached_scores
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import ModelServer
-from kumihimo.storage.sqlite.response_cache import DAMAGE_ERRORS, Parser, ResponseCache, cache_key
+from kumihimo.storage.response_cache import DAMAGE_ERRORS, Parser, ResponseCache, cache_key
 
 EMBEDDING = "embedding"  # the scope of the embedding model
 RERANKING = "reranking"  # the scope of the reranking server

@@ -19,7 +19,7 @@ from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import Chat, ChatRequest, Embedder, Prices, RerankerName, TextsReply, TextsRequest
 from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
 from kumihimo.llm.transport import ModelServer
-from kumihimo.storage.sqlite.response_cache import ResponseCache
+from kumihimo.storage.response_cache import ResponseCache
 
 CHAT = "chat"
 RULES = "rules"  # the model setting of a step that uses rules instead

@@ -20,7 +20,7 @@ from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Prices, RerankerName, TextsReply, TextsRequest
 from kumihimo.llm.response_body import garbled_error, read_json_body
 from kumihimo.llm.transport import connect_server
-from kumihimo.storage.sqlite.response_cache import ResponseCache, cache_key
+from kumihimo.storage.response_cache import ResponseCache, cache_key
 
 PROMPT = Path(__file__).with_suffix(".md")
 RelevanceScorer = Callable[[str, Sequence[str]], Sequence[float]]  # question, texts -> the relevance of each, 0 to 1

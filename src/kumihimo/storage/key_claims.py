@@ -7,10 +7,11 @@ import logging
 import os
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Lock
+from typing import Protocol, Self
 from zlib import crc32
 
 from kumihimo.core.errors import IndexUnavailable
@@ -47,6 +48,14 @@ else:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB if locked else fcntl.LOCK_UN, 1, offset)
 
 
+class Locks(Protocol):
+    """Locks between processes, which end with this one."""
+
+    def try_lock(self, numbers: Iterable[int]) -> set[int]: ...  # those that were free
+    def unlock(self, numbers: set[int]) -> None: ...
+    def close(self) -> None: ...
+
+
 class _LockFile:
     """An open file, and the bytes of it that threads have locked.
 
@@ -79,6 +88,9 @@ class _LockFile:
                 _set_lock(self.descriptor, offset, locked=False)
             self.offsets -= offsets
 
+    def close(self) -> None:
+        _close_lock_file(self)
+
 
 _shared_files: dict[str, _LockFile] = {}  # only where locks belong to a process, which may close a file but once
 _shared_lock = Lock()
@@ -103,14 +115,22 @@ def _close_lock_file(file: _LockFile) -> None:
 
 
 class KeyClaims:
-    """Claims on the keys of one cache, by threads and processes."""
+    """Claims on the keys of one cache, by threads and processes.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    open_locks: called before the first claim.
+    """
+
+    def __init__(self, open_locks: Callable[[], Locks]) -> None:
+        self._open_locks = open_locks
         self._lock, self._closed = Lock(), Event()
         self._locked_offsets: set[int] = set()  # of the bytes that threads have locked by these claims
-        self._file: _LockFile | None = None
+        self._file: Locks | None = None
         self._has_warned = False
+
+    @classmethod
+    def in_file(cls, path: Path) -> Self:
+        """Return claims by locks on the bytes of a file."""
+        return cls(lambda: _open_lock_file(path))
 
     @contextmanager
     def claim(self, keys: Sequence[bytes]) -> Iterator[list[bytes]]:
@@ -134,7 +154,7 @@ class KeyClaims:
             self._closed.set()
             if self._file is not None:
                 self._file.unlock(self._locked_offsets)
-                _close_lock_file(self._file)
+                self._file.close()
             self._file, self._locked_offsets = None, set()
 
     def _try_claim(self, keys: Iterable[bytes]) -> set[int]:
@@ -143,7 +163,7 @@ class KeyClaims:
             if self._closed.is_set():
                 raise IndexUnavailable("the cache was closed while a request waited for a reply")
             if self._file is None:
-                self._file = _open_lock_file(self.path)
+                self._file = self._open_locks()
             claimed = self._file.try_lock(map(_lock_offset, keys))
             self._locked_offsets |= claimed
         return claimed

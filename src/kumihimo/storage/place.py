@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from kumihimo.core.errors import SettingsError
 from kumihimo.storage import Store
+from kumihimo.storage.cache_database import CacheDatabase
+from kumihimo.storage.sqlite.cache_file import CacheFile
 from kumihimo.storage.sqlite.store import SqliteStore
 
 DEFAULT_FOLDER, DEFAULT_SCHEMA = ".kumi", "kumihimo"
@@ -23,7 +25,8 @@ class IndexPlace:
     """Where an index is: in a folder, or in a schema of PostgreSQL.
 
     folder: of the index; for PostgreSQL, of its files on this machine, such as uploads and triples. database: the
-    address of the database, or empty. schema: of the database.
+    address of the database, or empty. schema: of the database. cache_file: with the replies of models; None: they are
+    in the index.
 
     >>> place = IndexPlace.parse("postgresql://ada:secret@db:5433/notes?schema=harbour&sslmode=require")
     >>> place.database, place.schema, place.folder.name
@@ -35,13 +38,16 @@ class IndexPlace:
     folder: Path
     database: str = ""
     schema: str = ""
+    cache_file: Path | None = None
 
     @classmethod
-    def parse(cls, place: str | Path | IndexPlace) -> IndexPlace:
+    def parse(cls, place: str | Path | IndexPlace, cache_file: str | Path | None = None) -> IndexPlace:
         """Return the place that a text or path names.
 
         Raises SettingsError for the address of something else, or a wrong schema.
         """
+        if cache_file:
+            return replace(cls.parse(place), cache_file=Path(cache_file))
         if isinstance(place, IndexPlace):
             return place
         text = str(place)
@@ -90,6 +96,19 @@ class IndexPlace:
             return self.schema
         folder = self.folder.resolve()
         return folder.parent.name if folder.name.startswith(".") else folder.stem
+
+    @property
+    def owns_cache(self) -> bool:
+        """Return whether no other index can share the cache."""
+        return self.cache_file is None or self.cache_file.resolve() == self.folder.resolve() / "cache.db"
+
+    def open_cache(self) -> CacheDatabase:
+        """Return the tables of the response cache."""
+        if self.cache_file or not self.database:
+            return CacheFile(self.cache_file or self.folder / "cache.db")
+        from kumihimo.storage.postgres.cache_tables import CacheTables
+
+        return CacheTables(self)
 
     def open_store(self) -> Store:
         """Return the store of the index, which may be empty."""

@@ -54,10 +54,10 @@ class PostgresDb(Database):
     # -- statements
 
     def all(self, sql: str, *values: object) -> list[Row]:
-        return self._guard(lambda: self._fetch(_translate(sql), encode_row(values)))
+        return self._guard(lambda: self._fetch(translate(sql), encode_row(values)))
 
     def all_in(self, sql: str, values: Sequence[object]) -> list[Row]:
-        query = _translate(sql.replace("IN (?)", "= ANY(?)"))
+        query = translate(sql.replace("IN (?)", "= ANY(?)"))
         return self._guard(lambda: self._fetch(query, [list(encode_row(values))])) if values else []
 
     def _fetch(self, query: str, values: Sequence[object]) -> list[Row]:
@@ -65,12 +65,12 @@ class PostgresDb(Database):
         return list(map(decode_row, rows))
 
     def run(self, sql: str, *values: object) -> None:
-        self._guard(lambda: self._cursor().execute(_translate(sql), encode_row(values)))
+        self._guard(lambda: self._cursor().execute(translate(sql), encode_row(values)))
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         encoded = [encode_row(row) for row in rows]
         if encoded:
-            self._guard(lambda: self._cursor().executemany(_translate(sql), encoded))
+            self._guard(lambda: self._cursor().executemany(translate(sql), encoded))
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         encoded = [encode_row(row) for row in rows]
@@ -263,10 +263,10 @@ class PostgresConnection:
 
 
 @cache
-def _translate(sql: str) -> str:
+def translate(sql: str) -> str:
     """Return SQL with the placeholders of psycopg.
 
-    >>> _translate("SELECT id FROM t WHERE n % 2 = ?")
+    >>> translate("SELECT id FROM t WHERE n % 2 = ?")
     'SELECT id FROM t WHERE n %% 2 = %s'
     """
     return sql.replace("%", "%%").replace("?", "%s")

@@ -1,14 +1,20 @@
-"""a path -> connections to cache.db, errors with a remedy, and the repair of a damaged file."""
+"""a path -> the tables of cache.db, errors with a remedy, and the repair of a damaged file."""
+
+from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
+from kumihimo.storage.key_claims import KeyClaims
 from kumihimo.storage.sqlite.file_locks import database_address, is_immutable
 
 _CREATE_TABLES = """
@@ -31,6 +37,102 @@ _IN_USE = "{} is in use by another process: run the same command again when that
 _MAX_TRIES, _PAUSE = 3000, 0.02  # to switch to the log; seconds between
 _MAX_GAP = 1000  # missing row numbers for each one found
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+_BATCH_KEYS = 500  # values of one query
+
+
+class CacheFile:
+    """The `CacheDatabase` in one file of SQLite."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.location = path, str(path)
+        self.claims = KeyClaims.in_file(path.with_name(f"{path.name}-claims"))
+        self._read_lock, self._write_lock = Lock(), Lock()
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def is_writable(self) -> bool:
+        return all(os.access(path, os.W_OK) for path in (self.path.parent, self.path) if path.exists())
+
+    def prepare(self) -> None:
+        """Open the connection that writes; create the file if needed."""
+        with self._write_lock:
+            self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        with explain_cache_errors(self.path):
+            if self._writer is None:
+                self._writer = open_to_write(self.path)
+            return self._writer
+
+    def has_table(self, name: str) -> bool:
+        return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", name))
+
+    def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._read_lock, explain_cache_errors(self.path):
+            if self._reader is None:
+                self._reader = open_to_read(self.path)
+            return self._reader.execute(sql, values).fetchall() if self._reader else []
+
+    def read_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
+        for i in range(0, len(values), _BATCH_KEYS):
+            batch = values[i : i + _BATCH_KEYS]
+            rows += self.read(sql.replace("IN (?)", f"IN ({','.join('?' * len(batch))})"), *batch)
+        return rows
+
+    @contextmanager
+    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[_Writer]:
+        with self._write_lock, explain_cache_errors(self.path):
+            connection = self._connect()
+            connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+            with connection:  # commits at the end, or rolls back
+                connection.execute("BEGIN IMMEDIATE")
+                if erasing:
+                    connection.execute("PRAGMA secure_delete = ON")
+                yield _Writer(connection)
+
+    def shrink(self) -> bool:
+        """Overwrite free space; return whether no reader is in the way."""
+        with self._write_lock, explain_cache_errors(self.path):
+            connection = self._connect()
+            connection.execute("VACUUM")
+            blocked, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not blocked
+
+    def check(self, is_reply: Callable[[object], bool], *, repair: bool) -> list[str]:
+        self.disconnect()
+        return check_cache(self.path, is_reply, repair=repair)
+
+    def disconnect(self) -> None:
+        with self._read_lock, self._write_lock:
+            for connection in filter(None, (self._writer, self._reader)):
+                connection.close()
+            self._writer = self._reader = None
+
+    def close(self) -> None:
+        self.disconnect()
+        self.claims.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """A transaction that writes."""
+
+    connection: sqlite3.Connection
+
+    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, values).fetchall()
+
+    def run(self, sql: str, *values: object) -> int:
+        return self.connection.execute(sql, values).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        return self.connection.executemany(sql, rows).rowcount
 
 
 @contextmanager
@@ -231,3 +333,12 @@ def delete_database(path: Path) -> None:
 def _error_code(error: sqlite3.Error) -> int:
     """Return the code of an error; 0 if it has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def adopt_old_cache(path: Path) -> None:
+    """Rename memo.db, the cache of version 0.1, to use its replies."""
+    old = path.with_name("memo.db")
+    if path.name == "cache.db" and old.exists() and not path.exists():
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                Path(f"{old}{suffix}").replace(f"{path}{suffix}")

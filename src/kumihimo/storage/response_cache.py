@@ -7,11 +7,9 @@ Threads and processes claim the keys that they fetch, so that a reply is paid fo
 
 import json
 import logging
-import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
@@ -20,17 +18,16 @@ from typing import Any, NamedTuple
 
 from kumihimo.core.errors import BudgetExceeded, Cancelled, IndexBusy
 from kumihimo.core.usage import Usage
-from kumihimo.storage.key_claims import KeyClaims
-from kumihimo.storage.sqlite.cache_file import check_cache, explain_cache_errors, open_to_read, open_to_write
+from kumihimo.storage.cache_database import CacheDatabase
+from kumihimo.storage.sqlite.cache_file import CacheFile
 
 DAMAGE_ERRORS = (ValueError, TypeError, RecursionError)  # what a parser raises for a damaged reply
 Parser = Callable[[bytes], Any]  # bytes of a reply -> the reply
 log = logging.getLogger("kumihimo")
-_BATCH_KEYS = 500  # keys of one query
 USAGE_COLUMNS = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds", "bytes")
 ADD_USAGE = f"""
 INSERT INTO usage VALUES (?, ?, ?{", ?" * len(USAGE_COLUMNS)}) ON CONFLICT (kind, scope, model)
-DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in USAGE_COLUMNS)}
+DO UPDATE SET {", ".join(f"{name} = usage.{name} + excluded.{name}" for name in USAGE_COLUMNS)}
 """
 
 
@@ -57,25 +54,22 @@ def cache_key(**determinants: object) -> bytes:
 
 
 class ResponseCache:
-    """Replies by key, in one SQLite file shared by threads and processes.
+    """Replies by key, shared by threads and processes.
 
-    Nothing is created before the first reply is fetched.
+    Nothing is created before the first reply is fetched. database: or the path of a file.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, database: CacheDatabase | Path) -> None:
+        self.database = CacheFile(database) if isinstance(database, Path) else database
         self.hits = self.misses = 0
         self.used_keys: set[bytes] | None = None  # the requested keys, while it is not None
-        self._read_lock, self._write_lock, self._lock = Lock(), Lock(), Lock()
+        self._write_lock, self._lock = Lock(), Lock()
         self._unwritten: list[tuple[bytes, bytes]] = []
         self._contested: set[bytes] = set()  # keys whose stored reply may differ from ours
         self._damaged: set[bytes] = set()  # keys whose stored reply the next one replaces
         self._unwritten_usage: dict[tuple[str, str, str], tuple[Usage, int]] = {}
         self._in_flight: dict[bytes, Future[Any]] = {}
-        self._claims = KeyClaims(path.with_name(f"{path.name}-claims"))
         self._is_closed = False
-        self._reader: sqlite3.Connection | None = None
-        self._writer: sqlite3.Connection | None = None
 
     def get_or_fetch(
         self, key: bytes, fetch: Callable[[], bytes], parse: Parser = bytes, *, dry_run: bool = False
@@ -130,8 +124,8 @@ class ResponseCache:
         while missing := [key for key in keys if key not in replies]:
             if dry_run:
                 return replies | {key: parse(value) for key, value in fetch(missing).items()}
-            self._connect_writer()  # before anything is paid
-            with self._claims.claim(missing) as claimed:
+            self.database.prepare()
+            with self.database.claims.claim(missing) as claimed:
                 replies |= self.get_many(claimed, parse)  # another process may have stored them by now
                 if unpaid := [key for key in claimed if key not in replies]:
                     fetched = fetch(unpaid)
@@ -161,37 +155,19 @@ class ResponseCache:
         self._flush()
 
     def _load(self, keys: Iterable[bytes], parse: Parser) -> dict[bytes, Any]:
-        wanted_keys = list(keys)
         replies: dict[bytes, Any] = {}
-        for i in range(0, len(wanted_keys), _BATCH_KEYS):
-            batch = wanted_keys[i : i + _BATCH_KEYS]
-            query = f"SELECT key, value FROM replies WHERE key IN ({','.join('?' * len(batch))})"
-            for key, value in self._read(query, batch):
-                try:
-                    replies[key] = parse(value)
-                except DAMAGE_ERRORS:
-                    self._record_damage(key)
+        for key, value in self.database.read_in("SELECT key, value FROM replies WHERE key IN (?)", list(keys)):
+            try:
+                replies[key] = parse(value)
+            except DAMAGE_ERRORS:
+                self._record_damage(key)
         return replies
 
     def _record_damage(self, key: bytes) -> None:
         with self._lock:
             if key not in self._damaged:
                 self._damaged.add(key)
-                log.warning("%s: a damaged reply is not used; the model is asked again", self.path)
-
-    def _read(self, query: str, values: Sequence[object] = ()) -> list[Any]:
-        """Return the rows of a query; none without a cache."""
-        with self._read_lock, explain_cache_errors(self.path):
-            if self._reader is None:
-                self._reader = open_to_read(self.path)
-            return self._reader.execute(query, values).fetchall() if self._reader else []
-
-    def _connect_writer(self) -> sqlite3.Connection:
-        """Return the connection that writes; create the file if needed."""
-        with self._lock, explain_cache_errors(self.path):
-            if self._writer is None:
-                self._writer = open_to_write(self.path)
-            return self._writer
+                log.warning("%s: a damaged reply is not used; the model is asked again", self.database.location)
 
     def _flush(self, *, usage: bool = False) -> None:
         """Write all waiting replies to disk, those of the caller included.
@@ -200,7 +176,7 @@ class ResponseCache:
         """
         with self._write_lock, self._disconnected_if_closed():
             with self._lock:
-                if not self._unwritten and not (usage and self._unwritten_usage and self._may_write()):
+                if not self._unwritten and not (usage and self._unwritten_usage and self.database.is_writable()):
                     return
                 batch, self._unwritten = self._unwritten, []
                 amounts, self._unwritten_usage = self._unwritten_usage, {}
@@ -220,28 +196,21 @@ class ResponseCache:
             yield
         finally:
             if self._is_closed:
-                self._disconnect()
+                self.database.disconnect()
 
     def _write_batch(
         self, batch: list[tuple[bytes, bytes]], amounts: Mapping[tuple[str, str, str], tuple[Usage, int]]
     ) -> None:
-        writer = self._connect_writer()
         damaged = self._damaged.intersection(key for key, _ in batch)
-        with explain_cache_errors(self.path), writer:  # commits at the end, or rolls back
-            writer.execute("BEGIN IMMEDIATE")
-            writer.executemany("DELETE FROM replies WHERE key = ?", ((key,) for key in damaged))
-            inserted = writer.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", batch)
-            if inserted.rowcount < len(batch):  # another process stored some of them before us
+        counts = attrgetter(*USAGE_COLUMNS[:-1])
+        with self.database.write() as db:
+            db.many("DELETE FROM replies WHERE key = ?", ((key,) for key in damaged))
+            inserted = db.many("INSERT INTO replies VALUES (?, ?) ON CONFLICT DO NOTHING", batch)
+            if inserted < len(batch):  # another process stored some of them before us
                 self._contested.update(key for key, _ in batch)
-            counts = attrgetter(*USAGE_COLUMNS[:-1])
-            rows = [(*owner, *counts(usage), size) for owner, (usage, size) in amounts.items()]
-            writer.executemany(ADD_USAGE, rows)
+            db.many(ADD_USAGE, [(*owner, *counts(usage), size) for owner, (usage, size) in amounts.items()])
         with self._lock:
             self._damaged -= damaged
-
-    def _may_write(self) -> bool:
-        """Return whether the file can be written, if only to add usage."""
-        return all(os.access(path, os.W_OK) for path in (self.path.parent, self.path) if path.exists())
 
     def record_usage(self, kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
         """Record usage, spent or saved, on prompts of this many bytes.
@@ -259,17 +228,17 @@ class ResponseCache:
 
     def is_waiting(self, key: bytes) -> bool:
         """Return whether the reply is ordered in a batch."""
-        has_table = self._read("SELECT 1 FROM sqlite_master WHERE name = 'waiting'")  # not in a file of version 0.2
-        return bool(has_table and self._read("SELECT 1 FROM waiting WHERE key = ?", [key]))
+        query = "SELECT 1 FROM waiting WHERE key = ?"
+        return self.database.has_table("waiting") and bool(self.database.read(query, key))
 
     def usage(self) -> list[UsageEntry]:
         """Return all usage, spent and saved, this session included."""
         self._flush(usage=True)
-        rows = self._read("SELECT * FROM usage ORDER BY kind, scope, model")
+        rows = self.database.read("SELECT * FROM usage ORDER BY kind, scope, model")
         return [UsageEntry(row[0], row[1], row[2], Usage(*row[3:9]), row[9]) for row in rows]
 
     def exists(self) -> bool:
-        return self.path.exists()
+        return self.database.exists()
 
     def stats(self) -> dict[str, int]:
         """Return the number of replies, their bytes, hits and misses."""
@@ -278,12 +247,12 @@ class ResponseCache:
 
     def size(self) -> tuple[int, int]:
         """Return the number of replies, and the bytes of their text."""
-        rows = self._read("SELECT count(*), ifnull(sum(length(value)), 0) FROM replies")
+        rows = self.database.read("SELECT count(*), CAST(coalesce(sum(length(value)), 0) AS BIGINT) FROM replies")
         return rows[0] if rows else (0, 0)
 
     def totals(self) -> dict[str, int]:
         """Return all hits and misses, this session included."""
-        counts = dict(self._read("SELECT name, value FROM counts"))
+        counts = dict(self.database.read("SELECT name, value FROM counts"))
         return {"hits": counts.get("hits", 0) + self.hits, "misses": counts.get("misses", 0) + self.misses}
 
     def prune(self, used_keys: set[bytes]) -> int:
@@ -291,19 +260,17 @@ class ResponseCache:
 
         Freed space in the file is overwritten. Raises IndexBusy while an earlier state is read; then repeat it.
         """
-        writer = self._connect_writer()
-        with self._write_lock, explain_cache_errors(self.path):
-            with writer:
-                writer.execute("BEGIN IMMEDIATE")
-                writer.execute("PRAGMA secure_delete = ON")
-                stored = [k for (k,) in writer.execute("SELECT key FROM replies").fetchall()]
-                deleted = [(k,) for k in stored if k not in used_keys]
-                writer.executemany("DELETE FROM replies WHERE key = ?", deleted)
-            writer.execute("VACUUM")
-            blocked, *_ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if blocked:
+        self.database.prepare()
+        with self._write_lock:
+            with self.database.write(erasing=True) as db:
+                stored = [key for (key,) in db.all("SELECT key FROM replies")]
+                deleted = [(key,) for key in stored if key not in used_keys]
+                db.many("DELETE FROM replies WHERE key = ?", deleted)
+            is_free = self.database.shrink()
+        if not is_free:
+            location = self.database.location
             raise IndexBusy(
-                f"another process reads {self.path}, so its files still hold the erased replies: end that process, "
+                f"another process reads {location}, so its files still hold the erased replies: end that process, "
                 "then run `kumi cache prune`"
             )
         return len(deleted)
@@ -315,34 +282,16 @@ class ResponseCache:
         file.
         """
         with self._write_lock:
-            self._disconnect()
-            return check_cache(self.path, is_reply, repair=repair)
+            return self.database.check(is_reply, repair=repair)
 
     def close(self) -> None:
         """Add this session's counts to the file, and close it."""
         self._flush(usage=True)
-        if (self.hits or self.misses) and self._may_write():
-            add = "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
-            writer = self._connect_writer()
-            with self._write_lock, explain_cache_errors(self.path), writer:
-                writer.execute("BEGIN IMMEDIATE")
-                writer.executemany(add, [("hits", self.hits), ("misses", self.misses)])
+        if (self.hits or self.misses) and self.database.is_writable():
+            update = "ON CONFLICT (name) DO UPDATE SET value = counts.value + excluded.value"
+            with self._write_lock, self.database.write() as db:
+                counts = [("hits", self.hits), ("misses", self.misses)]
+                db.many(f"INSERT INTO counts VALUES (?, ?) {update}", counts)
         with self._write_lock:
             self._is_closed = True
-            self._disconnect()
-        self._claims.close()
-
-    def _disconnect(self) -> None:
-        with self._read_lock, self._lock:
-            for connection in filter(None, (self._writer, self._reader)):
-                connection.close()
-            self._writer = self._reader = None
-
-
-def adopt_old_cache(path: Path) -> None:
-    """Rename memo.db, the cache of version 0.1, to use its replies."""
-    old = path.with_name("memo.db")
-    if path.name == "cache.db" and old.exists() and not path.exists():
-        for suffix in ("", "-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                Path(f"{old}{suffix}").replace(f"{path}{suffix}")
+            self.database.close()

@@ -5,17 +5,16 @@ so a process that is killed at any moment pays nothing twice.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kumihimo.core.usage import Usage
-from kumihimo.storage.key_claims import KeyClaims
-from kumihimo.storage.sqlite.cache_file import explain_cache_errors, open_to_read, open_to_write
-from kumihimo.storage.sqlite.response_cache import ADD_USAGE, USAGE_COLUMNS
+from kumihimo.storage.cache_database import CacheDatabase, CacheWriter
+from kumihimo.storage.response_cache import ADD_USAGE, USAGE_COLUMNS
+from kumihimo.storage.sqlite.cache_file import CacheFile
 
 Spent = Mapping[tuple[str, str], tuple[Usage, int]]  # scope, model -> usage, bytes of the prompts
 
@@ -44,14 +43,16 @@ class WaitingRequest(NamedTuple):
 
 
 class BatchLog:
-    """The batches of one response cache, shared by processes."""
+    """The batches of one response cache, shared by processes.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._claims = KeyClaims(path.with_name(f"{path.name}-claims"))
+    database: of the cache, or the path of its file.
+    """
+
+    def __init__(self, database: CacheDatabase | Path) -> None:
+        self.database = CacheFile(database) if isinstance(database, Path) else database
 
     def close(self) -> None:
-        self._claims.close()
+        self.database.close()
 
     @contextmanager
     def claim(self, keys: Sequence[bytes]) -> Iterator[set[bytes]]:
@@ -59,7 +60,9 @@ class BatchLog:
 
         A process holds them while it submits or collects; others wait for it.
         """
-        with self._connect(), self._claims.claim(keys) as claimed:
+        self.database.prepare()
+        self.database.disconnect()
+        with self.database.claims.claim(keys) as claimed:
             yield set(claimed)
 
     def batches(self) -> list[LoggedBatch]:
@@ -71,7 +74,8 @@ class BatchLog:
 
     def waiting(self, batch: str = "") -> list[WaitingRequest]:
         """Return the requests of a batch, or of all."""
-        rows = self._read("SELECT key, scope, model, bytes FROM waiting WHERE ? IN ('', batch) ORDER BY key", batch)
+        condition, values = ("WHERE batch = ?", [batch]) if batch else ("", [])
+        rows = self._read(f"SELECT key, scope, model, bytes FROM waiting {condition} ORDER BY key", *values)
         return [WaitingRequest(*row) for row in rows]
 
     def add(self, batch: LoggedBatch, requests: Iterable[WaitingRequest]) -> list[bytes]:
@@ -79,26 +83,23 @@ class BatchLog:
 
         Return the keys that neither wait already nor have a reply; only those belong to it.
         """
-        insert = (
-            "INSERT INTO waiting SELECT ?1, ?2, ?3, ?4, ?5 WHERE ?1 NOT IN (SELECT key FROM replies WHERE key = ?1)"
-        )
+        insert = "INSERT INTO waiting VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         with self._write() as db:
             added = [
                 r.key
                 for r in requests
-                if db.execute(
-                    f"{insert} ON CONFLICT DO NOTHING", (r.key, batch.name, r.scope, r.model, r.bytes)
-                ).rowcount
+                if not db.all("SELECT 1 FROM replies WHERE key = ?", r.key)
+                and db.run(insert, r.key, batch.name, r.scope, r.model, r.bytes)
             ]
             if added:
                 row = (batch.name, batch.server, batch.wave, json.dumps(batch.prices), batch.id)
-                db.execute("INSERT INTO batches VALUES (?, ?, ?, ?, ?)", row)
+                db.run("INSERT INTO batches VALUES (?, ?, ?, ?, ?)", *row)
         return added
 
     def set_id(self, name: str, id: str) -> None:
         """Note the server's id of a batch."""
         with self._write() as db:
-            db.execute("UPDATE batches SET id = ? WHERE name = ?", (id, name))
+            db.run("UPDATE batches SET id = ? WHERE name = ?", id, name)
 
     def finish(self, name: str, replies: Iterable[tuple[bytes, bytes]] = (), spent: Spent | None = None) -> None:
         """Store the replies and the usage of a batch; forget it.
@@ -107,35 +108,22 @@ class BatchLog:
         """
         counts = attrgetter(*USAGE_COLUMNS[:-1])
         with self._write() as db:
-            if not db.execute("DELETE FROM batches WHERE name = ?", (name,)).rowcount:
+            if not db.run("DELETE FROM batches WHERE name = ?", name):
                 return  # another process was faster
-            db.execute("DELETE FROM waiting WHERE batch = ?", (name,))
-            db.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", replies)
-            db.executemany(
-                ADD_USAGE, [("spent", *owner, *counts(usage), size) for owner, (usage, size) in (spent or {}).items()]
-            )
+            db.run("DELETE FROM waiting WHERE batch = ?", name)
+            db.many("INSERT INTO replies VALUES (?, ?) ON CONFLICT DO NOTHING", replies)
+            amounts = (spent or {}).items()
+            db.many(ADD_USAGE, [("spent", *owner, *counts(usage), size) for owner, (usage, size) in amounts])
 
     @contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
-        with explain_cache_errors(self.path), closing(open_to_write(self.path)) as db:
+    def _write(self) -> Iterator[CacheWriter]:
+        """Yield one transaction; sync it to disk. No connection stays open."""
+        with self.database.write(synced=True) as db:
             yield db
-
-    @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection in one transaction; sync it to disk."""
-        with self._connect() as db:
-            db.execute("PRAGMA synchronous = FULL")
-            with db:
-                db.execute("BEGIN IMMEDIATE")
-                yield db
+        self.database.disconnect()
 
     def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Return rows; none before the first batch."""
-        with explain_cache_errors(self.path):
-            db = open_to_read(self.path)
-            if db is None:
-                return []
-            with closing(db):
-                if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'waiting'").fetchall():
-                    return []
-                return db.execute(query, values).fetchall()
+        rows = self.database.read(query, *values) if self.database.has_table("waiting") else []
+        self.database.disconnect()
+        return rows

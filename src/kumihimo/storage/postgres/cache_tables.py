@@ -1,0 +1,202 @@
+"""a schema of PostgreSQL -> the tables of a response cache in it; claims on keys are advisory locks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from kumihimo.storage.key_claims import KeyClaims
+from kumihimo.storage.postgres.connecting import connect
+from kumihimo.storage.postgres.connection import translate
+from kumihimo.storage.postgres.errors import explain_errors
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from kumihimo.storage.place import IndexPlace
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS replies (key BYTEA PRIMARY KEY, value BYTEA NOT NULL);
+CREATE TABLE IF NOT EXISTS counts (name TEXT COLLATE "C" PRIMARY KEY, value BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS usage (
+    kind TEXT COLLATE "C", scope TEXT COLLATE "C", model TEXT COLLATE "C", calls BIGINT, prompt_tokens BIGINT,
+    cached_tokens BIGINT, completion_tokens BIGINT, cost DOUBLE PRECISION, seconds DOUBLE PRECISION, bytes BIGINT,
+    PRIMARY KEY (kind, scope, model)
+);
+CREATE TABLE IF NOT EXISTS batches (
+    name TEXT COLLATE "C" PRIMARY KEY, server TEXT NOT NULL, wave BIGINT NOT NULL, prices TEXT NOT NULL,
+    id TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS waiting (
+    key BYTEA PRIMARY KEY, batch TEXT NOT NULL, scope TEXT NOT NULL, model TEXT NOT NULL, bytes BIGINT NOT NULL
+)
+"""
+_SHRINK_TIMEOUT = "10s"  # to wait for readers
+_PAGE_ROWS = 500
+
+
+class CacheTables:
+    """The `CacheDatabase` in the schema of an index.
+
+    A connection that was lost is opened again, except in the middle of a transaction.
+    """
+
+    def __init__(self, place: IndexPlace) -> None:
+        self.place, self.location = place, f"the cache of {place}"
+        self.claims = KeyClaims(lambda: _AdvisoryLocks(place, self.location))
+        self._lock = RLock()
+        self._connection: Connection[Any] | None = None
+        self._has_tables = False
+
+    def exists(self) -> bool:
+        return self.has_table("replies")
+
+    def is_writable(self) -> bool:
+        can_write = "has_schema_privilege(current_schema(), 'CREATE')"
+        if self.exists():
+            can_write = "has_table_privilege('replies', 'INSERT') AND has_table_privilege('usage', 'INSERT')"
+        return bool(self._all(f"SELECT {can_write}")[0][0])
+
+    def prepare(self) -> None:
+        """Create the tables if needed."""
+        if not self._has_tables and not self.exists():
+            with self._connected() as connection, connection.transaction():
+                # two processes that create a table at once would fail
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", [crc32(self.place.schema.encode())])
+                connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{self.place.schema}"')
+                connection.execute(_TABLES)
+        self._has_tables = True
+
+    def has_table(self, name: str) -> bool:
+        return self._all("SELECT to_regclass(?) IS NOT NULL", f'"{self.place.schema}".{name}')[0][0] is True
+
+    def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        if not self._has_tables and not self.exists():
+            return []
+        self._has_tables = True
+        return self._all(sql, *values)
+
+    def read_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return self.read(sql.replace("IN (?)", "= ANY(?)"), list(values)) if values else []
+
+    def _all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._connected() as connection:
+            return _Writer(connection).all(sql, *values)
+
+    @contextmanager
+    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[_Writer]:  # noqa: ARG002 (always synced)
+        self.prepare()
+        with self._connected() as connection, connection.transaction():
+            yield _Writer(connection)
+
+    def shrink(self) -> bool:
+        """Rewrite the replies; return whether no reader is in the way."""
+        from psycopg.errors import LockNotAvailable
+
+        with self._connected() as connection:
+            try:
+                connection.execute(f"SET lock_timeout = '{_SHRINK_TIMEOUT}'")
+                connection.execute("VACUUM FULL replies")
+            except LockNotAvailable:
+                return False
+            finally:
+                connection.execute("SET lock_timeout = 0")
+        return True
+
+    def check(self, is_reply: Callable[[object], bool], *, repair: bool) -> list[str]:
+        damaged: list[bytes] = []
+        last = b""
+        while page := self.read(f"SELECT key, value FROM replies WHERE key > ? ORDER BY key LIMIT {_PAGE_ROWS}", last):
+            damaged += [key for key, value in page if not is_reply(value)]
+            last = page[-1][0]
+        if damaged and repair:
+            with self.write() as db:
+                db.run("DELETE FROM replies WHERE key = ANY(?)", damaged)
+        return [f"{len(damaged):,} replies cannot be read"] if damaged else []
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection[Any]]:
+        with self._lock, explain_errors(self.location):
+            if self._connection is None or self._connection.closed:
+                self._connection = connect(self.place)
+            yield self._connection
+
+    def disconnect(self) -> None:
+        with self._lock:
+            if self._connection:
+                self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        self.disconnect()
+        self.claims.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """A connection that runs our SQL."""
+
+    connection: Connection[Any]
+
+    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return self.connection.cursor(binary=True).execute(translate(sql), values).fetchall()
+
+    def run(self, sql: str, *values: object) -> int:
+        return self.connection.execute(translate(sql), values).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        cursor, rows = self.connection.cursor(), list(rows)
+        if rows:
+            cursor.executemany(translate(sql), rows)
+        return cursor.rowcount if rows else 0
+
+
+@dataclass(slots=True)
+class _AdvisoryLocks:
+    """Locks of the server; a lost connection frees them."""
+
+    place: IndexPlace
+    location: str
+    numbers: set[int] = field(default_factory=set)  # that threads of this process have
+    lock: RLock = field(default_factory=RLock)
+    connection: Connection[Any] | None = None
+
+    def try_lock(self, numbers: Iterable[int]) -> set[int]:
+        """Lock the free numbers, and return them."""
+        with self.lock, explain_errors(self.location):
+            wanted = sorted(set(numbers) - self.numbers)
+            sql = "SELECT n, pg_try_advisory_lock(%s, n) FROM unnest(%s::int[]) AS n"
+            found = self._connect().execute(sql, [self._space, wanted]).fetchall()
+            locked = {number for number, is_ours in found if is_ours}
+            self.numbers |= locked
+        return locked
+
+    def unlock(self, numbers: set[int]) -> None:
+        """Unlock numbers that `try_lock` has locked."""
+        from psycopg import OperationalError
+
+        with self.lock:
+            self.numbers -= numbers
+            with suppress(OperationalError):  # the server has freed them
+                if self.connection and not self.connection.closed:
+                    sql = "SELECT pg_advisory_unlock(%s, n) FROM unnest(%s::int[]) AS n"
+                    self.connection.execute(sql, [self._space, sorted(numbers)])
+
+    def close(self) -> None:
+        with self.lock:
+            if self.connection:
+                self.connection.close()
+
+    @property
+    def _space(self) -> int:
+        return crc32(f"claims of {self.place.schema}".encode()) >> 1
+
+    def _connect(self) -> Connection[Any]:
+        if self.connection is None or self.connection.closed:
+            self.numbers.clear()
+            self.connection = connect(self.place)
+        return self.connection
