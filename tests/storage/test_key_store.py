@@ -12,7 +12,7 @@ import pytest
 
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.usage import Usage
-from kumihimo.storage.sqlite.key_store import KeyStore, StoredKey
+from kumihimo.storage.key_store import KeyStore, StoredKey
 
 ANA = StoredKey("a1", "Ana", "reader", 'author = "Bo"', 1000, 60, "2026-01-02T00:00:00+00:00", "")
 BO = StoredKey("b2", "", "admin", "", None, 120, "2026-01-01T00:00:00+00:00", "")
@@ -24,16 +24,16 @@ def store(tmp_path: Path) -> Iterator[KeyStore]:
         yield store
 
 
-def test_reading_makes_no_file(store: KeyStore) -> None:
+def test_reading_makes_no_file(store: KeyStore, tmp_path: Path) -> None:
     assert store.all_keys() == []
     assert store.find(b"hash") is None
     assert not store.revoke("a1", "now")
     assert store.usage("a1", "2026-01-01") == Usage()
     store.add_usage("a1", "2026-01-01", Usage(1, 10))
-    assert not store.path.parent.exists()
+    assert not (tmp_path / "index").exists()
 
 
-def test_keys_are_found_by_their_hash_and_listed_from_the_oldest(store: KeyStore) -> None:
+def test_keys_are_found_by_their_hash_and_listed_from_the_oldest(store: KeyStore, tmp_path: Path) -> None:
     store.add(ANA, b"hash of Ana's")
     store.add(BO, b"hash of Bo's")
     assert store.find(b"hash of Ana's") == ANA
@@ -41,7 +41,7 @@ def test_keys_are_found_by_their_hash_and_listed_from_the_oldest(store: KeyStore
     assert store.find(b"hash") is None
     assert store.all_keys() == [BO, ANA]
     if sys.platform != "win32":
-        assert store.path.stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / "index" / "keys.db").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_key_is_revoked_once_and_kept(store: KeyStore) -> None:
@@ -69,11 +69,11 @@ def test_usage_is_added_up_by_key_and_day(store: KeyStore) -> None:
     assert store.usage("b2", "2026-01-02") == Usage()
 
 
-def test_keys_stay_when_the_store_is_closed(store: KeyStore) -> None:
+def test_keys_stay_when_the_store_is_closed(store: KeyStore, tmp_path: Path) -> None:
     store.add(ANA, b"1")
     store.close()
     assert store.find(b"1") == ANA
-    with closing(KeyStore(store.path.parent)) as other:
+    with closing(KeyStore(tmp_path / "index")) as other:
         other.revoke("a1", "2026-02-01")
     found = store.find(b"1")
     assert found
@@ -87,9 +87,9 @@ def test_two_keys_cannot_have_one_hash(store: KeyStore) -> None:
     assert store.all_keys() == [ANA]
 
 
-def test_a_damaged_file_names_the_remedy(store: KeyStore) -> None:
-    store.path.parent.mkdir()
-    store.path.write_bytes(b"no database" * 1000)
+def test_a_damaged_file_names_the_remedy(store: KeyStore, tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "keys.db").write_bytes(b"no database" * 1000)
     with pytest.raises(
         IndexUnavailable, match=r"keys\.db cannot be used .*: restore it, or delete it and make new keys"
     ):

@@ -15,8 +15,8 @@ from kumihimo.app.index_address import IndexPlace
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.storage.sqlite.key_store import KeyStore
-from kumihimo.storage.sqlite.key_store import StoredKey as StoredKey
+from kumihimo.storage.key_store import KeyStore
+from kumihimo.storage.key_store import StoredKey as StoredKey
 
 Role = Literal["reader", "editor", "admin"]  # each may do what the ones before it may
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -63,20 +63,20 @@ def create_key(
     token, id = TOKEN_PREFIX + token_urlsafe(32), token_hex(4)
     key = StoredKey(id, name, role, rights.strip(), daily_tokens, requests_per_minute, _now(), "")
     for place in places:
-        with closing(KeyStore(IndexPlace.parse(place).folder)) as store:
+        with closing(KeyStore(IndexPlace.parse(place).open_keys())) as store:
             store.add(key, token_digest(token))
     return id, token
 
 
 def list_keys(place: IndexPlace | Path) -> list[StoredKey]:
     """Return the keys of an index, revoked ones too."""
-    with closing(KeyStore(IndexPlace.parse(place).folder)) as store:
+    with closing(KeyStore(IndexPlace.parse(place).open_keys())) as store:
         return store.all_keys()
 
 
 def revoke_key(place: IndexPlace | Path, id: str) -> bool:
     """Revoke a key; return whether there is one with this id."""
-    with closing(KeyStore(IndexPlace.parse(place).folder)) as store:
+    with closing(KeyStore(IndexPlace.parse(place).open_keys())) as store:
         return store.revoke(id, _now())
 
 
@@ -97,7 +97,7 @@ class IndexKeys:
     @classmethod
     def of(cls, kumi: Kumihimo) -> "IndexKeys":
         """Return the keys of an index."""
-        return cls(kumi, KeyStore(kumi.folder))
+        return cls(kumi, KeyStore(kumi.place.open_keys()))
 
     def find(self, digest: bytes) -> StoredKey | None:
         """Return the valid key with this hash."""

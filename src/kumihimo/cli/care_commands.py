@@ -9,6 +9,8 @@ from typer import Argument, Exit, Option
 
 from kumihimo.app import config, method_guide, safe_write
 from kumihimo.app.catalogue import installed_catalogue
+from kumihimo.app.copy_index import copy_index
+from kumihimo.app.index_address import IndexPlace
 from kumihimo.app.json_values import method_json
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import DEFAULT_METHOD
@@ -41,6 +43,18 @@ def check(
         result = kumi.check(repair=repair, consent=yes, wait=wait)
     index.show(result, terminal.show_check)
     raise Exit(1 if result.problems else 0)
+
+
+def copy(
+    output: options.Output,
+    source: Annotated[str, Argument(help=options.INDEX_HELP, metavar="FROM")],
+    target: Annotated[str, Argument(help="The place of the copy: another folder or schema.", metavar="TO")],
+) -> None:
+    """Copy an index and its cache to another folder or database, and check the copy."""
+    with printing.progress_bar(not output.as_json) as progress:
+        copied = copy_index(source, target, progress=progress)
+    rows = f"{sum(copied.rows.values()):,} rows, {copied.replies:,} replies"
+    output.show(copied, f"Copied {IndexPlace.parse(source)} to {IndexPlace.parse(target)}: {rows}.")
 
 
 def methods(output: options.Output) -> None:

@@ -120,6 +120,10 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
     "Look after it": {
         care_commands.status: ("kumi status", "kumi status --levels", "kumi status --json"),
         care_commands.check: ("kumi check", "kumi check --repair"),
+        care_commands.copy: (
+            "kumi copy .kumi 'postgresql://db/notes?schema=harbour'",
+            "kumi copy 'postgresql://db/notes?schema=harbour' harbour.kumi",
+        ),
         care_commands.methods: ("kumi methods",),
         care_commands.init: ("kumi init",),
         care_commands.trust: ("kumi trust", "kumi trust shared/kumi.toml"),

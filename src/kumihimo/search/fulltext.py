@@ -115,10 +115,11 @@ class Bm25Search:
         rows = self.db.all_in(f"SELECT id, words, subwords FROM {relation} WHERE id IN (?)", ids)
         if any(words is None or len(words) % 3 or len(subwords) % 2 for _, words, subwords in rows):
             raise IndexDamaged(f"the tokens of {table.name} are damaged: `kumi check --repair` makes them again")
-        return {
+        found = {
             id: RowTokens(np.frombuffer(words, np.uint8).reshape(-1, 3) @ places, np.frombuffer(subwords, np.uint16))
             for id, words, subwords in rows
         }
+        return {id: found[id] for id in ids if id in found}
 
     def _word_store(self, table: Table[Any]) -> WordStore:
         words = word_store(self.db, table.name)
@@ -156,7 +157,7 @@ def maintain_indexes(
             ledger.views[view.table].append(view)
     yield
     for view in to_fill:
-        _fill_index(view, ledger.db, progress)
+        fill_index(view, ledger.db, progress)
     for view in views:
         view.finish()
 
@@ -176,7 +177,8 @@ def stored_indexes(db: Database) -> list[str]:
     return db.meta_names("words_", "vectors_")
 
 
-def _fill_index(index: SearchIndex, db: Database, progress: Progress | None) -> None:
+def fill_index(index: SearchIndex, db: Database, progress: Progress | None) -> None:
+    """Fill a new index with all rows of its table."""
     rows = SqlRows(db, index.table)
     row_count, total = 0, rows.count()
     for page in rows.pages():

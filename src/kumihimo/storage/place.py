@@ -11,7 +11,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from kumihimo.core.errors import SettingsError
 from kumihimo.storage import Store
 from kumihimo.storage.cache_database import CacheDatabase
+from kumihimo.storage.key_store import KeyDatabase
 from kumihimo.storage.sqlite.cache_file import CacheFile
+from kumihimo.storage.sqlite.key_file import KeyFile
 from kumihimo.storage.sqlite.store import SqliteStore
 
 DEFAULT_FOLDER, DEFAULT_SCHEMA = ".kumi", "kumihimo"
@@ -109,6 +111,14 @@ class IndexPlace:
         from kumihimo.storage.postgres.cache_tables import CacheTables
 
         return CacheTables(self)
+
+    def open_keys(self) -> KeyDatabase:
+        """Return the keys of a server."""
+        if not self.database:
+            return KeyFile(self.folder / "keys.db")
+        from kumihimo.storage.postgres.key_tables import KeyTables
+
+        return KeyTables(self)
 
     def open_store(self) -> Store:
         """Return the store of the index, which may be empty."""

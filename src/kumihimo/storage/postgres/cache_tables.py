@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from kumihimo.storage.key_claims import KeyClaims
-from kumihimo.storage.postgres.connecting import connect
+from kumihimo.storage.postgres.connecting import connect, creating
 from kumihimo.storage.postgres.connection import translate
 from kumihimo.storage.postgres.errors import explain_errors
 
@@ -39,18 +39,55 @@ _SHRINK_TIMEOUT = "10s"  # to wait for readers
 _PAGE_ROWS = 500
 
 
-class CacheTables:
-    """The `CacheDatabase` in the schema of an index.
+class SharedConnection:
+    """A connection to a schema for all threads.
 
-    A connection that was lost is opened again, except in the middle of a transaction.
+    One that was lost is opened again, except in the middle of a transaction.
     """
 
-    def __init__(self, place: IndexPlace) -> None:
-        self.place, self.location = place, f"the cache of {place}"
-        self.claims = KeyClaims(lambda: _AdvisoryLocks(place, self.location))
+    def __init__(self, place: IndexPlace, location: str) -> None:
+        self.place, self.location = place, location
         self._lock = RLock()
         self._connection: Connection[Any] | None = None
-        self._has_tables = False
+        self._tables: set[str] = set()  # that were there: nobody drops them
+
+    @contextmanager
+    def open(self) -> Iterator[Connection[Any]]:
+        with self._lock, explain_errors(self.location):
+            if self._connection is None or self._connection.closed:
+                self._connection = connect(self.place)
+            yield self._connection
+
+    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self.open() as connection:
+            return SqlRunner(connection).all(sql, *values)
+
+    def has_table(self, name: str) -> bool:
+        if name not in self._tables:
+            if self.all("SELECT to_regclass(?)", f'"{self.place.schema}".{name}')[0][0] is None:
+                return False
+            self._tables.add(name)
+        return True
+
+    def create_tables(self, tables: str) -> None:
+        """Create the schema and tables that are missing."""
+        with self.open() as connection, creating(connection, self.place.schema):
+            connection.execute(tables)
+
+    def disconnect(self) -> None:
+        with self._lock:
+            if self._connection:
+                self._connection.close()
+            self._connection = None
+
+
+class CacheTables:
+    """The `CacheDatabase` in the schema of an index."""
+
+    def __init__(self, place: IndexPlace) -> None:
+        self.location = f"the cache of {place}"
+        self.claims = KeyClaims(lambda: _AdvisoryLocks(place, self.location))
+        self._shared = SharedConnection(place, self.location)
 
     def exists(self) -> bool:
         return self.has_table("replies")
@@ -59,45 +96,33 @@ class CacheTables:
         can_write = "has_schema_privilege(current_schema(), 'CREATE')"
         if self.exists():
             can_write = "has_table_privilege('replies', 'INSERT') AND has_table_privilege('usage', 'INSERT')"
-        return bool(self._all(f"SELECT {can_write}")[0][0])
+        return bool(self._shared.all(f"SELECT {can_write}")[0][0])
 
     def prepare(self) -> None:
         """Create the tables if needed."""
-        if not self._has_tables and not self.exists():
-            with self._connected() as connection, connection.transaction():
-                # two processes that create a table at once would fail
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", [crc32(self.place.schema.encode())])
-                connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{self.place.schema}"')
-                connection.execute(_TABLES)
-        self._has_tables = True
+        if not self.exists():
+            self._shared.create_tables(_TABLES)
 
     def has_table(self, name: str) -> bool:
-        return self._all("SELECT to_regclass(?) IS NOT NULL", f'"{self.place.schema}".{name}')[0][0] is True
+        return self._shared.has_table(name)
 
     def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        if not self._has_tables and not self.exists():
-            return []
-        self._has_tables = True
-        return self._all(sql, *values)
+        return self._shared.all(sql, *values) if self.exists() else []
 
     def read_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         return self.read(sql.replace("IN (?)", "= ANY(?)"), list(values)) if values else []
 
-    def _all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._connected() as connection:
-            return _Writer(connection).all(sql, *values)
-
     @contextmanager
-    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[_Writer]:  # noqa: ARG002 (always synced)
+    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[SqlRunner]:  # noqa: ARG002 (always synced)
         self.prepare()
-        with self._connected() as connection, connection.transaction():
-            yield _Writer(connection)
+        with self._shared.open() as connection, connection.transaction():
+            yield SqlRunner(connection)
 
     def shrink(self) -> bool:
         """Rewrite the replies; return whether no reader is in the way."""
         from psycopg.errors import LockNotAvailable
 
-        with self._connected() as connection:
+        with self._shared.open() as connection:
             try:
                 connection.execute(f"SET lock_timeout = '{_SHRINK_TIMEOUT}'")
                 connection.execute("VACUUM FULL replies")
@@ -118,18 +143,8 @@ class CacheTables:
                 db.run("DELETE FROM replies WHERE key = ANY(?)", damaged)
         return [f"{len(damaged):,} replies cannot be read"] if damaged else []
 
-    @contextmanager
-    def _connected(self) -> Iterator[Connection[Any]]:
-        with self._lock, explain_errors(self.location):
-            if self._connection is None or self._connection.closed:
-                self._connection = connect(self.place)
-            yield self._connection
-
     def disconnect(self) -> None:
-        with self._lock:
-            if self._connection:
-                self._connection.close()
-            self._connection = None
+        self._shared.disconnect()
 
     def close(self) -> None:
         self.disconnect()
@@ -137,7 +152,7 @@ class CacheTables:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class SqlRunner:
     """A connection that runs our SQL."""
 
     connection: Connection[Any]

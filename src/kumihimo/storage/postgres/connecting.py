@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.text.packages import loading_extra
@@ -37,3 +40,13 @@ def connect(place: IndexPlace) -> Connection[Any]:
 def use_schema(connection: Connection[Any], schema: str) -> None:
     """Make a schema the one that statements mean."""
     connection.execute(f'SET search_path TO "{schema}", public')
+
+
+@contextmanager
+def creating(connection: Connection[Any], schema: str) -> Iterator[None]:
+    """Create a schema, and tables inside the context; no other process does so meanwhile."""
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [crc32(schema.encode())])
+        if connection.execute("SELECT to_regnamespace(%s)", [f'"{schema}"']).fetchone() == (None,):
+            connection.execute(f'CREATE SCHEMA "{schema}"')
+        yield

@@ -13,7 +13,7 @@ from zlib import crc32
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.storage.build_memory import BuildMemory
-from kumihimo.storage.postgres.connecting import OPTIONS, connect, use_schema
+from kumihimo.storage.postgres.connecting import OPTIONS, connect, creating, use_schema
 from kumihimo.storage.postgres.connection import PostgresDb
 from kumihimo.storage.postgres.errors import explain_errors
 
@@ -31,7 +31,6 @@ _DROP_TIMEOUT = "200ms"  # to wait for readers of an old relation
 _LOCK_SPACE = 0x6B756D69  # "kumi": of our locks, among all of a database
 
 _TABLES = """
-CREATE SCHEMA IF NOT EXISTS "{schema}";
 CREATE SEQUENCE IF NOT EXISTS relation_numbers;
 CREATE TABLE IF NOT EXISTS relations (name {text} PRIMARY KEY, relation {text} NOT NULL);
 CREATE TABLE IF NOT EXISTS steps  (step {text} PRIMARY KEY, fingerprint {text}, shape {text});
@@ -92,6 +91,8 @@ class PostgresStore:
         with closing(self._open()) as db:  # without COMMIT, this rolls back
             self._lock_builds(db, cancel, wait=wait)
             self._drop_unused(db)
+            with explain_errors(self.location), creating(db.connection, self.place.schema):
+                pass  # committed, or the cache would wait for this build to create its tables
             db.begin_writing(cancel)
             self._prepare_tables(db, rebuild=rebuild)
             yield db
@@ -179,7 +180,7 @@ class PostgresStore:
     def _prepare_tables(self, db: PostgresDb, *, rebuild: bool) -> None:
         """Create missing tables; to rebuild, forget the others first."""
         if not self._has_tables(db):
-            for statement in _TABLES.format(schema=self.place.schema, text=db.types["TEXT"]).split(";"):
+            for statement in _TABLES.format(text=db.types["TEXT"]).split(";"):
                 db.run(statement)
         version = db.meta("format", FORMAT)
         self._check_format(version, rebuild=rebuild)

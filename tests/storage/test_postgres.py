@@ -1,0 +1,281 @@
+"""PostgreSQL -> what SQLite gives: tables, rankings, citations; and what only a server has: roles, lost connections."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from kumihimo.app import keys
+from kumihimo.app.copy_index import copy_index
+from kumihimo.app.facade import Kumihimo
+from kumihimo.core.errors import IndexBusy, IndexChanged, IndexUnavailable, SettingsError
+from kumihimo.core.usage import Usage
+from kumihimo.storage.database import as_database
+from kumihimo.storage.place import IndexPlace
+from kumihimo.storage.response_cache import ResponseCache
+from tests.stores import NEEDS_POSTGRES, postgres_place
+
+pytestmark = NEEDS_POSTGRES
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+METHODS = ["bm25", "naive", "braid", "local", "light", "global", "discourse"]
+QUESTIONS = ("Who repaired the Long Arm?", "What are the main themes?", "組紐を送ったのは誰ですか")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with some of the examples."""
+    monkeypatch.chdir(tmp_path)
+    documents = tmp_path / "notes"
+    documents.mkdir()
+    for path in sorted(EXAMPLES.glob("*.*"))[:9]:
+        shutil.copy(path, documents)
+    return tmp_path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> IndexPlace:
+    return postgres_place(tmp_path / ".kumi.test")
+
+
+@pytest.fixture
+def kumi(home: Path, place: IndexPlace) -> Iterator[Kumihimo]:
+    """An index of the documents in PostgreSQL."""
+    with Kumihimo.open(place) as opened:
+        opened.index(home / "notes", methods=["bm25", "naive"])
+        yield opened
+
+
+def contents(kumi: Kumihimo, methods: list[str]) -> dict[str, Any]:
+    """Return all rows, rankings and citations of an index."""
+    found: dict[str, Any] = {}
+    with kumi.snapshot() as snapshot:
+        db = as_database(snapshot.db)
+        for table in db.column("steps", "step"):
+            found[table] = [row for page in db.rows(table).pages() for row in page]
+        found["failed"] = db.failures()
+    for question in QUESTIONS:
+        for method in methods:
+            context = kumi.retrieve(question, method)
+            found[f"{method}: {question}"] = [(item.table, item.record.id, item.score) for item in context]
+        found[question] = [citation.span for citation in kumi.ask(question).citations]
+    return found
+
+
+def test_both_stores_have_the_same_tables_rankings_and_citations(home: Path, place: IndexPlace) -> None:
+    with Kumihimo.open(home / ".kumi") as sqlite, Kumihimo.open(place) as postgres:
+
+        def build(*paths: Path) -> None:
+            counts = [
+                (built.new, built.changed, built.removed, built.written)
+                for built in (each.index(*paths, methods=METHODS) for each in (sqlite, postgres))
+            ]
+            assert counts[0] == counts[1]
+            assert contents(sqlite, METHODS) == contents(postgres, METHODS)
+
+        build(home / "notes")
+        changed, removed = sorted((home / "notes").iterdir())[:2]
+        changed.write_text(
+            "Sabine Orrell mended the Long Arm with Amos Garrow.\n" + changed.read_text("utf-8"), "utf-8"
+        )
+        removed.unlink()
+        shutil.copy(sorted(EXAMPLES.glob("*.*"))[10], home / "notes")
+        build()
+        assert sqlite.check().problems == postgres.check().problems == ()
+
+
+def test_an_index_is_copied_there_and_back(home: Path, place: IndexPlace) -> None:
+    with Kumihimo.open(home / ".kumi") as kumi:
+        kumi.index(home / "notes")
+        kumi.cache.put_many([(b"key", b"1")])
+        kumi.cache.record_usage("spent", "answer", "m", Usage(1, 10), 5)
+        before = contents(kumi, ["bm25", "naive", "braid"])
+    assert copy_index(home / ".kumi", place).replies == 1
+    copy_index(place, home / "back.kumi")
+    for copied in (place, home / "back.kumi"):
+        with Kumihimo.open(copied) as kumi:
+            assert contents(kumi, ["bm25", "naive", "braid"]) == before
+            assert (kumi.index().written, kumi.check().problems) == ({}, ())
+            assert [entry.usage.prompt_tokens for entry in kumi.spent()] == [10]
+    with pytest.raises(IndexUnavailable, match=r"there is an index in .* already"):
+        copy_index(home / ".kumi", place)
+
+
+def test_a_reader_is_not_blocked_and_keeps_its_build(kumi: Kumihimo, home: Path, place: IndexPlace) -> None:
+    question = "Who repaired the Long Arm?"
+    before = [item.record.id for item in kumi.retrieve(question, "bm25")]
+    with kumi.snapshot() as snapshot, Kumihimo.open(place) as builder:
+        assert len(snapshot.table("chunks")) > 0
+        shutil.rmtree(home / "notes")
+        (home / "notes").mkdir()
+        (home / "notes" / "new.txt").write_text("The Long Arm was repaired.", "utf-8")
+        builder.index(rebuild=True)
+        assert [item.record.id for item in snapshot.retrieve(question, "bm25")] == before
+    assert [item.record.title for item in kumi.retrieve(question, "bm25")] != before
+    with kumi.snapshot() as snapshot:
+        assert len(snapshot.table("documents")) == 1
+
+
+def test_a_table_of_an_old_build_that_is_gone_is_a_changed_index(kumi: Kumihimo, place: IndexPlace) -> None:
+    with kumi.store.read_transaction() as old:
+        assert old.has("chunks")
+        with Kumihimo.open(place) as builder:
+            builder.index(rebuild=True)
+            builder.index()  # drops the tables of the first build
+        with pytest.raises(IndexChanged, match="ask again"):
+            old.count("documents")
+
+
+def test_one_build_runs_at_a_time(kumi: Kumihimo, place: IndexPlace) -> None:
+    with kumi.store.write_transaction(), Kumihimo.open(place) as other:
+        with pytest.raises(IndexBusy, match="another build is running on postgresql"):
+            other.index()
+        assert other.retrieve("the Long Arm", "bm25")
+    kumi.index()
+
+
+def kill_at(moment: str, step: str) -> None:
+    if step == moment:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("moment", ["documents", "chunks", "words of chunks"])
+def test_a_killed_build_changes_nothing(kumi: Kumihimo, home: Path, place: IndexPlace, moment: str) -> None:
+    before = contents(kumi, ["bm25"])
+    (home / "notes" / "new.txt").write_text("Bea Orrell bought a ferry.\n" * 50, "utf-8")
+    kumi.close()
+    child = os.fork()
+    if child == 0:  # pragma: no cover (it is killed)
+        with suppress(BaseException), Kumihimo.open(place) as builder:
+            builder.index(
+                rebuild=True,
+                progress=lambda event: os.kill(os.getpid(), signal.SIGKILL) if event.step == moment else None,
+            )
+        os._exit(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert contents(kumi, ["bm25"]) == before
+    assert kumi.index(wait=True).new == 1
+
+
+@pytest.mark.parametrize("is_building", [False, True], ids=["reading", "building"])
+def test_a_lost_connection_loses_nothing(kumi: Kumihimo, is_building: bool) -> None:
+    before = contents(kumi, ["bm25"])
+    open_transaction: Callable[[], Any] = kumi.store.write_transaction if is_building else kumi.store.read_transaction
+    with pytest.raises(IndexUnavailable, match="run the same command again"), open_transaction() as transaction:
+        db = as_database(transaction)
+        (process,) = db.all("SELECT pg_backend_pid()")[0]
+        if is_building:
+            db.set_meta("methods", ["none"])
+        with kumi.store.read_transaction() as other:
+            as_database(other).all("SELECT pg_terminate_backend(?)", process)
+        db.all("SELECT 1")
+    assert contents(kumi, ["bm25"]) == before
+
+
+def test_a_reply_is_paid_for_once_by_all_processes(place: IndexPlace) -> None:
+    calls: list[int] = []
+    with ThreadPoolExecutor(4) as threads, closing(ResponseCache(place.open_cache())) as first:
+        caches = [first, *(ResponseCache(place.open_cache()) for _ in range(3))]
+        barrier = Barrier(4)
+
+        def fetch() -> bytes:
+            calls.append(1)
+            return b"7"
+
+        def ask(cache: ResponseCache) -> bytes:
+            barrier.wait()
+            reply: bytes = cache.get_or_fetch(b"k" * 16, fetch)
+            return reply
+
+        assert list(threads.map(ask, caches)) == [b"7"] * 4
+        assert (len(calls), first.size()) == (1, (1, 1))
+        for cache in caches[1:]:
+            cache.close()
+
+
+def test_any_text_is_kept(home: Path, place: IndexPlace) -> None:
+    texts = ["a\0b", "\ufdd0 and \ufdd00\0", "🙂 'quoted' \\ %s ?", "港\t\r\n"]
+    with Kumihimo.open(place) as kumi, kumi.store.write_transaction() as transaction:
+        db = as_database(transaction)
+        text, blob = db.types["TEXT"], db.types["BLOB"]
+        db.create_table("notes", f"id {text}, data {blob}")
+        db.insert("notes", ("id", "data"), [(each, each.encode()) for each in texts * 20])
+        assert [(each, data) for each, data in db.all(f"SELECT id, data FROM {db.relation('notes')}")] == [
+            (each, each.encode()) for each in texts * 20
+        ]
+        assert len(db.all(f"SELECT id FROM {db.relation('notes')} WHERE id = ?", texts[0])) == 20
+        assert len(db.all_in(f"SELECT id FROM {db.relation('notes')} WHERE id IN (?)", texts[:2])) == 40
+
+
+def test_a_role_that_only_reads_asks_and_does_not_build(kumi: Kumihimo, home: Path, place: IndexPlace) -> None:
+    with kumi.store.write_transaction() as transaction:
+        db = as_database(transaction)
+        db.run("DO $$ BEGIN CREATE ROLE kumi_reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        db.run(f'GRANT USAGE ON SCHEMA "{place.schema}" TO kumi_reader')
+        db.run(f'GRANT SELECT ON ALL TABLES IN SCHEMA "{place.schema}" TO kumi_reader')
+    reader = IndexPlace(place.folder, place.database.replace("postgres:@", "kumi_reader:@"), place.schema)
+    with Kumihimo.open(reader) as opened:
+        assert opened.ask("Who repaired the Long Arm?").citations
+        assert opened.store.is_read_only()
+        with pytest.raises(IndexUnavailable, match="or GRANT it"):
+            opened.index()
+
+
+def test_many_vectors_are_found_by_their_index(kumi: Kumihimo, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = contents(kumi, ["naive"])
+    with kumi.snapshot() as snapshot:
+        best = next(iter(snapshot.retrieve("the Long Arm", "naive")))
+        file = snapshot.table("documents")[best.record.id.partition(".")[0]].uri
+        hidden = kumi.retrieve("the Long Arm", "naive", filter=f'uri != "{file}"')
+    monkeypatch.setattr("kumihimo.search.postgres_vectors.MIN_INDEXED", 5)
+    (home / "notes" / "new.txt").write_text("Bea Orrell bought a ferry.", "utf-8")
+    kumi.index()
+    with kumi.snapshot() as snapshot:
+        assert snapshot.db.has("vectors_chunks_near")
+    (home / "notes" / "new.txt").unlink()
+    kumi.index()
+    assert contents(kumi, ["naive"]) == exact
+    again = kumi.retrieve("the Long Arm", "naive", filter=f'uri != "{file}"')
+    assert [(item.record.id, item.score) for item in again] == [(item.record.id, item.score) for item in hidden]
+    assert kumi.check().problems == ()
+
+
+def test_keys_are_in_the_schema(place: IndexPlace, home: Path) -> None:
+    id, token = keys.create_key([place], "reader", name="Ana")
+    assert [key.name for key in keys.list_keys(place)] == ["Ana"]
+    with Kumihimo.open(place) as kumi, closing(keys.IndexKeys.of(kumi).store) as store:
+        found = store.find(keys.token_digest(token))
+        assert found
+        store.add_usage(id, "2026-01-01", Usage(1, 10))
+        store.add_usage(id, "2026-01-01", Usage(1, 5))
+        assert store.usage(id, "2026-01-01").prompt_tokens == 15
+    assert keys.revoke_key(place, id)
+    assert not keys.has_index(place)
+
+
+def test_an_address_that_is_wrong_names_the_remedy(place: IndexPlace, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="small letters, digits and _"):
+        IndexPlace.parse("postgresql://db/notes?schema=Harbour-Office")
+    with pytest.raises(SettingsError, match="an index is in a folder, or at postgresql://"):
+        IndexPlace.parse("mysql://db/notes")
+    away = IndexPlace(tmp_path, "postgresql://ada:secret@127.0.0.1:9/notes", "harbour")
+    with pytest.raises(IndexUnavailable, match=r"postgresql://127\.0\.0\.1:9/notes\?schema=harbour cannot be") as error:
+        Kumihimo.open(away).retrieve("x", "bm25")
+    assert "secret" not in str(error.value)
+    with Kumihimo.open(place) as kumi, pytest.raises(IndexUnavailable, match="there is no index in postgresql"):
+        kumi.retrieve("x", "bm25")
+
+
+def test_a_plan_leaves_no_index(home: Path, place: IndexPlace) -> None:
+    with Kumihimo.open(place) as kumi:
+        kumi.plan(home / "notes")
+        assert not kumi.store.exists()
