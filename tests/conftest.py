@@ -14,15 +14,12 @@ from pathlib import Path
 
 import pytest
 
+import tests.stores  # noqa: F401 (may put all indexes into PostgreSQL)
 from kumihimo.core.records import Document
 from kumihimo.readers.file_reader import FileReader
 from tests.fake_server import FakeServer, run_fake_server
-from tests.stores import USE_POSTGRES, place_indexes_in_postgres
 
 TESTS = Path(__file__).parent
-
-if USE_POSTGRES:
-    place_indexes_in_postgres()
 
 # Files and tests of many builds or processes: `make quick` leaves them out.
 SLOW = (

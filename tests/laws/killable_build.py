@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import sys
 import time
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from kumihimo.llm.concurrency import thread_pool
 from tests.laws.factories_history import World
 from tests.laws.histories import LINES
+from tests.stores import USE_POSTGRES
 
 WORKERS = 8
 VM_STEPS = 500  # of SQLite's virtual machine, which count as one operation
@@ -54,6 +56,21 @@ class OperationCounter:
 
         sqlite3.connect = connect_and_count  # type: ignore[assignment]
         sys.addaudithook(self.audit)
+        if USE_POSTGRES:
+            self._watch_postgres()
+
+    def _watch_postgres(self) -> None:
+        from psycopg import Cursor
+
+        def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*arguments: Any, **options: Any) -> Any:
+                self.add()
+                return function(*arguments, **options)
+
+            return call
+
+        for name in ("execute", "executemany", "copy"):
+            setattr(Cursor, name, counted(getattr(Cursor, name)))
 
 
 def build_until_killed(folder: Path, size: int, kill_at: int) -> None:

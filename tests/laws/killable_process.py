@@ -6,8 +6,10 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from typing import Any
 
+from tests.stores import USE_POSTGRES, postgres_server
+
 PATIENCE = 120  # seconds
-IMPORTED = ("tests.laws.factories_town", "tests.laws.killable_build")
+IMPORTED = ("tests.stores", "tests.laws.factories_town", "tests.laws.killable_build")
 
 
 def exit_code(function: Callable[..., None], *arguments: Any) -> int:
@@ -15,6 +17,8 @@ def exit_code(function: Callable[..., None], *arguments: Any) -> int:
 
     The process is a copy of one with these modules, since their import takes longer than a small build.
     """
+    if USE_POSTGRES:
+        postgres_server()  # of this process; its address is in the environment of the next ones
     context = get_context("forkserver")
     context.set_forkserver_preload(list(IMPORTED))
     process = context.Process(target=function, args=arguments)

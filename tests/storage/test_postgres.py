@@ -120,7 +120,7 @@ def test_a_reader_is_not_blocked_and_keeps_its_build(kumi: Kumihimo, home: Path,
         (home / "notes" / "new.txt").write_text("The Long Arm was repaired.", "utf-8")
         builder.index(rebuild=True)
         assert [item.record.id for item in snapshot.retrieve(question, "bm25")] == before
-    assert [item.record.title for item in kumi.retrieve(question, "bm25")] != before
+    assert [item.record.id for item in kumi.retrieve(question, "bm25")] != before
     with kumi.snapshot() as snapshot:
         assert len(snapshot.table("documents")) == 1
 
@@ -170,14 +170,15 @@ def test_a_killed_build_changes_nothing(kumi: Kumihimo, home: Path, place: Index
 def test_a_lost_connection_loses_nothing(kumi: Kumihimo, is_building: bool) -> None:
     before = contents(kumi, ["bm25"])
     open_transaction: Callable[[], Any] = kumi.store.write_transaction if is_building else kumi.store.read_transaction
-    with pytest.raises(IndexUnavailable, match="run the same command again"), open_transaction() as transaction:
+    with suppress(IndexUnavailable), open_transaction() as transaction:
         db = as_database(transaction)
         (process,) = db.all("SELECT pg_backend_pid()")[0]
         if is_building:
             db.set_meta("methods", ["none"])
         with kumi.store.read_transaction() as other:
             as_database(other).all("SELECT pg_terminate_backend(?)", process)
-        db.all("SELECT 1")
+        with pytest.raises(IndexUnavailable, match="run the same command again"):
+            db.all("SELECT 1")
     assert contents(kumi, ["bm25"]) == before
 
 

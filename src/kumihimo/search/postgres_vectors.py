@@ -153,12 +153,18 @@ class PostgresReader:
             values = [list(slots.visible), *values] if slots else values
             nearest = f"SELECT slot FROM {near} {condition} ORDER BY (vector <#> ?::halfvec) + 0 LIMIT {count}"
         query = f"SELECT id, vector FROM ({nearest}) AS nearest JOIN {self.db.relation(name)} USING (slot)"
-        return _stack(self.db.all(query, *values))
+        return self._stack(name, self.db.all(query, *values))
 
     def select(self, table: Table[Any], ids: Collection[str]) -> tuple[Sequence[str], StoredVectors]:
-        query = f"SELECT id, vector FROM {self.db.relation(vector_index_name(table.name))} WHERE id IN (?)"
-        rows = self.db.all_in(query, list(ids))
-        return _stack([(id, data) for id, data in rows if table.view is None or table.view.is_whole(id)])
+        name = vector_index_name(table.name)
+        rows = self.db.all_in(f"SELECT id, vector FROM {self.db.relation(name)} WHERE id IN (?)", list(ids))
+        return self._stack(name, [(id, data) for id, data in rows if table.view is None or table.view.is_whole(id)])
+
+    def _stack(self, name: str, rows: Sequence[tuple[Any, ...]]) -> tuple[list[str], StoredVectors]:
+        import numpy as np
+
+        matrix = np.frombuffer(b"".join(data for _, data in rows), dtype="<i2")
+        return [id for id, _ in rows], matrix.reshape(len(rows), self.db.meta(name)["dimensions"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +206,6 @@ def _decode(data: bytes) -> StoredVectors:
     import numpy as np
 
     return np.frombuffer(data, dtype="<i2")
-
-
-def _stack(rows: Sequence[tuple[Any, ...]]) -> tuple[list[str], StoredVectors]:
-    import numpy as np
-
-    size = len(rows[0][1]) // NUMBER_BYTES if rows else 0
-    matrix = np.frombuffer(b"".join(data for _, data in rows), dtype="<i2").reshape(len(rows), size)
-    return [id for id, _ in rows], matrix
 
 
 def _as_text(vector: np.ndarray[Any, Any]) -> str:

@@ -104,6 +104,19 @@ class PostgresDb(Database):
                 self.session.stop()
             self.connection.close()
 
+    def roll_back(self) -> None:
+        """Leave the transaction; close the connection where that fails."""
+        import psycopg
+
+        with self.lock:
+            session, self.session = self.session, None
+            try:
+                if session:
+                    session.stop()
+                self.connection.rollback()
+            except psycopg.Error:
+                self.connection.close()
+
     # -- tables
 
     def relation(self, table: str) -> str:

@@ -26,7 +26,7 @@ FORMAT = 1  # of the schema
 _KEPT_BY_REBUILD = "communities"  # remember
 _KEPT_META = ("sources", "methods", "models", "origins", "build", "format")
 _MAX_READERS, _POOL_TIMEOUT = 32, 30.0  # connections; seconds to wait for one
-_POLL_SECONDS = 0.1  # between two looks for the end of another build
+_POLL_SECONDS, _BUSY_TIMEOUT = 0.05, 1.0  # between two looks for the end of another build; a killed one ends late
 _DROP_TIMEOUT = "200ms"  # to wait for readers of an old relation
 _LOCK_SPACE = 0x6B756D69  # "kumi": of our locks, among all of a database
 
@@ -76,7 +76,7 @@ class PostgresStore:
                 yield db
                 db.commit()
             except BaseException:
-                db.close()  # the pool opens another one
+                db.roll_back()
                 raise
 
     @contextmanager
@@ -168,8 +168,10 @@ class PostgresStore:
     def _lock_builds(self, db: PostgresDb, cancel: CancelToken | None, *, wait: bool) -> None:
         """Keep other builds of this schema away until the connection ends."""
         key = crc32(self.place.schema.encode()) >> 1
+        polls = 0
         while not db.all("SELECT pg_try_advisory_lock(?, ?)", _LOCK_SPACE, key)[0][0]:
-            if not wait:
+            polls += 1
+            if not wait and polls * _POLL_SECONDS > _BUSY_TIMEOUT:
                 raise IndexBusy(f"another build is running on {self.location}: wait for it with `--wait`, or stop it")
             check_cancelled(cancel)
             time.sleep(_POLL_SECONDS)
