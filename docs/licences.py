@@ -23,6 +23,7 @@ USED = (
     "multilingual",
     "ocr",
     "parquet",
+    "postgres",
     "remote",
     "server",
     "watch",
@@ -37,6 +38,7 @@ ALLOWED = {  # SPDX
     "CNRI-Python",
     "HPND",
     "ISC",
+    "LGPL-3.0-only",  # asks for the source of the library alone
     "MIT",
     "MIT-0",
     "MIT-CMU",
@@ -72,7 +74,8 @@ _HEAD = """# Licences
 
 Kumihimo has the [MIT licence](https://opensource.org/license/mit). This table lists every package that it installs,
 with its licence as the package states it. `python -m docs.licences` makes the table of the installed packages, and a
-test checks it. No package has a licence that asks for the source of your own program, such as the GPL or the AGPL.
+test checks it. No package has a licence that asks for the source of your own program, such as the GPL or the AGPL. The
+extra `postgres` brings psycopg under the LGPL, which asks for the source of psycopg alone.
 
 *core* is what `pip install kumihimo` brings; the other names are extras.
 

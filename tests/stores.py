@@ -83,13 +83,13 @@ def open_cache(folder: Path) -> ResponseCache:
 
 def place_indexes_in_postgres() -> None:
     """Put the index of every folder into a schema of its own."""
-    parse = IndexPlace.parse.__func__  # type: ignore[attr-defined]
+    parse = IndexPlace.at.__func__  # type: ignore[attr-defined]
 
     def parse_place(cls: type[IndexPlace], place: str | Path | IndexPlace, cache_file: str | Path | None = None) -> Any:
         parsed = parse(cls, place, cache_file)
         return parsed if parsed.database else replace(postgres_place(parsed.folder), cache_file=parsed.cache_file)
 
-    IndexPlace.parse = classmethod(parse_place)  # type: ignore[method-assign, assignment]
+    IndexPlace.at = classmethod(parse_place)  # type: ignore[method-assign, assignment]
 
 
 if USE_POSTGRES:

@@ -44,6 +44,7 @@ def test_what_is_installed_may_be_used() -> None:
         ("MIT", True),
         ("Apache-2.0 AND (MIT OR BSD-3-Clause)", True),
         ("MPL-1.1 OR GPL-2.0-only", True),
+        ("LGPL-3.0-only", True),
         ("GPL-3.0-or-later", False),
         ("MIT AND AGPL-3.0-only", False),
         ("GPL-3.0-only AND (MIT OR BSD-3-Clause)", False),

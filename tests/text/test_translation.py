@@ -67,7 +67,7 @@ def test_messages_are_found_however_they_are_raised() -> None:
     assert "{0} already exists, and `kumi` did not write it: choose another name, or replace it with --force" in found
     assert "expected SELECT, CONSTRUCT, DESCRIBE or ASK" in found  # a part of another message
     assert "give a JSONL file in UTF-8" in found  # a parameter of what raises it
-    assert "The index folder." in found
+    assert "The index: a folder, or postgresql://HOST/DATABASE?schema=NAME." in found
     assert "Answer a question with its sources, or start a conversation." in help_texts()
 
 

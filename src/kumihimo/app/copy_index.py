@@ -46,12 +46,12 @@ class CopiedIndex:
 def copy_index(
     source: str | Path | IndexPlace, target: str | Path | IndexPlace, *, progress: Progress | None = None
 ) -> CopiedIndex:
-    """Copy an index with its cache to another place, and check the copy.
+    """Copy an index with its cache to another place, and check it.
 
     The documents stay where they are; imports and mirrors in the index folder are copied. Raises IndexUnavailable where
     the target has an index already, or the source is of another version.
     """
-    old_place, new_place = IndexPlace.parse(source), IndexPlace.parse(target)
+    old_place, new_place = IndexPlace.at(source), IndexPlace.at(target)
     with (
         Kumihimo.open(old_place) as old,
         closing(new_place.open_store()) as store,
@@ -105,7 +105,7 @@ class _Copy:
         return rows
 
     def copy_facts(self) -> None:
-        """Copy the facts about the index; paths of sources are those of the new place."""
+        """Copy the facts, with the paths of sources in the new place."""
         for name in self.old.meta_names(""):
             if name not in _OF_STORE and not name.startswith(("words_", "vectors_")):
                 self.new.set_meta(name, self.old.meta(name))
@@ -174,13 +174,13 @@ def _copy_cache(old: CacheDatabase, new: CacheDatabase) -> int:
     """Copy replies and usage; return the number of replies."""
     if not old.exists() or old.location == new.location:
         return 0
-    keys = [key for (key,) in old.read("SELECT key FROM replies ORDER BY key")]
+    keys = [key for (key,) in old.select("SELECT key FROM replies ORDER BY key")]
     for name, count in _CACHE_TABLES.items():
         insert = f"INSERT INTO {name} VALUES ({', '.join('?' * count)}) ON CONFLICT DO NOTHING"
         pages = [keys[i : i + _PAGE_ROWS] for i in range(0, len(keys), _PAGE_ROWS)] if name == "replies" else [[]]
         for page in pages:
             query = f"SELECT * FROM {name}"
-            rows = old.read_in("SELECT key, value FROM replies WHERE key IN (?)", page) if page else old.read(query)
+            rows = old.select_in("SELECT key, value FROM replies WHERE key IN (?)", page) if page else old.select(query)
             with new.write() as db:
                 db.many(insert, rows)
     return len(keys)

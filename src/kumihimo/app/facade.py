@@ -71,7 +71,7 @@ class Kumihimo:
         cache: str | Path | None = None,
         catalogue: Catalogue | None = None,
     ) -> None:
-        self.place = IndexPlace.parse(place, cache)
+        self.place = IndexPlace.at(place, cache)
         self.catalogue = catalogue or catalogues.installed_catalogue()
         self.folder, self.base = self.place.folder, self.place.base  # of files; of kumi.toml and relative paths
         self.settings_registry = SettingsRegistry(self.catalogue)
@@ -114,7 +114,7 @@ class Kumihimo:
             catalogue = catalogues.extend_catalogue(
                 catalogue, methods=methods, steps=steps, readers=readers, recognizers=recognizers
             )
-        place = IndexPlace.parse(place)
+        place = IndexPlace.at(place)
         layers = read_trusted_layers(place.base, SettingsRegistry(catalogue).all, os.environ)
         cache = cache or os.environ.get("KUMI_CACHE") or None
         return cls(place, *layers, settings or {}, cache=cache, catalogue=catalogue)

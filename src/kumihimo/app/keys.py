@@ -34,7 +34,7 @@ def token_digest(token: str) -> bytes:
 
 def has_index(place: IndexPlace | Path) -> bool:
     """Return whether there is an index; keys may come first."""
-    with closing(IndexPlace.parse(place).open_store()) as store:
+    with closing(IndexPlace.at(place).open_store()) as store:
         return store.exists()
 
 
@@ -63,20 +63,20 @@ def create_key(
     token, id = TOKEN_PREFIX + token_urlsafe(32), token_hex(4)
     key = StoredKey(id, name, role, rights.strip(), daily_tokens, requests_per_minute, _now(), "")
     for place in places:
-        with closing(KeyStore(IndexPlace.parse(place).open_keys())) as store:
+        with closing(KeyStore(IndexPlace.at(place).open_keys())) as store:
             store.add(key, token_digest(token))
     return id, token
 
 
 def list_keys(place: IndexPlace | Path) -> list[StoredKey]:
     """Return the keys of an index, revoked ones too."""
-    with closing(KeyStore(IndexPlace.parse(place).open_keys())) as store:
+    with closing(KeyStore(IndexPlace.at(place).open_keys())) as store:
         return store.all_keys()
 
 
 def revoke_key(place: IndexPlace | Path, id: str) -> bool:
     """Revoke a key; return whether there is one with this id."""
-    with closing(KeyStore(IndexPlace.parse(place).open_keys())) as store:
+    with closing(KeyStore(IndexPlace.at(place).open_keys())) as store:
         return store.revoke(id, _now())
 
 

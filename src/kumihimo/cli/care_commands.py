@@ -50,11 +50,11 @@ def copy(
     source: Annotated[str, Argument(help=options.INDEX_HELP, metavar="FROM")],
     target: Annotated[str, Argument(help="The place of the copy: another folder or schema.", metavar="TO")],
 ) -> None:
-    """Copy an index and its cache to another folder or database, and check the copy."""
+    """Copy an index to another folder or database, and check it."""
     with printing.progress_bar(not output.as_json) as progress:
         copied = copy_index(source, target, progress=progress)
     rows = f"{sum(copied.rows.values()):,} rows, {copied.replies:,} replies"
-    output.show(copied, f"Copied {IndexPlace.parse(source)} to {IndexPlace.parse(target)}: {rows}.")
+    output.show(copied, f"Copied {IndexPlace.at(source)} to {IndexPlace.at(target)}: {rows}.")
 
 
 def methods(output: options.Output) -> None:

@@ -63,7 +63,7 @@ LanguageChoice = Annotated[
     Option("--lang", envvar="KUMI_LANG", help=LANGUAGE_HELP, metavar="NAME", is_eager=True, callback=_choose_language),
 ]
 Explain = Annotated[bool, Option("--explain", help="Explain why each piece of evidence was chosen.")]
-DEFAULT_INDEX = IndexPlace.parse(DEFAULT_FOLDER)
+DEFAULT_INDEX = IndexPlace.at(DEFAULT_FOLDER)
 INDEX_HELP = "The index: a folder, or postgresql://HOST/DATABASE?schema=NAME."
 Crawl = Annotated[
     int, Option(help="Also index up to N pages that a web page, or a sitemap, links to.", metavar="N", min=0)
@@ -129,7 +129,7 @@ class IndexFolder(Output):
 
     index: Annotated[
         IndexPlace,
-        Option("--index", envvar="KUMI_INDEX", help=INDEX_HELP, metavar="DIR", parser=IndexPlace.parse),
+        Option("--index", envvar="KUMI_INDEX", help=INDEX_HELP, metavar="DIR", parser=IndexPlace.at),
     ] = DEFAULT_INDEX
 
     def open(self) -> AbstractContextManager[Kumihimo]:

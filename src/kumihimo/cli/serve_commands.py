@@ -24,7 +24,7 @@ Indexes = Annotated[
         envvar="KUMI_INDEX",
         help="An index: a folder or an address; several are possible.",
         metavar="DIR",
-        parser=IndexPlace.parse,
+        parser=IndexPlace.at,
     ),
 ]
 INSTALL_SERVER = "the server is not installed: `pip install 'kumihimo[server]'` does that"

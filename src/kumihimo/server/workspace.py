@@ -65,7 +65,7 @@ def open_workspace(places: Iterable[IndexPlace | Path], settings: ServerSettings
     """
     indexes: dict[str, ServedIndex] = {}
     for place in places:
-        place = IndexPlace.parse(place)
+        place = IndexPlace.at(place)
         name = place.name
         if name in indexes:
             raise SettingsError(f"two indexes are called {name}: rename the folder of one of them")

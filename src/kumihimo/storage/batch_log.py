@@ -124,6 +124,6 @@ class BatchLog:
 
     def _read(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Return rows; none before the first batch."""
-        rows = self.database.read(query, *values) if self.database.has_table("waiting") else []
+        rows = self.database.select(query, *values) if self.database.has_table("waiting") else []
         self.database.disconnect()
         return rows

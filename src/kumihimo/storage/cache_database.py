@@ -31,8 +31,8 @@ class CacheDatabase(Protocol):
     def is_writable(self) -> bool: ...  # an absent one may be created
     def prepare(self) -> None: ...  # so that writing succeeds: before anything is paid
     def has_table(self, name: str) -> bool: ...
-    def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...  # no rows without a cache
-    def read_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]: ...  # with `IN (?)`
+    def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...  # no rows without a cache
+    def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]: ...  # with `IN (?)`
     def write(self, *, synced: bool = False, erasing: bool = False) -> AbstractContextManager[CacheWriter]:
         """Open a transaction.
 

@@ -30,7 +30,7 @@ class IndexPlace:
     address of the database, or empty. schema: of the database. cache_file: with the replies of models; None: they are
     in the index.
 
-    >>> place = IndexPlace.parse("postgresql://ada:secret@db:5433/notes?schema=harbour&sslmode=require")
+    >>> place = IndexPlace.at("postgresql://ada:secret@db:5433/notes?schema=harbour&sslmode=require")
     >>> place.database, place.schema, place.folder.name
     ('postgresql://ada:secret@db:5433/notes?sslmode=require', 'harbour', '.kumi.notes.harbour')
     >>> str(place)
@@ -43,13 +43,13 @@ class IndexPlace:
     cache_file: Path | None = None
 
     @classmethod
-    def parse(cls, place: str | Path | IndexPlace, cache_file: str | Path | None = None) -> IndexPlace:
+    def at(cls, place: str | Path | IndexPlace, cache_file: str | Path | None = None) -> IndexPlace:
         """Return the place that a text or path names.
 
         Raises SettingsError for the address of something else, or a wrong schema.
         """
         if cache_file:
-            return replace(cls.parse(place), cache_file=Path(cache_file))
+            return replace(cls.at(place), cache_file=Path(cache_file))
         if isinstance(place, IndexPlace):
             return place
         text = str(place)

@@ -156,7 +156,7 @@ class ResponseCache:
 
     def _load(self, keys: Iterable[bytes], parse: Parser) -> dict[bytes, Any]:
         replies: dict[bytes, Any] = {}
-        for key, value in self.database.read_in("SELECT key, value FROM replies WHERE key IN (?)", list(keys)):
+        for key, value in self.database.select_in("SELECT key, value FROM replies WHERE key IN (?)", list(keys)):
             try:
                 replies[key] = parse(value)
             except DAMAGE_ERRORS:
@@ -229,12 +229,12 @@ class ResponseCache:
     def is_waiting(self, key: bytes) -> bool:
         """Return whether the reply is ordered in a batch."""
         query = "SELECT 1 FROM waiting WHERE key = ?"
-        return self.database.has_table("waiting") and bool(self.database.read(query, key))
+        return self.database.has_table("waiting") and bool(self.database.select(query, key))
 
     def usage(self) -> list[UsageEntry]:
         """Return all usage, spent and saved, this session included."""
         self._flush(usage=True)
-        rows = self.database.read("SELECT * FROM usage ORDER BY kind, scope, model")
+        rows = self.database.select("SELECT * FROM usage ORDER BY kind, scope, model")
         return [UsageEntry(row[0], row[1], row[2], Usage(*row[3:9]), row[9]) for row in rows]
 
     def exists(self) -> bool:
@@ -247,12 +247,12 @@ class ResponseCache:
 
     def size(self) -> tuple[int, int]:
         """Return the number of replies, and the bytes of their text."""
-        rows = self.database.read("SELECT count(*), CAST(coalesce(sum(length(value)), 0) AS BIGINT) FROM replies")
+        rows = self.database.select("SELECT count(*), CAST(coalesce(sum(length(value)), 0) AS BIGINT) FROM replies")
         return rows[0] if rows else (0, 0)
 
     def totals(self) -> dict[str, int]:
         """Return all hits and misses, this session included."""
-        counts = dict(self.database.read("SELECT name, value FROM counts"))
+        counts = dict(self.database.select("SELECT name, value FROM counts"))
         return {"hits": counts.get("hits", 0) + self.hits, "misses": counts.get("misses", 0) + self.misses}
 
     def prune(self, used_keys: set[bytes]) -> int:

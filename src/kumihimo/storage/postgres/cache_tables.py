@@ -11,7 +11,7 @@ from zlib import crc32
 
 from kumihimo.storage.key_claims import KeyClaims
 from kumihimo.storage.postgres.connecting import connect, creating
-from kumihimo.storage.postgres.connection import translate
+from kumihimo.storage.postgres.connection import with_placeholders
 from kumihimo.storage.postgres.errors import explain_errors
 
 if TYPE_CHECKING:
@@ -106,11 +106,11 @@ class CacheTables:
     def has_table(self, name: str) -> bool:
         return self._shared.has_table(name)
 
-    def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         return self._shared.all(sql, *values) if self.exists() else []
 
-    def read_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return self.read(sql.replace("IN (?)", "= ANY(?)"), list(values)) if values else []
+    def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return self.select(sql.replace("IN (?)", "= ANY(?)"), list(values)) if values else []
 
     @contextmanager
     def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[SqlRunner]:  # noqa: ARG002 (always synced)
@@ -135,7 +135,7 @@ class CacheTables:
     def check(self, is_reply: Callable[[object], bool], *, repair: bool) -> list[str]:
         damaged: list[bytes] = []
         last = b""
-        while page := self.read(f"SELECT key, value FROM replies WHERE key > ? ORDER BY key LIMIT {_PAGE_ROWS}", last):
+        while page := self.select(f"SELECT key, value FROM replies WHERE key > ? ORDER BY key LIMIT {_PAGE_ROWS}", last):
             damaged += [key for key, value in page if not is_reply(value)]
             last = page[-1][0]
         if damaged and repair:
@@ -158,15 +158,15 @@ class SqlRunner:
     connection: Connection[Any]
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        return self.connection.cursor(binary=True).execute(translate(sql), values).fetchall()
+        return self.connection.cursor(binary=True).execute(with_placeholders(sql), values).fetchall()
 
     def run(self, sql: str, *values: object) -> int:
-        return self.connection.execute(translate(sql), values).rowcount
+        return self.connection.execute(with_placeholders(sql), values).rowcount
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         cursor, rows = self.connection.cursor(), list(rows)
         if rows:
-            cursor.executemany(translate(sql), rows)
+            cursor.executemany(with_placeholders(sql), rows)
         return cursor.rowcount if rows else 0
 
 

@@ -44,7 +44,10 @@ def use_schema(connection: Connection[Any], schema: str) -> None:
 
 @contextmanager
 def creating(connection: Connection[Any], schema: str) -> Iterator[None]:
-    """Create a schema, and tables inside the context; no other process does so meanwhile."""
+    """Create a schema, and tables inside the context.
+
+    No other process does so meanwhile.
+    """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [crc32(schema.encode())])
         if connection.execute("SELECT to_regnamespace(%s)", [f'"{schema}"']).fetchone() == (None,):

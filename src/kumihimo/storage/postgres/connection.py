@@ -54,10 +54,10 @@ class PostgresDb(Database):
     # -- statements
 
     def all(self, sql: str, *values: object) -> list[Row]:
-        return self._guard(lambda: self._fetch(translate(sql), encode_row(values)))
+        return self._guard(lambda: self._fetch(with_placeholders(sql), encode_row(values)))
 
     def all_in(self, sql: str, values: Sequence[object]) -> list[Row]:
-        query = translate(sql.replace("IN (?)", "= ANY(?)"))
+        query = with_placeholders(sql.replace("IN (?)", "= ANY(?)"))
         return self._guard(lambda: self._fetch(query, [list(encode_row(values))])) if values else []
 
     def _fetch(self, query: str, values: Sequence[object]) -> list[Row]:
@@ -65,12 +65,12 @@ class PostgresDb(Database):
         return list(map(decode_row, rows))
 
     def run(self, sql: str, *values: object) -> None:
-        self._guard(lambda: self._cursor().execute(translate(sql), encode_row(values)))
+        self._guard(lambda: self._cursor().execute(with_placeholders(sql), encode_row(values)))
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         encoded = [encode_row(row) for row in rows]
         if encoded:
-            self._guard(lambda: self._cursor().executemany(translate(sql), encoded))
+            self._guard(lambda: self._cursor().executemany(with_placeholders(sql), encoded))
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         encoded = [encode_row(row) for row in rows]
@@ -105,7 +105,7 @@ class PostgresDb(Database):
             self.connection.close()
 
     def roll_back(self) -> None:
-        """Leave the transaction; close the connection where that fails."""
+        """Leave the transaction, or close the connection."""
         import psycopg
 
         with self.lock:
@@ -276,10 +276,10 @@ class PostgresConnection:
 
 
 @cache
-def translate(sql: str) -> str:
+def with_placeholders(sql: str) -> str:
     """Return SQL with the placeholders of psycopg.
 
-    >>> translate("SELECT id FROM t WHERE n % 2 = ?")
+    >>> with_placeholders("SELECT id FROM t WHERE n % 2 = ?")
     'SELECT id FROM t WHERE n %% 2 = %s'
     """
     return sql.replace("%", "%%").replace("?", "%s")

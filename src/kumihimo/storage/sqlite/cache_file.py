@@ -70,19 +70,19 @@ class CacheFile:
             return self._writer
 
     def has_table(self, name: str) -> bool:
-        return bool(self.read("SELECT 1 FROM sqlite_master WHERE name = ?", name))
+        return bool(self.select("SELECT 1 FROM sqlite_master WHERE name = ?", name))
 
-    def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with self._read_lock, explain_cache_errors(self.path):
             if self._reader is None:
                 self._reader = open_to_read(self.path)
             return self._reader.execute(sql, values).fetchall() if self._reader else []
 
-    def read_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+    def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []
         for i in range(0, len(values), _BATCH_KEYS):
             batch = values[i : i + _BATCH_KEYS]
-            rows += self.read(sql.replace("IN (?)", f"IN ({','.join('?' * len(batch))})"), *batch)
+            rows += self.select(sql.replace("IN (?)", f"IN ({','.join('?' * len(batch))})"), *batch)
         return rows
 
     @contextmanager
