@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Total,
         UsageEntry,
     )
+    from kumihimo.app.several import SeveralIndexes
     from kumihimo.app.snapshot import Snapshot
     from kumihimo.core.cancel import CancelToken
     from kumihimo.core.context import Answer, Context, Evidence
@@ -57,6 +58,7 @@ __all__ = [
     "ProgressEvent",
     "RdfTerm",
     "Record",
+    "SeveralIndexes",
     "Snapshot",
     "Solutions",
     "Span",
@@ -72,6 +74,7 @@ _MODULES = {  # module -> its public names
     "app.facade": "Kumihimo",
     "app.import_store": "Imported import_store",
     "app.results": "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry",
+    "app.several": "SeveralIndexes",
     "app.snapshot": "Snapshot",
     "core.context": "Answer Context Evidence",
     "core.cancel": "CancelToken",

@@ -1,6 +1,7 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from time import perf_counter
@@ -41,10 +42,10 @@ from kumihimo.search.indexed_words import IndexedWords
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.store import as_db
-from kumihimo.text.word_variants import rewrite_question
+from kumihimo.text.word_variants import WordIndex, rewrite_question
 
 DEFAULT_METHOD = "braid"
-_FALLBACK_METHOD = "naive"  # for an index not built for the default method
+FALLBACK_METHOD = "naive"  # for an index not built for the default method
 INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
 
 
@@ -127,7 +128,7 @@ class Snapshot:
         """
         built_methods = [m for m in self.db.meta("methods", []) if m in self.catalogue.methods] or [DEFAULT_METHOD]
         return next(
-            (name for name in (DEFAULT_METHOD, _FALLBACK_METHOD) if name in built_methods), str(built_methods[0])
+            (name for name in (DEFAULT_METHOD, FALLBACK_METHOD) if name in built_methods), str(built_methods[0])
         )
 
     def retrieve(
@@ -147,11 +148,8 @@ class Snapshot:
         """
         self.narrowed(filter)._prepare_search(name, settings, Budget())
 
-    def _prepare_search(self, name: str, settings: Mapping[str, object], budget: Budget) -> Callable[[str], Context]:
-        """Return the method as a function of the question.
-
-        Raises errors before anything is paid.
-        """
+    def _bind_method(self, name: str, settings: Mapping[str, object], budget: Budget) -> Callable[[str], Context]:
+        """Return the method as a function of the question alone."""
         signature = self.method(name)
         definitions: dict[str, Mapping[str, Setting]] = {name: signature.settings}
         values = resolve_settings(definitions, {name: self.settings.get(name, {})}, {name: settings})[name]
@@ -174,24 +172,36 @@ class Snapshot:
             **signature.keyword_arguments(values),
         }
 
+        return lambda question: signature.function(question, **arguments)
+
+    def _prepare_search(self, name: str, settings: Mapping[str, object], budget: Budget) -> Callable[[str], Context]:
+        """Return the method as a function of the question.
+
+        Raises errors before anything is paid.
+        """
+        bound = self._bind_method(name, settings, budget)
         # a model corrects by itself, and its replies are stored by the question as it was asked
-        words = None if self.uses_llm(signature) else self.indexed_words()
+        words = None if self.uses_llm(self.method(name)) else self.indexed_words()
 
         def search(question: str) -> Context:
             check_question(question)
             written, replaced = rewrite_question(question, words)
             with span(f"retrieve {name}", {"kumihimo.method": name}) as set_attributes:
-                context: Context = signature.function(written, **arguments)
+                context = bound(written)
                 set_attributes({"kumihimo.results": len(context)})
             return replace(context, queries=(written, *context.queries), replaced=replaced) if replaced else context
 
         return search
 
-    def indexed_words(self) -> IndexedWords | None:
+    def indexed_words(self) -> WordIndex | None:
         """Return the words of the chunks, if they have a full-text index."""
         if not self.db.has("words_chunks"):
             return None
         return IndexedWords(as_db(self.db), self.table("chunks"))
+
+    def released(self) -> AbstractContextManager[object]:
+        """Hold no transaction inside the context, while a model speaks."""
+        return self.db.released()
 
     def keyword_search(self) -> SqliteKeywordSearch:
         """Return the keyword search, for use without a method."""

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -15,7 +15,9 @@ from typer import Option
 from kumihimo.app import config, trust
 from kumihimo.app.catalogue import installed_catalogue
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.questions import Questions
 from kumihimo.app.settings_registry import SettingsRegistry
+from kumihimo.app.several import SeveralIndexes, name_indexes
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import printing, terminal
 from kumihimo.core.errors import SettingsError, describe_unknown
@@ -124,9 +126,26 @@ class Writing:
 class IndexFolder(Output):
     """The option for the index, of commands that only read it."""
 
-    index_folder: Annotated[Path, Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")] = (
-        Path(".kumi")
-    )
+    index_folders: Annotated[
+        list[Path] | None,
+        Option(
+            "--index",
+            envvar="KUMI_INDEX",
+            help="An index folder; `ask` and `retrieve` take several. Default: .kumi.",
+            metavar="DIR",
+        ),
+    ] = None
+
+    @property
+    def folders(self) -> list[Path]:
+        return self.index_folders or [Path(".kumi")]
+
+    @property
+    def index_folder(self) -> Path:
+        """Return the only index folder. Raise SettingsError for several."""
+        if len(self.folders) > 1:
+            raise SettingsError("only `kumi ask` and `kumi retrieve` take several indexes: give --index once")
+        return self.folders[0]
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index. Raises Interrupted on Ctrl-C."""
@@ -170,20 +189,40 @@ class Session(IndexSettings):
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index, and show its log on standard error."""
-        logging.getLogger("kumihimo").setLevel(logging.INFO if self.verbose else logging.WARNING)
-        logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if self.show_prompts else logging.WARNING)
+        self._show_log()
+        return _open_index(self.index_folder, **self._open_options())
+
+    def _open_options(self) -> dict[str, Any]:
         settings = config.parse_options(self.settings or ())
-        return _open_index(self.index_folder, ask=not self.as_json, settings=settings, cache=self.cache)
+        return {"ask": not self.as_json, "settings": settings, "cache": self.cache}
+
+    @contextmanager
+    def open_all(self) -> Iterator[Questions]:
+        """Open the index, or several that answer together."""
+        if len(self.folders) == 1:
+            with self.open() as kumi:
+                yield kumi
+            return
+        names = name_indexes(self.folders)
+        with ExitStack() as opened:
+            self._show_log()
+            options = self._open_options()
+            indexes = [opened.enter_context(_open_index(folder, **options)) for folder in self.folders]
+            yield SeveralIndexes(dict(zip(names, indexes, strict=True)))
 
     @contextmanager
     def snapshot(self, method: str = "", filter: str = "") -> Iterator[Snapshot]:
-        """Open the index, prepare the method, and read the documents that match."""
-        with self.open() as kumi:
+        """Open the indexes, prepare the method, and read the documents that match."""
+        with self.open_all() as kumi:
             self.prepare_method(kumi, method)
             with kumi.snapshot() as snapshot:
                 yield snapshot.narrowed(filter)
 
-    def prepare_method(self, kumi: Kumihimo, name: str) -> None:
+    def _show_log(self) -> None:
+        logging.getLogger("kumihimo").setLevel(logging.INFO if self.verbose else logging.WARNING)
+        logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if self.show_prompts else logging.WARNING)
+
+    def prepare_method(self, kumi: Questions, name: str) -> None:
         """Build the tables that a method lacks, with a progress bar."""
         with self.progress_bar() as progress:
             kumi.prepare_method(name, progress)
