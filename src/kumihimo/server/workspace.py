@@ -7,6 +7,7 @@ from pathlib import Path
 from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.keys import IndexKeys
+from kumihimo.app.several import index_name
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.builds import BuildQueue
 from kumihimo.server.settings import ServerSettings
@@ -55,16 +56,6 @@ class Workspace:
         """Close all indexes."""
         for served in self.indexes.values():
             await served.aclose()
-
-
-def index_name(folder: Path) -> str:
-    """Return the name of an index in addresses.
-
-    >>> [index_name(Path(folder)) for folder in ("/work/reports/.kumi", "notes.kumi")]
-    ['reports', 'notes']
-    """
-    folder = folder.resolve()
-    return folder.parent.name if folder.name.startswith(".") else folder.stem
 
 
 def open_workspace(folders: Iterable[Path], settings: ServerSettings | None = None) -> Workspace:
