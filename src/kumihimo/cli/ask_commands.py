@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 def ask(
-    session: options.PaidSession,
+    session: options.PaidSeveralSession,
     question: Annotated[str | None, Argument(help="Your question. Default: start a conversation.")] = None,
     method: options.Method = "",
     filter: options.FilterExpression = "",
@@ -74,7 +74,7 @@ def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
 
 
 def retrieve(
-    session: options.Session,
+    session: options.SeveralSession,
     writing: options.Writing,
     question: Annotated[str | None, Argument(help="Your question.")] = None,
     questions: Annotated[

@@ -122,23 +122,20 @@ class Writing:
     force: Annotated[bool, Option("--force", help="Replace files that `kumi` did not write.")] = False
 
 
+DEFAULT_FOLDERS: Any = (Path(".kumi"),)  # a default has to be immutable
+SeveralFolders = Annotated[
+    list[Path],
+    Option("--index", envvar="KUMI_INDEX", help="An index folder; several are possible.", metavar="DIR"),
+]
+
+
 @dataclass(frozen=True)
 class IndexFolder(Output):
     """The option for the index, of commands that only read it."""
 
-    index_folders: Annotated[
-        list[Path] | None,
-        Option(
-            "--index",
-            envvar="KUMI_INDEX",
-            help="An index folder; `ask` and `retrieve` take several. Default: .kumi.",
-            metavar="DIR",
-        ),
-    ] = None
-
-    @property
-    def folders(self) -> list[Path]:
-        return self.index_folders or [Path(".kumi")]
+    folders: Annotated[list[Path], Option("--index", envvar="KUMI_INDEX", help="The index folder.", metavar="DIR")] = (
+        DEFAULT_FOLDERS
+    )
 
     @property
     def index_folder(self) -> Path:
@@ -245,6 +242,20 @@ class PaidSession(Session):
     @property
     def caps(self) -> Caps:
         return Caps(self.max_calls, self.max_tokens, self.max_cost)
+
+
+@dataclass(frozen=True)
+class SeveralSession(Session):
+    """The options of a session with one index or several."""
+
+    folders: SeveralFolders = DEFAULT_FOLDERS
+
+
+@dataclass(frozen=True)
+class PaidSeveralSession(PaidSession):
+    """The options of a session with one index or several, with limits on spending."""
+
+    folders: SeveralFolders = DEFAULT_FOLDERS
 
 
 @contextmanager
