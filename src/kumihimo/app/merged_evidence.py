@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from operator import attrgetter, itemgetter
+from types import MappingProxyType
 
 from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
 from kumihimo.core.index_names import id_in_index
@@ -21,6 +22,8 @@ from kumihimo.methods.braid import published_weights
 from kumihimo.methods.braid.plain_match import PlainMatcher
 from kumihimo.search.protocols import RowTokens
 from kumihimo.text.tokens import hash_token, tokenize
+
+TokensByText = Mapping[str, RowTokens]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +42,19 @@ def merge_evidence(
     *,
     k: int | None = None,
     budget: int | None = None,
+    tokens: TokensByText = MappingProxyType({}),
 ) -> Context:
     """Return the evidence of several indexes, best first, by their names.
 
     The order of each index is kept. A passage that several indexes hold is that of the first. Scores are those of the
     method by rank, the highest of any index. k: rows at most, unless one index gives more. budget: tokens at most,
-    unless one index needs more.
+    unless one index needs more. tokens: of texts whose tokens are known.
     """
     positions = _last_positions(contexts.values())
     places = [
         (own[min(rank, len(own) - 1)], n, item)
         for n, (table, own) in enumerate(positions.items())
-        for rank, item in enumerate(_merge_table(question, table, contexts))
+        for rank, item in enumerate(_merge_table(question, table, contexts, tokens))
     ]
     queries = tuple(dict.fromkeys(query for context in contexts.values() for query in context.queries))
     query_type = next((context.query_type for context in contexts.values() if context.query_type), "")
@@ -59,20 +63,22 @@ def merge_evidence(
         merged = merged.top(k)
     if budget is None:
         return merged
-    tokens = [sum(item.tokens(tokenizer) for item in context) for context in contexts.values()]
-    return merged.fit(max([budget, *tokens]), tokenizer)
+    sizes = [sum(item.tokens(tokenizer) for item in context) for context in contexts.values()]
+    return merged.fit(max([budget, *sizes]), tokenizer)
 
 
-def _merge_table(question: str, table: str, contexts: Mapping[str, Context]) -> list[Evidence]:
+def _merge_table(question: str, table: str, contexts: Mapping[str, Context], tokens: TokensByText) -> list[Evidence]:
     """Return the best rows of one table, named by their indexes."""
     rows = {name: [item for item in context if item.table == table] for name, context in contexts.items()}
-    scores = _comparable_scores(question, [item for items in rows.values() for item in items])
+    scores = _comparable_scores(question, [item for items in rows.values() for item in items], tokens)
     found: list[_Found] = []
     for name, items in rows.items():
-        fitted = fit_to_order([scores[_content(item)] for item in items])
+        fitted = fit_to_order([scores[evidence_text(item)] for item in items])
         ranked = enumerate(zip(items, fitted, strict=True))
         found += [_Found(name_evidence(name, item), rank, score) for rank, (item, score) in ranked]
     best = sorted(_drop_repeats(found), key=lambda each: (-each.score, each.rank))  # stable: the first index wins
+    if all(is_rated(each.item) for each in best):
+        return [each.item for each in best]
     columns = zip_longest(*(map(attrgetter("score"), items) for items in rows.values()), fillvalue=0.0)
     scores_by_rank = list(map(max, columns))
     lowest = min(scores_by_rank)
@@ -80,7 +86,13 @@ def _merge_table(question: str, table: str, contexts: Mapping[str, Context]) -> 
     return [replace(each.item, score=score) for each, score in zip(best, chain(scores_by_rank, tail), strict=True)]
 
 
-def _content(item: Evidence) -> str:
+def is_rated(item: Evidence) -> bool:
+    """Return whether a model has rated a point, which compares between indexes."""
+    return isinstance(item.record, KeyPoint) and not item.record.verbatim
+
+
+def evidence_text(item: Evidence) -> str:
+    """Return the text that evidence is compared by."""
     return item.record.prompt_text
 
 
@@ -91,7 +103,7 @@ def _drop_repeats(found: Iterable[_Found]) -> list[_Found]:
     """
     by_content: dict[str, list[_Found]] = defaultdict(list)
     for each in found:
-        by_content[_content(each.item)].append(each)
+        by_content[evidence_text(each.item)].append(each)
     kept: list[_Found] = []
     for same in by_content.values():
         first = [each for each in same if each.item.index == same[0].item.index]
@@ -115,34 +127,38 @@ def _last_positions(contexts: Iterable[Context]) -> dict[str, list[int]]:
     return last
 
 
-def _comparable_scores(question: str, items: Sequence[Evidence]) -> dict[str, float]:
-    """Return how well each text matches the question, by its text.
-
-    A model has rated its points already, on one scale.
-    """
-    if all(isinstance(item.record, KeyPoint) and not item.record.verbatim for item in items):
-        return {_content(item): item.score for item in items}
-    texts = list(dict.fromkeys(map(_content, items)))
-    return dict(zip(texts, match_texts(question, texts), strict=True))
+def _comparable_scores(question: str, items: Sequence[Evidence], tokens: TokensByText) -> dict[str, float]:
+    """Return how well each text matches the question, by its text."""
+    if all(map(is_rated, items)):
+        return {evidence_text(item): item.score for item in items}
+    texts = list(dict.fromkeys(map(evidence_text, items)))
+    return dict(zip(texts, match_texts(question, texts, tokens), strict=True))
 
 
-def match_texts(question: str, texts: Sequence[str]) -> list[float]:
+def match_texts(question: str, texts: Sequence[str], tokens: TokensByText = MappingProxyType({})) -> list[float]:
     """Return how well each text matches the question, by words and meaning.
 
     These are the features of `braid` that need no search, with its weights. Words are rare or not among these texts.
+    tokens: of texts whose tokens are known.
     """
-    import numpy as np
-
-    rows = {
-        str(n): RowTokens(
-            np.array([hash_token(token) for token in tokenize(text)], dtype=np.uint32),
-            np.frombuffer(subwords, dtype=np.uint16),
-        )
-        for n, (text, subwords) in enumerate(zip(texts, find_subwords(texts), strict=True))
-    }
+    read = {**_read_tokens([text for text in texts if text not in tokens]), **tokens}
+    rows = {str(n): read[text] for n, text in enumerate(texts)}
     features, _ = PlainMatcher(question, rows).match(rows)
     weights = published_weights()["plain"]
     return [round(sum(weights[name] * value for name, value in each.items()), 6) for each in features.values()]
+
+
+def _read_tokens(texts: Sequence[str]) -> dict[str, RowTokens]:
+    """Return the tokens of texts, as the forward index has them."""
+    import numpy as np
+
+    return {
+        text: RowTokens(
+            np.array([hash_token(token) for token in tokenize(text)], dtype=np.uint32),
+            np.frombuffer(subwords, dtype=np.uint16),
+        )
+        for text, subwords in zip(texts, find_subwords(texts), strict=True)
+    }
 
 
 def fit_to_order(scores: Sequence[float]) -> list[float]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import Any, Self
 
-from kumihimo.app.merged_evidence import merge_evidence
+from kumihimo.app.merged_evidence import TokensByText, evidence_text, merge_evidence
 from kumihimo.app.snapshot import FALLBACK_METHOD, Snapshot
 from kumihimo.app.source_tracer import SourceTracer
 from kumihimo.app.union_tables import UnionRows
@@ -26,6 +27,8 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.text.word_variants import WordIndex
+
+CHUNKS = "chunks"  # the table whose tokens are stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +123,14 @@ class SeveralSnapshot(Snapshot):
                 searches[index] = part._bind_method(name, settings, own)
 
         def search(question: str) -> Context:
-            def run(index: str) -> Context:
+            def run(index: str) -> tuple[Context, TokensByText]:
                 with naming_errors(index):
-                    return searches[index](question)
+                    context = searches[index](question)
+                    return context, read_tokens(self.parts[index], context)
 
-            found = map_concurrent(run, searches, len(searches))
-            return merge_evidence(question, dict(zip(searches, found, strict=True)), self.tokenizer, **limits)
+            contexts, tokens = zip(*map_concurrent(run, searches, len(searches)), strict=True)
+            found = dict(zip(searches, contexts, strict=True))
+            return merge_evidence(question, found, self.tokenizer, **limits, tokens=ChainMap(*map(dict, tokens)))
 
         return search
 
@@ -142,6 +147,15 @@ class SeveralSnapshot(Snapshot):
             for part in self.parts.values():
                 stack.enter_context(part.released())
             yield
+
+
+def read_tokens(snapshot: Snapshot, context: Context) -> TokensByText:
+    """Return the tokens of the chunks, from the forward index, by text."""
+    chunks = {item.record.id: evidence_text(item) for item in context if item.table == CHUNKS}
+    if not chunks or not snapshot.db.has(f"words_{CHUNKS}"):
+        return {}
+    tokens = snapshot.keyword_search().tokens(snapshot.table(CHUNKS), [*chunks])
+    return {chunks[id]: row for id, row in tokens.items()}
 
 
 @contextmanager
