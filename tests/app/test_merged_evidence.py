@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from kumihimo import Chunk, Context, Evidence, Kumihimo
-from kumihimo.app.merged_evidence import fit_to_order, match_texts, merge_evidence
+from kumihimo.app.merged_evidence import drop_copies, fit_to_order, match_texts, merge_evidence, name_evidence
 from kumihimo.app.several_snapshot import read_tokens
 from kumihimo.core.context import KeyPoint
 from kumihimo.core.records import Entity
@@ -74,6 +74,13 @@ def test_rows_and_tokens_are_those_of_one_search() -> None:
     assert len(merge(*two, k=1)) == 4, "an index gives more than k: then k is no limit of the whole"
     assert len(merge(*two, k=9, budget=27)) == 3
     assert len(merge(*two, budget=1)) == 2, "as many as one index needs"
+
+
+def test_copies_go_and_the_best_place_stays() -> None:
+    found = [name_evidence(index, item) for index, item in zip("baab", chunks(MENDED, PIER, MENDED, PIER), strict=True)]
+    kept = drop_copies(Context(tuple(found)), ["a", "b"])
+    assert [(item.index, item.text) for item in kept] == [("a", MENDED), ("a", PIER)]
+    assert drop_copies(kept, ["a", "b"]) is kept
 
 
 def test_tables_come_in_the_order_of_the_method() -> None:

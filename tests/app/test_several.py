@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Answer, Cancelled, CancelToken, Caps, Context, Kumihimo, SeveralIndexes
+from kumihimo.app.explanations import explain_evidence
 from kumihimo.app.json_values import answer_json, evidence_json
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.errors import BudgetExceeded, IndexUnavailable, SettingsError
 from kumihimo.core.index_names import split_id
 from kumihimo.llm.protocols import Chat
@@ -108,6 +110,50 @@ def test_there_is_as_much_evidence_as_from_one_index(both: SeveralIndexes) -> No
 def test_a_word_that_one_index_has_is_spelt_right(both: SeveralIndexes) -> None:
     assert both.retrieve("Who is Quist?", "bm25").replaced == ()
     assert both.retrieve("Who lights the lamp of Orsey?", "bm25").replaced == (("Orsey", "Orsay"),)
+
+
+HOPS = {
+    "a": {
+        "town/harbour.md": "# Brannet Harbour\n\nBrannet Harbour was built by Ada Roake in 1861. It has forty boats.",
+        "town/tern.md": "# The Tern\n\nThe Tern is a trawler. Its owner sold it in 2004.",
+    },
+    "b": {
+        "town/roake.md": "# Ada Roake\n\nAda Roake was an engineer. Ada Roake came into the world at Oban in 1830.",
+        "town/leith.md": "# Leith\n\nLeith is a port. The yards of Leith closed in 1983.",
+    },
+}
+
+
+def test_the_graph_leads_from_one_index_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = "In which town was the builder of Brannet Harbour born?"
+    opened = {name: build(tmp_path / name, files) for name, files in HOPS.items()}
+    both, one = SeveralIndexes(opened), build(tmp_path / "one", {**HOPS["a"], **HOPS["b"]})
+    context = both.retrieve(question)
+    assert texts(context) == texts(one.retrieve(question))
+    assert [item.index for item in context.top(2)] == ["a", "b"]
+    second = context.evidence[1]
+    assert split_id(second.via[0]) == ("a", context.evidence[0].row[1])
+    with both.snapshot() as snapshot:
+        assert "Ada Roake" in explain_evidence(snapshot, question, context)[1].describe()
+    # where cosines do not compare, each index is searched by itself
+    monkeypatch.setattr(Snapshot, "embedder_of", lambda snapshot, _: str(id(snapshot.db)))
+    apart = both.retrieve(question)
+    assert sorted(texts(apart)) == sorted(texts(context))
+    assert all(split_id(item.via[0])[0] == item.index for item in apart if item.via)
+    for kumi in (*opened.values(), one):
+        kumi.close()
+
+
+@pytest.mark.parametrize("question", ["What are the main themes?", "What do people say about the ferry?"])
+def test_points_are_traced_to_their_index(question: str, both: SeveralIndexes) -> None:
+    context = both.retrieve(question)
+    with both.snapshot() as snapshot:
+        for item in context:
+            spans = list(snapshot.trace(item))
+            assert {span.index for span in spans} <= {"town", "isle"}
+            assert any(" ".join(item.text.split()) in " ".join(span.text.split()) for span in spans)
+            assert list(snapshot.trace_part(item, 0, 3))
+    assert {item.table for item in context} >= {"points"}
 
 
 # -- answers

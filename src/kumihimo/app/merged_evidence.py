@@ -16,7 +16,7 @@ from operator import attrgetter, itemgetter
 from types import MappingProxyType
 
 from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
-from kumihimo.core.index_names import id_in_index
+from kumihimo.core.index_names import id_in_index, split_id
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.methods.braid import published_weights
 from kumihimo.methods.braid.plain_match import PlainMatcher
@@ -175,6 +175,26 @@ def fit_to_order(scores: Sequence[float]) -> list[float]:
             mean, count = (before * size + mean * count) / (size + count), size + count
         blocks.append((mean, count))
     return [mean for mean, count in blocks for _ in range(count)]
+
+
+def names_index(item: Evidence) -> bool:
+    """Return whether evidence says which index it is from.
+
+    A point may rest on rows of several.
+    """
+    points = isinstance(item.record, KeyPoint) and all(split_id(id)[0] for _, id in item.record.parents())
+    return bool(item.index) or points
+
+
+def drop_copies(context: Context, indexes: Sequence[str]) -> Context:
+    """Return the evidence without copies of what an earlier index has.
+
+    indexes: their names, the first one first.
+    """
+    found = [_Found(item, rank, 0.0) for rank, item in enumerate(context)]
+    found.sort(key=lambda each: indexes.index(each.item.index) if each.item.index else -1)  # stable
+    kept = sorted(_drop_repeats(found), key=attrgetter("rank"))
+    return replace(context, evidence=tuple(each.item for each in kept)) if len(kept) < len(context) else context
 
 
 def name_evidence(index: str, item: Evidence) -> Evidence:

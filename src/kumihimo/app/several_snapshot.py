@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import Any, Self
 
-from kumihimo.app.merged_evidence import TokensByText, evidence_text, merge_evidence
+from kumihimo.app.merged_evidence import TokensByText, drop_copies, evidence_text, merge_evidence, names_index
 from kumihimo.app.snapshot import FALLBACK_METHOD, Snapshot
-from kumihimo.app.source_tracer import SourceTracer
+from kumihimo.app.source_tracer import DocumentPlaces, SourceTracer
+from kumihimo.app.union_search import UnionKeywordSearch, UnionVectorSearch
 from kumihimo.app.union_tables import UnionRows
 from kumihimo.app.visible_tables import visible_documents
 from kumihimo.core.context import Context, Evidence
@@ -26,6 +27,7 @@ from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.word_variants import WordIndex
 
 CHUNKS = "chunks"  # the table whose tokens are stored
@@ -58,9 +60,8 @@ class SeveralSnapshot(Snapshot):
     def _unite(self, name: str, read: Callable[[Snapshot, str], Table[Any]]) -> Table[Any]:
         having = {index: part for index, part in self.parts.items() if part.db.has(name)}
         tables = {index: read(part, name) for index, part in (having or self.parts).items()}  # or it raises the error
-        columns, is_named = next(iter(tables.values())).codec, starts_with_document(self.catalogue.wired, name)
-        rows = UnionRows({index: table.rows for index, table in tables.items()}, columns.columns, is_named)
-        return Table(name, columns, rows)
+        is_named = starts_with_document(self.catalogue.wired, name)
+        return Table(name, next(iter(tables.values())).codec, UnionRows(tables, is_named))
 
     def narrowed(self, filter: str) -> Self:
         """Return the snapshots of matching documents; blank: all.
@@ -122,17 +123,43 @@ class SeveralSnapshot(Snapshot):
                 own.released = part.released if budget.released is not nullcontext else nullcontext
                 searches[index] = part._bind_method(name, settings, own)
 
-        def search(question: str) -> Context:
-            def run(index: str) -> tuple[Context, TokensByText]:
-                with naming_errors(index):
-                    context = searches[index](question)
-                    return context, read_tokens(self.parts[index], context)
+        def run(index: str, question: str) -> tuple[Context, TokensByText]:
+            with naming_errors(index):
+                context = searches[index](question)
+                return context, read_tokens(self.parts[index], context)
 
-            contexts, tokens = zip(*map_concurrent(run, searches, len(searches)), strict=True)
+        def search_each(question: str) -> Context:
+            pairs = map_concurrent(lambda index: run(index, question), searches, len(searches))
+            contexts, tokens = zip(*pairs, strict=True)
             found = dict(zip(searches, contexts, strict=True))
             return merge_evidence(question, found, self.tokenizer, **limits, tokens=ChainMap(*map(dict, tokens)))
 
+        if not self._walks_across(name):
+            return search_each
+        search_all = Snapshot._bind_method(self, name, settings, budget)
+
+        def search(question: str) -> Context:
+            context = drop_copies(search_all(question), [*self.parts])
+            # points of reports do not say where they are from
+            return context if all(map(names_index, context)) else search_each(question)
+
         return search
+
+    def _walks_across(self, name: str) -> bool:
+        """Return whether a method finds its way from one index to another.
+
+        It walks from passage to passage by the names that both mention. Meaning has to compare between the indexes.
+        """
+        embedders = {repr(part.embedder_of(CHUNKS)) for part in self.parts.values()}
+        return "mentions" in self.method(name).tables and "llm" not in self.method(name).ports and len(embedders) == 1
+
+    def keyword_search(self) -> KeywordSearch:
+        """Return the keyword search of all."""
+        return UnionKeywordSearch({index: part.keyword_search() for index, part in self.parts.items()})
+
+    def vector_search(self, budget: Budget) -> VectorSearch:
+        """Return the vector search of all."""
+        return UnionVectorSearch({index: part.vector_search(budget) for index, part in self.parts.items()})
 
     @property
     def tracer(self) -> SourceTracer:
@@ -173,31 +200,32 @@ class SeveralTracer(SourceTracer):
 
     parts: Mapping[str, SourceTracer] = field(default_factory=dict)
 
-    def trace(self, item: Reference | Evidence) -> Iterator[Span]:
-        """Yield the source spans of a row or of evidence."""
-        index, own = _split_item(item)
-        return (replace(span, index=index) for span in self._part(index).trace(own))
-
-    def trace_part(self, item: Evidence, start: int, end: int) -> Iterator[Span]:
-        """Yield the source spans of `[start, end)` of the text of evidence."""
-        index, own = _split_evidence(item)
-        return (replace(span, index=index) for span in self._part(index).trace_part(own, start, end))
-
-    def spans(self, item: Evidence) -> Iterator[Span]:
-        """Yield the first source spans; their ids and uris name the index."""
-        index, own = _split_evidence(item)
-        return (_name_span(index, span) for span in self._part(index).spans(own))
-
-    def spans_to_cite(self, item: Evidence) -> Iterator[Span]:
-        """Yield the same spans, and read what `locate` needs."""
-        index, own = _split_evidence(item)
-        return (_name_span(index, span) for span in self._part(index).spans_to_cite(own))
-
     def locate(self, span: Span) -> Span:
         """Return the span with its index, title and page or line."""
         index, uri = split_uri(span.uri)
         own = replace(span, uri=uri, chunk=split_id(span.chunk)[1])
         return replace(self._part(index).locate(own), index=index)
+
+    def _source_spans(self, item: Reference | Evidence) -> Iterator[Span]:
+        """Yield the source spans, with ids and uris that name the index."""
+        for index, own in self._split(item):
+            for span in self._part(index)._source_spans(own):
+                chunk = id_in_index(index, span.chunk) if span.chunk else ""
+                yield replace(span, chunk=chunk, uri=uri_in_index(index, span.uri))
+
+    def _split(self, item: Reference | Evidence) -> Iterator[tuple[str, Reference | Evidence]]:
+        """Yield indexes, and the row or its sources as they are there."""
+        if isinstance(item, Evidence) and item.index:
+            yield _split_evidence(item)
+            return
+        reference = item.reference if isinstance(item, Evidence) else item
+        for table, id in [reference] if split_id(reference[1])[0] else self.sources(item):
+            index, own_id = split_id(id)
+            yield index, (table, own_id)
+
+    def _places(self, uri: str) -> DocumentPlaces:
+        index, own = split_uri(uri)
+        return self._part(index)._places(own)
 
     def read_ahead(self, items: Iterable[Evidence]) -> None:
         """Read the passages among the evidence, all at once."""
@@ -227,22 +255,11 @@ class SeveralTracer(SourceTracer):
         return self.parts[index]
 
 
-def _split_item(item: Reference | Evidence) -> tuple[str, Reference | Evidence]:
-    if isinstance(item, Evidence):
-        return _split_evidence(item)
-    index, id = split_id(item[1])
-    return index, (item[0], id)
-
-
 def _split_evidence(item: Evidence) -> tuple[str, Evidence]:
     """Return the index of evidence, and it without that name."""
     records = (replace(record, id=split_id(record.id)[1]) for record in (item.record, *item.duplicates))
     record, *duplicates = records
     return item.index, replace(item, record=record, duplicates=tuple(duplicates))
-
-
-def _name_span(index: str, span: Span) -> Span:
-    return replace(span, chunk=id_in_index(index, span.chunk) if span.chunk else "", uri=uri_in_index(index, span.uri))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import SqliteKeywordSearch
 from kumihimo.search.indexed_words import IndexedWords
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.search.vectors import Matrices, SqliteVectorSearch
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.sqlite.store import as_db
@@ -203,11 +204,15 @@ class Snapshot:
         """Hold no transaction inside the context, while a model speaks."""
         return self.db.released()
 
-    def keyword_search(self) -> SqliteKeywordSearch:
+    def embedder_of(self, table: str) -> str:
+        """Return the fingerprint of the model that embedded a table, or empty."""
+        return str((self.db.meta(f"vectors_{table}") or {}).get("embedder", ""))
+
+    def keyword_search(self) -> KeywordSearch:
         """Return the keyword search, for use without a method."""
         return SqliteKeywordSearch(as_db(self.db))
 
-    def vector_search(self, budget: Budget) -> SqliteVectorSearch:
+    def vector_search(self, budget: Budget) -> VectorSearch:
         """Return the vector search, with the embedders of the index."""
         return SqliteVectorSearch(as_db(self.db), partial(self.models.query_embedder, budget), self.matrices)
 

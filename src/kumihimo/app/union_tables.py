@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kumihimo.core.index_names import id_in_index, split_id, uri_in_index
-from kumihimo.core.table import Row, Rows
+from kumihimo.core.table import Row, Rows, Table
 
 _URI_COLUMNS = ("uri", "file")
 _COUNT_COLUMNS = ("mentions",)  # of a row that several indexes have
@@ -18,13 +18,21 @@ _COUNT_COLUMNS = ("mentions",)  # of a row that several indexes have
 class UnionRows:
     """The rows of the tables of one name in several indexes, in the order of the indexes.
 
-    columns: of the table. is_named: whether its ids name the index, since they begin with a document. Other ids are
-    digests of names: a row that several indexes have is that of the first, and its mentions are added.
+    tables: of each index, by its name. is_named: whether its ids name the index, since they begin with a document.
+    Other ids are digests of names: a row that several indexes have is that of the first, and its mentions are added.
     """
 
-    parts: Mapping[str, Rows]
-    columns: tuple[str, ...]
+    tables: Mapping[str, Table[Any]]
     is_named: bool
+
+    @property
+    def parts(self) -> Mapping[str, Rows]:
+        """Return the rows of each index."""
+        return {index: table.rows for index, table in self.tables.items()}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return next(iter(self.tables.values())).codec.columns
 
     def get(self, id: str) -> Row | None:
         return next(iter(self.get_many([id])), None)
