@@ -96,8 +96,9 @@ def test_the_best_passage_leads_whichever_index_has_it(both: SeveralIndexes) -> 
         assert (first.index, first.text) == ("town", TOWN["town/pier.txt"])
 
 
-def test_equal_ids_stay_apart_and_equal_passages_are_shown_once(both: SeveralIndexes) -> None:
-    found = both.retrieve("pier boats tied dusk", "bm25")
+@pytest.mark.parametrize("method", ["bm25", "braid"])
+def test_equal_ids_stay_apart_and_equal_passages_are_shown_once(method: str, both: SeveralIndexes) -> None:
+    found = both.retrieve("pier boats tied dusk", method)
     piers = [item for item in found if item.text in (TOWN["town/pier.txt"], ISLE["town/pier.txt"])]
     assert {split_id(item.record.id) for item in piers} == {(name, piers[0].row[1]) for name in ("town", "isle")}
     assert [item.index for item in found if item.text == TOWN["town/rules.txt"]] == ["town"]

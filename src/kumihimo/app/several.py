@@ -55,9 +55,9 @@ class SeveralIndexes(Questions):
         """
         names = name_indexes([Path(folder) for folder in folders])
         with ExitStack() as opened:
-            indexes = {name: Kumihimo.open(folder, **options) for name, folder in zip(names, folders, strict=True)}
-            several = cls(indexes)
-            opened.pop_all()
+            indexes = [opened.enter_context(Kumihimo.open(folder, **options)) for folder in folders]
+            several = cls(dict(zip(names, indexes, strict=True)))
+            opened.pop_all()  # `close` closes them
         return several
 
     def __enter__(self) -> Self:
