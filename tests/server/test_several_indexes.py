@@ -34,6 +34,7 @@ class Site:
 
     def __init__(self, folders: list[Path], audit: Path) -> None:
         self.audit, self.workspace = audit, open_workspace(folders)
+        self.archive, self.town = self.workspace.indexes  # names
         settings = ServerSettings(require_keys=True, audit=audit)
         self.client = TestClient(create_app(self.workspace, settings), base_url=ADDRESS)
         self.both = create_key(folders, "reader")[1]
@@ -54,56 +55,62 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def test_an_answer_names_the_index_and_the_audit_log_names_both(site: Site) -> None:
-    for path in ("/api/v1/indexes/town/ask", "/api/v1/indexes/town/retrieve"):
-        reply = site.post(path, question=QUESTION, method="bm25", more_indexes=["archive"]).json()
-        assert (reply["evidence"][0]["index"], reply["evidence"][0]["spans"][0]["uri"]) == ("archive", "files/plan.md")
-        assert json.loads(site.audit.read_text().splitlines()[-1])["index"] == "town,archive"
-    answer = site.post("/api/v1/ask", question=QUESTION, more_indexes=["town"]).json()
-    assert answer["citations"][0]["location"] == "archive: files/plan.md, line 4"
+    for path in (f"/api/v1/indexes/{site.town}/ask", f"/api/v1/indexes/{site.town}/retrieve"):
+        reply = site.post(path, question=QUESTION, method="bm25", more_indexes=[site.archive]).json()
+        assert (reply["evidence"][0]["index"], reply["evidence"][0]["spans"][0]["uri"]) == (
+            site.archive,
+            "files/plan.md",
+        )
+        assert json.loads(site.audit.read_text().splitlines()[-1])["index"] == f"{site.town},{site.archive}"
+    answer = site.post("/api/v1/ask", question=QUESTION, more_indexes=[site.town]).json()
+    assert answer["citations"][0]["location"] == f"{site.archive}: files/plan.md, line 4"
     alone = site.post("/api/v1/ask", question=QUESTION).json()
     assert "index" not in {*alone["citations"][0], *alone["evidence"][0]}
 
 
 def test_a_stream_has_the_same_events(site: Site) -> None:
-    response = site.post("/api/v1/ask", question=QUESTION, more_indexes=["town"], stream=True)
+    response = site.post("/api/v1/ask", question=QUESTION, more_indexes=[site.town], stream=True)
     events = [line.removeprefix("event: ") for line in response.text.splitlines() if line.startswith("event: ")]
     assert events == ["progress", "evidence", "token", "citations", "answer"]
-    assert '"location": "archive: files/plan.md, line 4"' in response.text
+    assert f'"location": "{site.archive}: files/plan.md, line 4"' in response.text
 
 
 def test_a_key_must_open_each_index(site: Site) -> None:
-    for path, more in (("town", "archive"), ("archive", "town")):
+    for path, more in ((site.town, site.archive), (site.archive, site.town)):
         response = site.post(f"/api/v1/indexes/{path}/ask", site.one, question=QUESTION, more_indexes=[more])
         assert (response.status_code, "Maren" in response.text) == (404, False)
-        assert "no index 'archive'" in response.json()["detail"]
-    again = site.post("/api/v1/indexes/town/ask", question=QUESTION, more_indexes=["archive", "town"])
-    assert (again.status_code, again.json()["detail"]) == (400, "the index town is named twice: name each index once")
+        assert f"no index '{site.archive}'" in response.json()["detail"]
+    again = site.post(f"/api/v1/indexes/{site.town}/ask", question=QUESTION, more_indexes=[site.archive, site.town])
+    assert (again.status_code, again.json()["detail"]) == (
+        400,
+        f"the index {site.town} is named twice: name each index once",
+    )
 
 
 def test_the_rights_of_a_key_hold_in_each_index(site: Site) -> None:
     question = "Where is the gold of Zebulon Quarry?"
     seen, hidden = (
-        site.post("/api/v1/ask", token, question=question, more_indexes=["town"]).text
+        site.post("/api/v1/ask", token, question=question, more_indexes=[site.town]).text
         for token in (site.both, site.limited)
     )
     assert "owes gold" in seen
     assert "keeps the gold" in seen
     assert "gold" not in hidden.replace(question, "")
-    wrong = site.post("/api/v1/ask", site.limited, question=question, more_indexes=["town"], settings={"rights": ""})
+    wrong = site.post("/api/v1/ask", site.limited, question=question, more_indexes=[site.town], settings={"rights": ""})
     assert wrong.status_code == 400
 
 
 def test_what_is_spent_counts_for_the_key_in_each_index(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = site.workspace.indexes["archive"].kumi
+    first = site.workspace.indexes[site.archive].kumi
     models = AnswersBy(first.models.settings, first.models.cache)
     models.model = FakeChat(lambda prompt: "Maren Oldacre did [1].")
     monkeypatch.setattr(first, "models", models)
-    body = {"question": QUESTION, "method": "bm25", "more_indexes": ["town"]}
+    body = {"question": QUESTION, "method": "bm25", "more_indexes": [site.town]}
     answer = site.post("/api/v1/ask", site.limited, **body).json()
     assert (answer["text"], answer["usage"]["calls"]) == ("Maren Oldacre did [1].", 1)
     spent = [
         site.client.get(f"/api/v1/indexes/{name}/usage", headers=bearer(site.limited)).json()["key"]["spent"]["calls"]
-        for name in ("archive", "town")
+        for name in (site.archive, site.town)
     ]
     assert spent == [1, 1]
     more = (
@@ -119,12 +126,14 @@ def test_a_model_of_several_indexes_links_to_each(site: Site) -> None:
         messages = [{"role": "user", "content": QUESTION}]
         return site.post("/v1/chat/completions", model=model, messages=messages)
 
-    for model, page in (("town+archive/bm25", "/documents/"), ("kumi+town", "/documents/")):
+    for model, page in ((f"{site.town}+{site.archive}/bm25", "/documents/"), (f"kumi+{site.town}", "/documents/")):
         message = chat(model).json()["choices"][0]["message"]
-        assert "archive: files/plan.md" in message["content"]
+        assert f"{site.archive}: files/plan.md" in message["content"]
         assert f"{ADDRESS}{page}" in message["content"]
-    ferry = site.post("/v1/chat/completions", model="kumi+town", messages=[{"role": "user", "content": "Who sails?"}])
-    assert f"{ADDRESS}/indexes/town/documents/" in ferry.json()["choices"][0]["message"]["content"]
-    assert chat("town+nowhere").status_code == 404
-    response = site.post("/v1/embeddings", model="town+archive", input="gates")
+    ferry = site.post(
+        "/v1/chat/completions", model=f"kumi+{site.town}", messages=[{"role": "user", "content": "Who sails?"}]
+    )
+    assert f"{ADDRESS}/indexes/{site.town}/documents/" in ferry.json()["choices"][0]["message"]["content"]
+    assert chat(f"{site.town}+nowhere").status_code == 404
+    response = site.post("/v1/embeddings", model=f"{site.town}+{site.archive}", input="gates")
     assert (response.status_code, "name one model" in response.text) == (400, True)
