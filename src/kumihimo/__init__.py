@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from kumihimo.app.check import CheckResult, Problem
     from kumihimo.app.facade import Kumihimo
     from kumihimo.app.import_store import Imported, import_store
+    from kumihimo.app.questions import Questions
     from kumihimo.app.results import (
         BatchState,
         Built,
@@ -56,6 +57,7 @@ __all__ = [
     "Plan",
     "Problem",
     "ProgressEvent",
+    "Questions",
     "RdfTerm",
     "Record",
     "SeveralIndexes",
@@ -73,6 +75,7 @@ _MODULES = {  # module -> its public names
     "app.check": "CheckResult Problem",
     "app.facade": "Kumihimo",
     "app.import_store": "Imported import_store",
+    "app.questions": "Questions",
     "app.results": "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry",
     "app.several": "SeveralIndexes",
     "app.snapshot": "Snapshot",

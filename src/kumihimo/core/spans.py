@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kumihimo.core.digests import hash_parts
@@ -23,7 +23,7 @@ class Span:
     text: str
     place: str = ""
     title: str = ""
-    index: str = ""
+    index: str = field(default="", repr=False)  # empty as a rule
 
     @property
     def location(self) -> str:
