@@ -20,6 +20,7 @@ BENCHMARKS = (
     ("start", ""),
     ("long_inputs", ""),
     ("passages", ""),
+    ("several_indexes", ""),
     ("ocr_pages", ""),
     ("meanings", ""),
     ("files", ""),

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kumihimo.app.async_facade import AsyncKumihimo
     from kumihimo.app.check import CheckResult, Problem
+    from kumihimo.app.copy_index import CopiedIndex, copy_index
     from kumihimo.app.facade import Kumihimo
     from kumihimo.app.import_store import Imported, import_store
+    from kumihimo.app.questions import Questions
     from kumihimo.app.results import (
         BatchState,
         Built,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
         Total,
         UsageEntry,
     )
+    from kumihimo.app.several import SeveralIndexes
     from kumihimo.app.snapshot import Snapshot
     from kumihimo.core.cancel import CancelToken
     from kumihimo.core.context import Answer, Context, Evidence
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from kumihimo.core.task import ProgressEvent
     from kumihimo.core.usage import Usage
     from kumihimo.llm.budget import Budget, Caps
+    from kumihimo.storage.place import IndexPlace
 
 __all__ = [
     "Answer",
@@ -45,18 +49,22 @@ __all__ = [
     "Citation",
     "CommunityLevel",
     "Context",
+    "CopiedIndex",
     "Document",
     "Estimate",
     "Evidence",
     "Imported",
+    "IndexPlace",
     "KumiError",
     "Kumihimo",
     "LocalWork",
     "Plan",
     "Problem",
     "ProgressEvent",
+    "Questions",
     "RdfTerm",
     "Record",
+    "SeveralIndexes",
     "Snapshot",
     "Solutions",
     "Span",
@@ -64,14 +72,18 @@ __all__ = [
     "Total",
     "Usage",
     "UsageEntry",
+    "copy_index",
     "import_store",
 ]
 _MODULES = {  # module -> its public names
     "app.async_facade": "AsyncKumihimo",
     "app.check": "CheckResult Problem",
+    "app.copy_index": "CopiedIndex copy_index",
     "app.facade": "Kumihimo",
     "app.import_store": "Imported import_store",
+    "app.questions": "Questions",
     "app.results": "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry",
+    "app.several": "SeveralIndexes",
     "app.snapshot": "Snapshot",
     "core.context": "Answer Context Evidence",
     "core.cancel": "CancelToken",
@@ -81,6 +93,7 @@ _MODULES = {  # module -> its public names
     "core.task": "ProgressEvent",
     "core.usage": "Usage",
     "llm.budget": "Budget Caps",
+    "storage.place": "IndexPlace",
 }
 
 

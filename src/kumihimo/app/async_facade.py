@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import copy_context
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -16,6 +17,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.index_address import find_address
 from kumihimo.app.question_process import Request
 from kumihimo.app.question_room import QuestionRoom, needs_no_model
+from kumihimo.app.questions import Questions
 from kumihimo.app.results import Built
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Answer, Context
@@ -58,6 +60,7 @@ class AsyncKumihimo:
 
     def __init__(self, kumi: Kumihimo, *, workers: int = 0, questions: int = 32, seconds: float = 0) -> None:
         self.kumi, self._seconds, self._owns_kumi = kumi, seconds, False
+        self._asked: Questions = kumi
         self._questions, self._reads, self._builds = _Lane.create(questions), _Lane.create(_READS), _Lane.create(1, 1)
         address = find_address(kumi)
         self.room = QuestionRoom(address, workers) if workers and address else None
@@ -123,6 +126,15 @@ class AsyncKumihimo:
     def waiting(self) -> int:
         """Return how many questions wait for a place."""
         return self._questions.waiting
+
+    def asking(self, facade: Questions) -> Self:
+        """Return the same places and limits for questions to other indexes, too.
+
+        They run in threads.
+        """
+        other = copy(self)
+        other._asked, other.room = facade, None
+        return other
 
     # -- questions
 
@@ -201,7 +213,7 @@ class AsyncKumihimo:
         return answer
 
     def _ask_here(self, asked: _Asked, cancel: CancelToken, emit: Emit | None) -> Answer:
-        return self.kumi.ask(
+        return self._asked.ask(
             asked.question,
             asked.method,
             **asked.search,
@@ -229,14 +241,14 @@ class AsyncKumihimo:
         start = perf_counter()
         if not self.room or not self._goes_to_room(asked, cancel, is_answer=False):
             payment: dict[str, Any] = {"caps": asked.caps, "paid_by": asked.paid_by}
-            context = self.kumi.retrieve(asked.question, asked.method, **asked.search, **payment, cancel=cancel)
+            context = self._asked.retrieve(asked.question, asked.method, **asked.search, **payment, cancel=cancel)
         else:
             context = self.room.run(Request("retrieve", asked.question, asked.method, asked.search), cancel)
         self.on_answered(asked.method or self._default_method(), perf_counter() - start)
         return context
 
     def _default_method(self) -> str:
-        with self.kumi.snapshot() as snapshot:
+        with self._asked.snapshot() as snapshot:
             return snapshot.default_method()
 
     def _goes_to_room(self, asked: _Asked, cancel: CancelToken, *, is_answer: bool) -> bool:

@@ -164,7 +164,7 @@ def _explain_item(
     link = _find_link(snapshot, item, ranks) if item.via else None
     known = frozenset[str]()
     if link and link.continues:
-        linked_phrases = find_phrases(question, *_text_and_title(snapshot.table("chunks")[link.span.chunk]))
+        linked_phrases = find_phrases(question, *_text_and_title(snapshot.table("chunks")[item.via[0]]))
         known = frozenset[str]().union(*(phrase.terms for phrase in linked_phrases))
     verbatim = isinstance(item.record, KeyPoint) and item.record.verbatim
     fallback_text = translate(_VERBATIM_TEXT if verbatim else _NO_WORDS_TEXT)

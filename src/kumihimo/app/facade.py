@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,24 +21,20 @@ from kumihimo.app.index_paths import index_paths, plan_paths
 from kumihimo.app.missing import missing_tables, without_missing_scopes
 from kumihimo.app.prepare_build import build_method
 from kumihimo.app.prune_cache import prune_cache
-from kumihimo.app.questions import answer_from_one_build, read_one_build
+from kumihimo.app.questions import Questions
 from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.settings_registry import SettingsRegistry
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.trust import read_trusted_layers
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.catalogue import Catalogue
-from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.core.records import Reference
 from kumihimo.core.settings import SettingValues, resolve_settings
-from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress
-from kumihimo.generation.answer import Length
-from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.concurrency import acquire_lock, iterate_tokens
+from kumihimo.llm.budget import Caps
+from kumihimo.llm.concurrency import acquire_lock
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.protocols import NamedEntityRecognizer, TokenCallback
+from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.stores import load_matrices
 from kumihimo.search.vector_files import MappedFiles
@@ -51,7 +46,7 @@ from kumihimo.storage.response_cache import ResponseCache, UsageEntry
 log = logging.getLogger("kumihimo")
 
 
-class Kumihimo:
+class Kumihimo(Questions):
     """An index in a folder.
 
     >>> from tempfile import TemporaryDirectory
@@ -258,94 +253,6 @@ class Kumihimo:
                 yield Snapshot(*values, rights=rights.strip())
                 return
         raise IndexUnavailable(f"the vectors in {missing} are missing: `kumi index` makes them again")
-
-    def retrieve(
-        self,
-        question: str,
-        method: str = "",
-        *,
-        filter: str = "",
-        rights: str = "",
-        caps: Caps | None = None,
-        paid_by: Budget | None = None,
-        cancel: CancelToken | None = None,
-        **settings: Any,
-    ) -> Context:
-        """Return the evidence that the method finds, best first.
-
-        settings: of the method, such as k=5. filter: an expression over document metadata, such as `author = "Sabine
-        Orrell" and date >= 2024`. rights: an expression, too: what the one who asks may see; a field that no document
-        has is unset. Tables that the method lacks are built first, if they cost nothing. caps, paid_by, cancel: as for
-        `ask`.
-        """
-        return read_one_build(
-            partial(self.snapshot, method, rights=rights, cancel=cancel),
-            self.models.budget(caps, paid_by, cancel),
-            lambda snapshot: snapshot.retrieve(question, method, filter=filter, **settings),
-        )
-
-    def ask(
-        self,
-        question: str,
-        method: str = "",
-        *,
-        filter: str = "",
-        rights: str = "",
-        length: Length | None = None,
-        history: Sequence[Answer] = (),
-        caps: Caps | None = None,
-        paid_by: Budget | None = None,
-        on_token: TokenCallback | None = None,
-        on_context: Callable[[Context], None] | None = None,
-        progress: Progress | None = None,
-        cancel: CancelToken | None = None,
-        **settings: Any,
-    ) -> Answer:
-        """Return the answer with its citations.
-
-        filter, rights: as for `retrieve`. length: `brief`, `normal` or `full`, of a chat model's answer; None: as set.
-        history: earlier answers; the question may refer to them if there is a chat model. caps: limits on what is
-        spent. paid_by: a budget that pays too, such as that of a key. on_token: receives the text as it arrives.
-        on_context: receives the evidence before that. progress: receives an event as the search and the model begin.
-        cancel: stops the question, which raises Cancelled; a request in flight is still paid.
-        """
-        search = {"filter": filter, "length": length, "history": history, **settings}
-        listeners: dict[str, Any] = {"on_token": on_token, "on_context": on_context, "progress": progress}
-        return answer_from_one_build(
-            partial(self.snapshot, method, rights=rights, cancel=cancel),
-            self.models.budget(caps, paid_by, cancel),
-            lambda snapshot: snapshot.ask(question, method, **listeners, **search),
-        )
-
-    def stream(
-        self, question: str, method: str = "", *, rights: str = "", **options: Any
-    ) -> Generator[str, None, Answer]:
-        """Yield the answer's text as it arrives; return the answer.
-
-        options: as for `ask`. A generator that is closed cancels the question.
-        """
-        cancel = options.pop("cancel", None) or CancelToken()
-        asked = {"rights": rights, **options}
-        return (
-            yield from iterate_tokens(
-                lambda on_token: self.ask(question, method, on_token=on_token, cancel=cancel, **asked), cancel
-            )
-        )
-
-    def suggest(self, answer: Answer, *, caps: Caps | None = None) -> Answer:
-        """Return the answer with up to five next questions in `followups`.
-
-        This takes one LLM call. caps: for the answer and the call together.
-        """
-        with self.snapshot() as snapshot:
-            suggester = snapshot.followup_suggester(caps)
-        return suggester(answer)
-
-    def trace(self, reference: str | Reference, *, rights: str = "") -> list[Span]:
-        """Return the source spans of a row, by id or (table, id)."""
-        with self.snapshot(rights=rights) as snapshot:
-            row = snapshot.find(reference).reference if isinstance(reference, str) else reference
-            return list(snapshot.trace(row))
 
     def sparql(self, query: str, *, limit: int | None = 1000, timeout: float = 30.0) -> Solutions:
         """Run a SPARQL query on the index as RDF.

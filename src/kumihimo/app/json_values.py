@@ -12,7 +12,7 @@ from kumihimo.app import community_tree, method_guide
 from kumihimo.app.explanations import PassageLink, Reason, explain_evidence
 from kumihimo.app.snapshot import DEFAULT_METHOD, Snapshot
 from kumihimo.app.source_tracer import SourceTracer
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.context import Answer, Context, Evidence, row_json
 from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
@@ -86,7 +86,7 @@ def bare_evidence_json(context: Context) -> list[Json]:
 
 
 def _item_json(rank: int, item: Evidence) -> Json:
-    return {"rank": rank, "score": item.score, "table": item.table, "id": item.record.id}
+    return {"rank": rank, "score": item.score, **row_json(item.reference)}
 
 
 def _text_json(tracer: SourceTracer, item: Evidence, terms: frozenset[str]) -> Json:

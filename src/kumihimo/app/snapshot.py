@@ -1,6 +1,7 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from time import perf_counter
@@ -38,14 +39,15 @@ from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import Bm25Search
 from kumihimo.search.indexed_words import IndexedWords
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.search.vector_store import Matrices
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.database import as_database
-from kumihimo.text.word_variants import rewrite_question
+from kumihimo.text.word_variants import WordIndex, rewrite_question
 
 DEFAULT_METHOD = "braid"
-_FALLBACK_METHOD = "naive"  # for an index not built for the default method
+FALLBACK_METHOD = "naive"  # for an index not built for the default method
 INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
 
 
@@ -128,7 +130,7 @@ class Snapshot:
         """
         built_methods = [m for m in self.db.meta("methods", []) if m in self.catalogue.methods] or [DEFAULT_METHOD]
         return next(
-            (name for name in (DEFAULT_METHOD, _FALLBACK_METHOD) if name in built_methods), str(built_methods[0])
+            (name for name in (DEFAULT_METHOD, FALLBACK_METHOD) if name in built_methods), str(built_methods[0])
         )
 
     def retrieve(
@@ -148,11 +150,8 @@ class Snapshot:
         """
         self.narrowed(filter)._prepare_search(name, settings, Budget())
 
-    def _prepare_search(self, name: str, settings: Mapping[str, object], budget: Budget) -> Callable[[str], Context]:
-        """Return the method as a function of the question.
-
-        Raises errors before anything is paid.
-        """
+    def _bind_method(self, name: str, settings: Mapping[str, object], budget: Budget) -> Callable[[str], Context]:
+        """Return the method as a function of the question alone."""
         signature = self.method(name)
         definitions: dict[str, Mapping[str, Setting]] = {name: signature.settings}
         values = resolve_settings(definitions, {name: self.settings.get(name, {})}, {name: settings})[name]
@@ -175,30 +174,46 @@ class Snapshot:
             **signature.keyword_arguments(values),
         }
 
+        return lambda question: signature.function(question, **arguments)
+
+    def _prepare_search(self, name: str, settings: Mapping[str, object], budget: Budget) -> Callable[[str], Context]:
+        """Return the method as a function of the question.
+
+        Raises errors before anything is paid.
+        """
+        bound = self._bind_method(name, settings, budget)
         # a model corrects by itself, and its replies are stored by the question as it was asked
-        words = None if self.uses_llm(signature) else self.indexed_words()
+        words = None if self.uses_llm(self.method(name)) else self.indexed_words()
 
         def search(question: str) -> Context:
             check_question(question)
             written, replaced = rewrite_question(question, words)
             with span(f"retrieve {name}", {"kumihimo.method": name}) as set_attributes:
-                context: Context = signature.function(written, **arguments)
+                context = bound(written)
                 set_attributes({"kumihimo.results": len(context)})
             return replace(context, queries=(written, *context.queries), replaced=replaced) if replaced else context
 
         return search
 
-    def indexed_words(self) -> IndexedWords | None:
+    def indexed_words(self) -> WordIndex | None:
         """Return the words of the chunks, if they have a full-text index."""
         if not self.db.has("words_chunks"):
             return None
         return IndexedWords(as_database(self.db), self.table("chunks"))
 
-    def keyword_search(self) -> Bm25Search:
+    def released(self) -> AbstractContextManager[object]:
+        """Hold no transaction inside the context, while a model speaks."""
+        return self.db.released()
+
+    def embedder_of(self, table: str) -> str:
+        """Return the fingerprint of the model that embedded a table, or empty."""
+        return str((self.db.meta(f"vectors_{table}") or {}).get("embedder", ""))
+
+    def keyword_search(self) -> KeywordSearch:
         """Return the keyword search, for use without a method."""
         return Bm25Search(as_database(self.db))
 
-    def vector_search(self, budget: Budget) -> CosineSearch:
+    def vector_search(self, budget: Budget) -> VectorSearch:
         """Return the vector search, with the embedders of the index."""
         return CosineSearch(as_database(self.db), partial(self.models.query_embedder, budget), self.matrices)
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from typer import Argument, Exit, Option
 
 from kumihimo.app.explanations import explain_evidence
-from kumihimo.app.facade import Kumihimo
 from kumihimo.app.json_values import answer_json, context_json, evidence_json, trace_json
+from kumihimo.app.questions import Questions
 from kumihimo.app.safe_write import check_replaceable, read_text_file, write_file
 from kumihimo.app.snapshot import Length, Snapshot
 from kumihimo.cli import options, printing, repl, terminal
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 
 def ask(
-    session: options.PaidSession,
+    session: options.PaidSeveralSession,
     question: Annotated[str | None, Argument(help="Your question. Default: start a conversation.")] = None,
     method: options.Method = "",
     filter: options.FilterExpression = "",
@@ -41,7 +41,7 @@ def ask(
 ) -> None:
     """Answer a question with its sources, or start a conversation."""
     if question is None:
-        with session.open() as kumi:
+        with session.open_all() as kumi:
             show = _print_answer_line if session.as_json else None
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest, length=length).run()
         raise Exit(1 if failed else 0)
@@ -74,7 +74,7 @@ def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
 
 
 def retrieve(
-    session: options.Session,
+    session: options.SeveralSession,
     writing: options.Writing,
     question: Annotated[str | None, Argument(help="Your question.")] = None,
     questions: Annotated[
@@ -102,7 +102,7 @@ def retrieve(
     for path, is_ours in ((html, None), (out, _is_evidence_file)):  # before a model is called
         if path:
             check_replaceable(path, force=writing.force, is_ours=is_ours)
-    with session.open() as kumi:
+    with session.open_all() as kumi:
         session.prepare_method(kumi, method)
         if question is not None and html:
             _write_page(kumi, question, filter, search, session, html)
@@ -113,7 +113,7 @@ def retrieve(
             _retrieve_json(retrieve_one, rows, out, session.as_json, single=questions is None)
 
 
-def _write_page(kumi: Kumihimo, question: str, filter: str, search: Row, output: options.Output, path: Path) -> None:
+def _write_page(kumi: Questions, question: str, filter: str, search: Row, output: options.Output, path: Path) -> None:
     """Write the evidence for one question as a page."""
     with kumi.snapshot() as whole:
         snapshot = whole.narrowed(filter)
@@ -123,7 +123,7 @@ def _write_page(kumi: Kumihimo, question: str, filter: str, search: Row, output:
     output.show({"written": str(path), "evidence": len(context)}, message)
 
 
-def _show_evidence(kumi: Kumihimo, question: str, filter: str, search: Row, explain: bool) -> None:
+def _show_evidence(kumi: Questions, question: str, filter: str, search: Row, explain: bool) -> None:
     """Show the evidence for one question."""
     with kumi.snapshot() as whole:
         snapshot = whole.narrowed(filter)
@@ -198,7 +198,7 @@ def _is_evidence_file(path: Path) -> bool:
     return isinstance(row, dict) and row.keys() >= _EVIDENCE_KEYS
 
 
-def _retrieve_one(kumi: Kumihimo, filter: str, search: Row, row: Row, failed: list[str]) -> Row:
+def _retrieve_one(kumi: Questions, filter: str, search: Row, row: Row, failed: list[str]) -> Row:
     """Return the evidence for one question, read from one snapshot.
 
     A failed question is added to `failed`; the others go on.

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from typing import Any
 from unicodedata import normalize
 
-from kumihimo.app.facade import Kumihimo
+from kumihimo.app.questions import Questions
 from kumihimo.app.snapshot import LENGTHS, Length, Snapshot, check_length
 from kumihimo.cli import printing, terminal
 from kumihimo.core.context import Answer
@@ -21,14 +21,14 @@ GREETING = "Ask a question. /help lists the commands, Ctrl-D quits."
 
 @dataclass(slots=True)
 class Repl:
-    """A conversation with one index.
+    """A conversation with one index, or several.
 
     With a chat model, questions may refer to earlier ones.
 
     show: prints an answer instead of the terminal view. suggest: follow-up questions after each answer.
     """
 
-    kumi: Kumihimo
+    kumi: Questions
     method: str
     filter: str
     caps: Caps

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any, Literal, Protocol
 
+from kumihimo.core.index_names import split_id
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
@@ -48,13 +49,23 @@ class Evidence:
         return self.table, self.record.id
 
     @property
+    def index(self) -> str:
+        """Return the name of its index, if several were asked."""
+        return split_id(self.record.id)[0]
+
+    @property
+    def row(self) -> Reference:
+        """Return the table and id, without the name of an index."""
+        return self.table, split_id(self.record.id)[1]
+
+    @property
     def text(self) -> str:
         return self.record.text
 
     @property
     def title(self) -> str:
         """Return the title or name of the row, else its id."""
-        return getattr(self.record, "title", "") or getattr(self.record, "name", "") or ":".join(self.reference)
+        return getattr(self.record, "title", "") or getattr(self.record, "name", "") or ":".join(self.row)
 
     @property
     def snippet(self) -> str:
@@ -78,6 +89,12 @@ class Evidence:
 def _count_tokens(record: Record, tokenizer: Tokenizer) -> int:
     count = getattr(record, "tokens", None)
     return count if isinstance(count, int) else len(tokenizer(record.text))
+
+
+def row_json(reference: Reference) -> dict[str, Any]:
+    """Return the table and id of a row; its index, if several."""
+    table, (index, id) = reference[0], split_id(reference[1])
+    return {**({"index": index} if index else {}), "table": table, "id": id}
 
 
 SpanFinder = Callable[[Evidence], Iterable[Span]]  # evidence -> its source spans
@@ -130,7 +147,7 @@ class Context:
             "query_type": self.query_type,
             "replaced": [{"word": word, "searched": spelling} for word, spelling in self.replaced],
             "evidence": [
-                {"rank": rank, "score": item.score, "table": item.table, "id": item.record.id, "text": item.text}
+                {"rank": rank, "score": item.score, **row_json(item.reference), "text": item.text}
                 for rank, item in enumerate(self, 1)
             ],
         }
@@ -230,10 +247,7 @@ class Answer:
             "status": self.status,
             "text": self.text,
             "citations": [citation.to_dict() for citation in self.citations],
-            "sources": [
-                {"n": n, "rows": [{"table": table, "id": id} for table, id in rows]}
-                for n, rows in enumerate(self.sources, 1)
-            ],
+            "sources": [{"n": n, "rows": list(map(row_json, rows))} for n, rows in enumerate(self.sources, 1)],
             "dangling": self.dangling,
             **self.context.to_dict(),
             "followups": list(self.followups),
@@ -248,9 +262,9 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """Return the answer for a notebook, with the quotes marked."""
-        texts = {item.record.id: item.text for item in self.context}
+        texts = {split_id(item.record.id): item.text for item in self.context}
         sources = (
-            f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get(span.chunk, ''), span.text)}</p>"
+            f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get((span.index, span.chunk), ''), span.text)}</p>"
             for n, span in ((citation.n, citation.span) for citation in self.citations)
         )
         return f'<div style="white-space: pre-wrap">{escape(self.text)}</div>{"".join(sources)}'

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kumihimo.core.digests import hash_parts
@@ -12,7 +12,8 @@ from kumihimo.core.digests import hash_parts
 class Span:
     """A stretch of a document: `[start, end)` in characters.
 
-    place: the location within the file, `p. 3`, `slide 4`, `line 23`; title: of the document. Empty if unknown.
+    place: the location within the file, `p. 3`, `slide 4`, `line 23`; title: of the document. Empty if unknown. index:
+    the name of its index, where several were asked.
     """
 
     chunk: str  # id of the chunk
@@ -22,16 +23,19 @@ class Span:
     text: str
     place: str = ""
     title: str = ""
+    index: str = field(default="", repr=False)  # empty as a rule
 
     @property
     def location(self) -> str:
         """Return the file, and the page, slide, sheet or line."""
-        return f"{self.uri}, {self.place}" if self.place else self.uri
+        file = f"{self.index}: {self.uri}" if self.index else self.uri
+        return f"{file}, {self.place}" if self.place else file
 
     def to_dict(self) -> dict[str, Any]:
         """Return where the span is, and its text, as JSON has it."""
         names = ("chunk", "title", "uri", "place", "location", "start", "end", "text")
-        return {"document": hash_parts(self.uri), **{name: getattr(self, name) for name in names}}
+        index = {"index": self.index} if self.index else {}
+        return {**index, "document": hash_parts(self.uri), **{name: getattr(self, name) for name in names}}
 
 
 def describe_place(places: Sequence[tuple[int, str]], start: int, end: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from kumihimo.app.facade import Kumihimo
+from kumihimo.app.questions import Questions
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import KumiError
@@ -38,7 +38,8 @@ class FoundText:
     """A piece of evidence.
 
     id: table and id of its row. score: of the method; its range differs between methods. metadata: `table`, and of the
-    first source `title`, `uri`, `place`, `start`, `end` (characters of the document), and `location` for people.
+    first source `title`, `uri`, `place`, `start`, `end` (characters of the document), and `location` for people;
+    `index`, if several were asked.
     """
 
     id: str
@@ -47,7 +48,7 @@ class FoundText:
     metadata: dict[str, Any]
 
 
-def find_texts(kumi: Kumihimo, question: str, search: Search) -> list[FoundText]:
+def find_texts(kumi: Questions, question: str, search: Search) -> list[FoundText]:
     """Return what a method finds for a question, best first."""
     found = kumi.retrieve(question, search.method, filter=search.filter, rights=search.rights, **search.settings)
     with kumi.snapshot(search.method, rights=search.rights) as snapshot:
@@ -68,4 +69,7 @@ def _place(snapshot: Snapshot, item: Evidence) -> dict[str, Any]:
         span = next(snapshot.trace(item), None)
     except KumiError:
         return {}
-    return {name: getattr(span, name) for name in PLACE} if span else {}
+    if span is None:
+        return {}
+    index = {"index": span.index} if span.index else {}
+    return {**index, **{name: getattr(span, name) for name in PLACE}}

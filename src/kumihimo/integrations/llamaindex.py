@@ -11,17 +11,18 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import Response
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from kumihimo.app.facade import Kumihimo
+from kumihimo.app.questions import Questions
+from kumihimo.core.spans import Citation
 from kumihimo.integrations.found_texts import DEFAULT_SEARCH, Search, find_texts
 
 
 class KumihimoRetriever(BaseRetriever):
     """A retriever over an index.
 
-    kumi: an open index. search: the method, and how it searches.
+    kumi: an open index, or several. search: the method, and how it searches.
     """
 
-    def __init__(self, kumi: Kumihimo, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
+    def __init__(self, kumi: Questions, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
         super().__init__(**options)
         self._kumi, self._search = kumi, search
 
@@ -39,11 +40,11 @@ class KumihimoRetriever(BaseRetriever):
 class KumihimoQueryEngine(BaseQueryEngine):
     """A query engine that answers from an index, with citations.
 
-    kumi: an open index. search: the method, and how it searches; `k` counts only for retrievers. The source nodes are
-    the cited passages, and the metadata has the status of the answer, and its usage.
+    kumi: an open index, or several. search: the method, and how it searches; `k` counts only for retrievers. The source
+    nodes are the cited passages, and the metadata has the status of the answer, and its usage.
     """
 
-    def __init__(self, kumi: Kumihimo, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
+    def __init__(self, kumi: Questions, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
         super().__init__(callback_manager=options.pop("callback_manager", None), **options)
         self._kumi, self._search = kumi, search
 
@@ -55,9 +56,9 @@ class KumihimoQueryEngine(BaseQueryEngine):
         nodes = [
             NodeWithScore(
                 node=TextNode(
-                    id_=f"{each.span.uri}:{each.span.start}-{each.span.end}",
+                    id_=":".join(filter(None, (each.span.index, each.span.uri, f"{each.span.start}-{each.span.end}"))),
                     text=each.span.text,
-                    metadata={"n": each.n, "uri": each.span.uri, "place": each.span.place, "title": each.span.title},
+                    metadata=_node_metadata(each),
                 )
             )
             for each in answer.citations
@@ -70,3 +71,10 @@ class KumihimoQueryEngine(BaseQueryEngine):
 
     def _get_prompt_modules(self) -> dict[str, Any]:
         return {}
+
+
+def _node_metadata(citation: Citation) -> dict[str, Any]:
+    """Return the number and the place of a citation."""
+    span = citation.span
+    index = {"index": span.index} if span.index else {}
+    return {"n": citation.n, **index, "uri": span.uri, "place": span.place, "title": span.title}

@@ -13,7 +13,11 @@ from kumihimo.server.access import Access, usable_names
 def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
     """Return a function: a passage -> the address that marks it."""
     usable = usable_names(request.app.state.workspace, request.state.caller)
-    is_first = usable[:1] == [access.served.name]
-    index = "" if is_first else f"indexes/{quote(access.served.name, safe='')}/"
-    base = f"{request.base_url}{index}documents/"
-    return lambda span: f"{base}{hash_parts(span.uri)}?start={span.start}&end={span.end}#passage"
+
+    def link(span: Span) -> str:
+        index = span.index or access.served.name
+        part = "" if usable[:1] == [index] else f"indexes/{quote(index, safe='')}/"
+        address = f"{request.base_url}{part}documents/{hash_parts(span.uri)}"
+        return f"{address}?start={span.start}&end={span.end}#passage"
+
+    return link

@@ -18,10 +18,11 @@ from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import KumiError
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
-from kumihimo.server.access import Access, Reader
+from kumihimo.server.access import Reader
 from kumihimo.server.api.builds import STREAM_HEADERS
-from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, Question, Settings
-from kumihimo.server.api.reading import check_search, read_snapshot
+from kumihimo.server.api.parameters import STRICT, Body, FilterText, MoreIndexes, Name, Question, Settings
+from kumihimo.server.api.reading import check_search
+from kumihimo.server.asked_indexes import AskedIndexes, find_asked
 from kumihimo.server.disconnect import cancel_on_disconnect
 from kumihimo.server.events import ServerEvent, encode_events
 from kumihimo.server.json_values import (
@@ -55,7 +56,7 @@ class SearchBody:
     """A question to search for.
 
     settings: of the method, as `/methods` lists them. reasons: say of each piece of evidence why it was found, and
-    where it is.
+    where it is. more_indexes: asked together with the index of the address.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -64,14 +65,15 @@ class SearchBody:
     filter: FilterText = ""
     settings: Settings = field(default_factory=dict)
     reasons: bool = True
+    more_indexes: MoreIndexes = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskBody:
     """A question to answer.
 
-    settings, reasons: as for a search. length: of an answer that a model writes. history: the conversation so far,
-    oldest first. stream: send server-sent events.
+    settings, reasons, more_indexes: as for a search. length: of an answer that a model writes. history: the
+    conversation so far, oldest first. stream: send server-sent events.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -80,6 +82,7 @@ class AskBody:
     filter: FilterText = ""
     settings: Settings = field(default_factory=dict)
     reasons: bool = True
+    more_indexes: MoreIndexes = field(default_factory=list)
     length: Length | None = None
     history: Annotated[list[Body[Turn]], Field(max_length=_MAX_TURNS)] = field(default_factory=list)
     stream: bool = False
@@ -90,10 +93,11 @@ async def retrieve(request: Request, access: Reader, body: Body[SearchBody]) -> 
     """Return the evidence for a question, best first, with reasons."""
 
     async def search() -> Json:
-        await _check(access, body)
-        options = {**_search_options(access, body), "paid_by": access.grant.new_budget()}
-        context = await access.served.questions.retrieve(body.question, body.method, **options)
-        evidence = await _describe_evidence(access, body, context)
+        asked = find_asked(request, access, body.more_indexes)
+        await _check(asked, body)
+        options = {**_search_options(asked, body), "paid_by": asked.new_budget()}
+        context = await asked.questions.retrieve(body.question, body.method, **options)
+        evidence = await _describe_evidence(asked, body, context)
         return {"question": body.question, **context_json(context, evidence)}
 
     return JSONResponse(await cancel_on_disconnect(request, search()))
@@ -107,70 +111,71 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
     leaves stops the search and the model.
     """
     suggest_language(body.question)  # here, so that the stream has it too
+    asked = find_asked(request, access, body.more_indexes)
     if body.stream:
-        await cancel_on_disconnect(request, _check(access, body))
-        events = encode_events(answer_events(access, body))
+        await cancel_on_disconnect(request, _check(asked, body))
+        events = encode_events(answer_events(asked, body))
         return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
 
     async def answer() -> Json:
-        await _check(access, body)
-        result = await access.served.questions.ask(body.question, body.method, **_options(access, body))
-        return answer_json(result, await _describe_evidence(access, body, result.context, result.question))
+        await _check(asked, body)
+        result = await asked.questions.ask(body.question, body.method, **_options(asked, body))
+        return answer_json(result, await _describe_evidence(asked, body, result.context, result.question))
 
     return JSONResponse(await cancel_on_disconnect(request, answer()))
 
 
-async def _check(access: Access, body: SearchBody | AskBody) -> None:
+async def _check(asked: AskedIndexes, body: SearchBody | AskBody) -> None:
     """Raise every error that can be known before the search."""
-    access.notes.question = body.question
+    asked.first.notes.question = body.question
     check_question(body.question)
     suggest_language(body.question)
-    await read_snapshot(access, lambda s: check_search(s, body.method, body.filter, body.settings))
+    await asked.read(lambda s: check_search(s, body.method, body.filter, body.settings))
 
 
-def _search_options(access: Access, body: SearchBody | AskBody) -> dict[str, Any]:
-    return {**body.settings, "filter": body.filter, "rights": access.rights}  # the rights are not theirs to set
+def _search_options(asked: AskedIndexes, body: SearchBody | AskBody) -> dict[str, Any]:
+    return {**body.settings, "filter": body.filter, "rights": asked.rights}  # the rights are not theirs to set
 
 
-def _options(access: Access, body: AskBody) -> dict[str, Any]:
+def _options(asked: AskedIndexes, body: AskBody) -> dict[str, Any]:
     return {
-        **_search_options(access, body),
+        **_search_options(asked, body),
         "length": body.length,
         "history": [Answer(turn.question, "", turn.answer, (), Context(), Usage()) for turn in body.history],
-        "paid_by": access.grant.new_budget(),
+        "paid_by": asked.new_budget(),
     }
 
 
 async def _describe_evidence(
-    access: Access, body: SearchBody | AskBody, context: Context, asked: str = ""
+    asked: AskedIndexes, body: SearchBody | AskBody, context: Context, rewritten: str = ""
 ) -> list[Json]:
     """Return the evidence, with its reasons if they are wanted.
 
-    asked: the question as it was asked in the end. If a build has just removed some of it, without reasons.
+    rewritten: the question as it was asked in the end. If a build has just removed some of it, without reasons.
     """
-    question = asked or body.question
+    question = rewritten or body.question
     if not body.reasons:
         return bare_evidence_json(context)
     try:
-        return await read_snapshot(access, lambda snapshot: evidence_json(snapshot, question, context))
+        return await asked.read(lambda snapshot: evidence_json(snapshot, question, context))
     except KumiError as error:
         log.info("the evidence has changed since the search: %s", error)
         return bare_evidence_json(context)
 
 
-async def answer_events(access: Access, body: AskBody) -> AsyncGenerator[ServerEvent, None]:
+async def answer_events(asked: AskedIndexes, body: AskBody) -> AsyncGenerator[ServerEvent, None]:
     """Yield the events of one question, up to `answer` or `error`."""
-    call = access.served.questions.events(body.question, body.method, **_options(access, body))
+    call = asked.questions.events(body.question, body.method, **_options(asked, body))
     shown, evidence = Context(), list[Json]()
     try:
         async with aclosing(call) as events:
             async for event in events:
                 if isinstance(event, Context):
-                    shown, evidence = event, await _describe_evidence(access, body, event)
+                    shown, evidence = event, await _describe_evidence(asked, body, event)
                     yield ServerEvent("evidence", context_json(shown, evidence))
                 elif isinstance(event, Answer):
                     if event.context != shown or event.question != body.question:
-                        evidence = await _describe_evidence(access, body, event.context, event.question)
+                        evidence = await _describe_evidence(asked, body, event.context, event.question)
                     yield ServerEvent("citations", {"citations": [c.to_dict() for c in event.citations]})
                     yield ServerEvent("answer", answer_json(event, evidence))
                 else:

@@ -7,6 +7,7 @@ from typing import cast
 from fastapi import Request
 
 from kumihimo.server.access import Access, Caller, find_access
+from kumihimo.server.asked_indexes import AskedIndexes, find_asked
 from kumihimo.server.openai.errors import ModelNotFound
 from kumihimo.server.problems import NotFound
 from kumihimo.server.workspace import Workspace
@@ -16,26 +17,33 @@ FIRST_INDEX = "kumi"  # the name of the first index that the caller may use
 
 @dataclass(frozen=True, slots=True)
 class ChosenModel:
-    """An index, and a method of it; an empty method is the default."""
+    """An index, or several, and a method of them; an empty method is the default."""
 
-    access: Access
+    asked: AskedIndexes
     method: str
+
+    @property
+    def access(self) -> Access:
+        """Return the access to the index that leads."""
+        return self.asked.first
 
 
 def choose_model(request: Request, name: str) -> ChosenModel:
     """Return the index and the method of a model, `kumi/bm25` or `NAME/bm25`.
 
-    Raises ModelNotFound if they do not exist.
+    `NAME+NAME` asks several indexes together. Raises ModelNotFound if they do not exist.
     """
     index, _, method = name.partition("/")
-    is_first = index == FIRST_INDEX and index not in index_names(request)
+    known = index_names(request)
+    names = [index] if index in known else index.split("+")
     try:
-        access = find_access(request, "" if is_first else index)
+        first, *others = ("" if each == FIRST_INDEX and each not in known else each for each in names)
+        asked = find_asked(request, find_access(request, first), others)
     except NotFound:
         raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names") from None
-    if method and method not in access.served.kumi.catalogue.methods:
+    if method and method not in asked.first.served.kumi.catalogue.methods:
         raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names")
-    return ChosenModel(access, method)
+    return ChosenModel(asked, method)
 
 
 def index_names(request: Request) -> list[str]:

@@ -72,7 +72,7 @@ async def complete_chat(request: Request) -> Response:
     chosen = choose_model(request, body.model)
     head, link = ReplyHead(body.model), passage_link(request, chosen.access)
     question, options = _question_options(chosen, body)
-    questions = chosen.access.served.questions
+    questions = chosen.asked.questions
     if not body.stream:
         answer = await cancel_on_disconnect(request, questions.ask(question, chosen.method, **options))
         return JSONResponse(completion(head, answer, link))
@@ -98,8 +98,8 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
         "filter": body.kumihimo.filter,
         "length": body.kumihimo.length,
         "history": history,
-        "rights": chosen.access.rights,
-        "paid_by": chosen.access.grant.new_budget(),
+        "rights": chosen.asked.rights,
+        "paid_by": chosen.asked.new_budget(),
     }
 
 
@@ -107,7 +107,10 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
 async def create_embeddings(request: Request) -> Response:
     """Embed texts with the embedding model of an index."""
     body = parse_embedding_request(await request.body())
-    access = choose_model(request, body.model).access
+    chosen = choose_model(request, body.model)
+    if len(chosen.asked.accesses) > 1:
+        raise BadParameter("embeddings are those of one index: name one model", "model")
+    access = chosen.access
     as_questions, budget = body.kumihimo.input_type == "query", access.grant.new_budget()
     vectors, usage = await access.served.questions.run(
         lambda kumi: embed_texts(kumi, body.texts, as_questions=as_questions, budget=budget)

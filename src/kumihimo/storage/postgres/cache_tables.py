@@ -135,7 +135,9 @@ class CacheTables:
     def check(self, is_reply: Callable[[object], bool], *, repair: bool) -> list[str]:
         damaged: list[bytes] = []
         last = b""
-        while page := self.select(f"SELECT key, value FROM replies WHERE key > ? ORDER BY key LIMIT {_PAGE_ROWS}", last):
+        while page := self.select(
+            f"SELECT key, value FROM replies WHERE key > ? ORDER BY key LIMIT {_PAGE_ROWS}", last
+        ):
             damaged += [key for key, value in page if not is_reply(value)]
             last = page[-1][0]
         if damaged and repair:
