@@ -37,6 +37,8 @@ BENCHMARKS = (
     ("questions_per_second", ""),
     ("server_load", "--minutes 10"),
     ("server_attacks", ""),
+    ("postgres_kills", ""),
+    ("postgres_load", "--minutes 10"),
     ("sizes", ""),
     ("hubs", ""),
     ("keys", "--sizes 10000"),

@@ -133,7 +133,7 @@ def test_keys_are_claimed_by_the_locks_of_each_system(
     system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locks = Locks()
-    claims = load_key_claims(system, locks, monkeypatch).KeyClaims(tmp_path / "claims")
+    claims = load_key_claims(system, locks, monkeypatch).KeyClaims.in_file(tmp_path / "claims")
     elsewhere = key_claims._lock_offset(b"b")
     locks.owners[elsewhere] = "another process"
     with claims.claim([b"a", b"b"]) as claimed:
@@ -150,7 +150,7 @@ def test_claims_of_two_caches_of_one_process_stay_apart_by_posix_locks(
 ) -> None:
     """There, locks belong to the process, and closing any of its files frees them."""
     module = load_key_claims("darwin", Locks(), monkeypatch)
-    first, second = (module.KeyClaims(tmp_path / "claims") for _ in range(2))
+    first, second = (module.KeyClaims.in_file(tmp_path / "claims") for _ in range(2))
     with first.claim([b"a"]):
         with second.claim([b"a", b"b"]) as claimed:
             assert claimed == [b"b"]

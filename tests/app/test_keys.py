@@ -120,6 +120,8 @@ def test_a_new_server_knows_what_was_used_today(keys: IndexKeys) -> None:
     again = IndexKeys.of(keys.kumi)
     again.today = keys.today
     assert again.budget(key).total.tokens == 70
+    keys.budget(key).record_spent("answer", "m", Usage(1, 20))
+    assert again.budget(key).total.tokens == 90  # of the other server, meanwhile
     again.close()
 
 

@@ -115,15 +115,16 @@ class IndexKeys:
     def budget(self, key: StoredKey) -> Budget:
         """Return the budget of a key for today.
 
-        It is the same for all its requests.
+        It is the same for all its requests, and knows what other servers have spent of it.
         """
         day = self.today()
+        used = self.store.usage(key.id, day)
         with self._lock:
             known_day, budget = self._budgets.get(key.id, ("", None))
             if budget is None or known_day != day:
                 budget = Budget(Caps(tokens=key.daily_tokens), self._recorder(key.id))
-                budget.total = self.store.usage(key.id, day)
                 self._budgets[key.id] = (day, budget)
+            budget.raise_total(used)
             return budget
 
     def _recorder(self, id: str) -> Callable[[str, str, str, Usage, int], None]:

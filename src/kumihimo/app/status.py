@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.app.batch import count_waiting
@@ -70,7 +69,7 @@ def _read_rest(kumi: Kumihimo, db: IndexTransaction) -> dict[str, Any]:
         "removed": tuple(rule for source in sources.values() for rule in source.rules if not rule.startswith("!")),
         "settings": kumi.settings_registry.non_default(db.meta("settings", {})),
         "failed": db.failures(),
-        "bytes": sum(_file_size(path) for path in kumi.folder.rglob("*")),
+        "bytes": kumi.store.size(),
         "cache": kumi.cache_stats(),
         "spent": tuple(kumi.spent()),
         "waiting": count_waiting(kumi),
@@ -91,13 +90,6 @@ def _partial_documents(snapshot: Snapshot) -> tuple[str, ...]:
     documents, notes = snapshot.table(ROOT), snapshot.db.documents_with(NOT_READ)
     visible = [(uri, reasons) for uri, reasons in notes if documents.ids(id=hash_parts(uri))]
     return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in visible if isinstance(reasons, list))
-
-
-def _file_size(path: Path) -> int:
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except FileNotFoundError:  # a build has just removed it
-        return 0
 
 
 def measure_levels(communities: Table[Community], reports: Table[Report], chunks: Table[Chunk]) -> list[CommunityLevel]:

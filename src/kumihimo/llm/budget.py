@@ -116,6 +116,12 @@ class Budget:
         if self._record_usage:
             self._record_usage("spent", scope, model, usage, 0)
 
+    def raise_total(self, total: Usage) -> None:
+        """Take over a larger total, such as that of several servers."""
+        with self._condition:
+            if total.tokens > self.total.tokens:
+                self.total = total
+
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""
         with self._condition:

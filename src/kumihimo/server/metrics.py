@@ -84,7 +84,9 @@ class _IndexCollector:
 
 def _read_values(served: ServedIndex) -> Iterator[tuple[str | float, ...]]:
     """Yield the gauges of an index: key, further labels, value."""
-    for file in ("index.db", "index.db-wal", "cache.db"):
+    if served.kumi.place.database:
+        yield "bytes", "database", served.kumi.store.size()
+    for file in () if served.kumi.place.database else ("index.db", "index.db-wal", "cache.db"):
         path = served.kumi.folder / file
         yield "bytes", file, path.stat().st_size if path.exists() else 0
     for state in ("queued", "running", "done", "failed", "cancelled"):

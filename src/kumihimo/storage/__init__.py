@@ -47,6 +47,7 @@ class Store(Protocol):
     def location(self) -> str: ...  # for messages
     def exists(self) -> bool: ...
     def is_read_only(self) -> bool: ...
+    def size(self) -> int: ...  # bytes
     def read_transaction(self, cancel: CancelToken | None = None) -> AbstractContextManager[IndexTransaction]:
         """Open a snapshot of one finished build.
 

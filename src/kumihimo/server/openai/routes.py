@@ -1,5 +1,6 @@
 """requests to /v1 -> models, chat completions and embeddings."""
 
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -53,12 +54,17 @@ async def _models(request: Request) -> list[dict[str, Any]]:
         {
             "id": id,
             "object": "model",
-            "created": int(served[index].kumi.folder.stat().st_mtime),
+            "created": _created(served[index].kumi.folder),
             "owned_by": "kumihimo",
             "description": _description(served[index].kumi.catalogue, method),
         }
         for id, index, method in model_names(methods)
     ]
+
+
+def _created(folder: Path) -> int:
+    """Return the time of an index folder; 0 without one on this machine."""
+    return int(folder.stat().st_mtime) if folder.exists() else 0
 
 
 def _description(catalogue: Catalogue, method: str) -> str:

@@ -41,7 +41,7 @@ async def show_status(visit: ReaderVisit) -> HTMLResponse:
         visit,
         "status.html",
         **facts,
-        bytes=sum(path.stat().st_size for path in kumi.folder.glob("*") if path.is_file()) if sees_all else 0,
+        bytes=kumi.store.size() if sees_all else 0,
         chat=_model_name(kumi.models.chat("answer")),
         embedder=_model_name(kumi.models.paid_embedder),
         sees_all=sees_all,

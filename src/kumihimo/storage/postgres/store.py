@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -58,6 +59,12 @@ class PostgresStore:
         """Return whether this role may not build."""
         with self._pooled() as db:
             return self._has_tables(db) and not db.all("SELECT has_table_privilege('meta', 'INSERT')")[0][0]
+
+    def size(self) -> int:
+        """Return the bytes of all tables, with their indexes."""
+        query = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class WHERE relkind = 'r'"
+        with self._pooled() as db:
+            return int(db.all(f"{query} AND relnamespace = to_regnamespace(?)", f'"{self.place.schema}"')[0][0])
 
     @contextmanager
     def read_transaction(self, cancel: CancelToken | None = None) -> Iterator[PostgresDb]:
@@ -147,6 +154,7 @@ class PostgresStore:
     def _open_pool(self) -> ConnectionPool:
         from psycopg_pool import ConnectionPool
 
+        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # our errors name what it warns of
         with self._lock:
             if self._pool is None:
                 connect(self.place).close()  # raises an error that names the remedy

@@ -41,6 +41,10 @@ class SqliteStore:
         """Return whether nothing can be built here."""
         return is_immutable(self.path)
 
+    def size(self) -> int:
+        """Return the bytes of all files in the folder."""
+        return sum(map(_file_size, self.folder.rglob("*")))
+
     @contextmanager
     def read_transaction(self, cancel: CancelToken | None = None) -> Iterator[Db]:
         """Open a read transaction: a snapshot of one finished build.
@@ -174,6 +178,13 @@ class SqliteStore:
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     address = database_address(path.resolve(), "?immutable=1") if immutable else str(path)
     return sqlite3.connect(address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=128)
+
+
+def _file_size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # a build has just removed it
+        return 0
 
 
 def _rewrite_file(db: Db) -> bool:
