@@ -154,7 +154,7 @@ class PostgresStore:
     def _open_pool(self) -> ConnectionPool:
         from psycopg_pool import ConnectionPool
 
-        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # our errors name what it warns of
+        logging.getLogger("psycopg").addHandler(logging.NullHandler())  # our errors name what it warns of
         with self._lock:
             if self._pool is None:
                 connect(self.place).close()  # raises an error that names the remedy
