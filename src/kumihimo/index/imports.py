@@ -155,6 +155,8 @@ def add_imported(
     belongs to the first.
     """
     rows = {row.community: row for row in sorted(imported, key=lambda row: row.community)}
+    if not rows:  # most indexes: no work that grows with the corpus
+        return dict(leaf_of), dict(previous)
     parents = {row.parent for row in rows.values()}
     given: dict[str, str] = {}
     for row in rows.values():
