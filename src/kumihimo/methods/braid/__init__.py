@@ -143,9 +143,9 @@ def _corpus_context(
 
 
 def _largest_communities(communities: Table[Community], reports: Table[Report]) -> list[str]:
-    """Return the communities of level 0, or only the largest, in the order of ids.
+    """Return the communities of level 0, at most the largest 1,000.
 
-    The budget holds the first sentences of a few hundred, however many there are.
+    Their ids are in order. The budget holds the first sentences of a few hundred, however many there are.
     """
     ids = communities.ids(level=0)
     if len(ids) <= _MAX_COMMUNITIES:

@@ -63,7 +63,7 @@ async def _models(request: Request) -> list[dict[str, Any]]:
 
 
 def _created(folder: Path) -> int:
-    """Return the time of an index folder; 0 without one on this machine."""
+    """Return the time of an index folder, 0 without one here."""
     return int(folder.stat().st_mtime) if folder.exists() else 0
 
 
