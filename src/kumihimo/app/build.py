@@ -22,7 +22,7 @@ from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
-from kumihimo.core.task import Pool, Port, Progress
+from kumihimo.core.task import Executor, Pool, Port, Progress, inline
 from kumihimo.core.wiring import ROOT, Step
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import StructuredLLM
@@ -68,6 +68,7 @@ class Build:
     llm_for: Callable[[str], StructuredLLM]  # scope of a step -> its LLM
     embedder_for: Callable[[str], Embedder]  # table -> the embedder of its rows
     pool: Pool
+    executor: Executor = inline
     progress: Progress | None = None
     reread: bool = False
     from_scratch: frozenset[str] = frozenset()
@@ -90,7 +91,7 @@ class Build:
         views = self.search_indexes() if with_views else []
         with (
             build_span(self._progress_of_whole(views)) as progress,
-            maintain_indexes(ledger, views, fingerprint, progress),
+            maintain_indexes(ledger, views, fingerprint, progress, self.executor),
         ):
             refreshed = refresh_documents(
                 ledger,
@@ -101,6 +102,7 @@ class Build:
                 limits=ReadingLimits(**cast(dict[str, int], self.settings["reading"])),
                 reread=self.reread,
                 progress=progress,
+                executor=self.executor,
             )
             build_tables(
                 self.steps,
@@ -109,6 +111,7 @@ class Build:
                 ports=self.ports,
                 code=code,
                 pool=self.pool,
+                executor=self.executor,
                 progress=progress,
                 from_scratch=self.from_scratch,
                 cancel=self.budget.cancel,
@@ -240,7 +243,10 @@ class Build:
         for name in self.models.embedding_tables:
             if name not in known:
                 raise SettingsError(f"embedding.tables: {describe_unknown('searchable table', name, known)}")
-        return [VectorIndex(db, self.folder, table, codec(kinds[table]), self.embedder_for(table)) for table in tables]
+        return [
+            VectorIndex(db, self.folder, table, codec(kinds[table]), self.embedder_for(table), self.executor)
+            for table in tables
+        ]
 
     def _searched_tables(self, port: str, index: str) -> list[str]:
         """Return the tables that the methods search with this port."""

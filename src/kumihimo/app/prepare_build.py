@@ -6,9 +6,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from kumihimo.app.build import Build, default_methods, models_by_scope, steps_using_llm
+from kumihimo.app.building_settings import BuildingSettings
 from kumihimo.app.missing import missing_entries, missing_tables, steps_without_llm
 from kumihimo.app.remote_sources import split_addresses
 from kumihimo.app.results import Built
@@ -109,11 +110,14 @@ def run_and_save(kumi: Kumihimo, build: Build) -> Built:
 
     The methods that waited for a batch wait no more once they are built.
     """
+    from kumihimo.app.executors import open_executor
     from kumihimo.index.documents import save_sources
 
+    settings = BuildingSettings(**cast(dict[str, Any], kumi.settings["building"]))
     if build.db.meta(WAITING_METHODS, []) == build.methods:
         build.db.set_meta(WAITING_METHODS, [])
-    built = build.run()
+    with open_executor(kumi, settings, build.budget.cancel) as executor:
+        built = replace(build, executor=executor).run()
     save_sources(build.db, build.sources, kumi.base)
     return built
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from kumihimo.app.building_settings import BuildingSettings
 from kumihimo.app.sparql import rdf_prefixes
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.settings import Setting, SettingValues
@@ -36,6 +37,7 @@ class SettingsRegistry:
         return {
             **MODEL_SETTINGS,
             ANSWER: settings_of(answer),
+            "building": settings_of(BuildingSettings),
             "reading": settings_of(ReadingLimits),
             "fetching": settings_of(FetchSettings),
             **self.catalogue.step_settings(),
@@ -65,6 +67,7 @@ class SettingsRegistry:
             "embedding": "The embedding model; by default the built-in one.",
             "reranking": "The rerank server, for methods set to use it, and the number of candidates.",
             ANSWER: "How answers are written.",
+            "building": "Where an index is built: in one process, in several, or on several machines.",
             "reading": "The limits of each file that is read.",
             "fetching": "How web pages are fetched.",
             "rdf": "The index as RDF, for `kumi sparql` and `kumi export rdf`.",

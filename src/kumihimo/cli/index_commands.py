@@ -20,7 +20,7 @@ Methods = Annotated[
 
 
 def index(
-    session: options.PaidSession,
+    session: options.BuildSession,
     paths: Paths = None,
     methods: Methods = "",
     wait: options.Wait = False,

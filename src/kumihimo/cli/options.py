@@ -261,6 +261,22 @@ class PaidSession(Session):
 
 
 @dataclass(frozen=True)
+class BuildSession(PaidSession):
+    """The options for an index that is built."""
+
+    executor: Annotated[
+        str | None,
+        Option(help="What builds: inline (one process), processes, ray or ray://HOST:PORT.", metavar="NAME"),
+    ] = None
+
+    def _open_options(self) -> dict[str, Any]:
+        options = super()._open_options()
+        if self.executor is not None:
+            options["settings"].setdefault("building", {})["executor"] = self.executor
+        return options
+
+
+@dataclass(frozen=True)
 class SeveralSession(Session):
     """The options of a session with one index or several."""
 

@@ -19,6 +19,7 @@ from kumihimo.core.settings import SettingValues
 from kumihimo.core.table import Codec, Row, Rows, codec
 from kumihimo.core.task import (
     Dependencies,
+    Executor,
     Job,
     Pool,
     Port,
@@ -91,6 +92,7 @@ def build_tables(
     ports: PortProvider,
     code: CodeFingerprint,
     pool: Pool = inline,
+    executor: Executor = inline,
     progress: Progress | None = None,
     from_scratch: Collection[str] = (),
     cancel: CancelToken | None = None,
@@ -98,8 +100,8 @@ def build_tables(
     """Update every table after changes to `documents`.
 
     steps: in an order in which each comes after its inputs. ledger: holds the changes; call `watch_tables` on it first.
-    ports: the ports of each step. pool: runs the steps that call an LLM. from_scratch: steps that ignore their previous
-    rows. cancel: stops the build between two jobs, or two steps.
+    ports: the ports of each step. pool: runs the steps that call an LLM; executor: the others, except whole-table
+    steps. from_scratch: steps that ignore their previous rows. cancel: stops the build between two jobs, or two steps.
     """
     ledger.retire([step.name for step in steps])
     step_fingerprints = fingerprints(steps, settings=settings, ports=ports, code=code)
@@ -108,7 +110,8 @@ def build_tables(
         task = Task(step, arguments, ports(step.name), ledger.rows, failing, step.name in from_scratch)
         whole = "" if step.name in step.tables.values() else "*"  # its rows are kept only if the step reads them
         ledger.ensure_table(step.name, step.output_codec, step.source, step.key or whole)
-        _StepRun(task, ledger, pool, progress or ignore_progress, cancel).update(step_fingerprints[step.name])
+        run_jobs = pool if task.calls_llm else executor
+        _StepRun(task, ledger, run_jobs, progress or ignore_progress, cancel).update(step_fingerprints[step.name])
 
 
 def fingerprints(
@@ -136,11 +139,16 @@ class _StepRun:
     """A step within a build."""
 
     def __init__(
-        self, task: Task, ledger: Ledger, pool: Pool, progress: Progress, cancel: CancelToken | None = None
+        self,
+        task: Task,
+        ledger: Ledger,
+        run_jobs: Pool | Executor,
+        progress: Progress,
+        cancel: CancelToken | None = None,
     ) -> None:
         self.task, self.step, self.failing = task, task.step, task.failing
         self.ledger, self.progress, self.cancel = ledger, progress, cancel
-        self.pool = pool if task.calls_llm else inline
+        self.run_jobs = run_jobs
 
     def update(self, fingerprint: str) -> None:
         check_cancelled(self.cancel)
@@ -164,7 +172,7 @@ class _StepRun:
         done = 0
         for wave in ledger.waves():
             pending: list[StepResult] = []
-            for results in self.pool(self.task, self._jobs(wave)):
+            for results in self.run_jobs(self.task, self._jobs(wave)):
                 check_cancelled(self.cancel)
                 pending += results
                 finished = done + len(pending)

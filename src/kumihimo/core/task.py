@@ -1,18 +1,26 @@
 """a key and its rows -> the rows a step makes: the unit of parallel work.
 
-Rows travel as tuples; the worker decodes, calls and encodes. Today a worker is a thread of this process. On another
-machine a task can be created from the step's name, its settings and the addresses of its ports.
+Rows travel as tuples; the worker decodes, calls and encodes. A worker is a thread of this process, or another process,
+which creates the task from a `TaskSpec`: the step's name and its settings.
 """
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed, describe_unknown
 from kumihimo.core.table import NO_ROWS, Group, LookupRecorder, Row, Rows, Table, codec, lookup_hash
 from kumihimo.core.wiring import PREVIOUS, Step
 
+if TYPE_CHECKING:
+    from kumihimo.core.catalogue import Catalogue
+
+A = TypeVar("A")
+B = TypeVar("B")
+A_contra = TypeVar("A_contra", contravariant=True)
+B_co = TypeVar("B_co", covariant=True)
 MAX_ROWS = 99_999  # rows of one call: ordinals have five digits; with more rows the item fails
 
 Dependencies = bytes  # sorted 64-bit hashes of a call's lookups
@@ -31,6 +39,43 @@ class StepResult:
 
 RunJob = Callable[[Job], list[StepResult]]
 Pool = Callable[[RunJob, Iterable[Job]], Iterator[list[StepResult]]]  # results in the order of the jobs
+RowsOf = Callable[[str], Rows]  # a table's name -> its rows
+
+
+class Workplace(Protocol):
+    """What the process of a worker has: steps, readers, and ports that ask no server."""
+
+    @property
+    def catalogue(self) -> "Catalogue": ...
+    @property
+    def ports(self) -> Mapping[str, "Port"]: ...
+
+
+class WorkSpec(Protocol[A_contra, B_co]):
+    """A description of work that can be pickled; another process opens it."""
+
+    def open(self, workplace: Workplace, rows: RowsOf) -> Callable[[A_contra], B_co]: ...
+
+
+class Work(Protocol[A_contra, B_co]):
+    """A function of jobs.
+
+    spec: None if only this process can call it. rows: answers its lookups. with_rows: the same with other answers.
+    """
+
+    def __call__(self, job: A_contra, /) -> B_co: ...
+    @property
+    def spec(self) -> WorkSpec[A_contra, B_co] | None: ...
+    @property
+    def rows(self) -> RowsOf: ...
+    def with_rows(self, rows: RowsOf) -> Callable[[A_contra], B_co]: ...
+
+
+class Executor(Protocol):
+    """Runs work that uses the processor: here, in other processes, or on other machines."""
+
+    def __call__(self, work: Work[A, B], jobs: Iterable[A], /) -> Iterator[B]:
+        """Yield the result of each job, in the order of the jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +100,26 @@ def ignore_progress(event: ProgressEvent) -> None:
     """Ignore an event."""
 
 
-def inline(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
+def inline(call: Callable[[A], B], jobs: Iterable[A], /) -> Iterator[B]:
     """Run the jobs in this thread, in order."""
     return map(call, jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class PureWork(Generic[A, B]):
+    """Work without lookups."""
+
+    call: Callable[[A], B]
+    spec: WorkSpec[A, B] | None
+
+    def __call__(self, job: A, /) -> B:
+        return self.call(job)
+
+    def rows(self, _: str) -> Rows:
+        return NO_ROWS
+
+    def with_rows(self, _: RowsOf) -> Callable[[A], B]:
+        return self.call
 
 
 class Port(Protocol):
@@ -81,6 +143,23 @@ def select_ports(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None
     return {name: ports.get(name) for name in step.signature.ports}
 
 
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """A task that another process can create.
+
+    step: its name. failing: the errors of its failed keys. from_scratch: see `Task`.
+    """
+
+    step: str
+    settings: Mapping[str, object]
+    failing: dict[str, str]
+    from_scratch: bool
+
+    def open(self, workplace: Workplace, rows: RowsOf) -> RunJob:
+        step = next(step for step in workplace.catalogue.order if step.name == self.step)
+        return Task(step, self.settings, workplace.ports, rows, self.failing, self.from_scratch)
+
+
 class Task:
     """A step with its settings, ports and tables.
 
@@ -92,13 +171,14 @@ class Task:
         step: Step,
         settings: Mapping[str, object],
         ports: Mapping[str, Port],
-        rows: Callable[[str], Rows],
+        rows: RowsOf,
         failing: dict[str, str],
         from_scratch: bool = False,
     ) -> None:
         signature = step.signature
         assert signature.input_type
         self.step, self.rows, self.failing, self.from_scratch = step, rows, failing, from_scratch
+        self.settings = settings
         self.ports = select_ports(step, ports)
         self.arguments: dict[str, Any] = {**signature.keyword_arguments(settings), **self.ports}
         self.function, self.many, self.grouped = signature.function, signature.many, signature.shape == "group"
@@ -111,6 +191,19 @@ class Task:
         Only then do concurrent calls save time.
         """
         return self.ports.get("llm") is not None
+
+    @property
+    def spec(self) -> TaskSpec | None:
+        """Return how another process creates this task; None if it calls an LLM."""
+        if self.calls_llm:
+            return None
+        return TaskSpec(self.step.name, self.settings, dict(self.failing), self.from_scratch)
+
+    def with_rows(self, rows: RowsOf) -> RunJob:
+        """Return this task with other answers to its lookups."""
+        task = copy(self)
+        task.rows = rows
+        return task
 
     def __call__(self, job: Job) -> list[StepResult]:
         return [self._run_key(key, rows) for key, rows in job]

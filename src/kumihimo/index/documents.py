@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -16,10 +16,10 @@ from kumihimo.core.engine import diff_rows
 from kumihimo.core.errors import LimitExceeded, SourceError, describe_unknown
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
-from kumihimo.core.task import Progress, ProgressEvent
+from kumihimo.core.task import Executor, Progress, ProgressEvent, PureWork, inline
 from kumihimo.core.wiring import ROOT
 from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader, no_reader_error
-from kumihimo.readers.file_reader import FileReader
+from kumihimo.readers.file_reader import FileReader, Outcome, ReadingJob, ReadingSpec
 from kumihimo.readers.folder import walk
 from kumihimo.readers.remote.mirror import Mirror, find_mirrored_uri
 from kumihimo.storage import IndexTransaction
@@ -231,6 +231,7 @@ def refresh_documents(
     limits: ReadingLimits,
     reread: bool = False,
     progress: Progress | None = None,
+    executor: Executor = inline,
 ) -> RefreshResult:
     """Update `documents` from the sources in `names`; drop documents of removed sources.
 
@@ -244,7 +245,7 @@ def refresh_documents(
             source.files()  # a missing source stops the build here, before anything is deleted
         ledger.forget_files()
         names = by_name
-    scan = _SourceScan(ledger, FileReader(readers, limits), code, reread, ledger.failures(ROOT))
+    scan = _SourceScan(ledger, FileReader(readers, limits), code, reread, executor, ledger.failures(ROOT))
     scanned = [by_name[name] for name in sorted(by_name.keys() & set(names))]
     for source in scanned:
         scan.remove_excluded(source)
@@ -270,6 +271,7 @@ class _SourceScan:
     reader: FileReader
     code: Callable[[str], str]
     reread: bool
+    executor: Executor
     failed_before: dict[str, str]
     result: RefreshResult = field(default_factory=RefreshResult)
     stamps: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
@@ -288,21 +290,31 @@ class _SourceScan:
             return
         mirror = Mirror.load(source.path)
         self.urls = {f"{source.name}/{name}": file.url for name, file in mirror.files.items()}
-        for position, (uri, path) in enumerate(files.items(), 1):
-            if path.is_dir():
-                self.result.failed[uri] = f"{path} cannot be read: allow it, or list it in .kumiignore"
-            elif has_reader(path, self.reader.readers):
-                self._read_file(source, uri, path)
-            else:
-                self.result.skipped.append(uri)
-            if progress:
-                progress(ProgressEvent(ROOT, position, len(files)))
+        work = PureWork(self.reader.try_read, ReadingSpec(self.reader.limits))
+        for job, outcome in self.executor(work, self._jobs(source, files, progress)):
+            if outcome is None:  # the other machine does not have this file
+                outcome = self.reader.try_read(job)[1]
+            self._store_outcome(source, job, outcome)
         self.result.failed |= {f"{source.name}/{name}".rstrip("/"): error for name, error in mirror.failed.items()}
         self.result.skipped += [f"{source.name}/{name}" for name in mirror.skipped]
         unreadable_folders = [uri for uri, path in files.items() if path.is_dir()]
         for uri in self.stamps[source.name]:
             if uri not in files and not any(_is_within(uri, folder) for folder in unreadable_folders):
                 self.remove(uri)
+
+    def _jobs(
+        self, source: IndexedSource, files: Mapping[str, Path], progress: Progress | None
+    ) -> Iterator[ReadingJob]:
+        """Yield the files to read; count the others."""
+        for position, (uri, path) in enumerate(files.items(), 1):
+            if path.is_dir():
+                self.result.failed[uri] = f"{path} cannot be read: allow it, or list it in .kumiignore"
+            elif not has_reader(path, self.reader.readers):
+                self.result.skipped.append(uri)
+            elif job := self._changed_file(source, uri, path):
+                yield job
+            if progress:
+                progress(ProgressEvent(ROOT, position, len(files)))
 
     def remove(self, uri: str) -> None:
         """Remove a file's documents and count it as removed."""
@@ -318,28 +330,35 @@ class _SourceScan:
             for _, document in excluded:  # so that the file is read again when it is restored
                 self.ledger.reset_file(document.file)
 
-    def _read_file(self, source: IndexedSource, uri: str, path: Path) -> None:
-        """Read one file if it changed, and store its documents."""
+    def _changed_file(self, source: IndexedSource, uri: str, path: Path) -> ReadingJob | None:
+        """Return the job for a file that has changed; count another one."""
         try:
             stamp = self._stamp(source, uri, path)
-            limit_stamp = hash_parts(stamp, repr(self.reader.limits))  # of a file over a limit
-            previous = self.stamps[source.name].get(uri)
-            if previous == limit_stamp and uri in self.failed_before and not self.reread:
-                self.result.failed[uri] = self.failed_before[uri]
-                return
-            if previous == stamp and uri not in self.failed_before and not self.reread:
-                self.result.unchanged += 1
-                return
-            documents = self.reader.read(path, uri)
-        except SourceError as error:
-            self.result.failed[uri] = str(error)
-            if isinstance(error, LimitExceeded):
-                self.ledger.record_file(uri, source.name, limit_stamp)
         except OSError as error:
             self.result.failed[uri] = f"{path}: {error.strerror or error}"
-        else:
-            self._store_read(source, uri, documents)
-            self.ledger.record_file(uri, source.name, stamp)
+            return None
+        previous = self.stamps[source.name].get(uri)
+        if previous == self._limit_stamp(stamp) and uri in self.failed_before and not self.reread:
+            self.result.failed[uri] = self.failed_before[uri]
+            return None
+        if previous == stamp and uri not in self.failed_before and not self.reread:
+            self.result.unchanged += 1
+            return None
+        return ReadingJob(path, uri, stamp)
+
+    def _store_outcome(self, source: IndexedSource, job: ReadingJob, outcome: Outcome) -> None:
+        """Store the documents of a file, or its error."""
+        if isinstance(outcome, SourceError):
+            self.result.failed[job.uri] = str(outcome)
+            if isinstance(outcome, LimitExceeded):
+                self.ledger.record_file(job.uri, source.name, self._limit_stamp(job.stamp))
+            return
+        self._store_read(source, job.uri, outcome or [])
+        self.ledger.record_file(job.uri, source.name, job.stamp)
+
+    def _limit_stamp(self, stamp: str) -> str:
+        """Return the stamp of a file over a limit."""
+        return hash_parts(stamp, repr(self.reader.limits))
 
     def _store_read(self, source: IndexedSource, uri: str, documents: list[Document]) -> None:
         """Store the documents of a file and count it."""

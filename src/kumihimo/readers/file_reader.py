@@ -1,8 +1,8 @@
 """a file -> its documents, read in a child process with limits unless it is small and simple."""
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -13,6 +13,7 @@ from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.core.records import Document
 from kumihimo.core.table import codec
+from kumihimo.core.task import RowsOf, Workplace
 from kumihimo.readers import READERS
 from kumihimo.readers.documents import ReadingLimits, iterate_documents, read_documents, unreadable_error
 from kumihimo.workers import Worker, WorkerStopped
@@ -20,6 +21,30 @@ from kumihimo.workers import Worker, WorkerStopped
 _SMALL_BYTES = 1 << 20  # of a simple file that this process reads itself
 _CLOCK_FACTOR = 4  # seconds of the clock for a second of processor time
 _HANDLER = "kumihimo.readers.file_reader:answer_request"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingJob:
+    """A file to read. stamp: what changes when the file does."""
+
+    path: Path
+    uri: str
+    stamp: str
+
+
+Outcome = list[Document] | SourceError | None  # None: the file is not on this machine
+Reading = tuple[ReadingJob, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingSpec:
+    """The reading of files in another process."""
+
+    limits: ReadingLimits
+
+    def open(self, workplace: Workplace, _: RowsOf) -> Callable[[ReadingJob], Reading]:
+        reader = FileReader(workplace.catalogue.readers, self.limits)
+        return lambda job: reader.try_read(job) if job.path.exists() else (job, None)
 
 
 class FileReader:
@@ -41,6 +66,15 @@ class FileReader:
         if self._needs_worker(path):
             return self._read_in_worker(path, uri)
         return read_documents(path, uri, self.readers, self.limits)
+
+    def try_read(self, job: ReadingJob) -> Reading:
+        """Return the documents of a file, or its error."""
+        try:
+            return job, self.read(job.path, job.uri)
+        except SourceError as error:
+            return job, error
+        except OSError as error:
+            return job, SourceError(f"{job.path}: {error.strerror or error}")
 
     def _needs_worker(self, path: Path) -> bool:
         file_type = self.readers.get(path.suffix.lower())

@@ -4,7 +4,7 @@ The words are our own tokens, and change in the same transaction as the rows. A 
 row as numbers: a method can then compare a question with many rows without reading their texts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Protocol
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import IndexDamaged, IndexUnavailable
 from kumihimo.core.records import Record
-from kumihimo.core.table import Codec, Row, Table
-from kumihimo.core.task import Progress, ProgressEvent
+from kumihimo.core.table import Codec, Row, Table, codec
+from kumihimo.core.task import Executor, Progress, ProgressEvent, PureWork, RowsOf, Workplace, inline
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.search.partial_rows import score_by_words
 from kumihimo.search.protocols import RowTokens
@@ -24,6 +24,8 @@ from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import DerivedView, SqlLedger
 from kumihimo.storage.rows import SqlRows
 from kumihimo.text.tokens import content_tokens, pack_tokens, tokenize
+
+_FILL_ROWS = 100  # of a job that splits texts into words
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,20 @@ class KeywordIndex:
 
     def replace(self, old: list[Row], new: list[Row]) -> None:
         """Remove the old rows' tokens and add those of the new rows."""
-        before, after = self._index_texts(old), self._index_texts(new)
+        before, after = index_texts(self.codec, old), index_texts(self.codec, new)
         unchanged = {id for id in before if after.get(id) == before[id]}
         self.words.remove({id: _join_tokens(text) for id, text in before.items() if id not in unchanged})
-        self.words.add(self._word_rows({id: text for id, text in after.items() if id not in unchanged}))
+        self.words.add(split_words(self.codec, {id: text for id, text in after.items() if id not in unchanged}))
+
+    def fill(self, pages: Iterator[list[Row]], executor: Executor) -> Iterator[int]:
+        """Add the tokens of all rows; yield the number of rows of each page."""
+        parts = (page[i : i + _FILL_ROWS] for page in pages for i in range(0, len(page), _FILL_ROWS))
+        for row_count, words in executor(PureWork(self._fill_page, WordsSpec(self.table)), parts):
+            self.words.add(words)
+            yield row_count
+
+    def _fill_page(self, page: list[Row]) -> tuple[int, list[WordRow]]:
+        return len(page), split_words(self.codec, index_texts(self.codec, page))
 
     def finish(self) -> None:
         self.words.finish()
@@ -71,19 +83,34 @@ class KeywordIndex:
     def find_damage(self) -> str:
         """Return what is wrong with the index; empty: nothing."""
         pages = SqlRows(self.db, self.table).pages()
-        return self.words.find_damage(self._word_rows(self._index_texts(page)) for page in pages)
+        return self.words.find_damage(split_words(self.codec, index_texts(self.codec, page)) for page in pages)
 
-    def _index_texts(self, rows: list[Row]) -> dict[str, str]:
-        records: list[Record] = [self.codec.decode(row) for row in rows]
-        return {record.id: text for record in records if (text := record.index_text)}
 
-    def _word_rows(self, texts: Mapping[str, str]) -> list[WordRow]:
-        token_texts = {id: _join_tokens(text) for id, text in texts.items()}
-        if not self.codec.record.FORWARD_INDEX:
-            return [WordRow(id, text, None, None) for id, text in token_texts.items()]
-        subwords = find_subwords(list(texts.values()))
-        words = (pack_tokens(tokens.split(" ")) for tokens in token_texts.values())
-        return list(map(WordRow, token_texts, token_texts.values(), words, subwords))
+@dataclass(frozen=True, slots=True)
+class WordsSpec:
+    """The splitting of a table's rows into words, in another process."""
+
+    table: str
+
+    def open(self, workplace: Workplace, _: RowsOf) -> Callable[[list[Row]], tuple[int, list[WordRow]]]:
+        table_codec = codec(workplace.catalogue.record_types[self.table])
+        return lambda page: (len(page), split_words(table_codec, index_texts(table_codec, page)))
+
+
+def index_texts(table_codec: Codec[Any], rows: list[Row]) -> dict[str, str]:
+    """Return the text of each row that is searched by words."""
+    records: list[Record] = [table_codec.decode(row) for row in rows]
+    return {record.id: text for record in records if (text := record.index_text)}
+
+
+def split_words(table_codec: Codec[Any], texts: Mapping[str, str]) -> list[WordRow]:
+    """Return the rows of the index for these texts."""
+    token_texts = {id: _join_tokens(text) for id, text in texts.items()}
+    if not table_codec.record.FORWARD_INDEX:
+        return [WordRow(id, text, None, None) for id, text in token_texts.items()]
+    subwords = find_subwords(list(texts.values()))
+    words = (pack_tokens(tokens.split(" ")) for tokens in token_texts.values())
+    return list(map(WordRow, token_texts, token_texts.values(), words, subwords))
 
 
 def _join_tokens(text: str) -> str:
@@ -138,13 +165,18 @@ class SearchIndex(DerivedView, Protocol):
     @property
     def name(self) -> str: ...  # of its index table
     def ensure(self, fingerprint: str) -> bool: ...
+    def fill(self, pages: Iterator[list[Row]], executor: Executor) -> Iterator[int]: ...
     def finish(self) -> None: ...
     def erase(self) -> None: ...  # what deleted rows left
 
 
 @contextmanager
 def maintain_indexes(
-    ledger: SqlLedger, views: Sequence[SearchIndex], fingerprint: str, progress: Progress | None = None
+    ledger: SqlLedger,
+    views: Sequence[SearchIndex],
+    fingerprint: str,
+    progress: Progress | None = None,
+    executor: Executor = inline,
 ) -> Iterator[None]:
     """Update the indexes with each table write inside the context.
 
@@ -157,7 +189,7 @@ def maintain_indexes(
             ledger.views[view.table].append(view)
     yield
     for view in to_fill:
-        fill_index(view, ledger.db, progress)
+        fill_index(view, ledger.db, progress, executor)
     for view in views:
         view.finish()
 
@@ -177,12 +209,11 @@ def stored_indexes(db: Database) -> list[str]:
     return db.meta_names("words_", "vectors_")
 
 
-def fill_index(index: SearchIndex, db: Database, progress: Progress | None) -> None:
+def fill_index(index: SearchIndex, db: Database, progress: Progress | None, executor: Executor = inline) -> None:
     """Fill a new index with all rows of its table."""
     rows = SqlRows(db, index.table)
     row_count, total = 0, rows.count()
-    for page in rows.pages():
-        index.replace([], page)
-        row_count += len(page)
+    for page_size in index.fill(rows.pages(), executor):
+        row_count += page_size
         if progress:
             progress(ProgressEvent(f"{index.kind} of {index.table}", row_count, total))

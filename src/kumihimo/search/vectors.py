@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestRefused, RequestTimedOut
 from kumihimo.core.table import Codec, Row, Table
+from kumihimo.core.task import Executor, PureWork, RowsOf, Workplace, inline
 from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.search.partial_rows import score_by_meaning
 from kumihimo.search.stores import vector_reader, vector_store
@@ -31,6 +33,7 @@ class VectorIndex:
     table: str
     codec: Codec[Any]
     embedder: Embedder
+    executor: Executor = inline
     pending: dict[str, str] = field(default_factory=dict)
     failed_ids: set[str] = field(default_factory=set)  # rows that failed in an earlier build
     batch_size: int = 0  # texts of a request; smaller after a request that took too long
@@ -82,6 +85,12 @@ class VectorIndex:
         if len(self.pending) >= _MAX_PENDING_ROUNDS * self.embedder.batch * self.embedder.workers:
             self._embed_pending()
 
+    def fill(self, pages: Iterator[list[Row]], _: Executor) -> Iterator[int]:
+        """Queue the texts of all rows; yield the number of rows of each page."""
+        for page in pages:
+            self.replace([], page)
+            yield len(page)
+
     def finish(self) -> None:
         """Embed the queued texts, and make the vectors last."""
         rows = SqlRows(self.db, self.table)
@@ -102,7 +111,7 @@ class VectorIndex:
         for id, text in self.pending.items():
             ids_by_text.setdefault(text, []).append(id)
         self.pending, texts = {}, list(ids_by_text)
-        for parts in map_concurrent(self._embed_batch, self._batches(texts), self.embedder.workers):
+        for parts in self._embed_batches(self._batches(texts)):
             for batch, vectors, error in parts:
                 ids = [id for text in batch for id in ids_by_text[text]]
                 if vectors is not None:
@@ -110,6 +119,12 @@ class VectorIndex:
                     repeats = [len(ids_by_text[text]) for text in batch]
                     self.vectors.append(ids, encode_vectors(vectors).repeat(repeats, axis=0))
                 self.db.record_failures(self.name, ((id, error) for id in ids))
+
+    def _embed_batches(self, batches: Iterator[list[str]]) -> Iterator[list[_EmbeddedBatch]]:
+        """Embed in other processes if the model is ours, else in threads."""
+        if isinstance(self.embedder, LocalEmbedder):
+            return self.executor(PureWork(self._embed_batch, EmbeddingSpec()), batches)
+        return map_concurrent(self._embed_batch, batches, self.embedder.workers)
 
     def _batches(self, texts: list[str]) -> Iterator[list[str]]:
         start = 0
@@ -142,6 +157,15 @@ class VectorIndex:
 
     def _state(self) -> dict[str, Any]:
         return dict(self.db.meta(self.name, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSpec:
+    """The built-in embedder in another process."""
+
+    def open(self, _: Workplace, __: RowsOf) -> Callable[[list[str]], list[_EmbeddedBatch]]:
+        embedder = LocalEmbedder()
+        return lambda batch: [(batch, embedder(batch), None)]
 
 
 @dataclass(frozen=True, slots=True)

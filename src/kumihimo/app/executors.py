@@ -1,0 +1,126 @@
+"""settings -> Executor: runs the steps of a build in this process, in others, or on other machines with Ray."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+from kumihimo.app.building_settings import BuildingSettings
+from kumihimo.app.index_address import IndexAddress, find_address
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.catalogue import Catalogue
+from kumihimo.core.table import Rows
+from kumihimo.core.task import Executor, Port, RowsOf, Work, inline
+from kumihimo.workers.fleet import Fleet, ObservedRows, Recruiter
+
+if TYPE_CHECKING:
+    from kumihimo.app.facade import Kumihimo
+
+A = TypeVar("A")
+B = TypeVar("B")
+OPENER = f"{__name__}:open_workplace"
+_START_AFTER = 0.5  # seconds of work that workers could have done: about what it costs to start one
+_MIN_JOB = 0.002  # seconds of a job that is worth sending to another process
+_MIN_LOOKUP = 0.0005  # seconds of a job for each of its lookups, which cost both processes time
+
+
+@dataclass(frozen=True, slots=True)
+class BuildWorkplace:
+    """The steps, readers and ports of a worker."""
+
+    catalogue: Catalogue
+    ports: Mapping[str, Port]
+
+
+def open_workplace(address: IndexAddress) -> BuildWorkplace:
+    """Return the workplace for an index, which is not opened."""
+    kumi = address.open()
+    recognizer = kumi.catalogue.recognizer
+    return BuildWorkplace(
+        kumi.catalogue, {"tokenizer": kumi.tokenizer, **({"recognizer": recognizer} if recognizer else {})}
+    )
+
+
+@contextmanager
+def open_executor(kumi: Kumihimo, settings: BuildingSettings, cancel: CancelToken | None = None) -> Iterator[Executor]:
+    """Open the executor of a build; its workers end with the context.
+
+    An index with functions passed to `Kumihimo.open` is built in this process: another one cannot have them. Raises
+    SettingsError if Ray is not installed or not there.
+    """
+    address = find_address(kumi)
+    if settings.executor == "inline" or address is None:
+        yield inline
+        return
+    fleet = Fleet(_recruiter(settings, address), cancel)
+    try:
+        yield FleetExecutor(fleet)
+    finally:
+        fleet.close()
+
+
+def _recruiter(settings: BuildingSettings, address: IndexAddress) -> Recruiter:
+    if settings.executor == "processes":
+        from kumihimo.workers.job_process import ProcessRecruiter
+
+        return ProcessRecruiter((settings.workers or _cores()) - 1, OPENER, address)
+    from kumihimo.workers.ray_workers import RayRecruiter
+
+    return RayRecruiter(settings.executor.partition("://")[2], settings.workers, OPENER, address)
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class FleetExecutor:
+    """Runs work in this process until it is worth having workers; then they do a part of it.
+
+    Workers start once this process has spent as long on their kinds of work as it takes to start them. Meanwhile it
+    goes on. Work stays here whose jobs are too small to be sent, or look up too much for the little they do.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.seconds = 0.0  # of work that workers could have done
+
+    def __call__(self, work: Work[A, B], jobs: Iterable[A], /) -> Iterator[B]:
+        if work.spec is None:
+            yield from map(work, jobs)
+            return
+        remaining, lookups = iter(jobs), CountedRows(work.rows)
+        call, done, spent = work.with_rows(lookups), 0, 0.0
+        for job in remaining:
+            start = perf_counter()
+            result = call(job)
+            seconds, done = perf_counter() - start, done + 1
+            spent += seconds
+            yield result
+            if spent >= done * _MIN_JOB + lookups.count * _MIN_LOOKUP and self._has_workers(seconds):
+                break
+        yield from self.fleet.run(work, remaining)
+
+    def _has_workers(self, seconds: float) -> bool:
+        """Count seconds of work, and start workers when it is time; return whether they are ready."""
+        self.seconds += seconds
+        if self.seconds >= _START_AFTER:
+            self.fleet.start()
+        return self.fleet.is_ready()
+
+
+class CountedRows:
+    """Rows of tables, and how many lookups there were."""
+
+    def __init__(self, rows: RowsOf) -> None:
+        self.count, self._rows = 0, rows
+
+    def __call__(self, table: str) -> Rows:
+        return ObservedRows(self._rows(table), self._add_one)
+
+    def _add_one(self) -> None:
+        self.count += 1

@@ -1,0 +1,419 @@
+"""work + jobs -> results of this process and others, here or on other machines: a fleet of workers.
+
+Workers connect to this process. It gives each a few jobs, answers their lookups, does jobs itself when it has nothing
+else to do, and yields the results in the order of the jobs. The jobs of a worker that is lost go to another one. Only
+this process reads and writes the index.
+"""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+import selectors
+import socket
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Protocol, TypeVar
+
+from kumihimo.core.cancel import CancelToken, check_cancelled
+from kumihimo.core.errors import KumiError, StepError
+from kumihimo.core.task import Work
+
+A = TypeVar("A")
+B = TypeVar("B")
+Address = tuple[str, int] | str
+
+THIS_MACHINE: Address | None = None if hasattr(socket, "AF_UNIX") else ("localhost", 0)  # None: a file of the system
+_JOBS_AHEAD = 2  # jobs that a worker has: one that it does, one that waits
+_WINDOW = 8  # jobs for each worker that may be done before the oldest one is
+_MAX_LOSSES = 3  # workers that the same job may lose, and workers in a row that may end before they connect
+_POLL_SECONDS = 0.1  # between two looks at cancellation, and at workers that connect or end
+
+
+class Recruit(Protocol):
+    """A worker that was started."""
+
+    def has_ended(self) -> bool: ...
+    def kill(self) -> None: ...
+
+
+class Recruiter(Protocol):
+    """Starts workers. listens_on: the address for their connections."""
+
+    listens_on: Address | None
+
+    def wanted(self) -> int:
+        """Return how many workers there should be now; it may change."""
+        ...
+
+    def recruit(self, invitation: Invitation) -> Recruit:
+        """Start a worker that calls `serve_jobs` with this invitation."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """What a worker needs to connect. name: a number, so that it is known which one connects."""
+
+    address: Address
+    key: bytes = field(repr=False)
+    name: int
+
+    def accept(self) -> Connection:
+        connection = Client(self.address, authkey=self.key)
+        connection.send(self.name)
+        return connection
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """A worker in the fleet. connection: None before it connects. jobs: those that it has not answered, by run."""
+
+    recruit: Recruit
+    connection: Connection | None = None
+    jobs: dict[tuple[int, int], Any] = field(default_factory=dict)
+    runs: set[int] = field(default_factory=set)  # whose work it has
+
+
+class Fleet:
+    """Workers for one build. It starts none before `start`, and belongs to one thread."""
+
+    def __init__(self, recruiter: Recruiter, cancel: CancelToken | None = None) -> None:
+        self._recruiter, self._cancel = recruiter, cancel
+        self._members: dict[int, _Member] = {}
+        self._arrived = deque[tuple[int, Connection]]()  # filled by the thread that listens
+        self._lock = Lock()
+        self._recruited = self._failed_starts = self._last_run = 0
+        self._runs: dict[int, _Run] = {}  # one may begin while another waits for its caller
+        self._listener: Listener | None = None
+        self._key = secrets.token_bytes(32)
+        self._selector = selectors.DefaultSelector()
+
+    # -- members
+
+    def start(self) -> None:
+        """Start the workers, without waiting for them."""
+        if self._listener is None:
+            self._listener = Listener(self._recruiter.listens_on, backlog=64, authkey=self._key)
+            Thread(target=self._accept, args=[self._listener], name="kumihimo-fleet", daemon=True).start()
+            self._recruit()
+
+    def is_ready(self) -> bool:
+        """Return whether a worker has connected."""
+        if self._listener is None:
+            return False
+        self._admit()
+        return bool(self._selector.get_map())
+
+    @property
+    def pids(self) -> list[int]:
+        """Return the ids of the processes of this machine."""
+        return [pid for member in self._members.values() if (pid := getattr(member.recruit, "pid", 0))]
+
+    def close(self) -> None:
+        """End all workers."""
+        listener, self._listener = self._listener, None
+        if listener:
+            _wake(listener)
+            listener.close()
+        with self._lock:
+            for _, connection in self._arrived:
+                connection.close()
+            self._arrived.clear()
+        for name in [*self._members]:
+            self._dismiss(name)
+        self._recruiter.close()
+
+    def _accept(self, listener: Listener) -> None:
+        """Accept connections until the listener is closed."""
+        while self._listener is listener:
+            try:
+                connection = listener.accept()
+                arrived = int(connection.recv()), connection
+            except (AuthenticationError, EOFError, OSError, ValueError):
+                continue  # not one of ours, or it has ended
+            with self._lock:
+                self._arrived.append(arrived)
+
+    def _recruit(self) -> None:
+        """Start the workers that are missing."""
+        for _ in range(self._recruiter.wanted() - len(self._members)):
+            assert self._listener
+            self._recruited += 1
+            invitation = Invitation(self._listener.address, self._key, self._recruited)
+            self._members[self._recruited] = _Member(self._recruiter.recruit(invitation))
+
+    def _admit(self) -> None:
+        """Give new connections to their members; dismiss members that ended before they connected."""
+        with self._lock:
+            arrived, self._arrived = self._arrived, deque()
+        for name, connection in arrived:
+            if member := self._members.get(name):
+                member.connection, self._failed_starts = connection, 0
+                self._selector.register(connection, selectors.EVENT_READ, name)
+            else:
+                connection.close()
+        for name, member in [*self._members.items()]:
+            if member.connection is None and member.recruit.has_ended():
+                self._failed_starts += 1
+                self._dismiss(name)
+        if self._failed_starts >= _MAX_LOSSES:
+            raise StepError(
+                "the processes that help with a build end before they begin; their last lines say why. "
+                "Or build without them: `kumi index --executor inline`"
+            )
+
+    def _dismiss(self, name: int) -> None:
+        """End a member; its jobs run again."""
+        member = self._members.pop(name)
+        if member.connection:
+            self._selector.unregister(member.connection)
+            member.connection.close()
+        member.recruit.kill()
+        for place, ((number, job_number), job) in enumerate(member.jobs.items()):
+            if run := self._runs.get(number):
+                run.put_back(job_number, job, was_running=place == 0)
+
+    # -- jobs
+
+    def run(self, work: Work[A, B], jobs: Iterable[A]) -> Iterator[B]:
+        """Yield the result of each job, in the order of the jobs.
+
+        If the caller stops early, or anything fails, all workers end. Raises what the work raises, and StepError for a
+        job that ends one worker after another.
+        """
+        self._last_run += 1
+        run = self._runs[self._last_run] = _Run(self._last_run, work, enumerate(jobs), pickle.dumps(work.spec))
+        own = work.with_rows(lambda table: ObservedRows(work.rows(table), lambda: self._serve(run)))
+        try:
+            while not run.is_done():
+                check_cancelled(self._cancel)
+                if run.next in run.results:
+                    yield run.pop()
+                    continue
+                self._admit()
+                self._recruit()
+                if not self._serve(run):
+                    self._help(run, own)
+            for member in self._members.values():
+                if member.connection and run.id in member.runs:
+                    member.connection.send(("forget", run.id))
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            del self._runs[run.id]
+
+    def _serve(self, run: _Run, seconds: float = 0) -> bool:
+        """Hand out jobs and handle the messages of members; return whether there were any.
+
+        seconds: how long to wait for a message.
+        """
+        self._hand_out(run)
+        if not self._selector.get_map():
+            return False
+        ready = self._selector.select(seconds)
+        for key, _ in ready:
+            name, connection = key.data, key.fileobj
+            assert isinstance(connection, Connection)
+            try:
+                self._handle(self._members[name], connection.recv())
+            except (EOFError, OSError):
+                self._dismiss(name)
+        return bool(ready)
+
+    def _help(self, run: _Run, own: Callable[[Any], Any]) -> None:
+        """Do a job in this process, or wait for a message if there is none."""
+        job = run.take(_WINDOW * (len(self._members) + 1))
+        if job:
+            run.results[job[0]] = own(job[1])
+        elif not run.is_done() and run.next not in run.results:
+            self._serve(run, _POLL_SECONDS)
+
+    def _hand_out(self, run: _Run) -> None:
+        """Give each member the jobs that it lacks."""
+        window = _WINDOW * (len(self._members) + 1)
+        for name, member in [*self._members.items()]:
+            while member.connection and len(member.jobs) < _JOBS_AHEAD and (job := run.take(window)):
+                member.jobs[run.id, job[0]] = job[1]
+                try:
+                    if run.id not in member.runs:
+                        member.connection.send(("work", run.id, run.spec))
+                        member.runs.add(run.id)
+                    member.connection.send(("job", run.id, *job))
+                except OSError:
+                    self._dismiss(name)
+                    break
+
+    def _handle(self, member: _Member, message: tuple[Any, ...]) -> None:
+        """Answer a lookup, store a result, or raise an error."""
+        assert member.connection
+        match message:
+            case "rows", run_id, table, method, arguments:
+                rows = getattr(self._runs[run_id].work.rows(table), method)(*arguments)
+                member.connection.send(("rows", [*rows] if method == "pages" else rows))
+            case "done", run_id, number, result:
+                del member.jobs[run_id, number]
+                self._runs[run_id].results[number] = result
+            case "error", error:
+                raise error
+
+
+def _wake(listener: Listener) -> None:
+    """End the wait of a thread for a connection."""
+    family = socket.AF_INET if isinstance(listener.address, tuple) else socket.AF_UNIX
+    with suppress(OSError), socket.socket(family) as client:
+        client.connect(listener.address)
+
+
+class _Run:
+    """The jobs of one call of `Fleet.run`. next: the number of the job whose result comes next."""
+
+    def __init__(self, id: int, work: Any, jobs: Iterator[tuple[int, Any]], spec: bytes) -> None:
+        self.id, self.work, self.spec, self._jobs = id, work, spec, jobs
+        self.results: dict[int, Any] = {}
+        self.next = self._taken = 0
+        self._is_empty = False
+        self._waiting = deque[tuple[int, Any]]()  # jobs of lost workers
+        self._losses: dict[int, int] = {}
+
+    def is_done(self) -> bool:
+        return self._is_empty and self.next == self._taken
+
+    def pop(self) -> Any:
+        self.next += 1
+        return self.results.pop(self.next - 1)
+
+    def take(self, window: int) -> tuple[int, Any] | None:
+        """Return a job; None if there is none, or too many wait for the oldest one."""
+        if self._waiting:
+            return self._waiting.popleft()
+        if self._is_empty or self._taken - self.next >= window:
+            return None
+        job = next(self._jobs, None)
+        if job is None:
+            self._is_empty = True
+        else:
+            self._taken += 1
+        return job
+
+    def put_back(self, number: int, job: Any, *, was_running: bool) -> None:
+        """Let a job of a lost worker run again.
+
+        Raises StepError if it was running in several that were lost.
+        """
+        self._losses[number] = self._losses.get(number, 0) + was_running
+        if self._losses[number] >= _MAX_LOSSES:
+            raise StepError(
+                f"{_MAX_LOSSES} processes have ended in the same part of a build ({_describe(self.work.spec)}): "
+                "they may need more memory, or `kumi index --executor inline` shows why"
+            )
+        self._waiting.append((number, job))
+
+
+def _describe(spec: Any) -> str:
+    return str(getattr(spec, "step", type(spec).__name__))
+
+
+class ObservedRows:
+    """The rows of a table; `before` is called before each lookup."""
+
+    def __init__(self, rows: Any, before: Callable[[], object]) -> None:
+        self._rows, self._before = rows, before
+
+    def __getattr__(self, method: str) -> Any:
+        self._before()
+        return getattr(self._rows, method)
+
+
+class _RemoteRows:
+    """The rows of a table in the process of the build. It asks for each lookup once."""
+
+    def __init__(self, ask: Callable[..., Any]) -> None:
+        self._ask = ask
+        self._found: dict[tuple[Any, ...], Any] = {}
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def look_up(*arguments: Any) -> Any:
+            key = (method, *(tuple(each) if isinstance(each, list) else each for each in arguments))
+            if key not in self._found:
+                self._found[key] = self._ask(method, arguments)
+            return self._found[key]
+
+        return look_up
+
+
+def serve_jobs(connection: Connection, workplace: Any) -> None:
+    """Do the jobs that come over a connection until it ends: the part of a worker."""
+    messages = SimpleQueue[tuple[Any, ...]]()
+    Thread(target=_read_messages, args=[connection, messages], name="kumihimo-messages", daemon=True).start()
+    with suppress(_BuildEnded, OSError):
+        _Server(connection, messages, workplace).serve()
+
+
+def _read_messages(connection: Connection, messages: SimpleQueue[tuple[Any, ...]]) -> None:
+    """Read at once what comes: while two processes write, one has to read."""
+    with suppress(EOFError, OSError):
+        while True:
+            messages.put(connection.recv())
+    messages.put(("end",))
+
+
+class _BuildEnded(BaseException):
+    """The other end has closed the connection; no step catches it."""
+
+
+class _Server:
+    """A worker with a connection. works: its work, by run."""
+
+    def __init__(self, connection: Connection, messages: SimpleQueue[tuple[Any, ...]], workplace: Any) -> None:
+        self._connection, self._messages, self._workplace = connection, messages, workplace
+        self._waiting = deque[tuple[Any, ...]]()  # messages that came before the reply to a lookup
+        self._works: dict[int, Callable[[Any], Any]] = {}
+
+    def serve(self) -> None:
+        while True:
+            match self._waiting.popleft() if self._waiting else self._messages.get():
+                case "work", run_id, spec:
+                    self._works[run_id] = self._open(run_id, spec)
+                case "job", run_id, number, job:
+                    self._connection.send(self._answer(run_id, number, job))
+                case "forget", run_id:
+                    del self._works[run_id]
+                case _:
+                    return
+
+    def _open(self, run_id: int, spec: bytes) -> Callable[[Any], Any]:
+        tables: dict[str, Any] = {}
+
+        def rows(table: str) -> Any:
+            return tables.setdefault(table, _RemoteRows(lambda *question: self._ask("rows", run_id, table, *question)))
+
+        call: Callable[[Any], Any] = pickle.loads(spec).open(self._workplace, rows)
+        return call
+
+    def _ask(self, *question: Any) -> Any:
+        self._connection.send(question)
+        while (message := self._messages.get())[0] != "rows":
+            if message[0] == "end":
+                raise _BuildEnded
+            self._waiting.append(message)
+        return message[1]
+
+    def _answer(self, run_id: int, number: int, job: Any) -> tuple[Any, ...]:
+        """Return the message with the result of a job, or its error."""
+        try:
+            return "done", run_id, number, self._works[run_id](job)
+        except KumiError as error:
+            return "error", error
+        except Exception as error:  # noqa: BLE001 (the build raises it)
+            return "error", RuntimeError(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
