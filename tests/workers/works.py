@@ -40,6 +40,12 @@ def tell_process(job: Any, _: Any, __: RowsOf) -> Any:
     return "there", job
 
 
+def show_process(job: Any, _: Any, __: RowsOf) -> Any:
+    """Return the id of this process."""
+    time.sleep(0.02)
+    return os.getpid(), job
+
+
 def return_bytes(job: bytes, _: Any, __: RowsOf) -> Any:
     return "there", job
 
@@ -70,5 +76,6 @@ def look_up(job: str, _: Any, rows: RowsOf) -> Any:
 
 
 FUNCTIONS: dict[str, Callable[[Any, Any, RowsOf], Any]] = {
-    function.__name__: function for function in (tell_process, return_bytes, end_once, end_always, fail, crash, look_up)
+    function.__name__: function
+    for function in (tell_process, show_process, return_bytes, end_once, end_always, fail, crash, look_up)
 }
