@@ -22,6 +22,7 @@ from kumihimo.llm.cached_llm import CachedEmbedder, connect, create_llm
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest
+from kumihimo.llm.rate_limit import OwnTimes
 from kumihimo.llm.rerank import cached_scorer
 from kumihimo.llm.transport import ModelServer, connect_server
 from kumihimo.storage.response_cache import ResponseCache
@@ -197,13 +198,15 @@ def test_a_retry_ends_at_once_and_is_no_failure_of_the_server(pool: ThreadPoolEx
 
 def test_a_request_that_leaves_the_queue_gives_its_time_back() -> None:
     limiter = connect_server(vars(OpenAIChat(requests_per_minute=1, tokens_per_minute=1))).limiter
+    times = limiter.times
+    assert isinstance(times, OwnTimes)
     limiter.wait(0)
-    before = limiter._next_request, limiter._next_tokens
+    before = times._next_request
     token = CancelToken()
     token.cancel()
     with pytest.raises(Cancelled):
         limiter.wait(10, token)
-    assert [limiter._next_request, limiter._next_tokens] == pytest.approx([before[0], before[0]])
+    assert [times._next_request, times._next_tokens] == pytest.approx([before, before])
 
 
 # -- two callers, one request

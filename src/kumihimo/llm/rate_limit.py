@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from threading import Event, Lock, Semaphore
 from time import monotonic
+from typing import Protocol
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled
@@ -10,42 +11,83 @@ from kumihimo.llm.concurrency import POLL_SECONDS, acquire_lock
 from kumihimo.llm.protocols import Q, R
 
 
+class QueueTimes(Protocol):
+    """When the next requests to a server may go, in seconds of a clock."""
+
+    def reserve(self, request_seconds: float, token_seconds: float) -> tuple[float, float]:
+        """Take the next time; return it, and the time now.
+
+        Later requests wait so long after it: for the limit of requests, and for that of tokens.
+        """
+
+    def move(self, request_seconds: float, token_seconds: float) -> None: ...  # later requests
+    def pause(self, seconds: float) -> None: ...
+    def paused_until(self) -> float: ...
+
+
+class OwnTimes:
+    """The times of this process."""
+
+    def __init__(self) -> None:
+        self._next_request = self._next_tokens = self._paused_until = 0.0  # times of `monotonic`
+        self._lock = Lock()
+
+    def reserve(self, request_seconds: float, token_seconds: float) -> tuple[float, float]:
+        with self._lock:
+            now = monotonic()
+            send_at = max(now, self._next_request, self._next_tokens, self._paused_until)
+            self._next_request, self._next_tokens = send_at + request_seconds, send_at + token_seconds
+        return send_at, now
+
+    def move(self, request_seconds: float, token_seconds: float) -> None:
+        with self._lock:
+            self._next_request += request_seconds
+            self._next_tokens += token_seconds
+
+    def pause(self, seconds: float) -> None:
+        self._paused_until = max(self._paused_until, monotonic() + seconds)
+
+    def paused_until(self) -> float:
+        return self._paused_until
+
+
 class RateLimiter:
     """A rate limiter for the requests to one server.
 
     It spaces them evenly, and pauses them all when the server asks for it. Limits are per minute; 0: no limit.
-    The tokens of a prompt are a guess until the server has counted them. slots: for the requests in flight.
+    The tokens of a prompt are a guess until the server has counted them. slots: for the requests in flight. times: of
+    this process, or shared with others.
     """
 
     def __init__(self, requests: int = 0, tokens: int = 0, in_flight: int = 8) -> None:
         self.slots = Semaphore(in_flight)
+        self.times: QueueTimes = OwnTimes()
         self._request_interval = 60 / requests if requests else 0.0
         self._token_interval = 60 / tokens if tokens else 0.0
-        self._next_request = self._next_tokens = self._paused_until = 0.0  # times of `monotonic`
-        self._lock = Lock()
         self.stopped = Event()  # set: all waiting threads wake up, and no request waits
+
+    @property
+    def has_limits(self) -> bool:
+        """Return whether requests are spaced."""
+        return bool(self._request_interval or self._token_interval)
 
     def wait(self, tokens: int, cancel: CancelToken | None = None) -> None:
         """Wait until a request with this many tokens may go.
 
         Return at once while `stopped` is set. A request that is cancelled gives its time to later ones.
         """
-        send_at = -1.0
-        while send_at < self._paused_until:  # a new pause puts the request back into the queue
-            with self._lock:
-                send_at = max(monotonic(), self._next_request, self._next_tokens, self._paused_until)
-                self._next_request = send_at + self._request_interval
-                self._next_tokens = send_at + tokens * self._token_interval
-            if (remaining := send_at - monotonic()) > 0 and self._sleep_in_queue(remaining, tokens, cancel):
+        while True:
+            send_at, now = self.times.reserve(self._request_interval, tokens * self._token_interval)
+            if send_at > now and self._sleep_in_queue(send_at - now, tokens, cancel):
+                return
+            if send_at == now or send_at >= self.times.paused_until():  # a new pause puts it back into the queue
                 return
 
     def _sleep_in_queue(self, seconds: float, tokens: int, cancel: CancelToken | None) -> bool:
         try:
             return self.sleep(seconds, cancel)
         except Cancelled:
-            with self._lock:
-                self._next_request -= self._request_interval
-                self._next_tokens -= tokens * self._token_interval
+            self.times.move(-self._request_interval, -tokens * self._token_interval)
             raise
 
     def sleep(self, seconds: float, cancel: CancelToken | None = None) -> bool:
@@ -63,12 +105,12 @@ class RateLimiter:
 
     def correct(self, guessed: int, counted: int) -> None:
         """Correct the guessed tokens of a request; later ones move accordingly."""
-        with self._lock:
-            self._next_tokens += (counted - guessed) * self._token_interval
+        if self._token_interval:
+            self.times.move(0, (counted - guessed) * self._token_interval)
 
     def pause(self, seconds: float) -> None:
         """Pause all requests for this many seconds."""
-        self._paused_until = max(self._paused_until, monotonic() + seconds)
+        self.times.pause(seconds)
 
 
 def rate_limited(send: Callable[[Q], R], limiter: RateLimiter, cancel: CancelToken | None = None) -> Callable[[Q], R]:

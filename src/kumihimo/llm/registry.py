@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.core.cancel import CancelToken
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import settings_of
@@ -19,6 +20,7 @@ from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import Chat, ChatRequest, Embedder, Prices, RerankerName, TextsReply, TextsRequest
 from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
 from kumihimo.llm.transport import ModelServer
+from kumihimo.storage.request_times import RequestTimes
 from kumihimo.storage.response_cache import ResponseCache
 
 CHAT = "chat"
@@ -137,8 +139,16 @@ class ModelRegistry:
         if is_recorded and not prefix:
             return RecordedChat(self.base / path, values["workers"])
         chat = openai.OpenAIChat(**values)
-        chat.server = self._servers.setdefault(repr([values[name] for name in _SERVER_SETTINGS]), chat.server)
+        key = repr([values[name] for name in _SERVER_SETTINGS])
+        chat.server = self._servers.setdefault(key, self._with_shared_limits(chat.server, values))
         return chat
+
+    def _with_shared_limits(self, server: ModelServer, values: Mapping[str, Any]) -> ModelServer:
+        """Return the server; all processes that use this cache keep its limits together."""
+        if server.limiter.has_limits:
+            account = hash_parts(values["model"], values["base_url"], values["key"])
+            server.limiter.times = RequestTimes(lambda: self.cache().database, account)
+        return server
 
     def servers(self) -> dict[str, ModelServer]:
         """Return the server of each chat model by its address."""
@@ -179,7 +189,11 @@ class ModelRegistry:
         """Return the embedding model of a server, if one is set."""
         settings: dict[str, Any] = dict(self.settings[EMBEDDING])
         is_server = settings["model"] and not settings["model"].startswith(LOCAL_PREFIX)
-        return openai.OpenAIEmbedder(**settings) if is_server else None
+        if not is_server:
+            return None
+        embedder = openai.OpenAIEmbedder(**settings)
+        self._with_shared_limits(embedder.server, settings)
+        return embedder
 
     @cached_property
     def local_embedder(self) -> Embedder | None:
@@ -228,7 +242,11 @@ class ModelRegistry:
         """Return the client of the reranking server, if one is set."""
         settings: dict[str, Any] = dict(self.settings[RERANKING])
         is_set = settings["model"] and settings["base_url"]
-        return rerank.RerankClient(**settings) if is_set else None
+        if not is_set:
+            return None
+        client = rerank.RerankClient(**settings)
+        self._with_shared_limits(client.server, settings)
+        return client
 
     def endpoint_scorer(self, budget: Budget) -> rerank.RelevanceScorer:
         """Return the scorer of the reranking server. Raise SettingsError without one."""

@@ -15,6 +15,7 @@ class CacheWriter(Protocol):
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...
     def run(self, sql: str, *values: object) -> int: ...  # the number of rows
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int: ...
+    def microseconds(self) -> int: ...  # since 1970, by the clock that all processes share
 
 
 class CacheDatabase(Protocol):

@@ -171,6 +171,10 @@ class SqlRunner:
             cursor.executemany(with_placeholders(sql), rows)
         return cursor.rowcount if rows else 0
 
+    def microseconds(self) -> int:
+        [(microseconds,)] = self.all("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        return int(microseconds)
+
 
 @dataclass(slots=True)
 class _AdvisoryLocks:

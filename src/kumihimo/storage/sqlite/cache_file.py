@@ -134,6 +134,9 @@ class _Writer:
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
         return self.connection.executemany(sql, rows).rowcount
 
+    def microseconds(self) -> int:
+        return time.time_ns() // 1000
+
 
 @contextmanager
 def explain_cache_errors(path: Path) -> Iterator[None]:
