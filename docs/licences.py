@@ -24,6 +24,7 @@ USED = (
     "ocr",
     "parquet",
     "postgres",
+    "ray",
     "remote",
     "server",
     "watch",

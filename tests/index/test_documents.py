@@ -14,7 +14,7 @@ import pytest
 from kumihimo import KumiError, Kumihimo
 from kumihimo.core.errors import SourceError
 from kumihimo.core.task import ProgressEvent
-from kumihimo.index.documents import IndexedSource, add_source_paths
+from kumihimo.index.sources import IndexedSource, add_source_paths
 from kumihimo.storage.database import as_database
 from tests.counters import count_lines
 from tests.fixtures_index import ROOT_READS_ALL, failed, fill, texts, uris

@@ -67,7 +67,7 @@ def build_or_wait(
             "--batch has nothing to submit: no step asks a chat model. Set `model` under [chat], and name methods "
             "with a graph by that model: `kumi index --batch --methods braid,global,local`"
         )
-    from kumihimo.index.documents import save_sources
+    from kumihimo.index.sources import save_sources
 
     start = perf_counter()
     with closing(BatchLog(kumi.place.open_cache())) as log:

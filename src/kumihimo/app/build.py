@@ -39,7 +39,8 @@ from kumihimo.storage.database import as_database
 from kumihimo.storage.ledger import SqlLedger
 
 if TYPE_CHECKING:
-    from kumihimo.index.documents import IndexedSource
+    from kumihimo.index.documents import RefreshResult
+    from kumihimo.index.sources import IndexedSource
 
 
 _GRAPH_METHODS = ("braid", "global", "local")  # the main users of the graph
@@ -79,8 +80,6 @@ class Build:
 
         code, fingerprint: of the steps and of the views, if not the current ones. with_views: update the views too.
         """
-        from kumihimo.index.documents import refresh_documents
-
         start, db, catalogue = perf_counter(), self.db, self.catalogue
         code, fingerprint = code or self.code, fingerprint or view_code()
         rows_before = row_counts(db, catalogue)
@@ -93,17 +92,7 @@ class Build:
             build_span(self._progress_of_whole(views)) as progress,
             maintain_indexes(ledger, views, fingerprint, progress, self.executor),
         ):
-            refreshed = refresh_documents(
-                ledger,
-                self.sources.values(),
-                self.source_names,
-                readers=catalogue.readers,
-                code=code,
-                limits=ReadingLimits(**cast(dict[str, int], self.settings["reading"])),
-                reread=self.reread,
-                progress=progress,
-                executor=self.executor,
-            )
+            refreshed = self._refresh_documents(ledger, code, progress)
             build_tables(
                 self.steps,
                 ledger,
@@ -135,6 +124,21 @@ class Build:
             seconds=perf_counter() - start,
             spent=dict(self.budget.spent),
             saved=dict(self.budget.saved),
+        )
+
+    def _refresh_documents(self, ledger: SqlLedger, code: CodeFingerprint, progress: Progress | None) -> RefreshResult:
+        from kumihimo.index.documents import refresh_documents
+
+        return refresh_documents(
+            ledger,
+            self.sources.values(),
+            self.source_names,
+            readers=self.catalogue.readers,
+            code=code,
+            limits=ReadingLimits(**cast(dict[str, int], self.settings["reading"])),
+            reread=self.reread,
+            progress=progress,
+            executor=self.executor,
         )
 
     def _progress_of_whole(self, views: Sequence[SearchIndex]) -> Progress | None:

@@ -1,4 +1,4 @@
-"""the settings of `[building]`: in how many processes, and on which machines, an index is built."""
+"""`[building]` -> BuildingSettings: in how many processes, and on which machines, an index is built."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _repair(kumi: Kumihimo, problems: tuple[Problem, ...], *, consent: bool, wai
 
 def _rebuild_tables(kumi: Kumihimo, *, consent: bool, wait: bool) -> None:
     """Build all tables again, if all sources are there."""
-    from kumihimo.index.documents import load_sources
+    from kumihimo.index.sources import load_sources
 
     with kumi.store.read_transaction() as db:
         for source in load_sources(db, kumi.base).values():

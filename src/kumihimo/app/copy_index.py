@@ -15,7 +15,7 @@ from kumihimo.core.errors import IndexDamaged, IndexUnavailable
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent, ignore_progress
-from kumihimo.index.documents import IMPORTS_FOLDER, load_sources, save_sources
+from kumihimo.index.sources import IMPORTS_FOLDER, load_sources, save_sources
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER
 from kumihimo.search.fulltext import KeywordIndex, fill_index, stored_indexes
 from kumihimo.search.stores import load_matrices, vector_reader, vector_store

@@ -47,7 +47,7 @@ def remove_documents(
 
     forget: also from the free pages of the search indexes. Raises IndexUnavailable without an index.
     """
-    from kumihimo.index.documents import remove_source
+    from kumihimo.index.sources import remove_source
 
     with kumi.store.read_transaction():
         pass  # fails without an index, before anything is created

@@ -75,7 +75,8 @@ def _recruiter(settings: BuildingSettings, address: IndexAddress) -> Recruiter:
 
 def _cores() -> int:
     """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = getattr(os, "sched_getaffinity", None)  # on Linux
+    return len(available(0)) if available else os.cpu_count() or 1
 
 
 class FleetExecutor:
@@ -106,7 +107,10 @@ class FleetExecutor:
         yield from self.fleet.run(work, remaining)
 
     def _has_workers(self, seconds: float) -> bool:
-        """Count seconds of work, and start workers when it is time; return whether they are ready."""
+        """Return whether workers are ready; start them when it is time.
+
+        seconds: of the last job.
+        """
         self.seconds += seconds
         if self.seconds >= _START_AFTER:
             self.fleet.start()

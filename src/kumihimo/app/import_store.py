@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from kumihimo.app.results import Built
 from kumihimo.core.errors import SourceError, describe_unknown
-from kumihimo.index.documents import IMPORTS_FOLDER
+from kumihimo.index.sources import IMPORTS_FOLDER
 from kumihimo.text.file_names import file_name, is_reserved
 
 if TYPE_CHECKING:

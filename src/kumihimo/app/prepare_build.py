@@ -36,7 +36,7 @@ def absolute_paths(kumi: Kumihimo, paths: Sequence[str | Path], methods: Sequenc
 
     Addresses are left out. Raise SourceError or SettingsError first.
     """
-    from kumihimo.index.documents import resolve_source_path
+    from kumihimo.index.sources import resolve_source_path
 
     for name in methods:
         kumi.catalogue.method(name)
@@ -62,7 +62,7 @@ def prepare_build(
     Without paths: all known sources. Without methods: the ones the index remembers. may_be_empty: also if there is no
     source. batch: the methods that a waiting batch was started for count as named.
     """
-    from kumihimo.index.documents import add_source_paths, load_sources
+    from kumihimo.index.sources import add_source_paths, load_sources
 
     sources = load_sources(db, kumi.base)
     source_names = add_source_paths(sources, paths, kumi.folder.resolve()) or set(sources)
@@ -111,7 +111,7 @@ def run_and_save(kumi: Kumihimo, build: Build) -> Built:
     The methods that waited for a batch wait no more once they are built.
     """
     from kumihimo.app.executors import open_executor
-    from kumihimo.index.documents import save_sources
+    from kumihimo.index.sources import save_sources
 
     settings = BuildingSettings(**cast(dict[str, Any], kumi.settings["building"]))
     if build.db.meta(WAITING_METHODS, []) == build.methods:

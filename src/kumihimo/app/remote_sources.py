@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.task import Progress
-from kumihimo.index.documents import IndexedSource, load_sources
+from kumihimo.index.sources import IndexedSource, load_sources
 from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirrored, remove_unused_mirrors
 from kumihimo.readers.remote.origins import Origin, file_name, is_address, local_path, parse_origin

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.snapshot import Snapshot
-from kumihimo.index.documents import IndexedSource, load_sources
+from kumihimo.index.sources import IndexedSource, load_sources
 
 
 def find_file(kumi: Kumihimo, snapshot: Snapshot, uri: str) -> Path | None:

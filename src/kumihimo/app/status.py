@@ -60,7 +60,7 @@ def _read_visible(snapshot: Snapshot, levels: bool, *, modularity: bool) -> Stat
 
 def _read_rest(kumi: Kumihimo, db: IndexTransaction) -> dict[str, Any]:
     """Return the facts about the whole index, by field."""
-    from kumihimo.index.documents import load_sources
+    from kumihimo.index.sources import load_sources
 
     sources = load_sources(db, kumi.base)
     return {

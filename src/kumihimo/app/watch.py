@@ -13,7 +13,7 @@ from kumihimo.app.prune_cache import RollBack
 from kumihimo.app.results import Built
 from kumihimo.core.errors import ConsentRequired, IndexUnavailable, KumiError, SettingsError, SourceError
 from kumihimo.core.task import Progress
-from kumihimo.index.documents import load_sources
+from kumihimo.index.sources import load_sources
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.readers.folder import is_left_out
 

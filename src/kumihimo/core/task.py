@@ -194,7 +194,7 @@ class Task:
 
     @property
     def spec(self) -> TaskSpec | None:
-        """Return how another process creates this task; None if it calls an LLM."""
+        """Return the spec for another process; None for calls of an LLM."""
         if self.calls_llm:
             return None
         return TaskSpec(self.step.name, self.settings, dict(self.failing), self.from_scratch)

@@ -144,7 +144,7 @@ class ModelRegistry:
         return chat
 
     def _with_shared_limits(self, server: ModelServer, values: Mapping[str, Any]) -> ModelServer:
-        """Return the server; all processes that use this cache keep its limits together."""
+        """Return the server, with limits that all processes share."""
         if server.limiter.has_limits:
             account = hash_parts(values["model"], values["base_url"], values["key"])
             server.limiter.times = RequestTimes(lambda: self.cache().database, account)

@@ -65,7 +65,7 @@ class KeywordIndex:
         self.words.add(split_words(self.codec, {id: text for id, text in after.items() if id not in unchanged}))
 
     def fill(self, pages: Iterator[list[Row]], executor: Executor) -> Iterator[int]:
-        """Add the tokens of all rows; yield the number of rows of each page."""
+        """Add all rows; yield how many after each job."""
         parts = (page[i : i + _FILL_ROWS] for page in pages for i in range(0, len(page), _FILL_ROWS))
         for row_count, words in executor(PureWork(self._fill_page, WordsSpec(self.table)), parts):
             self.words.add(words)

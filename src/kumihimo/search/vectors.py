@@ -86,7 +86,7 @@ class VectorIndex:
             self._embed_pending()
 
     def fill(self, pages: Iterator[list[Row]], _: Executor) -> Iterator[int]:
-        """Queue the texts of all rows; yield the number of rows of each page."""
+        """Queue all rows; yield how many after each page."""
         for page in pages:
             self.replace([], page)
             yield len(page)

@@ -44,7 +44,10 @@ class RequestTimes:
         return stored[0][0] / _MICRO if stored else 0.0
 
     def _load(self, db: CacheWriter) -> tuple[int, list[int]]:
-        """Return the time now, and the stored ones, which no other process changes until the end."""
+        """Return the time now, and the stored times.
+
+        No other process changes them until the transaction ends.
+        """
         db.run(_LOCK, self._key(_KINDS[0]))
         stored: dict[str, int] = {}
         for kind in _KINDS:

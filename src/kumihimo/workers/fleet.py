@@ -11,19 +11,17 @@ import pickle
 import secrets
 import selectors
 import socket
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
-from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Protocol, TypeVar
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
-from kumihimo.core.errors import KumiError, StepError
+from kumihimo.core.errors import StepError
 from kumihimo.core.task import Work
 
 A = TypeVar("A")
@@ -104,6 +102,7 @@ class Fleet:
         """Start the workers, without waiting for them."""
         if self._listener is None:
             self._listener = Listener(self._recruiter.listens_on, backlog=64, authkey=self._key)
+            self._selector = selectors.DefaultSelector()
             Thread(target=self._accept, args=[self._listener], name="kumihimo-fleet", daemon=True).start()
             self._recruit()
 
@@ -129,8 +128,10 @@ class Fleet:
             for _, connection in self._arrived:
                 connection.close()
             self._arrived.clear()
-        for name in [*self._members]:
+        for name, member in [*self._members.items()]:
+            member.jobs.clear()  # they run no more
             self._dismiss(name)
+        self._selector.close()
         self._recruiter.close()
 
     def _accept(self, listener: Listener) -> None:
@@ -153,7 +154,10 @@ class Fleet:
             self._members[self._recruited] = _Member(self._recruiter.recruit(invitation))
 
     def _admit(self) -> None:
-        """Give new connections to their members; dismiss members that ended before they connected."""
+        """Give new connections to their members.
+
+        Members that ended before they connected are dismissed.
+        """
         with self._lock:
             arrived, self._arrived = self._arrived, deque()
         for name, connection in arrived:
@@ -214,9 +218,9 @@ class Fleet:
             del self._runs[run.id]
 
     def _serve(self, run: _Run, seconds: float = 0) -> bool:
-        """Hand out jobs and handle the messages of members; return whether there were any.
+        """Hand out jobs, and handle the messages of members.
 
-        seconds: how long to wait for a message.
+        Return whether there were any. seconds: how long to wait for one.
         """
         self._hand_out(run)
         if not self._selector.get_map():
@@ -232,7 +236,7 @@ class Fleet:
         return bool(ready)
 
     def _help(self, run: _Run, own: Callable[[Any], Any]) -> None:
-        """Do a job in this process, or wait for a message if there is none."""
+        """Do a job in this process, or wait for a message."""
         job = run.take(_WINDOW * (len(self._members) + 1))
         if job:
             run.results[job[0]] = own(job[1])
@@ -294,7 +298,10 @@ class _Run:
         return self.results.pop(self.next - 1)
 
     def take(self, window: int) -> tuple[int, Any] | None:
-        """Return a job; None if there is none, or too many wait for the oldest one."""
+        """Return a job, if there is one.
+
+        None too while more than `window` jobs wait for the oldest one.
+        """
         if self._waiting:
             return self._waiting.popleft()
         if self._is_empty or self._taken - self.next >= window:
@@ -333,87 +340,3 @@ class ObservedRows:
     def __getattr__(self, method: str) -> Any:
         self._before()
         return getattr(self._rows, method)
-
-
-class _RemoteRows:
-    """The rows of a table in the process of the build. It asks for each lookup once."""
-
-    def __init__(self, ask: Callable[..., Any]) -> None:
-        self._ask = ask
-        self._found: dict[tuple[Any, ...], Any] = {}
-
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        def look_up(*arguments: Any) -> Any:
-            key = (method, *(tuple(each) if isinstance(each, list) else each for each in arguments))
-            if key not in self._found:
-                self._found[key] = self._ask(method, arguments)
-            return self._found[key]
-
-        return look_up
-
-
-def serve_jobs(connection: Connection, workplace: Any) -> None:
-    """Do the jobs that come over a connection until it ends: the part of a worker."""
-    messages = SimpleQueue[tuple[Any, ...]]()
-    Thread(target=_read_messages, args=[connection, messages], name="kumihimo-messages", daemon=True).start()
-    with suppress(_BuildEnded, OSError):
-        _Server(connection, messages, workplace).serve()
-
-
-def _read_messages(connection: Connection, messages: SimpleQueue[tuple[Any, ...]]) -> None:
-    """Read at once what comes: while two processes write, one has to read."""
-    with suppress(EOFError, OSError):
-        while True:
-            messages.put(connection.recv())
-    messages.put(("end",))
-
-
-class _BuildEnded(BaseException):
-    """The other end has closed the connection; no step catches it."""
-
-
-class _Server:
-    """A worker with a connection. works: its work, by run."""
-
-    def __init__(self, connection: Connection, messages: SimpleQueue[tuple[Any, ...]], workplace: Any) -> None:
-        self._connection, self._messages, self._workplace = connection, messages, workplace
-        self._waiting = deque[tuple[Any, ...]]()  # messages that came before the reply to a lookup
-        self._works: dict[int, Callable[[Any], Any]] = {}
-
-    def serve(self) -> None:
-        while True:
-            match self._waiting.popleft() if self._waiting else self._messages.get():
-                case "work", run_id, spec:
-                    self._works[run_id] = self._open(run_id, spec)
-                case "job", run_id, number, job:
-                    self._connection.send(self._answer(run_id, number, job))
-                case "forget", run_id:
-                    del self._works[run_id]
-                case _:
-                    return
-
-    def _open(self, run_id: int, spec: bytes) -> Callable[[Any], Any]:
-        tables: dict[str, Any] = {}
-
-        def rows(table: str) -> Any:
-            return tables.setdefault(table, _RemoteRows(lambda *question: self._ask("rows", run_id, table, *question)))
-
-        call: Callable[[Any], Any] = pickle.loads(spec).open(self._workplace, rows)
-        return call
-
-    def _ask(self, *question: Any) -> Any:
-        self._connection.send(question)
-        while (message := self._messages.get())[0] != "rows":
-            if message[0] == "end":
-                raise _BuildEnded
-            self._waiting.append(message)
-        return message[1]
-
-    def _answer(self, run_id: int, number: int, job: Any) -> tuple[Any, ...]:
-        """Return the message with the result of a job, or its error."""
-        try:
-            return "done", run_id, number, self._works[run_id](job)
-        except KumiError as error:
-            return "error", error
-        except Exception as error:  # noqa: BLE001 (the build raises it)
-            return "error", RuntimeError(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")

@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import Any
 
 from kumihimo.workers import child_environment, python_command
-from kumihimo.workers.fleet import THIS_MACHINE, Address, Invitation, serve_jobs
+from kumihimo.workers.fleet import THIS_MACHINE, Address, Invitation
+from kumihimo.workers.serve_jobs import serve_jobs
 
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 

@@ -54,7 +54,7 @@ class RayRecruiter:
             raise SettingsError(f"no Ray cluster at {where}: {error}; start it with `ray start --head`") from error
 
     def _own_host(self) -> str:
-        """Return the address at which the machines of the cluster find this one."""
+        """Return the address of this machine in the cluster."""
         hosts = [node["NodeManagerAddress"] for node in self._ray.nodes() if node["Alive"]]
         if not hosts:
             return "127.0.0.1"
