@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
 from unicodedata import normalize
@@ -26,17 +26,13 @@ _MAX_PARTS = 30  # documents with one title that are read as one
 
 @dataclass(frozen=True)
 class Passages:
-    """The chunks of an index as ids and texts."""
+    """The chunks of an index, or a sample of them, as ids and texts. total: the number of chunks in the index."""
 
     reader: IndexReader
     table: Table[Any]
-    ids: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-
-    def sample(self, most: int) -> "Passages":
-        """Return at most this many chunks, evenly drawn."""
-        step = -(-len(self.ids) // most) or 1
-        return replace(self, ids=self.ids[::step], texts=self.texts[::step])
+    ids: list[str]
+    texts: list[str]
+    total: int
 
     def document(self, number: int) -> str:
         """Return the document of a chunk."""
@@ -108,11 +104,21 @@ def weigh_subject(subject: str, folded: Sequence[str]) -> Subject:
     return Subject({pattern: weight / sum(weights.values()) for pattern, weight in weights.items()})
 
 
-def read_passages(reader: IndexReader) -> Passages | None:
-    """Return the chunks of the index; None if it has none."""
+def read_passages(reader: IndexReader, most: int | None = None) -> Passages | None:
+    """Return the chunks of the index; None if it has none.
+
+    most: of a larger index, read a sample of at most so many, evenly drawn.
+    """
     table = reader.find_table("chunks")
-    rows = list(table.columns("id", "text")) if table is not None else []
-    return Passages(reader, table, [id for id, _ in rows], [text for _, text in rows]) if table and rows else None
+    if not table:
+        return None
+    total = len(table)
+    if most is None or total <= most:
+        rows = list(table.columns("id", "text"))
+    else:
+        chunks = table.get_many([id for (id,) in table.columns("id")][:: -(-total // most)])
+        rows = [(id, chunk.text) for id, chunk in chunks.items()]
+    return Passages(reader, table, [id for id, _ in rows], [text for _, text in rows], total)
 
 
 def find_documents(name: str, reader: IndexReader) -> list[str]:

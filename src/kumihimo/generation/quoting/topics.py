@@ -46,11 +46,10 @@ def write_topics(subject: str, context: Context, reader: IndexReader, embed: Emb
 
     Topics of a subject quote the sentences that the method found, those of the whole any sentence.
     """
-    passages, entities = read_passages(reader), reader.find_table("entities")
+    passages, entities = read_passages(reader, _MAX_READ_TEXTS), reader.find_table("entities")
     points = _read_points(context, reader) if subject else []
     if passages is None or (subject and not points):
         return None
-    whole, passages = len(passages.ids), passages.sample(_MAX_READ_TEXTS)
     folded = [text.casefold() for text in passages.texts]
     about = weigh_subject(subject, folded)
     near = _nearest_texts(about, folded)
@@ -74,8 +73,8 @@ def write_topics(subject: str, context: Context, reader: IndexReader, embed: Emb
             title = f"{n}. {', '.join(phrase.name for phrase in topic.phrases)} — "
             title += say_count("document", len(set(map(passages.document, topic.texts))), language)
             n += _add_topic(draft, title, quotes)
-    if len(folded) < whole:
-        draft.add(say("sampled", language, n=f"{len(folded):,}", total=f"{whole:,}"))
+    if len(folded) < passages.total:
+        draft.add(say("sampled", language, n=f"{len(folded):,}", total=f"{passages.total:,}"))
     return draft if n > _MIN_TOPICS else None
 
 
