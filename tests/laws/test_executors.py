@@ -28,7 +28,7 @@ PROCESSES = {"building": {"executor": "processes", "workers": 3}}
 @pytest.fixture(autouse=True)
 def everything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start workers at once, and send them all kinds of work."""
-    for name in ("_START_AFTER", "_MIN_JOB", "_MIN_LOOKUP"):
+    for name in ("_WORTH", "_MIN_JOB", "_MIN_LOOKUP", "_MEASURED"):
         monkeypatch.setattr(executors, name, 0.0)
 
 
@@ -78,6 +78,13 @@ def test_a_worker_that_is_killed_changes_nothing(fleets: list[Fleet], tmp_path: 
         several.index(EXAMPLES, methods=METHODS, progress=kill_once)
         assert killed
         assert dump(several, METHODS) == dump(one, METHODS)
+
+
+def test_a_small_build_starts_no_worker(fleets: list[Fleet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "_WORTH", 1e9)
+    with Kumihimo.open(tmp_path, settings=PROCESSES) as kumi:
+        assert kumi.index(EXAMPLES, methods=METHODS).failed == ()
+    assert fleets == []
 
 
 @contextmanager

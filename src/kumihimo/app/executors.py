@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 OPENER = f"{__name__}:open_workplace"
-_START_AFTER = 0.5  # seconds of work that workers could have done: about what it costs to start one
+_WORTH = 1.0  # seconds of work that must be waiting before workers start: more than it costs to start them
+_MEASURED = 2  # jobs of a kind of work before it is shared: the first one loads what it needs
+_AHEAD = 32  # jobs that are looked at to know how much is waiting
 _MIN_JOB = 0.002  # seconds of a job that is worth sending to another process
 _MIN_LOOKUP = 0.0005  # seconds of a job for each of its lookups, which cost both processes time
 
@@ -82,37 +87,37 @@ def _cores() -> int:
 class FleetExecutor:
     """Runs work in this process until it is worth having workers; then they do a part of it.
 
-    Workers start once this process has spent as long on their kinds of work as it takes to start them. Meanwhile it
-    goes on. Work stays here whose jobs are too small to be sent, or look up too much for the little they do.
+    Workers start when enough work of one kind is waiting, and this process goes on meanwhile. Work stays here whose
+    jobs are too small to be sent, or look up too much for the little they do.
     """
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self.seconds = 0.0  # of work that workers could have done
 
     def __call__(self, work: Work[A, B], jobs: Iterable[A], /) -> Iterator[B]:
         if work.spec is None:
             yield from map(work, jobs)
             return
-        remaining, lookups = iter(jobs), CountedRows(work.rows)
-        call, done, spent = work.with_rows(lookups), 0, 0.0
-        for job in remaining:
+        later, lookups = iter(jobs), CountedRows(work.rows)
+        call, done, quickest = work.with_rows(lookups), 0, inf
+        waiting = deque(islice(later, _AHEAD))
+        while waiting:
             start = perf_counter()
-            result = call(job)
-            seconds, done = perf_counter() - start, done + 1
-            spent += seconds
+            result = call(waiting.popleft())
+            quickest, done = min(quickest, perf_counter() - start), done + 1
             yield result
-            if spent >= done * _MIN_JOB + lookups.count * _MIN_LOOKUP and self._has_workers(seconds):
-                break
-        yield from self.fleet.run(work, remaining)
+            waiting.extend(islice(later, 1))
+            is_sendable = quickest >= _MIN_JOB + lookups.count / done * _MIN_LOOKUP
+            if done >= _MEASURED and is_sendable and self._has_workers(quickest * len(waiting)):
+                yield from self.fleet.run(work, chain(waiting, later))
+                return
 
     def _has_workers(self, seconds: float) -> bool:
-        """Return whether workers are ready; start them when it is time.
+        """Return whether workers are ready; start them if it is worth it.
 
-        seconds: of the last job.
+        seconds: of the work that is waiting.
         """
-        self.seconds += seconds
-        if self.seconds >= _START_AFTER:
+        if seconds >= _WORTH:
             self.fleet.start()
         return self.fleet.is_ready()
 
