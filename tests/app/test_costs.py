@@ -24,6 +24,8 @@ from kumihimo.core.table import Table
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.protocols import LLM
 from kumihimo.search.protocols import KeywordSearch
+from kumihimo.storage.postgres import cache_tables
+from kumihimo.storage.sqlite import cache_file
 from tests.factories_paid_steps import install, notes, opened, paid
 from tests.fake_clock import FakeClock
 from tests.fake_clock import clock as clock
@@ -337,8 +339,12 @@ def test_a_cap_on_cost_needs_prices(tmp_path: Path, server: FakeServer) -> None:
         kumi.index(notes(tmp_path / "notes", 1), caps=Caps(cost=1.0))
 
 
-def test_requests_are_spaced_where_a_limit_is_set(tmp_path: Path, server: FakeServer, clock: FakeClock) -> None:
+def test_requests_are_spaced_where_a_limit_is_set(
+    tmp_path: Path, server: FakeServer, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock.moves = False
+    for writer in (cache_file._Writer, cache_tables.SqlRunner):  # the clock that all processes share
+        monkeypatch.setattr(writer, "microseconds", lambda _: round(clock.now * 1_000_000))
     with opened(tmp_path, server, chat={"requests_per_minute": 600}) as kumi:
         kumi.index(notes(tmp_path / "notes", 7), methods=["told"])
     requests = server.counts()["requests"]
