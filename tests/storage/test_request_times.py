@@ -54,8 +54,10 @@ def test_a_pause_and_a_correction_hold_for_all(processes: list[RequestTimes]) ->
 
 def test_a_time_of_a_wrong_clock_is_no_wait(processes: list[RequestTimes]) -> None:
     processes[0].move(1e9, 1e9)
+    processes[0].pause(1e9)
     send_at, now = processes[1].reserve(1, 1)
     assert send_at == now
+    assert processes[1].paused_until() == pytest.approx(now, abs=60)
 
 
 def test_servers_and_accounts_have_times_of_their_own(processes: list[RequestTimes]) -> None:

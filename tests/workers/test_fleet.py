@@ -25,7 +25,7 @@ def cancel() -> CancelToken:
 
 @pytest.fixture
 def fleet(cancel: CancelToken) -> Iterator[Fleet]:
-    fleet = Fleet(ProcessRecruiter(2, "tests.workers.works:open_nothing", None), cancel)
+    fleet = Fleet(ProcessRecruiter(2, "tests.workers.works:open_nothing"), cancel)
     fleet.start()
     wait_until_ready(fleet)
     yield fleet
@@ -107,7 +107,7 @@ def test_a_job_that_ends_every_worker_ends_the_build(fleet: Fleet) -> None:
 
 
 def test_workers_that_cannot_start_end_the_build() -> None:
-    fleet = Fleet(ProcessRecruiter(1, "tests.workers.works:no_such_function", None))
+    fleet = Fleet(ProcessRecruiter(1, "tests.workers.works:no_such_function"))
     fleet.start()
     with pytest.raises(StepError, match="end before they begin"):
         list(fleet.run(slowly(0.01, "tell_process"), range(3000)))

@@ -50,7 +50,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def fleet(cluster: Any) -> Iterator[Fleet]:
-    fleet = Fleet(RayRecruiter("", 0, "tests.workers.works:open_nothing", None))
+    fleet = Fleet(RayRecruiter("", 0, "tests.workers.works:open_nothing"))
     fleet.start()
     for _ in range(6000):
         if fleet.is_ready():

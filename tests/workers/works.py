@@ -14,7 +14,7 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import PureWork, RowsOf, Workplace
 
 
-def open_nothing(address: object) -> None:
+def open_nothing() -> None:
     """Return no workplace."""
 
 

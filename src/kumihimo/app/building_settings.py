@@ -11,7 +11,7 @@ EXECUTORS = ("inline", "processes", "ray")
 
 @dataclass(frozen=True, kw_only=True)
 class BuildingSettings:
-    """How an index is built. Its fields are the settings of `[building]`.
+    """Settings of a build: the fields of `[building]`.
 
     executor: `inline` builds in one process; `processes` in several of this machine; `ray` and `ray://HOST:PORT` on the
     machines of a Ray cluster. workers: the number of processes; 0: one for each core. Raises SettingsError for another

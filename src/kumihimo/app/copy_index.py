@@ -36,7 +36,7 @@ _PAGE_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class CopiedIndex:
-    """What was copied: rows by table, search indexes and cached replies."""
+    """A finished copy: rows by table, search indexes and cached replies."""
 
     rows: Mapping[str, int]
     searched: tuple[str, ...]

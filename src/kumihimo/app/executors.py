@@ -8,16 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from kumihimo.app.building_settings import BuildingSettings
-from kumihimo.app.index_address import IndexAddress, find_address
+from kumihimo.app.catalogue import installed_catalogue
+from kumihimo.app.index_address import find_address
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.table import Rows
 from kumihimo.core.task import Executor, Port, RowsOf, Work, inline
+from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.workers.fleet import Fleet, ObservedRows, Recruiter
 
 if TYPE_CHECKING:
@@ -41,13 +42,11 @@ class BuildWorkplace:
     ports: Mapping[str, Port]
 
 
-def open_workplace(address: IndexAddress) -> BuildWorkplace:
-    """Return the workplace for an index, which is not opened."""
-    kumi = address.open()
-    recognizer = kumi.catalogue.recognizer
-    return BuildWorkplace(
-        kumi.catalogue, {"tokenizer": kumi.tokenizer, **({"recognizer": recognizer} if recognizer else {})}
-    )
+def open_workplace() -> BuildWorkplace:
+    """Return the workplace of this process: no index is opened."""
+    catalogue = installed_catalogue()
+    ports: dict[str, Port] = {"tokenizer": LocalTokenizer()}
+    return BuildWorkplace(catalogue, ports | ({"recognizer": catalogue.recognizer} if catalogue.recognizer else {}))
 
 
 @contextmanager
@@ -57,25 +56,24 @@ def open_executor(kumi: Kumihimo, settings: BuildingSettings, cancel: CancelToke
     An index with functions passed to `Kumihimo.open` is built in this process: another one cannot have them. Raises
     SettingsError if Ray is not installed or not there.
     """
-    address = find_address(kumi)
-    if settings.executor == "inline" or address is None:
+    if settings.executor == "inline" or find_address(kumi) is None:
         yield inline
         return
-    fleet = Fleet(_recruiter(settings, address), cancel)
+    fleet = Fleet(_recruiter(settings), cancel)
     try:
         yield FleetExecutor(fleet)
     finally:
         fleet.close()
 
 
-def _recruiter(settings: BuildingSettings, address: IndexAddress) -> Recruiter:
+def _recruiter(settings: BuildingSettings) -> Recruiter:
     if settings.executor == "processes":
         from kumihimo.workers.job_process import ProcessRecruiter
 
-        return ProcessRecruiter((settings.workers or _cores()) - 1, OPENER, address)
+        return ProcessRecruiter((settings.workers or _cores()) - 1, OPENER)
     from kumihimo.workers.ray_workers import RayRecruiter
 
-    return RayRecruiter(settings.executor.partition("://")[2], settings.workers, OPENER, address)
+    return RayRecruiter(settings.executor.partition("://")[2], settings.workers, OPENER)
 
 
 def _cores() -> int:
@@ -99,16 +97,17 @@ class FleetExecutor:
             yield from map(work, jobs)
             return
         later, lookups = iter(jobs), CountedRows(work.rows)
-        call, done, quickest = work.with_rows(lookups), 0, inf
+        call, done, spent = work.with_rows(lookups), 0, 0.0
         waiting = deque(islice(later, _AHEAD))
         while waiting:
             start = perf_counter()
             result = call(waiting.popleft())
-            quickest, done = min(quickest, perf_counter() - start), done + 1
+            spent, done = (spent + perf_counter() - start) if done else 0.0, done + 1  # without the first
             yield result
             waiting.extend(islice(later, 1))
-            is_sendable = quickest >= _MIN_JOB + lookups.count / done * _MIN_LOOKUP
-            if done >= _MEASURED and is_sendable and self._has_workers(quickest * len(waiting)):
+            seconds = spent / max(done - 1, 1)
+            is_sendable = seconds >= _MIN_JOB + lookups.count / done * _MIN_LOOKUP
+            if done >= _MEASURED and is_sendable and self._has_workers(seconds * len(waiting)):
                 yield from self.fleet.run(work, chain(waiting, later))
                 return
 

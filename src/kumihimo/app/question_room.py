@@ -16,9 +16,8 @@ from kumihimo.app.question_process import Request
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled
-from kumihimo.workers import WorkerStopped, child_environment, python_command
+from kumihimo.workers import ONE_THREAD, WorkerStopped, child_environment, python_command
 
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 _MODULE = "kumihimo.app.question_process"
 _CLOSED = "the index was closed"
 _GRACE = 2.0  # seconds that a cancelled question has to end by itself
@@ -168,7 +167,7 @@ class _QuestionProcess:
             return self._process.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        environment = {**child_environment(os.environ), **_ONE_THREAD}
+        environment = {**child_environment(os.environ), **ONE_THREAD}
         process = subprocess.Popen(
             python_command(_MODULE), env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

@@ -43,7 +43,7 @@ RowsOf = Callable[[str], Rows]  # a table's name -> its rows
 
 
 class Workplace(Protocol):
-    """What the process of a worker has: steps, readers, and ports that ask no server."""
+    """The steps, readers and ports of a worker process. The ports ask no server."""
 
     @property
     def catalogue(self) -> "Catalogue": ...

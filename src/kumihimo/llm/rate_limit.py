@@ -12,7 +12,7 @@ from kumihimo.llm.protocols import Q, R
 
 
 class QueueTimes(Protocol):
-    """When the next requests to a server may go, in seconds of a clock."""
+    """The queue for requests to one server. Times are seconds of a clock."""
 
     def reserve(self, request_seconds: float, token_seconds: float) -> tuple[float, float]:
         """Take the next time; return it, and the time now.

@@ -19,7 +19,7 @@ class CacheWriter(Protocol):
 
 
 class CacheDatabase(Protocol):
-    """Where the replies of models are.
+    """The storage of cached replies.
 
     claims: on keys, between processes. A failure raises IndexUnavailable with a remedy.
     """

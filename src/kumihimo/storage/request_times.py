@@ -40,8 +40,8 @@ class RequestTimes:
             self._save(db, [times[0], times[1], max(times[2], now + _micro(seconds))])
 
     def paused_until(self) -> float:
-        stored = self.database().select("SELECT value FROM counts WHERE name = ?", self._key("pause"))
-        return stored[0][0] / _MICRO if stored else 0.0
+        with self.database().write() as db:
+            return self._load(db)[1][2] / _MICRO
 
     def _load(self, db: CacheWriter) -> tuple[int, list[int]]:
         """Return the time now, and the stored times.

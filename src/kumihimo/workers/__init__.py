@@ -22,6 +22,7 @@ StopReason = Literal["memory", "time", "clock", "error", "crash"]
 MAX_FILE_BYTES = 1 << 20  # of a file that a process without trust may write
 _ERROR_BYTES = 4000  # read from the end of its standard error
 _OUT_OF_MEMORY = re.compile("memory allocation|bad_alloc|out of memory|cannot allocate memory|MemoryError", re.I)
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")  # parts of names of variables
 
 

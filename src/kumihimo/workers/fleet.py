@@ -60,7 +60,7 @@ class Recruiter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """What a worker needs to connect. name: a number, so that it is known which one connects."""
+    """An address and a key for one worker. name: its number in the fleet."""
 
     address: Address
     key: bytes = field(repr=False)
@@ -74,7 +74,7 @@ class Invitation:
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """A worker in the fleet. connection: None before it connects. jobs: those that it has not answered, by run."""
+    """A worker in the fleet. connection: None until it connects. jobs: not answered yet."""
 
     recruit: Recruit
     connection: Connection | None = None
@@ -102,6 +102,7 @@ class Fleet:
         """Start the workers, without waiting for them."""
         if self._listener is None:
             self._listener = Listener(self._recruiter.listens_on, backlog=64, authkey=self._key)
+            self._selector.close()
             self._selector = selectors.DefaultSelector()
             Thread(target=self._accept, args=[self._listener], name="kumihimo-fleet", daemon=True).start()
             self._recruit()

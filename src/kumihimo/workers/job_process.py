@@ -11,39 +11,37 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from kumihimo.workers import child_environment, python_command
+from kumihimo.workers import ONE_THREAD, child_environment, python_command
 from kumihimo.workers.fleet import THIS_MACHINE, Address, Invitation
 from kumihimo.workers.serve_jobs import serve_jobs
-
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 
 
 class ProcessRecruiter:
     """Starts processes of this machine.
 
-    workers: how many. opener: `module:function`; the function gets the address and returns the workplace.
+    workers: how many. opener: `module:function`; the function returns the workplace.
     """
 
     listens_on: Address | None = THIS_MACHINE
 
-    def __init__(self, workers: int, opener: str, address: object) -> None:
-        self._workers, self._opener, self._address = workers, opener, address
+    def __init__(self, workers: int, opener: str) -> None:
+        self._workers, self._opener = workers, opener
 
     def wanted(self) -> int:
         return self._workers
 
     def recruit(self, invitation: Invitation) -> JobProcess:
-        return JobProcess((invitation, self._opener, self._address))
+        return JobProcess((invitation, self._opener))
 
     def close(self) -> None:
         """Do nothing: each process ends by itself."""
 
 
 class JobProcess:
-    """A process that has started. It has no variables of the environment that look like secrets."""
+    """A running worker process. Its environment has no secrets."""
 
     def __init__(self, orders: object) -> None:
-        environment = {**child_environment(os.environ), **_ONE_THREAD}
+        environment = {**child_environment(os.environ), **ONE_THREAD}
         self.process = subprocess.Popen(
             python_command("kumihimo.workers.job_process"),
             env=environment,
@@ -67,10 +65,10 @@ class JobProcess:
         self.process.wait()
 
 
-def work_for(invitation: Invitation, opener: str, address: object) -> None:
+def work_for(invitation: Invitation, opener: str) -> None:
     """Connect and do jobs until the build ends."""
     module, _, name = opener.partition(":")
-    workplace: Any = getattr(import_module(module), name)(address)  # slow, so it comes before the connection
+    workplace: Any = getattr(import_module(module), name)()  # slow, so it comes before the connection
     with invitation.accept() as connection:
         serve_jobs(connection, workplace)
 

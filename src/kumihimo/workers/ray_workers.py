@@ -24,13 +24,12 @@ class RayRecruiter:
     each needs this version of the package.
     """
 
-    def __init__(self, cluster: str, workers: int, opener: str, address: object) -> None:
+    def __init__(self, cluster: str, workers: int, opener: str) -> None:
         try:
             import ray
         except ImportError as error:
             raise SettingsError(_WITHOUT_RAY) from error
-        self._ray, self._most = ray, workers
-        self._opener, self._address = opener, address
+        self._ray, self._most, self._opener = ray, workers, opener
         self._owns_cluster = not ray.is_initialized()
         if self._owns_cluster:
             self._connect(cluster)
@@ -70,7 +69,7 @@ class RayRecruiter:
         return min(self._cores, self._most or self._cores)
 
     def recruit(self, invitation: Invitation) -> RayWorker:
-        return RayWorker(self._ray, (invitation, self._opener, self._address))
+        return RayWorker(self._ray, (invitation, self._opener))
 
     def close(self) -> None:
         """Leave the cluster, unless the caller was in it before."""

@@ -14,9 +14,11 @@ from typing import Any
 
 from kumihimo.core.errors import KumiError
 
+_MAX_FOUND = 10_000  # cached lookups of a table
+
 
 class _RemoteRows:
-    """The rows of a table in the process of the build. It asks for each lookup once."""
+    """The rows of a table in the process of the build. Recent lookups are cached."""
 
     def __init__(self, ask: Callable[..., Any]) -> None:
         self._ask = ask
@@ -26,6 +28,8 @@ class _RemoteRows:
         def look_up(*arguments: Any) -> Any:
             key = (method, *(tuple(each) if isinstance(each, list) else each for each in arguments))
             if key not in self._found:
+                if len(self._found) >= _MAX_FOUND:
+                    self._found.clear()
                 self._found[key] = self._ask(method, arguments)
             return self._found[key]
 
