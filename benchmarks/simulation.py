@@ -71,7 +71,7 @@ def run_in_child(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) ->
         return pool.submit(function, *args, **kwargs).result()
 
 
-def build(label: str, address: str, folder: Path, methods: list[str], flags: dict[str, Any]) -> Work:
+def build(label: str, address: str, folder: Path, methods: list[str], settings: dict[str, Any]) -> Work:
     """Index a folder; return the cost with that of child processes."""
     steps: defaultdict[str, float] = defaultdict(float)
     last = time.process_time()
@@ -89,8 +89,8 @@ def build(label: str, address: str, folder: Path, methods: list[str], flags: dic
             print(f"{label}: {at}: {event.step} {event.done:,} of {event.total:,}", file=sys.stderr, flush=True)
 
     server = server_cpu(address)
-    with TreeMemory() as memory, measured() as cost, Kumihimo.open(address) as kumi:
-        built = kumi.index(folder, methods=methods, progress=clock, **flags)
+    with TreeMemory() as memory, measured() as cost, Kumihimo.open(address, settings=settings) as kumi:
+        built = kumi.index(folder, methods=methods, progress=clock)
         last, end = time.process_time(), last
         steps["commit"] += last - end
     return Work(label, cost.cpu, server_cpu(address) - server, cost.wall, memory.peak, dict(built.rows), dict(steps))
@@ -136,14 +136,14 @@ def simulate(home: Path, options: Any) -> dict[str, Any]:
     run = run_here if options.quick else run_in_child
     folder, address = home / "notes", str(options.index or home / ".kumi")
     methods = options.methods.split(",")
-    flags = {"executor": options.executor} if options.executor else {}
+    settings: dict[str, Any] = {"building": {"executor": options.executor}} if options.executor else {}
     with measured() as cost:
         count, size = write_folder(folder, documents(options.seed, options.chunks))
     print(f"{count:,} documents, {size / 1e6:,.1f} MB, written in {cost.cpu:.1f} CPU s; {cost.peak:.0f} MB of memory")
     works: list[Work] = []
 
     def index(label: str) -> None:
-        works.append(run(build, label, address, folder, methods, flags))
+        works.append(run(build, label, address, folder, methods, settings))
         print_work(works[-1], works[0], count, options.growth)
 
     print_header()
