@@ -212,6 +212,14 @@ def test_ids_of_several_values_no_more_of_each_than_asked() -> None:
     assert rows.ids_grouped("name", ["x", "y"], limit=1) == {"x": ["a"], "y": ["b"]}
 
 
+def test_records_of_several_values_are_those_of_single_lookups_and_recorded_alike() -> None:
+    grouped, single = list[Any](), list[Any]()
+    one_by_one = table(A, B, C, lookups=single)
+    expected = {name: one_by_one.where(name=name) for name in ("y", "x", "z")}
+    assert table(A, B, C, lookups=grouped).where_grouped("name", ["y", "x", "z"]) == expected
+    assert grouped == single
+
+
 def test_of_fewer_rows_the_first_that_pass() -> None:
     fewer = hide_rows(table(A, B, C), lambda id: id != "a")
     assert fewer.ids_grouped("name", ["x", "y"], limit=1) == {"x": ["c"], "y": ["b"]}, (

@@ -281,6 +281,15 @@ class Table(Generic[R]):
                 self.record_lookup(self.name, columns, (value,), bool(ids))
         return ids_by_value
 
+    def where_grouped(self, column: str, values: Iterable[str]) -> dict[str, list[R]]:
+        """Return the records for each of these values of one column.
+
+        Faster than `where` for each value.
+        """
+        ids_by_value = self.ids_grouped(column, values)
+        rows = {row[0]: row for row in self.rows.get_many([id for ids in ids_by_value.values() for id in ids])}
+        return {value: [self.codec.decode(rows[id]) for id in ids] for value, ids in ids_by_value.items()}
+
     def child_values(self, parents: Iterable[str], column: str) -> dict[str, list[Any]]:
         """Return a column of the rows made from each parent.
 

@@ -116,30 +116,32 @@ def community_subgraph(
 
     An inner edge begins and ends at a member. The ids show this without reading the edges that leave.
     """
-    entities = {id: entity for id in members if (entity := tables.entities.get(id))}
-    outgoing, incoming, degrees = set[str](), set[str](), dict[str, int]()
-    for id in entities:
-        sources, targets = tables.relations.ids(source=id), tables.relations.ids(target=id)
-        degrees[id] = len(sources) + len(targets)
-        outgoing.update(sources)
-        incoming.update(targets)
-    edges = [edge for id in sorted(outgoing & incoming) if (edge := tables.relations.get(id))]
-    for id in sorted(outgoing ^ incoming) if outside else ():
-        edge = tables.relations.get(id)
-        if edge and (edge.source in outside or edge.target in outside):
-            edges.append(edge)
-    for id in sorted({end for edge in edges for end in (edge.source, edge.target)} - degrees.keys()):
-        degrees[id] = len(tables.relations.ids(source=id)) + len(tables.relations.ids(target=id))
+    entities = tables.entities.get_many(members)
+    by_source, by_target = _edge_ids(tables, entities)
+    degrees = {id: len(by_source[id]) + len(by_target[id]) for id in entities}
+    outgoing, incoming = set(chain(*by_source.values())), set(chain(*by_target.values()))
+    edges = list(tables.relations.get_many(sorted(outgoing & incoming)).values())
+    leaving = tables.relations.get_many(sorted(outgoing ^ incoming)) if outside else {}
+    edges += (edge for edge in leaving.values() if edge.source in outside or edge.target in outside)
+    ends = sorted({end for edge in edges for end in (edge.source, edge.target)} - degrees.keys())
+    by_source, by_target = _edge_ids(tables, ends)
+    degrees |= {id: len(by_source[id]) + len(by_target[id]) for id in ends}
     edges.sort(key=lambda item: (-degrees[item.source] - degrees[item.target], item.names, item.text, item.id))
     return CommunitySubgraph(entities, edges, degrees)
+
+
+def _edge_ids(tables: ReportTables, entities: Collection[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return the ids of the edges that begin, and that end, at each of these entities."""
+    if not entities:
+        return {}, {}
+    return tables.relations.ids_grouped("source", entities), tables.relations.ids_grouped("target", entities)
 
 
 def community_entities(tables: ReportTables, community: Community) -> Iterator[str]:
     """Yield the entities of all leaves of a community."""
     yield from community.members
-    for id in community.children:
-        if child := tables.communities.get(id):
-            yield from community_entities(tables, child)
+    for child in tables.communities.get_many(community.children).values():
+        yield from community_entities(tables, child)
 
 
 def _ordered_elements(
@@ -175,7 +177,7 @@ def _substitute_reports(community: Community, tables: ReportTables, window: int)
 
     The token counts in the reports decide first, so that the elements of a replaced child are not read.
     """
-    child_reports = {id: report for id in community.children if (report := tables.reports.get(id))}
+    child_reports = tables.reports.get_many(community.children)
     shorter = [id for id, report in child_reports.items() if line_tokens(report) < report.elements]
     ranked = sorted(shorter, key=lambda id: (-child_reports[id].elements, *_content_key(child_reports[id])))
     size = sum(report.elements for report in child_reports.values())
@@ -184,9 +186,8 @@ def _substitute_reports(community: Community, tables: ReportTables, window: int)
         size -= child_reports[ranked[count]].elements - line_tokens(child_reports[ranked[count]])
         count += 1
     remaining = community.children if count < len(community.children) else ()
-    child_members = {
-        id: list(community_entities(tables, child)) for id in remaining if (child := tables.communities.get(id))
-    }
+    children = tables.communities.get_many(remaining)
+    child_members = {id: list(community_entities(tables, child)) for id, child in children.items()}
     replaced_members = {member for id in ranked[:count] for member in child_members.pop(id, ())}
     subgraph = community_subgraph(tables, chain.from_iterable(child_members.values()), replaced_members)
     while True:

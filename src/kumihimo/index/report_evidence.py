@@ -34,22 +34,22 @@ def collect_evidence(community: Community, tables: ReportTables) -> Evidence:
 
 
 def _own_evidence(community: Community, tables: ReportTables) -> Iterator[tuple[str, int, int]]:
-    for member in community.members:
-        rows: Iterator[Mention | RelationMention | Assertion] = chain(
-            tables.mentions.where(entity=member),
-            *(tables.ties.where(relation=id) for id in tables.relations.ids(source=member)),
-            *(tables.assertions.where(claim=id) for id in tables.claims.ids(subject=member)),
-        )
-        for row in rows:
-            details = (row.status, row.start, row.end) if isinstance(row, Assertion) else ()
-            digest = hash_parts(row.id, getattr(row, row.GROUP), row.text, *details)
-            yield row.id.partition(".")[0], 1, int(digest, 16)
+    relations = chain(*tables.relations.ids_grouped("source", community.members).values())
+    claims = chain(*tables.claims.ids_grouped("subject", community.members).values())
+    rows: Iterator[Mention | RelationMention | Assertion] = chain(
+        *tables.mentions.where_grouped("entity", community.members).values(),
+        *tables.ties.where_grouped("relation", relations).values(),
+        *tables.assertions.where_grouped("claim", claims).values(),
+    )
+    for row in rows:
+        details = (row.status, row.start, row.end) if isinstance(row, Assertion) else ()
+        digest = hash_parts(row.id, getattr(row, row.GROUP), row.text, *details)
+        yield row.id.partition(".")[0], 1, int(digest, 16)
 
 
 def _evidence_of_parts(community: Community, tables: ReportTables) -> Iterator[tuple[str, int, int]]:
-    for id in community.children:
-        if report := tables.reports.get(id):
-            yield from ((document, rows, int(digest, 16)) for document, rows, digest in report.evidence)
+    for report in tables.reports.get_many(community.children).values():
+        yield from ((document, rows, int(digest, 16)) for document, rows, digest in report.evidence)
 
 
 def with_evidence(report: Report, evidence: Evidence) -> Report:

@@ -142,11 +142,11 @@ def _select_mentions(subgraph: report_context.CommunitySubgraph, mentions: Table
     The latter are from the chunks that name most members.
     """
     if sum(entity.mentions for entity in subgraph.entities.values()) <= MAX_MENTIONS:
-        return [mention for id in subgraph.entities for mention in mentions.where(entity=id)]
-    ids = [id for entity in subgraph.entities for id in mentions.ids(entity=entity)]
+        return list(chain(*mentions.where_grouped("entity", subgraph.entities).values()))
+    ids = list(chain(*mentions.ids_grouped("entity", subgraph.entities).values()))
     chunk_counts = Counter(_chunk_id(id) for id in ids)
     best_ids = sorted(ids, key=lambda id: (-chunk_counts[_chunk_id(id)], hash_parts(_chunk_id(id)), id))[:MAX_MENTIONS]
-    return [mention for id in best_ids if (mention := mentions.get(id))]
+    return list(mentions.get_many(best_ids).values())
 
 
 def _chunk_id(mention: str) -> str:
@@ -197,8 +197,9 @@ def _leading_names(subgraph: report_context.CommunitySubgraph) -> list[str]:
 
 def _report_from_parts(community: Community, graph: report_context.ReportTables, tokenizer: Tokenizer) -> Report:
     """Build the report of a community from the reports of its parts."""
-    children = [child for id in community.children if (child := graph.communities.get(id))]
-    parts = [(child, _extractive_report(child, graph, tokenizer)) for child in children]
+    children = graph.communities.get_many(community.children)
+    reports = graph.reports.get_many(children)
+    parts = [(child, _extractive_report(child, reports.get(id), graph, tokenizer)) for id, child in children.items()]
     parts.sort(key=lambda part: (-part[1].rating, part[1].title, part[1].text))
     leaders = [_leading_name(child, graph) for child, _ in parts[:MAX_TITLE_NAMES]]
     scale = log(1 + report_context.TOP_RATING_MENTIONS)
@@ -209,16 +210,17 @@ def _report_from_parts(community: Community, graph: report_context.ReportTables,
     return _make_report(community, title, sentences, rating, reason, sum(part.elements for _, part in parts))
 
 
-def _extractive_report(community: Community, graph: report_context.ReportTables, tokenizer: Tokenizer) -> Report:
+def _extractive_report(
+    community: Community, report: Report | None, graph: report_context.ReportTables, tokenizer: Tokenizer
+) -> Report:
     """Return the report of a part: sentences, no text of a model."""
-    report = graph.reports.get(community.id)
     return report if report and report.extractive else build_extractive_report(community, graph, tokenizer)
 
 
 def _leading_name(community: Community, graph: report_context.ReportTables) -> str:
     """Return the leading name of the largest leaf of the largest part."""
     while community.children:
-        sizes = {id: part.elements for id in community.children if (part := graph.reports.get(id))}
+        sizes = {id: part.elements for id, part in graph.reports.get_many(community.children).items()}
         largest = min(community.children, key=lambda id: (-sizes.get(id, 0), id))
         child = graph.communities.get(largest)
         if not child:
