@@ -28,7 +28,7 @@ PROCESSES = {"building": {"executor": "processes", "workers": 3}}
 @pytest.fixture(autouse=True)
 def everything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start workers at once, and send them all kinds of work."""
-    for name in ("_WORTH", "_MIN_JOB", "_MIN_LOOKUP", "_MEASURED"):
+    for name in ("_WORTH", "_MIN_JOB", "_MIN_LOOKUP", "_MEASURED", "_MIN_WAITING"):
         monkeypatch.setattr(executors, name, 0.0)
 
 

@@ -96,7 +96,7 @@ def test_a_machine_that_joins_takes_part(fleet: Fleet, cluster: Any) -> None:
 
 
 def test_ray_makes_the_same_index(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_WORTH", "_MIN_JOB", "_MIN_LOOKUP", "_MEASURED"):
+    for name in ("_WORTH", "_MIN_JOB", "_MIN_LOOKUP", "_MEASURED", "_MIN_WAITING"):
         monkeypatch.setattr(executors, name, 0.0)
     contents = []
     for executor in ("inline", "ray"):

@@ -19,7 +19,7 @@ from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.table import Rows
 from kumihimo.core.task import Executor, Port, RowsOf, Work, inline
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.workers.fleet import Fleet, ObservedRows, Recruiter
+from kumihimo.workers.fleet import Fleet, ObservedRows, Recruiter, describe_work
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo
@@ -28,10 +28,11 @@ A = TypeVar("A")
 B = TypeVar("B")
 OPENER = f"{__name__}:open_workplace"
 _WORTH = 1.0  # seconds of work that must be waiting before workers start: more than it costs to start them
-_MEASURED = 2  # jobs of a kind of work before it is shared: the first one loads what it needs
+_MEASURED = 2  # jobs of a kind that show what one costs
+_MIN_WAITING = 2  # jobs: a single one is done here
 _AHEAD = 32  # jobs that are looked at to know how much is waiting
 _MIN_JOB = 0.002  # seconds of a job that is worth sending to another process
-_MIN_LOOKUP = 0.0005  # seconds of a job for each of its lookups, which cost both processes time
+_MIN_LOOKUP = 0.00002  # seconds of a job for each of its lookups, which travel in groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,35 @@ def _cores() -> int:
     return len(available(0)) if available else os.cpu_count() or 1
 
 
+@dataclass(slots=True)
+class JobCost:
+    """What the jobs of one kind cost in this process. seconds: without the first one, which loads what it needs."""
+
+    jobs: int = 0
+    seconds: float = 0.0
+    lookups: int = 0
+
+    def measure(self, work: Work[A, B], job: A) -> B:
+        """Do a job and count what it costs."""
+        counted, start = CountedRows(work.rows), perf_counter()
+        result = work.with_rows(counted)(job)
+        self.seconds += perf_counter() - start if self.jobs else 0.0
+        self.jobs, self.lookups = self.jobs + 1, self.lookups + counted.count
+        return result
+
+    @property
+    def each(self) -> float:
+        """Return the seconds of a job."""
+        return self.seconds / max(self.jobs - 1, 1)
+
+    def is_worth_sending(self) -> bool:
+        """Return whether a job costs more than sending it.
+
+        It is False until some jobs are measured.
+        """
+        return self.jobs >= _MEASURED and self.each >= _MIN_JOB + self.lookups / max(self.jobs, 1) * _MIN_LOOKUP
+
+
 class FleetExecutor:
     """Runs work in this process until it is worth having workers; then they do a part of it.
 
@@ -91,25 +121,22 @@ class FleetExecutor:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
+        self._costs: dict[str, JobCost] = {}
 
     def __call__(self, work: Work[A, B], jobs: Iterable[A], /) -> Iterator[B]:
         if work.spec is None:
             yield from map(work, jobs)
             return
-        later, lookups = iter(jobs), CountedRows(work.rows)
-        call, done, spent = work.with_rows(lookups), 0, 0.0
+        cost = self._costs.setdefault(describe_work(work), JobCost())
+        later = iter(jobs)
         waiting = deque(islice(later, _AHEAD))
         while waiting:
-            start = perf_counter()
-            result = call(waiting.popleft())
-            spent, done = (spent + perf_counter() - start) if done else 0.0, done + 1  # without the first
-            yield result
-            waiting.extend(islice(later, 1))
-            seconds = spent / max(done - 1, 1)
-            is_sendable = seconds >= _MIN_JOB + lookups.count / done * _MIN_LOOKUP
-            if done >= _MEASURED and is_sendable and self._has_workers(seconds * len(waiting)):
+            is_worth = len(waiting) >= _MIN_WAITING and cost.is_worth_sending()
+            if is_worth and self._has_workers(cost.each * len(waiting)):
                 yield from self.fleet.run(work, chain(waiting, later))
                 return
+            yield cost.measure(work, waiting.popleft())
+            waiting.extend(islice(later, 1))
 
     def _has_workers(self, seconds: float) -> bool:
         """Return whether workers are ready; start them if it is worth it.

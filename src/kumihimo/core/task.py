@@ -51,10 +51,19 @@ class Workplace(Protocol):
     def ports(self) -> Mapping[str, "Port"]: ...
 
 
+class RemoteTables(Protocol):
+    """The tables of the process that builds, as a worker sees them."""
+
+    def __call__(self, table: str, /) -> Rows: ...
+    def run_each(self, call: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """Return the result for each item; an item may begin several times."""
+        ...
+
+
 class WorkSpec(Protocol[A_contra, B_co]):
     """A description of work that can be pickled; another process opens it."""
 
-    def open(self, workplace: Workplace, rows: RowsOf) -> Callable[[A_contra], B_co]: ...
+    def open(self, workplace: Workplace, tables: RemoteTables) -> Callable[[A_contra], B_co]: ...
 
 
 class Work(Protocol[A_contra, B_co]):
@@ -155,9 +164,10 @@ class TaskSpec:
     failing: dict[str, str]
     from_scratch: bool
 
-    def open(self, workplace: Workplace, rows: RowsOf) -> RunJob:
+    def open(self, workplace: Workplace, tables: RemoteTables) -> RunJob:
         step = next(step for step in workplace.catalogue.order if step.name == self.step)
-        return Task(step, self.settings, workplace.ports, rows, self.failing, self.from_scratch)
+        task = Task(step, self.settings, workplace.ports, tables, self.failing, self.from_scratch)
+        return lambda job: tables.run_each(task.run_key, job)
 
 
 class Task:
@@ -206,9 +216,11 @@ class Task:
         return task
 
     def __call__(self, job: Job) -> list[StepResult]:
-        return [self._run_key(key, rows) for key, rows in job]
+        return list(map(self.run_key, job))
 
-    def _run_key(self, key: str, rows: list[Row]) -> StepResult:
+    def run_key(self, item: tuple[str, list[Row]]) -> StepResult:
+        """Call the step for one key."""
+        key, rows = item
         if not rows:  # the source rows are gone
             return StepResult(key, [], b"", None)
         if self.grouped and ("." in key or "/" in key):

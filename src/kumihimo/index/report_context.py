@@ -131,7 +131,7 @@ def community_subgraph(
 
 
 def _edge_ids(tables: ReportTables, entities: Collection[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return the ids of the edges that begin, and that end, at each of these entities."""
+    """Return the ids of the edges of each entity: outgoing and incoming."""
     if not entities:
         return {}, {}
     return tables.relations.ids_grouped("source", entities), tables.relations.ids_grouped("target", entities)

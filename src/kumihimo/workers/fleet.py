@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Lock, Thread
@@ -245,10 +246,16 @@ class Fleet:
             self._serve(run, _POLL_SECONDS)
 
     def _hand_out(self, run: _Run) -> None:
-        """Give each member the jobs that it lacks."""
+        """Give each member the jobs that it lacks.
+
+        If it has one already, the last one is for this process.
+        """
         window = _WINDOW * (len(self._members) + 1)
         for name, member in [*self._members.items()]:
-            while member.connection and len(member.jobs) < _JOBS_AHEAD and (job := run.take(window)):
+            while member.connection and len(member.jobs) < _JOBS_AHEAD:
+                job = run.take(window) if not member.jobs or run.has_several() else None
+                if job is None:
+                    break
                 member.jobs[run.id, job[0]] = job[1]
                 try:
                     if run.id not in member.runs:
@@ -260,12 +267,13 @@ class Fleet:
                     break
 
     def _handle(self, member: _Member, message: tuple[Any, ...]) -> None:
-        """Answer a lookup, store a result, or raise an error."""
+        """Answer lookups, store a result, or raise an error."""
         assert member.connection
         match message:
-            case "rows", run_id, table, method, arguments:
-                rows = getattr(self._runs[run_id].work.rows(table), method)(*arguments)
-                member.connection.send(("rows", [*rows] if method == "pages" else rows))
+            case "rows", run_id, lookups:
+                rows_of = self._runs[run_id].work.rows
+                answers = (getattr(rows_of(table), method)(*arguments) for table, method, arguments in lookups)
+                member.connection.send(("rows", [[*rows] if isinstance(rows, Iterator) else rows for rows in answers]))
             case "done", run_id, number, result:
                 del member.jobs[run_id, number]
                 self._runs[run_id].results[number] = result
@@ -287,12 +295,12 @@ class _Run:
         self.id, self.work, self.spec, self._jobs = id, work, spec, jobs
         self.results: dict[int, Any] = {}
         self.next = self._taken = 0
-        self._is_empty = False
-        self._waiting = deque[tuple[int, Any]]()  # jobs of lost workers
+        self._ahead = deque[tuple[int, Any]]()  # new jobs
+        self._returned = deque[tuple[int, Any]]()  # jobs of lost workers
         self._losses: dict[int, int] = {}
 
     def is_done(self) -> bool:
-        return self._is_empty and self.next == self._taken
+        return self.next == self._taken and not self._returned and not self._look_ahead(1)
 
     def pop(self) -> Any:
         self.next += 1
@@ -303,16 +311,21 @@ class _Run:
 
         None too while more than `window` jobs wait for the oldest one.
         """
-        if self._waiting:
-            return self._waiting.popleft()
-        if self._is_empty or self._taken - self.next >= window:
+        if self._returned:
+            return self._returned.popleft()
+        if self._taken - self.next >= window or not self._look_ahead(1):
             return None
-        job = next(self._jobs, None)
-        if job is None:
-            self._is_empty = True
-        else:
-            self._taken += 1
-        return job
+        self._taken += 1
+        return self._ahead.popleft()
+
+    def has_several(self) -> bool:
+        """Return whether two jobs are there to take."""
+        return len(self._returned) + self._look_ahead(2) > 1
+
+    def _look_ahead(self, number: int) -> int:
+        """Return how many new jobs wait, up to a number."""
+        self._ahead.extend(islice(self._jobs, max(number - len(self._ahead), 0)))
+        return len(self._ahead)
 
     def put_back(self, number: int, job: Any, *, was_running: bool) -> None:
         """Let a job of a lost worker run again.
@@ -322,14 +335,15 @@ class _Run:
         self._losses[number] = self._losses.get(number, 0) + was_running
         if self._losses[number] >= _MAX_LOSSES:
             raise StepError(
-                f"{_MAX_LOSSES} processes have ended in the same part of a build ({_describe(self.work.spec)}): "
+                f"{_MAX_LOSSES} processes have ended in the same part of a build ({describe_work(self.work)}): "
                 "they may need more memory, or `kumi index --executor inline` shows why"
             )
-        self._waiting.append((number, job))
+        self._returned.append((number, job))
 
 
-def _describe(spec: Any) -> str:
-    return str(getattr(spec, "step", type(spec).__name__))
+def describe_work(work: Work[Any, Any]) -> str:
+    """Return the name of the step, or of the kind of work."""
+    return str(getattr(work.spec, "step", type(work.spec).__name__))
 
 
 class ObservedRows:
