@@ -18,7 +18,7 @@ from kumihimo.core.errors import KumiError
 A = TypeVar("A")
 B = TypeVar("B")
 _MAX_FOUND = 10_000  # cached lookups
-_MAX_REPEATED = 0.002  # seconds of work that an item does again, instead of sending a lookup alone
+_MAX_REPEATED = 0.002  # seconds of work that an item does again, rather than wait
 
 Lookup = tuple[str, str, tuple[Any, ...]]  # table, method, arguments
 
@@ -31,8 +31,8 @@ class RemoteTables:
     """The tables of the process of the build; recent lookups are cached.
 
     It takes 0.2 ms to ask the other process, mostly to wake it. So `run_each` collects lookups: an item stops at a
-    lookup without an answer, and begins again when the answers for all items are here. An item that has done more work
-    than that waits for its answer. A step computes the same each time.
+    lookup without an answer, and begins again when the answers for all items are here. A step computes the same each
+    time. An item that has worked for longer waits for its answer, so that no work is done many times.
     """
 
     def __init__(self, ask: Callable[[list[Lookup]], list[Any]]) -> None:
