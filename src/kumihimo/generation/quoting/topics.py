@@ -1,14 +1,12 @@
 """the chunks of an index -> named topics of the whole or of a subject: phrases, documents, two sentences each."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
 
 from kumihimo.core.context import Context, KeyPoint
 from kumihimo.core.spans import Span
-from kumihimo.core.table import Table
 from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, cut_span, say, say_count
 from kumihimo.generation.quoting.excerpts import IndexReader
@@ -46,7 +44,7 @@ def write_topics(subject: str, context: Context, reader: IndexReader, embed: Emb
 
     Topics of a subject quote the sentences that the method found, those of the whole any sentence.
     """
-    passages, entities = read_passages(reader, _MAX_READ_TEXTS), reader.find_table("entities")
+    passages = read_passages(reader, _MAX_READ_TEXTS)
     points = _read_points(context, reader) if subject else []
     if passages is None or (subject and not points):
         return None
@@ -57,7 +55,7 @@ def write_topics(subject: str, context: Context, reader: IndexReader, embed: Emb
     documents = {document_of[number] for number in near}
     if subject and (not about.weights or len(documents) < _MIN_DOCUMENTS):
         return None
-    phrases = collect_phrases(passages.texts, _person_names(entities))
+    phrases = collect_phrases(passages.texts, _person_names(passages.ids, reader))
     if subject:
         quoted = _quoted_keys(points)
         # in “harbour needs”, the second word may be a verb; “inner harbour” is a name
@@ -121,10 +119,12 @@ def _keep_near(phrases: Iterable[Phrase], near: Mapping[int, str]) -> None:
                 del phrase.texts[number]
 
 
-def _person_names(entities: Table[Any] | None) -> Iterator[str]:
-    for kind, forms in entities.columns("type", "forms") if entities is not None else ():
-        if kind == "person":
-            yield from json.loads(forms) if isinstance(forms, str) else forms
+def _person_names(chunks: Iterable[str], reader: IndexReader) -> Iterator[str]:
+    """Yield the names of people in these chunks."""
+    mentions, entities = reader.find_table("mentions"), reader.find_table("entities")
+    if mentions is not None and entities is not None:
+        named = chain.from_iterable(mentions.child_values(chunks, "entity").values())
+        yield from chain.from_iterable(e.forms for e in entities.get_many(named).values() if e.type == "person")
 
 
 def _choose_topics(
