@@ -19,6 +19,7 @@ from itertools import islice
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Lock, Thread
+from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
@@ -33,6 +34,7 @@ THIS_MACHINE: Address | None = None if hasattr(socket, "AF_UNIX") else ("localho
 _JOBS_AHEAD = 2  # jobs that a worker has: one that it does, one that waits
 _WINDOW = 8  # jobs for each worker that may be done before the oldest one is
 _MAX_LOSSES = 3  # workers that the same job may lose, and workers in a row that may end before they connect
+_SERVE_SECONDS = 0.0005  # between two looks at messages, while this process does a job
 _POLL_SECONDS = 0.1  # between two looks at cancellation, and at workers that connect or end
 
 
@@ -92,6 +94,7 @@ class Fleet:
         self._arrived = deque[tuple[int, Connection]]()  # filled by the thread that listens
         self._lock = Lock()
         self._recruited = self._failed_starts = self._last_run = 0
+        self._next_served = 0.0
         self._runs: dict[int, _Run] = {}  # one may begin while another waits for its caller
         self._listener: Listener | None = None
         self._key = secrets.token_bytes(32)
@@ -199,7 +202,7 @@ class Fleet:
         """
         self._last_run += 1
         run = self._runs[self._last_run] = _Run(self._last_run, work, enumerate(jobs), pickle.dumps(work.spec))
-        own = work.with_rows(lambda table: ObservedRows(work.rows(table), lambda: self._serve(run)))
+        own = work.with_rows(lambda table: ObservedRows(work.rows(table), lambda: self._serve_now_and_then(run)))
         try:
             while not run.is_done():
                 check_cancelled(self._cancel)
@@ -236,6 +239,12 @@ class Fleet:
             except (EOFError, OSError):
                 self._dismiss(name)
         return bool(ready)
+
+    def _serve_now_and_then(self, run: _Run) -> None:
+        """Serve, unless that was a moment ago."""
+        if perf_counter() >= self._next_served:
+            self._serve(run)
+            self._next_served = perf_counter() + _SERVE_SECONDS
 
     def _help(self, run: _Run, own: Callable[[Any], Any]) -> None:
         """Do a job in this process, or wait for a message."""

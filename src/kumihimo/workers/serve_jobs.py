@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -18,6 +19,7 @@ from kumihimo.core.errors import KumiError
 A = TypeVar("A")
 B = TypeVar("B")
 _MAX_FOUND = 10_000  # cached lookups
+_SWITCH_SECONDS = 0.0002  # a job waits for the thread that reads messages, not the build for the job
 _MAX_REPEATED = 0.002  # seconds of work that an item does again, rather than wait
 
 Lookup = tuple[str, str, tuple[Any, ...]]  # table, method, arguments
@@ -90,6 +92,7 @@ class _RemoteRows:
 
 def serve_jobs(connection: Connection, workplace: Any) -> None:
     """Do the jobs that come over a connection, until it ends."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
     messages = SimpleQueue[tuple[Any, ...]]()
     Thread(target=_read_messages, args=[connection, messages], name="kumihimo-messages", daemon=True).start()
     with suppress(_BuildEnded, OSError):
