@@ -28,13 +28,17 @@ def executed(path: Path = NOTEBOOK) -> Any:
     return notebook
 
 
+_LONG_NUMBER = re.compile(r"\b\d+\.\d{12,}(?:e-?\d+)?\b")  # its last digits depend on the processor
+
+
 def outputs(notebook: Any) -> list[str]:
     """Return what each cell of code printed or showed, as text."""
     texts = []
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             text = output.get("text") or output.get("data", {}).get("text/plain", "")
-            texts.append(re.sub(r"seconds=[\d.e-]+", "seconds=_", text))
+            text = re.sub(r"seconds=[\d.e-]+", "seconds=_", text)
+            texts.append(_LONG_NUMBER.sub(lambda number: f"{float(number[0]):.12g}", text))
     return texts
 
 
