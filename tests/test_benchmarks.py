@@ -12,10 +12,12 @@ from unittest.mock import Mock
 
 import benchmarks.__main__
 import pytest
-from benchmarks import meter, weights
+from benchmarks import meter, simulation, weights
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.options import run_benchmark
 from benchmarks.tiny_data import write_tiny_data
+
+from kumihimo.core.errors import SettingsError
 
 HELPERS = {"__init__", "__main__", "instant", "meter", "options", "question_sets", "tiny_data"}
 HELPERS |= {"server_clients", "server_flood", "server_process"}
@@ -38,6 +40,13 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_benchmark_runs_on_tiny_data(name: str, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     importlib.import_module(f"benchmarks.{name}").main(["--quick", "--data", str(data)])
     assert capsys.readouterr().out
+
+
+def test_the_simulation_builds_with_an_executor(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    simulation.main(["--quick", "--data", str(data), "--executor", "processes"])
+    assert "| first build |" in capsys.readouterr().out
+    with pytest.raises(SettingsError, match="no executor 'nowhere'"):
+        simulation.main(["--quick", "--data", str(data), "--executor", "nowhere"])
 
 
 def test_every_benchmark_is_run_by_make_bench() -> None:

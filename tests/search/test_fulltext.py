@@ -15,7 +15,7 @@ from kumihimo.storage.rows import SqlRows
 from kumihimo.text.tokens import hash_token, tokenize
 from tests.counters import check_linear, count_lines, stop_endless_work
 from tests.search.factories_search_index import Note, Notes, keyword_notes
-from tests.stores import sqlite_only
+from tests.stores import NEEDS_FILES
 
 # -- ranking
 
@@ -39,7 +39,7 @@ def test_scores_are_bm25(tmp_path: Path) -> None:
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_rows_written_together_reach_the_file_together(tmp_path: Path) -> None:
     """FTS5 merges what it wrote before: row by row, this takes ten times as long."""
     index = keyword_notes(tmp_path, {f"n{i:03d}": f"sea x{i}" for i in range(200)})
@@ -133,7 +133,7 @@ def test_a_very_long_question_is_answered(tmp_path: Path) -> None:
 # -- changing rows
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_a_new_index_is_one_segment(tmp_path: Path) -> None:
     index = keyword_notes(tmp_path, {f"n{i:04}": f"sea {i} boat{i % 7}" for i in range(300)})
     with index.store.read_transaction() as db:
@@ -141,7 +141,7 @@ def test_a_new_index_is_one_segment(tmp_path: Path) -> None:
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_row_with_unchanged_text_keeps_its_slot(tmp_path: Path) -> None:
     index = keyword_notes(tmp_path, {"a": "sea", "b": "sky"})
     index.build({"a": "sea", "b": "sky"}, pages=7)
@@ -204,7 +204,7 @@ def test_tokens_of_more_rows_than_a_query_has_parameters(tmp_path: Path) -> None
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 @pytest.mark.parametrize("column", ["words", "subwords"])
 def test_damaged_forward_index_is_detected(tmp_path: Path, column: str) -> None:
     index = keyword_notes(tmp_path, {"a": "sea sky", "b": "fog"})
@@ -224,7 +224,7 @@ def test_damaged_forward_index_is_detected(tmp_path: Path, column: str) -> None:
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 @pytest.mark.parametrize("change", ["words = x'0102'", "subwords = x'01'", "words = NULL"])
 def test_tokens_that_cannot_be_read_name_the_remedy(tmp_path: Path, change: str) -> None:
     index = keyword_notes(tmp_path, {"a": "sea sky", "b": "fog"})

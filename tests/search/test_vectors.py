@@ -19,7 +19,7 @@ from kumihimo.storage.database import as_database
 from kumihimo.storage.rows import SqlRows
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.search.factories_search_index import Embed, Note, Notes, Vectors, mixed_texts, vector_notes
-from tests.stores import sqlite_only
+from tests.stores import NEEDS_FILES
 
 
 def files(folder: Path) -> list[tuple[str, int]]:
@@ -103,7 +103,7 @@ def test_only_new_texts_are_embedded(tmp_path: Path) -> None:
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_another_embedder_embeds_all_rows_again(tmp_path: Path) -> None:
     texts = {"a": "sea", "b": "sky"}
     vector_notes(tmp_path, texts).store.close()
@@ -120,7 +120,7 @@ def test_another_embedder_embeds_all_rows_again(tmp_path: Path) -> None:
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 @pytest.mark.parametrize("mark", ["1", "2"])
 def test_the_next_build_overwrites_what_an_aborted_one_appended(tmp_path: Path, mark: str) -> None:
     index = vector_notes(tmp_path, {"a": "sea", "b": "sky"})
@@ -137,7 +137,7 @@ def test_the_next_build_overwrites_what_an_aborted_one_appended(tmp_path: Path, 
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_half_unused_file_is_compacted(tmp_path: Path) -> None:
     texts = mixed_texts(1300)
     visible = dict(list(texts.items())[::3])
@@ -180,7 +180,7 @@ def test_aborted_compaction_leaves_searches_unchanged(tmp_path: Path) -> None:
     fresh.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 @pytest.mark.parametrize("remaining_bytes", [None, 0, 100])
 def test_lost_file_is_rebuilt(tmp_path: Path, remaining_bytes: int | None) -> None:
     texts = {"a": "sea", "b": "sky"}
@@ -211,7 +211,7 @@ def test_texts_are_embedded_in_batches_without_loss(tmp_path: Path) -> None:
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_row_changed_twice_in_one_build_has_its_last_vector(tmp_path: Path) -> None:
     index = vector_notes(tmp_path, {})
     encode = codec(Note).encode
@@ -269,7 +269,7 @@ def test_a_server_that_answers_nothing_is_waited_for_only_a_few_times(tmp_path: 
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_vectors_that_are_refused_are_listed_and_not_written(tmp_path: Path) -> None:
     def broken(texts: Sequence[str]) -> Vectors:
         raise ItemFailed("1 of 2 vectors are zero")
@@ -288,7 +288,7 @@ def test_vectors_that_are_refused_are_listed_and_not_written(tmp_path: Path) -> 
     other.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_used_vectors_alone_stay_after_an_erasure(tmp_path: Path) -> None:
     index = vector_notes(tmp_path, {"a": "sea", "b": "sea sky", "c": "sky"})
     secret = encode_vectors(FakeEmbedder()(["sea sky"])).tobytes()
@@ -308,7 +308,7 @@ def test_used_vectors_alone_stay_after_an_erasure(tmp_path: Path) -> None:
 # -- files that a reader maps: Windows neither removes nor shortens them
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_a_file_that_cannot_be_removed_is_left_to_a_later_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,7 +325,7 @@ def test_a_file_that_cannot_be_removed_is_left_to_a_later_build(
     index.store.close()
 
 
-@sqlite_only
+@NEEDS_FILES
 def test_a_file_that_cannot_be_shortened_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     embed = Embed()
     index = vector_notes(tmp_path, {"a": "sea", "b": "sky"}, embed)
