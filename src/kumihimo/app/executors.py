@@ -85,7 +85,10 @@ def _cores() -> int:
 
 @dataclass(slots=True)
 class JobCost:
-    """What the jobs of one kind cost in this process. seconds: without the first one, which loads what it needs."""
+    """The cost of jobs of one kind in this process.
+
+    seconds: without those of the first job, which loads models and modules.
+    """
 
     jobs: int = 0
     seconds: float = 0.0

@@ -39,7 +39,7 @@ class Rows(Protocol):
 
 
 class View(Protocol):
-    """What a table shows of its rows, where not all documents are visible.
+    """The visible rows of a table, if some documents are hidden.
 
     is_whole: whether a row is shown as it is stored. partial_rows: the rows that are shown otherwise, which no search
     index holds. once: a value that is computed once for the view.
@@ -242,7 +242,7 @@ class Table(Generic[R]):
         Faster than single lookups.
         """
         unique_ids = list(dict.fromkeys(ids))
-        rows = {row[0]: row for row in self.rows.get_many(unique_ids)}
+        rows = {row[0]: row for row in self.rows.get_many(unique_ids)} if unique_ids else {}
         if self.record_lookup:
             for id in unique_ids:
                 self.record_lookup(self.name, ("id",), (id,), id in rows)
@@ -274,7 +274,7 @@ class Table(Generic[R]):
         """
         ids_by_value: dict[str, list[str]] = {value: [] for value in values}
         columns, _ = self._lookup_key({column: ""})
-        for value, id in self.rows.ids_grouped(column, list(ids_by_value), limit):
+        for value, id in self.rows.ids_grouped(column, list(ids_by_value), limit) if ids_by_value else ():
             ids_by_value[value].append(id)
         if self.record_lookup:
             for value, ids in ids_by_value.items():
@@ -287,7 +287,8 @@ class Table(Generic[R]):
         Faster than `where` for each value.
         """
         ids_by_value = self.ids_grouped(column, values)
-        rows = {row[0]: row for row in self.rows.get_many([id for ids in ids_by_value.values() for id in ids])}
+        ids = [id for group in ids_by_value.values() for id in group]
+        rows = {row[0]: row for row in self.rows.get_many(ids)} if ids else {}
         return {value: [self.codec.decode(rows[id]) for id in ids] for value, ids in ids_by_value.items()}
 
     def child_values(self, parents: Iterable[str], column: str) -> dict[str, list[Any]]:

@@ -121,7 +121,7 @@ def community_subgraph(
     degrees = {id: len(by_source[id]) + len(by_target[id]) for id in entities}
     outgoing, incoming = set(chain(*by_source.values())), set(chain(*by_target.values()))
     edges = list(tables.relations.get_many(sorted(outgoing & incoming)).values())
-    leaving = tables.relations.get_many(sorted(outgoing ^ incoming)) if outside else {}
+    leaving = tables.relations.get_many(sorted(outgoing ^ incoming) if outside else ())
     edges += (edge for edge in leaving.values() if edge.source in outside or edge.target in outside)
     ends = sorted({end for edge in edges for end in (edge.source, edge.target)} - degrees.keys())
     by_source, by_target = _edge_ids(tables, ends)
@@ -132,8 +132,6 @@ def community_subgraph(
 
 def _edge_ids(tables: ReportTables, entities: Collection[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Return the ids of the edges of each entity: outgoing and incoming."""
-    if not entities:
-        return {}, {}
     return tables.relations.ids_grouped("source", entities), tables.relations.ids_grouped("target", entities)
 
 

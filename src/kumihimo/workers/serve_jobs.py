@@ -40,7 +40,7 @@ class RemoteTables:
     def __init__(self, ask: Callable[[list[Lookup]], list[Any]]) -> None:
         self._ask = ask
         self._found: dict[Lookup, Any] = {}
-        self._missing: dict[Lookup, Lookup] = {}
+        self._missing: dict[Lookup, None] = {}  # in order, each once
         self._began: float | None = None  # when the item began that may begin again
 
     def __call__(self, table: str) -> Any:
@@ -61,18 +61,19 @@ class RemoteTables:
         return [results[number] for number in sorted(results)]
 
     def look_up(self, table: str, method: str, arguments: tuple[Any, ...]) -> Any:
-        key = (table, method, tuple(tuple(each) if isinstance(each, list) else each for each in arguments))
-        if key not in self._found:
-            self._missing[key] = (table, method, arguments)
+        lookup = (table, method, tuple(tuple(each) if isinstance(each, list) else each for each in arguments))
+        if lookup not in self._found:
+            self._missing[lookup] = None
             if self._began and perf_counter() - self._began < _MAX_REPEATED:
                 raise _RowsMissing
             self._fetch()
-        return self._found[key]
+        return self._found[lookup]
 
     def _fetch(self) -> None:
-        missing, self._missing = self._missing, {}
+        missing = [*self._missing]
+        self._missing.clear()
         if missing:
-            self._found.update(zip(missing, self._ask([*missing.values()]), strict=True))
+            self._found.update(zip(missing, self._ask(missing), strict=True))
 
     def _forget(self) -> None:
         self._missing.clear()

@@ -33,7 +33,10 @@ _TURN = re.compile(r"(?:and|but|so|like|no|oh|right|um|well|yeah|yes|or|because)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Phrases that occur together; texts: the numbers of those that have one, most uses first."""
+    """Phrases that occur together.
+
+    texts: the numbers of the texts with one of them, most uses first.
+    """
 
     phrases: tuple[Phrase, ...]
     texts: tuple[int, ...]
