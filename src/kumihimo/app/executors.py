@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kumihimo.app.building_settings import BuildingSettings
 from kumihimo.app.catalogue import installed_catalogue
@@ -17,7 +17,7 @@ from kumihimo.app.index_address import find_address
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.table import Rows
-from kumihimo.core.task import Executor, Port, RowsOf, Work, inline
+from kumihimo.core.task import Executor, Port, RowsOf, Work, WorkSpec, inline
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.workers.fleet import Fleet, ObservedRows, Recruiter, describe_work
 
@@ -94,32 +94,53 @@ class JobCost:
     seconds: float = 0.0
     lookups: int = 0
 
-    def measure(self, work: Work[A, B], job: A) -> B:
-        """Do a job and count what it costs."""
-        counted, start = CountedRows(work.rows), perf_counter()
-        result = work.with_rows(counted)(job)
-        self.seconds += perf_counter() - start if self.jobs else 0.0
-        self.jobs, self.lookups = self.jobs + 1, self.lookups + counted.count
-        return result
-
     @property
     def each(self) -> float:
         """Return the seconds of a job."""
         return self.seconds / max(self.jobs - 1, 1)
 
-    def is_worth_sending(self) -> bool:
-        """Return whether a job costs more than sending it.
+    def is_known(self) -> bool:
+        return self.jobs >= _MEASURED
 
-        It is False until some jobs are measured.
-        """
-        return self.jobs >= _MEASURED and self.each >= _MIN_JOB + self.lookups / max(self.jobs, 1) * _MIN_LOOKUP
+    def is_worth_sending(self) -> bool:
+        """Return whether a job costs more than sending it."""
+        return self.each >= _MIN_JOB + self.lookups / max(self.jobs, 1) * _MIN_LOOKUP
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWork(Generic[A, B]):
+    """Work whose jobs in this process add to a cost."""
+
+    work: Work[A, B]
+    cost: JobCost
+
+    def __call__(self, job: A, /) -> B:
+        return self.with_rows(self.work.rows)(job)
+
+    @property
+    def spec(self) -> WorkSpec[A, B] | None:
+        return self.work.spec
+
+    def rows(self, table: str) -> Rows:
+        return self.work.rows(table)
+
+    def with_rows(self, rows: RowsOf) -> Callable[[A], B]:
+        def measure(job: A) -> B:
+            counted, start = CountedRows(rows), perf_counter()
+            result = self.work.with_rows(counted)(job)
+            self.cost.seconds += perf_counter() - start if self.cost.jobs else 0.0
+            self.cost.jobs, self.cost.lookups = self.cost.jobs + 1, self.cost.lookups + counted.count
+            return result
+
+        return measure
 
 
 class FleetExecutor:
     """Runs work in this process until it is worth having workers; then they do a part of it.
 
     Workers start when enough work of one kind is waiting, and this process goes on meanwhile. Work stays here whose
-    jobs are too small to be sent, or look up too much for the little they do.
+    jobs are too small to be sent, or look up too much for the little they do. Workers that are here already get the
+    first jobs of each kind, too, while this process measures what one costs.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -131,24 +152,18 @@ class FleetExecutor:
             yield from map(work, jobs)
             return
         cost = self._costs.setdefault(describe_work(work), JobCost())
+        measured = MeasuredWork(work, cost)
         later = iter(jobs)
         waiting = deque(islice(later, _AHEAD))
         while waiting:
-            is_worth = len(waiting) >= _MIN_WAITING and cost.is_worth_sending()
-            if is_worth and self._has_workers(cost.each * len(waiting)):
-                yield from self.fleet.run(work, chain(waiting, later))
+            if len(waiting) >= _MIN_WAITING and self.fleet.is_ready():
+                is_shared = lambda: not cost.is_known() or cost.is_worth_sending()  # noqa: E731
+                yield from self.fleet.run(measured, chain(waiting, later), is_shared)
                 return
-            yield cost.measure(work, waiting.popleft())
+            if cost.is_known() and cost.is_worth_sending() and cost.each * len(waiting) >= _WORTH:
+                self.fleet.start()
+            yield measured(waiting.popleft())
             waiting.extend(islice(later, 1))
-
-    def _has_workers(self, seconds: float) -> bool:
-        """Return whether workers are ready; start them if it is worth it.
-
-        seconds: of the work that is waiting.
-        """
-        if seconds >= _WORTH:
-            self.fleet.start()
-        return self.fleet.is_ready()
 
 
 class CountedRows:

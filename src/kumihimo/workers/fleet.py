@@ -31,7 +31,7 @@ B = TypeVar("B")
 Address = tuple[str, int] | str
 
 THIS_MACHINE: Address | None = None if hasattr(socket, "AF_UNIX") else ("localhost", 0)  # None: a file of the system
-_JOBS_AHEAD = 2  # jobs that a worker has: one that it does, one that waits
+_JOBS_AHEAD = 6  # jobs that a worker has: one that it does, and others for the time in which this process writes rows
 _WINDOW = 8  # jobs for each worker that may be done before the oldest one is
 _MAX_LOSSES = 3  # workers that the same job may lose, and workers in a row that may end before they connect
 _SERVE_SECONDS = 0.0005  # between two looks at messages, while this process does a job
@@ -194,14 +194,14 @@ class Fleet:
 
     # -- jobs
 
-    def run(self, work: Work[A, B], jobs: Iterable[A]) -> Iterator[B]:
+    def run(self, work: Work[A, B], jobs: Iterable[A], is_shared: Callable[[], bool] = lambda: True) -> Iterator[B]:
         """Yield the result of each job, in the order of the jobs.
 
-        If the caller stops early, or anything fails, all workers end. Raises what the work raises, and StepError for a
+        is_shared: returns whether members get jobs; it may change. If the caller stops early, or anything fails, all workers end. Raises what the work raises, and StepError for a
         job that ends one worker after another.
         """
         self._last_run += 1
-        run = self._runs[self._last_run] = _Run(self._last_run, work, enumerate(jobs), pickle.dumps(work.spec))
+        run = self._runs[self._last_run] = _Run(self._last_run, work, enumerate(jobs), pickle.dumps(work.spec), is_shared)
         own = work.with_rows(lambda table: ObservedRows(work.rows(table), lambda: self._serve_now_and_then(run)))
         try:
             while not run.is_done():
@@ -248,21 +248,33 @@ class Fleet:
 
     def _help(self, run: _Run, own: Callable[[Any], Any]) -> None:
         """Do a job in this process, or wait for a message."""
-        job = run.take(_WINDOW * (len(self._members) + 1))
+        job = run.take(_WINDOW * (len(self._members) + 1)) or self._take_back(run)
         if job:
             run.results[job[0]] = own(job[1])
         elif not run.is_done() and run.next not in run.results:
             self._serve(run, _POLL_SECONDS)
 
-    def _hand_out(self, run: _Run) -> None:
-        """Give each member the jobs that it lacks.
+    def _take_back(self, run: _Run) -> tuple[int, Any] | None:
+        """Return a job that waits at a member while it does another one.
 
-        If it has one already, the last one is for this process.
+        If the member has begun it a moment ago, both do it.
         """
+        for member in self._members.values():
+            place = next(reversed(member.jobs), None)
+            if place and len(member.jobs) > 1 and place[0] == run.id:
+                with suppress(OSError):
+                    member.connection.send(("drop", *place))
+                return place[1], member.jobs.pop(place)
+        return None
+
+    def _hand_out(self, run: _Run) -> None:
+        """Give each member the jobs that it lacks."""
         window = _WINDOW * (len(self._members) + 1)
         for name, member in [*self._members.items()]:
             while member.connection and len(member.jobs) < _JOBS_AHEAD:
-                job = run.take(window) if not member.jobs or run.has_several() else None
+                job = run.take(window) if run.is_shared() else None
+                if job is None and not member.jobs:
+                    job = self._take_back(run)
                 if job is None:
                     break
                 member.jobs[run.id, job[0]] = job[1]
@@ -279,13 +291,16 @@ class Fleet:
         """Answer lookups, store a result, or raise an error."""
         assert member.connection
         match message:
+            case "rows", run_id, _ if run_id not in self._runs:
+                member.connection.send(("rows", None))  # a job that was taken back
             case "rows", run_id, lookups:
                 rows_of = self._runs[run_id].work.rows
                 answers = (getattr(rows_of(table), method)(*arguments) for table, method, arguments in lookups)
                 member.connection.send(("rows", [[*rows] if isinstance(rows, Iterator) else rows for rows in answers]))
             case "done", run_id, number, result:
-                del member.jobs[run_id, number]
-                self._runs[run_id].results[number] = result
+                if (run_id, number) in member.jobs:  # it was not taken back
+                    del member.jobs[run_id, number]
+                    self._runs[run_id].results[number] = result
             case "error", error:
                 raise error
 
@@ -300,8 +315,10 @@ def _wake(listener: Listener) -> None:
 class _Run:
     """The jobs of one call of `Fleet.run`. next: the number of the job whose result comes next."""
 
-    def __init__(self, id: int, work: Any, jobs: Iterator[tuple[int, Any]], spec: bytes) -> None:
-        self.id, self.work, self.spec, self._jobs = id, work, spec, jobs
+    def __init__(
+        self, id: int, work: Any, jobs: Iterator[tuple[int, Any]], spec: bytes, is_shared: Callable[[], bool]
+    ) -> None:
+        self.id, self.work, self.spec, self._jobs, self.is_shared = id, work, spec, jobs, is_shared
         self.results: dict[int, Any] = {}
         self.next = self._taken = 0
         self._ahead = deque[tuple[int, Any]]()  # new jobs
@@ -326,10 +343,6 @@ class _Run:
             return None
         self._taken += 1
         return self._ahead.popleft()
-
-    def has_several(self) -> bool:
-        """Return whether two jobs are there to take."""
-        return len(self._returned) + self._look_ahead(2) > 1
 
     def _look_ahead(self, number: int) -> int:
         """Return how many new jobs wait, up to a number."""

@@ -8,11 +8,13 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import repeat
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from threading import Thread
-from time import perf_counter
 from typing import Any, TypeVar
+
+from greenlet import getcurrent, greenlet
 
 from kumihimo.core.errors import KumiError
 
@@ -20,28 +22,21 @@ A = TypeVar("A")
 B = TypeVar("B")
 _MAX_FOUND = 10_000  # cached lookups
 _SWITCH_SECONDS = 0.0002  # a job waits for the thread that reads messages, not the build for the job
-_MAX_REPEATED = 0.002  # seconds of work that an item does again, rather than wait
 
 Lookup = tuple[str, str, tuple[Any, ...]]  # table, method, arguments
-
-
-class _RowsMissing(BaseException):
-    """A lookup whose answer is not here yet; no step catches it."""
 
 
 class RemoteTables:
     """The tables of the process of the build; recent lookups are cached.
 
-    It takes 0.2 ms to ask the other process, mostly to wake it. So `run_each` collects lookups: an item stops at a
-    lookup without an answer, and begins again when the answers for all items are here. A step computes the same each
-    time. An item that has worked for longer waits for its answer, so that no work is done many times.
+    It takes 0.2 ms to ask the other process, mostly to wake it. So `run_each` collects lookups: an item that waits for
+    a row lets the next one begin, and when all of them wait, one message asks for all their rows.
     """
 
     def __init__(self, ask: Callable[[list[Lookup]], list[Any]]) -> None:
         self._ask = ask
         self._found: dict[Lookup, Any] = {}
         self._missing: dict[Lookup, None] = {}  # in order, each once
-        self._began: float | None = None  # when the item began that may begin again
 
     def __call__(self, table: str) -> Any:
         return _RemoteRows(self, table)
@@ -49,24 +44,27 @@ class RemoteTables:
     def run_each(self, call: Callable[[A], B], items: Iterable[A]) -> list[B]:
         self._forget()
         results: dict[int, B] = {}
-        waiting = dict(enumerate(items))
-        while waiting:
-            for number, item in [*waiting.items()]:
-                self._began = perf_counter()
-                with suppress(_RowsMissing):
-                    results[number] = call(item)
-                    del waiting[number]
+
+        def run(number: int, item: A) -> None:
+            results[number] = call(item)
+
+        running = [greenlet(run) for _ in items]
+        arguments: Iterable[tuple[Any, ...]] = enumerate(items)
+        while running:
+            for item, argument in zip(running, arguments, strict=False):
+                item.switch(*argument)
+            running, arguments = [item for item in running if not item.dead], repeat(())
             self._fetch()
-        self._began = None
         return [results[number] for number in sorted(results)]
 
     def look_up(self, table: str, method: str, arguments: tuple[Any, ...]) -> Any:
         lookup = (table, method, tuple(tuple(each) if isinstance(each, list) else each for each in arguments))
         if lookup not in self._found:
             self._missing[lookup] = None
-            if self._began and perf_counter() - self._began < _MAX_REPEATED:
-                raise _RowsMissing
-            self._fetch()
+            if others := getcurrent().parent:
+                others.switch()
+            else:
+                self._fetch()
         return self._found[lookup]
 
     def _fetch(self) -> None:
@@ -94,34 +92,43 @@ class _RemoteRows:
 def serve_jobs(connection: Connection, workplace: Any) -> None:
     """Do the jobs that come over a connection, until it ends."""
     sys.setswitchinterval(_SWITCH_SECONDS)
-    messages = SimpleQueue[tuple[Any, ...]]()
-    Thread(target=_read_messages, args=[connection, messages], name="kumihimo-messages", daemon=True).start()
+    server = _Server(connection, workplace)
+    Thread(target=server.read_messages, name="kumihimo-messages", daemon=True).start()
     with suppress(_BuildEnded, OSError):
-        _Server(connection, messages, workplace).serve()
-
-
-def _read_messages(connection: Connection, messages: SimpleQueue[tuple[Any, ...]]) -> None:
-    """Read all messages at once.
-
-    If two processes write to each other and neither reads, both wait for ever.
-    """
-    with suppress(EOFError, OSError):
-        while True:
-            messages.put(connection.recv())
-    messages.put(("end",))
+        server.serve()
 
 
 class _BuildEnded(BaseException):
     """The other end has closed the connection; no step catches it."""
 
 
+class _JobDropped(BaseException):
+    """The build has done the job itself; no step catches it."""
+
+
 class _Server:
     """A worker with a connection. works: its work, by run."""
 
-    def __init__(self, connection: Connection, messages: SimpleQueue[tuple[Any, ...]], workplace: Any) -> None:
-        self._connection, self._messages, self._workplace = connection, messages, workplace
+    def __init__(self, connection: Connection, workplace: Any) -> None:
+        self._connection, self._workplace = connection, workplace
+        self._messages = SimpleQueue[tuple[Any, ...]]()
         self._waiting = deque[tuple[Any, ...]]()  # messages that came before the reply to a lookup
+        self._dropped: set[tuple[int, int]] = set()
         self._works: dict[int, Callable[[Any], Any]] = {}
+
+    def read_messages(self) -> None:
+        """Read all messages at once.
+
+        If two processes write to each other and neither reads, both wait for ever.
+        """
+        with suppress(EOFError, OSError):
+            while True:
+                match message := self._connection.recv():
+                    case "drop", run_id, number:
+                        self._dropped.add((run_id, number))
+                    case _:
+                        self._messages.put(message)
+        self._messages.put(("end",))
 
     def serve(self) -> None:
         while True:
@@ -129,7 +136,8 @@ class _Server:
                 case "work", run_id, spec:
                     self._works[run_id] = self._open(run_id, spec)
                 case "job", run_id, number, job:
-                    self._connection.send(self._answer(run_id, number, job))
+                    with suppress(_JobDropped):
+                        self._connection.send(self._answer(run_id, number, job))
                 case "forget", run_id:
                     del self._works[run_id]
                 case _:
@@ -146,10 +154,14 @@ class _Server:
             if message[0] == "end":
                 raise _BuildEnded
             self._waiting.append(message)
+        if message[1] is None:
+            raise _JobDropped
         return message[1]
 
     def _answer(self, run_id: int, number: int, job: Any) -> tuple[Any, ...]:
         """Return the message with the result of a job, or its error."""
+        if (run_id, number) in self._dropped:
+            raise _JobDropped
         try:
             return "done", run_id, number, self._works[run_id](job)
         except KumiError as error:
