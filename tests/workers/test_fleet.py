@@ -68,6 +68,27 @@ def test_a_fleet_does_several_kinds_of_work_one_inside_another(fleet: Fleet) -> 
     assert list(fleet.run(works.work("tell_process"), [])) == []
 
 
+def test_this_process_takes_back_the_jobs_that_wait_elsewhere(fleet: Fleet, tmp_path: Path) -> None:
+    released, here = tmp_path / "released", []
+
+    def do_here(job: int) -> tuple[str, int]:
+        here.append(job)
+        if len(here) == 14:  # each worker has one job, which ends when all others are done
+            released.touch()
+        return "here", job
+
+    work = PureWork(do_here, works.Spec("wait_for_file", str(released)))
+    results = list(fleet.run(work, range(16)))
+    assert [job for _, job in results] == list(range(16))
+    assert {place for place, _ in results} == {"here", "there"}
+    assert jobs_of(fleet.run(works.work("tell_process"), range(20))) == list(range(20)), "old results do no harm"
+
+
+def test_work_that_is_not_shared_stays_in_this_process(fleet: Fleet) -> None:
+    results = list(fleet.run(works.work("tell_process"), range(50), lambda: False))
+    assert results == [("here", job) for job in range(50)]
+
+
 def test_large_jobs_and_large_results_do_not_wait_for_each_other(fleet: Fleet) -> None:
     jobs = [bytes([number]) * 3_000_000 for number in range(24)]
     assert jobs_of(fleet.run(works.work("return_bytes"), jobs)) == jobs

@@ -1,13 +1,20 @@
-"""A worker sends the lookups of several items together, and asks for no row twice."""
+"""A worker sends the lookups of several items together, asks for no row twice, and works while it waits."""
 
 from __future__ import annotations
 
+import pickle
+import sys
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from kumihimo.workers import serve_jobs
 from kumihimo.workers.serve_jobs import Lookup, RemoteTables
+from tests.workers import works
 
 ROWS = {"a": "b", "b": "c", "c": "d", "x": "y", "y": "z"}
 
@@ -27,26 +34,9 @@ class Build:
         return [[arguments[0] for _, _, arguments in message] for message in self.messages]
 
 
-class Clock:
-    """A clock that stands still, unless a test sets it forward."""
-
-    def __init__(self) -> None:
-        self.seconds = 1.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 @pytest.fixture
 def build() -> Build:
     return Build()
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(serve_jobs, "perf_counter", clock)
-    return clock
 
 
 def last_of(build: Build, start: str) -> str:
@@ -77,15 +67,14 @@ def test_a_full_cache_is_cleared_between_two_jobs_only(build: Build, monkeypatch
         assert build.asked() == [["a"], ["b"], ["c"], ["d"]]
 
 
-def test_an_item_that_has_worked_long_waits_for_its_answer(build: Build, clock: Clock) -> None:
+def test_an_item_goes_on_where_it_waited(build: Build) -> None:
     begun: list[str] = []
 
-    def work_first(item: str) -> str:
+    def note(item: str) -> str:
         begun.append(item)
-        clock.seconds += 0.01
         return last_of(build, item)
 
-    assert build.tables.run_each(work_first, ["a", "x"]) == ["d", "z"]
+    assert build.tables.run_each(note, ["a", "x"]) == ["d", "z"]
     assert begun == ["a", "x"]
 
 
@@ -99,3 +88,54 @@ def test_an_error_of_an_item_ends_the_job(build: Build) -> None:
         build.tables.run_each(fail, ["a", "n"])
     build.messages.clear()
     assert build.tables.run_each(lambda item: last_of(build, item), ["x"]) == ["z"], "the next job is not disturbed"
+
+
+@pytest.fixture
+def build_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """Return the end of the build of a connection to a worker, which is a thread here."""
+    monkeypatch.setattr(serve_jobs, "_SWITCH_SECONDS", sys.getswitchinterval())
+    ours, theirs = Pipe()
+    worker = Thread(target=serve_jobs.serve_jobs, args=[theirs, None])
+    worker.start()
+    ours.send(("work", 1, pickle.dumps(works.Spec("look_up"))))
+    yield ours
+    ours.close()
+    worker.join(60)
+    assert not worker.is_alive()
+
+
+def lookup_of(job: str) -> tuple[Any, ...]:
+    return "rows", 1, [("notes", "get_many", ((job,),))]
+
+
+def receive(connection: Connection) -> Any:
+    assert connection.poll(60), "the worker sends nothing"
+    return connection.recv()
+
+
+def test_the_next_job_begins_while_one_waits_for_rows(build_end: Connection) -> None:
+    for number, job in enumerate("ab"):
+        build_end.send(("job", 1, number, job))
+    assert [receive(build_end), receive(build_end)] == [lookup_of("a"), lookup_of("b")]
+    for answer in "AB":
+        build_end.send(("rows", [[answer]]))
+    assert receive(build_end) == ("done", 1, 0, ("there", ["A"]))
+    assert receive(build_end) == ("done", 1, 1, ("there", ["B"]))
+
+
+def test_a_job_that_was_taken_back_sends_no_result(build_end: Connection) -> None:
+    for number, job in enumerate("abc"):
+        build_end.send(("job", 1, number, job))
+    for job in "abc":
+        assert receive(build_end) == lookup_of(job)
+    build_end.send(("drop", 1, 0))
+    build_end.send(("drop", 1, 3))
+    build_end.send(("job", 1, 3, "d"))
+    build_end.send(("rows", [["A"]]))
+    build_end.send(("rows", None))  # its run has ended
+    build_end.send(("rows", [["C"]]))
+    assert receive(build_end) == ("done", 1, 2, ("there", ["C"]))
+    build_end.send(("job", 1, 4, "e"))
+    assert receive(build_end) == lookup_of("e")
+    build_end.send(("rows", [["E"]]))
+    assert receive(build_end) == ("done", 1, 4, ("there", ["E"])), "and no other job began"

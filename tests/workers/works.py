@@ -46,6 +46,15 @@ def show_process(job: Any, _: Any, __: RowsOf) -> Any:
     return os.getpid(), job
 
 
+def wait_for_file(job: int, path: str, _: RowsOf) -> Any:
+    """Wait until a file exists."""
+    for _try in range(6000):
+        if Path(path).exists():
+            return "there", job
+        time.sleep(0.01)
+    raise AssertionError(f"{path} was never written")
+
+
 def return_bytes(job: bytes, _: Any, __: RowsOf) -> Any:
     return "there", job
 
@@ -75,7 +84,5 @@ def look_up(job: str, _: Any, rows: RowsOf) -> Any:
     return "there", rows("notes").get_many([job])
 
 
-FUNCTIONS: dict[str, Callable[[Any, Any, RowsOf], Any]] = {
-    function.__name__: function
-    for function in (tell_process, show_process, return_bytes, end_once, end_always, fail, crash, look_up)
-}
+_FUNCTIONS = (tell_process, show_process, wait_for_file, return_bytes, end_once, end_always, fail, crash, look_up)
+FUNCTIONS: dict[str, Callable[[Any, Any, RowsOf], Any]] = {function.__name__: function for function in _FUNCTIONS}

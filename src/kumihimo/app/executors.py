@@ -99,12 +99,15 @@ class JobCost:
         """Return the seconds of a job."""
         return self.seconds / max(self.jobs - 1, 1)
 
-    def is_known(self) -> bool:
+    def is_measured(self) -> bool:
         return self.jobs >= _MEASURED
 
     def is_worth_sending(self) -> bool:
-        """Return whether a job costs more than sending it."""
-        return self.each >= _MIN_JOB + self.lookups / max(self.jobs, 1) * _MIN_LOOKUP
+        """Return whether a job costs more than sending it.
+
+        It is True until some jobs are measured.
+        """
+        return not self.is_measured() or self.each >= _MIN_JOB + self.lookups / max(self.jobs, 1) * _MIN_LOOKUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +142,8 @@ class FleetExecutor:
     """Runs work in this process until it is worth having workers; then they do a part of it.
 
     Workers start when enough work of one kind is waiting, and this process goes on meanwhile. Work stays here whose
-    jobs are too small to be sent, or look up too much for the little they do. Workers that are here already get the
-    first jobs of each kind, too, while this process measures what one costs.
+    jobs are too small to be sent, or look up too much for the little they do. Workers that are ready also get the first
+    jobs of each kind, while this process measures what one costs.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -157,10 +160,9 @@ class FleetExecutor:
         waiting = deque(islice(later, _AHEAD))
         while waiting:
             if len(waiting) >= _MIN_WAITING and self.fleet.is_ready():
-                is_shared = lambda: not cost.is_known() or cost.is_worth_sending()  # noqa: E731
-                yield from self.fleet.run(measured, chain(waiting, later), is_shared)
+                yield from self.fleet.run(measured, chain(waiting, later), cost.is_worth_sending)
                 return
-            if cost.is_known() and cost.is_worth_sending() and cost.each * len(waiting) >= _WORTH:
+            if cost.is_measured() and cost.is_worth_sending() and cost.each * len(waiting) >= _WORTH:
                 self.fleet.start()
             yield measured(waiting.popleft())
             waiting.extend(islice(later, 1))

@@ -56,7 +56,10 @@ class RemoteTables(Protocol):
 
     def __call__(self, table: str, /) -> Rows: ...
     def run_each(self, call: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """Return the result for each item; an item may begin several times."""
+        """Return the result for each item.
+
+        While one waits for rows, the next one begins.
+        """
         ...
 
 

@@ -31,7 +31,7 @@ B = TypeVar("B")
 Address = tuple[str, int] | str
 
 THIS_MACHINE: Address | None = None if hasattr(socket, "AF_UNIX") else ("localhost", 0)  # None: a file of the system
-_JOBS_AHEAD = 6  # jobs that a worker has: one that it does, and others for the time in which this process writes rows
+_JOBS_AHEAD = 6  # jobs that a worker has: it goes on while this process writes rows
 _WINDOW = 8  # jobs for each worker that may be done before the oldest one is
 _MAX_LOSSES = 3  # workers that the same job may lose, and workers in a row that may end before they connect
 _SERVE_SECONDS = 0.0005  # between two looks at messages, while this process does a job
@@ -197,11 +197,13 @@ class Fleet:
     def run(self, work: Work[A, B], jobs: Iterable[A], is_shared: Callable[[], bool] = lambda: True) -> Iterator[B]:
         """Yield the result of each job, in the order of the jobs.
 
-        is_shared: returns whether members get jobs; it may change. If the caller stops early, or anything fails, all workers end. Raises what the work raises, and StepError for a
-        job that ends one worker after another.
+        is_shared: tells whether members get jobs; the answer may change. If the caller stops early, or anything fails,
+        all workers end. Raises what the work raises, and StepError for a job that ends one worker after another.
         """
         self._last_run += 1
-        run = self._runs[self._last_run] = _Run(self._last_run, work, enumerate(jobs), pickle.dumps(work.spec), is_shared)
+        run = self._runs[self._last_run] = _Run(
+            self._last_run, work, enumerate(jobs), pickle.dumps(work.spec), is_shared
+        )
         own = work.with_rows(lambda table: ObservedRows(work.rows(table), lambda: self._serve_now_and_then(run)))
         try:
             while not run.is_done():
@@ -255,13 +257,13 @@ class Fleet:
             self._serve(run, _POLL_SECONDS)
 
     def _take_back(self, run: _Run) -> tuple[int, Any] | None:
-        """Return a job that waits at a member while it does another one.
+        """Return a job that waits at a busy member.
 
-        If the member has begun it a moment ago, both do it.
+        If the member has begun it, its result is ignored.
         """
         for member in self._members.values():
             place = next(reversed(member.jobs), None)
-            if place and len(member.jobs) > 1 and place[0] == run.id:
+            if place and len(member.jobs) > 1 and place[0] == run.id and member.connection:
                 with suppress(OSError):
                     member.connection.send(("drop", *place))
                 return place[1], member.jobs.pop(place)

@@ -26,11 +26,15 @@ _SWITCH_SECONDS = 0.0002  # a job waits for the thread that reads messages, not 
 Lookup = tuple[str, str, tuple[Any, ...]]  # table, method, arguments
 
 
+class _Item(greenlet):
+    """An item of a job; when it waits for a row, the next one begins."""
+
+
 class RemoteTables:
     """The tables of the process of the build; recent lookups are cached.
 
-    It takes 0.2 ms to ask the other process, mostly to wake it. So `run_each` collects lookups: an item that waits for
-    a row lets the next one begin, and when all of them wait, one message asks for all their rows.
+    It takes 0.2 ms to ask the other process, mostly to wake it. So `run_each` collects lookups: when an item waits for
+    a row, the next one begins, and when all of them wait, one message asks for all their rows.
     """
 
     def __init__(self, ask: Callable[[list[Lookup]], list[Any]]) -> None:
@@ -48,7 +52,7 @@ class RemoteTables:
         def run(number: int, item: A) -> None:
             results[number] = call(item)
 
-        running = [greenlet(run) for _ in items]
+        running = [_Item(run) for _ in items]
         arguments: Iterable[tuple[Any, ...]] = enumerate(items)
         while running:
             for item, argument in zip(running, arguments, strict=False):
@@ -59,10 +63,11 @@ class RemoteTables:
 
     def look_up(self, table: str, method: str, arguments: tuple[Any, ...]) -> Any:
         lookup = (table, method, tuple(tuple(each) if isinstance(each, list) else each for each in arguments))
-        if lookup not in self._found:
+        while lookup not in self._found:
             self._missing[lookup] = None
-            if others := getcurrent().parent:
-                others.switch()
+            item = getcurrent()
+            if isinstance(item, _Item) and item.parent:
+                item.parent.switch()
             else:
                 self._fetch()
         return self._found[lookup]
@@ -106,15 +111,26 @@ class _JobDropped(BaseException):
     """The build has done the job itself; no step catches it."""
 
 
+class _RunningJob(greenlet):
+    """A job of a run; when it waits for rows, the next one begins."""
+
+    def __init__(self, run: Callable[..., None], run_id: int, number: int) -> None:
+        super().__init__(run)
+        self.place = run_id, number
+
+
 class _Server:
-    """A worker with a connection. works: its work, by run."""
+    """A worker with a connection.
+
+    works: its work, by run. asking: the jobs that wait for rows, in the order of their messages.
+    """
 
     def __init__(self, connection: Connection, workplace: Any) -> None:
         self._connection, self._workplace = connection, workplace
         self._messages = SimpleQueue[tuple[Any, ...]]()
-        self._waiting = deque[tuple[Any, ...]]()  # messages that came before the reply to a lookup
         self._dropped: set[tuple[int, int]] = set()
         self._works: dict[int, Callable[[Any], Any]] = {}
+        self._asking = deque[_RunningJob]()
 
     def read_messages(self) -> None:
         """Read all messages at once.
@@ -132,12 +148,13 @@ class _Server:
 
     def serve(self) -> None:
         while True:
-            match self._waiting.popleft() if self._waiting else self._messages.get():
+            match self._messages.get():
+                case "rows", answers:
+                    self._asking.popleft().switch(answers)
+                case "job", run_id, number, job:
+                    _RunningJob(self._do, run_id, number).switch(run_id, number, job)
                 case "work", run_id, spec:
                     self._works[run_id] = self._open(run_id, spec)
-                case "job", run_id, number, job:
-                    with suppress(_JobDropped):
-                        self._connection.send(self._answer(run_id, number, job))
                 case "forget", run_id:
                     del self._works[run_id]
                 case _:
@@ -148,20 +165,25 @@ class _Server:
         call: Callable[[Any], Any] = pickle.loads(spec).open(self._workplace, tables)
         return call
 
-    def _ask(self, run_id: int, lookups: list[Lookup]) -> Any:
+    def _ask(self, run_id: int, lookups: list[Lookup]) -> list[Any]:
+        job = getcurrent()
+        assert isinstance(job, _RunningJob)
+        assert job.parent
         self._connection.send(("rows", run_id, lookups))
-        while (message := self._messages.get())[0] != "rows":
-            if message[0] == "end":
-                raise _BuildEnded
-            self._waiting.append(message)
-        if message[1] is None:
+        self._asking.append(job)
+        answers: list[Any] | None = job.parent.switch()
+        if answers is None or job.place in self._dropped:
             raise _JobDropped
-        return message[1]
+        return answers
+
+    def _do(self, run_id: int, number: int, job: Any) -> None:
+        """Do a job and send its result, unless it was dropped."""
+        if (run_id, number) not in self._dropped:
+            with suppress(_JobDropped):
+                self._connection.send(self._answer(run_id, number, job))
 
     def _answer(self, run_id: int, number: int, job: Any) -> tuple[Any, ...]:
         """Return the message with the result of a job, or its error."""
-        if (run_id, number) in self._dropped:
-            raise _JobDropped
         try:
             return "done", run_id, number, self._works[run_id](job)
         except KumiError as error:
