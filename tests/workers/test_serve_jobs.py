@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -91,9 +90,8 @@ def test_an_error_of_an_item_ends_the_job(build: Build) -> None:
 
 
 @pytest.fixture
-def build_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+def build_end() -> Iterator[Connection]:
     """Return the end of the build of a connection to a worker, which is a thread here."""
-    monkeypatch.setattr(serve_jobs, "_SWITCH_SECONDS", sys.getswitchinterval())
     ours, theirs = Pipe()
     worker = Thread(target=serve_jobs.serve_jobs, args=[theirs, None])
     worker.start()

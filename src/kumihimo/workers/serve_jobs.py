@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -21,7 +20,6 @@ from kumihimo.core.errors import KumiError
 A = TypeVar("A")
 B = TypeVar("B")
 _MAX_FOUND = 10_000  # cached lookups
-_SWITCH_SECONDS = 0.0002  # a job waits for the thread that reads messages, not the build for the job
 
 Lookup = tuple[str, str, tuple[Any, ...]]  # table, method, arguments
 
@@ -96,7 +94,6 @@ class _RemoteRows:
 
 def serve_jobs(connection: Connection, workplace: Any) -> None:
     """Do the jobs that come over a connection, until it ends."""
-    sys.setswitchinterval(_SWITCH_SECONDS)
     server = _Server(connection, workplace)
     Thread(target=server.read_messages, name="kumihimo-messages", daemon=True).start()
     with suppress(_BuildEnded, OSError):
