@@ -190,7 +190,7 @@ class Fleet:
         member.recruit.kill()
         for place, ((number, job_number), job) in enumerate(member.jobs.items()):
             if run := self._runs.get(number):
-                run.put_back(job_number, job, was_running=place == 0)
+                run.put_back(job_number, job, was_oldest=place == 0)
 
     # -- jobs
 
@@ -351,12 +351,12 @@ class _Run:
         self._ahead.extend(islice(self._jobs, max(number - len(self._ahead), 0)))
         return len(self._ahead)
 
-    def put_back(self, number: int, job: Any, *, was_running: bool) -> None:
+    def put_back(self, number: int, job: Any, *, was_oldest: bool) -> None:
         """Let a job of a lost worker run again.
 
-        Raises StepError if it was running in several that were lost.
+        Raises StepError if it was the oldest job of several that were lost.
         """
-        self._losses[number] = self._losses.get(number, 0) + was_running
+        self._losses[number] = self._losses.get(number, 0) + was_oldest
         if self._losses[number] >= _MAX_LOSSES:
             raise StepError(
                 f"{_MAX_LOSSES} processes have ended in the same part of a build ({describe_work(self.work)}): "
