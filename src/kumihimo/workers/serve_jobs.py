@@ -7,7 +7,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import repeat
+from functools import partial
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from threading import Thread
@@ -50,12 +50,11 @@ class RemoteTables:
         def run(number: int, item: A) -> None:
             results[number] = call(item)
 
-        running = [_Item(run) for _ in items]
-        arguments: Iterable[tuple[Any, ...]] = enumerate(items)
+        running = [_Item(partial(run, number, item)) for number, item in enumerate(items)]
         while running:
-            for item, argument in zip(running, arguments, strict=False):
-                item.switch(*argument)
-            running, arguments = [item for item in running if not item.dead], repeat(())
+            for each in running:
+                each.switch()
+            running = [each for each in running if not each.dead]
             self._fetch()
         return [results[number] for number in sorted(results)]
 
@@ -96,12 +95,8 @@ def serve_jobs(connection: Connection, workplace: Any) -> None:
     """Do the jobs that come over a connection, until it ends."""
     server = _Server(connection, workplace)
     Thread(target=server.read_messages, name="kumihimo-messages", daemon=True).start()
-    with suppress(_BuildEnded, OSError):
+    with suppress(OSError):  # the build has ended
         server.serve()
-
-
-class _BuildEnded(BaseException):
-    """The other end has closed the connection; no step catches it."""
 
 
 class _JobDropped(BaseException):
@@ -139,8 +134,10 @@ class _Server:
                 match message := self._connection.recv():
                     case "drop", run_id, number:
                         self._dropped.add((run_id, number))
-                    case _:
-                        self._messages.put(message)
+                        continue
+                    case "job", run_id, number, _:  # it may come back from another worker, which was lost
+                        self._dropped.discard((run_id, number))
+                self._messages.put(message)
         self._messages.put(("end",))
 
     def serve(self) -> None:
