@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, ItemFailed, StepError
 from kumihimo.core.task import PureWork
-from kumihimo.workers.fleet import Fleet
+from kumihimo.workers.fleet import THIS_MACHINE, Address, Fleet, Invitation
 from kumihimo.workers.job_process import ProcessRecruiter
 from tests.workers import works
 
@@ -82,6 +83,61 @@ def test_this_process_takes_back_the_jobs_that_wait_elsewhere(fleet: Fleet, tmp_
     assert [job for _, job in results] == list(range(16))
     assert {place for place, _ in results} == {"here", "there"}
     assert jobs_of(fleet.run(works.work("tell_process"), range(20))) == list(range(20)), "old results do no harm"
+
+
+class StandIn:
+    """Workers that the test plays: it reads their messages and answers them."""
+
+    listens_on: Address | None = THIS_MACHINE
+
+    def __init__(self) -> None:
+        self.connections: list[Connection] = []
+
+    def wanted(self) -> int:
+        return 2
+
+    def recruit(self, invitation: Invitation) -> StandIn:
+        self.connections.append(invitation.accept())
+        return self
+
+    def has_ended(self) -> bool:
+        return False
+
+    def kill(self) -> None:
+        """Do nothing: the connection is closed."""
+
+    close = kill
+
+    def do_all(self, worker: int) -> None:
+        """Do all jobs that a worker has."""
+        connection = self.connections[worker]
+        while connection.poll():
+            match connection.recv():
+                case "job", run_id, number, job:
+                    connection.send(("done", run_id, number, (worker, job)))
+
+
+def test_an_idle_worker_gets_a_job_that_waits_at_a_busy_one() -> None:
+    workers, here = StandIn(), list[int]()
+    fleet = Fleet(workers)
+    fleet.start()
+    while len(fleet._selector.get_map()) < 2:
+        wait_until_ready(fleet)
+
+    def do_here(job: int) -> tuple[str, int]:
+        here.append(job)
+        for worker in [1] if job == 12 else [0, 1]:  # the first one is busy until the second has done its own jobs
+            workers.do_all(worker)
+        return "here", job
+
+    results = []
+    for result in fleet.run(PureWork(do_here, works.Spec("tell_process")), range(13)):
+        results.append(result)
+        workers.do_all(1)
+    assert [job for _, job in results] == list(range(13))
+    assert here == [12, 4]
+    assert results[5] == (1, 5)
+    fleet.close()
 
 
 def test_work_that_is_not_shared_stays_in_this_process(fleet: Fleet) -> None:

@@ -45,8 +45,9 @@ class BuildWorkplace:
 
 def open_workplace() -> BuildWorkplace:
     """Return the workplace of this process: no index is opened."""
-    catalogue = installed_catalogue()
-    ports: dict[str, Port] = {"tokenizer": LocalTokenizer()}
+    catalogue, tokenizer = installed_catalogue(), LocalTokenizer()
+    tokenizer("words")  # loads it while there are no jobs
+    ports: dict[str, Port] = {"tokenizer": tokenizer}
     return BuildWorkplace(catalogue, ports | ({"recognizer": catalogue.recognizer} if catalogue.recognizer else {}))
 
 
@@ -127,6 +128,9 @@ class MeasuredWork(Generic[A, B]):
     def rows(self, table: str) -> Rows:
         return self.work.rows(table)
 
+    def estimate(self, job: A, /) -> float:
+        return self.work.estimate(job)
+
     def with_rows(self, rows: RowsOf) -> Callable[[A], B]:
         def measure(job: A) -> B:
             counted, start = CountedRows(rows), perf_counter()
@@ -141,9 +145,9 @@ class MeasuredWork(Generic[A, B]):
 class FleetExecutor:
     """Runs work in this process until it is worth having workers; then they do a part of it.
 
-    Workers start when enough work of one kind is waiting, and this process goes on meanwhile. Work stays here whose
-    jobs are too small to be sent, or look up too much for the little they do. Workers that are ready also get the first
-    jobs of each kind, while this process measures what one costs.
+    Workers start when enough work of one kind is waiting, or large new files, whose text is work for later steps. This
+    process goes on meanwhile. Work stays here if its jobs are too small to be sent, or look up too much for the little
+    they do. Workers that are ready also get the first jobs of each kind, while this process measures what one costs.
     """
 
     def __init__(self, fleet: Fleet) -> None:
@@ -162,7 +166,8 @@ class FleetExecutor:
             if len(waiting) >= _MIN_WAITING and self.fleet.is_ready():
                 yield from self.fleet.run(measured, chain(waiting, later), cost.is_worth_sending)
                 return
-            if cost.is_measured() and cost.is_worth_sending() and cost.each * len(waiting) >= _WORTH:
+            seconds = cost.each * len(waiting) if cost.is_measured() else sum(map(work.estimate, waiting))
+            if cost.is_worth_sending() and seconds >= _WORTH:
                 self.fleet.start()
             yield measured(waiting.popleft())
             waiting.extend(islice(later, 1))

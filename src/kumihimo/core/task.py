@@ -73,6 +73,7 @@ class Work(Protocol[A_contra, B_co]):
     """A function of jobs.
 
     spec: None if only this process can call it. rows: answers its lookups. with_rows: the same with other answers.
+    estimate: the seconds of work that a job brings, for itself and for later steps; 0 if that is not known.
     """
 
     def __call__(self, job: A_contra, /) -> B_co: ...
@@ -81,6 +82,7 @@ class Work(Protocol[A_contra, B_co]):
     @property
     def rows(self) -> RowsOf: ...
     def with_rows(self, rows: RowsOf) -> Callable[[A_contra], B_co]: ...
+    def estimate(self, job: A_contra, /) -> float: ...
 
 
 class Executor(Protocol):
@@ -117,12 +119,18 @@ def inline(call: Callable[[A], B], jobs: Iterable[A], /) -> Iterator[B]:
     return map(call, jobs)
 
 
+def no_estimate(_: object) -> float:
+    """Return 0: the seconds are not known."""
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class PureWork(Generic[A, B]):
     """Work without lookups."""
 
     call: Callable[[A], B]
     spec: WorkSpec[A, B] | None
+    estimate: Callable[[A], float] = no_estimate
 
     def __call__(self, job: A, /) -> B:
         return self.call(job)
@@ -220,6 +228,9 @@ class Task:
 
     def __call__(self, job: Job) -> list[StepResult]:
         return list(map(self.run_key, job))
+
+    def estimate(self, _: Job) -> float:
+        return 0.0
 
     def run_key(self, item: tuple[str, list[Row]]) -> StepResult:
         """Call the step for one key."""

@@ -25,11 +25,12 @@ _HANDLER = "kumihimo.readers.file_reader:answer_request"
 
 @dataclass(frozen=True, slots=True)
 class ReadingJob:
-    """A file to read. stamp: what changes when the file does."""
+    """A file to read. stamp: what changes when the file does. size: bytes."""
 
     path: Path
     uri: str
     stamp: str
+    size: int
 
 
 Outcome = list[Document] | SourceError | None  # None: the file is not on this machine
