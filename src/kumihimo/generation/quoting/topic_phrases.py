@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import log
 
@@ -25,15 +25,17 @@ _MIN_LIFT = 0.6  # logarithm of how much more frequent a topic of a subject is n
 _MANY_TEXTS = 20  # of which a topic needs three
 _MANY_WORDS = 2.5  # a phrase of several words says more than a word
 
+_Use = tuple[int, str, bool]  # the number of the text, the form, and whether it is a noun
+
 
 @dataclass(slots=True)
 class Phrase:
     """A phrase with the texts that have it, by number, and its forms."""
 
     key: tuple[str, ...]
-    texts: Counter[int] = field(default_factory=Counter)
-    forms: Counter[str] = field(default_factory=Counter)
-    noun_uses: int = 0
+    texts: Counter[int]
+    forms: Counter[str]
+    noun_uses: int
 
     @property
     def name(self) -> str:
@@ -55,30 +57,27 @@ def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[
     labels: Counter[str] = Counter(label[0][:-1] for text in texts for label in _LABEL.finditer(text))
     names |= {tuple(tokenize(label)) for label, count in labels.items() if count > 1}
     single = {word for name in names for word in name}
-    phrases: dict[tuple[str, ...], Phrase] = {}
-    word_texts: Counter[str] = Counter()
+    uses: defaultdict[tuple[str, ...], list[_Use]] = defaultdict(list)
     for number, text in enumerate(texts):
-        plain = _LABEL.sub("", text)
-        words: set[str] = set()
-        for key, form, is_noun in _find_phrases(plain):
-            words.update(key)
-            phrase = phrases.get(key) or phrases.setdefault(key, Phrase(key))
-            phrase.texts[number] += 1
-            phrase.forms[form] += 1
-            phrase.noun_uses += is_noun
-        word_texts.update(words)
+        for key, form, is_noun in _find_phrases(_LABEL.sub("", text)):
+            uses[key].append((number, form, is_noun))
+    # most phrases occur in one text: they are not counted
+    phrases = {key: _count_uses(key, each) for key, each in uses.items() if each[0][0] != each[-1][0]}
     most = max(_COMMON_SHARE * len(texts), 6)
-    common = {word for word, count in word_texts.items() if count > most}
-    uses = {key: phrase.texts.total() for key, phrase in phrases.items() if len(key) == 1}
 
     def names_something(phrase: Phrase) -> bool:
-        if len(phrase.texts) < 2 or not single.isdisjoint(phrase.key) or not _is_nominal(phrase):
+        if not single.isdisjoint(phrase.key) or not _is_nominal(phrase):
             return False
         if len(phrase.key) == 1:
-            return phrase.key[0] not in common
-        return phrase.texts.total() >= _MIN_COHESION * min(uses[(word,)] for word in phrase.key)
+            return len(phrase.texts) <= most
+        return phrase.texts.total() >= _MIN_COHESION * min(phrases[(word,)].texts.total() for word in phrase.key)
 
     return _drop_parts(list(filter(names_something, phrases.values())))
+
+
+def _count_uses(key: tuple[str, ...], uses: Sequence[_Use]) -> Phrase:
+    texts, forms, noun_uses = zip(*uses, strict=True)
+    return Phrase(key, Counter(texts), Counter(forms), sum(noun_uses))
 
 
 def phrase_keys(text: str) -> set[tuple[str, ...]]:
@@ -99,23 +98,33 @@ def _find_phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, bool]]:
                 yield (name.name,), name.name, True
         return
     for run in _RUN.finditer(text):
-        words = run[0].split()
-        folded = [word.casefold().replace("’", "'") for word in words]
-        is_content = [_is_content(word) for word in folded]
-        start = 0
-        while start < len(words):
-            end = start
-            while end < len(words) and is_content[end]:
-                end += 1
-            before = folded[start - 1] if start else ""
-            yield from _phrases_of_run(words[start:end], before in _BEFORE_NOUN)
-            start = max(end, start) + 1
+        content, after_determiner = list[tuple[str, str]](), False
+        for word in run[0].split():
+            stem, bare, precedes_noun = _read_word(word)
+            if stem:
+                content.append((stem, bare))
+                continue
+            if content:
+                yield from _phrases_of_run(content, after_determiner)
+                content = []
+            after_determiner = precedes_noun
+        yield from _phrases_of_run(content, after_determiner)
 
 
-def _is_content(word: str) -> bool:
-    bare = word.removesuffix("'s")
-    plain = len(bare) > 2 and "'" not in bare and not bare[0].isdigit() and bare not in _no_topic_words()
-    return plain and _stem(bare) not in _no_topic_stems()
+@lru_cache(maxsize=65536)
+def _read_word(word: str) -> tuple[str, str, bool]:
+    """Return the stem and bare form of a content word.
+
+    The stem of another word is empty. The third value: whether a noun may follow.
+    """
+    folded = word.casefold().replace("’", "'")
+    bare = folded.removesuffix("'s")
+    is_plain = len(bare) > 2 and "'" not in bare and not bare[0].isdigit() and bare not in _no_topic_words()
+    stem = _stem(bare) if is_plain else ""
+    if not is_plain or stem in _no_topic_stems():
+        return "", "", folded in _BEFORE_NOUN
+    bare = re.sub("['’]s$", "", word)
+    return _stem(bare), bare, False
 
 
 @cache
@@ -128,19 +137,18 @@ def _no_topic_stems() -> frozenset[str]:
     return light_stems()
 
 
-@lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
     return "".join(tokenize(word))
 
 
-def _phrases_of_run(words: Sequence[str], after_determiner: bool) -> Iterator[tuple[tuple[str, ...], str, bool]]:
+def _phrases_of_run(
+    words: Sequence[tuple[str, str]], after_determiner: bool
+) -> Iterator[tuple[tuple[str, ...], str, bool]]:
     """Yield the phrases in a run of content words."""
-    bare = [re.sub("['’]s$", "", word) for word in words]
-    stems = list(map(_stem, bare))
     for start in range(len(words)):
         for end in range(start + 1, min(start + _MAX_WORDS, len(words)) + 1):
-            is_noun = end == len(words) and after_determiner
-            yield tuple(stems[start:end]), " ".join(bare[start:end]), is_noun
+            stems, forms = zip(*words[start:end], strict=True)
+            yield stems, " ".join(forms), after_determiner and end == len(words)
 
 
 def _drop_parts(phrases: Sequence[Phrase]) -> list[Phrase]:
