@@ -75,3 +75,22 @@ def test_descendant_reports_belong_to_their_ancestor() -> None:
     assert {id: [report.text for report in parts] for id, parts in by_root.items()} == {
         "root": ["Of a cord.", "Of a knot."]
     }
+
+
+def test_children_are_read_before_their_children_and_not_without_end() -> None:
+    graph = GraphBuilder()
+    graph.add_community("root", "Of harbours.", [])
+    children = tuple(f"child {n:03}" for n in range(99))
+    grandchildren = ("grandchild 0", "grandchild 1")
+    for id in children:
+        graph.add_community(id, f"Of {id}.", [], "root", level=1)
+    for id in grandchildren:
+        graph.add_community(id, f"Of {id}.", [], children[0], level=2)
+    rows = graph.rows["communities"]
+    rows["root"] = replace(rows["root"], children=children)
+    rows[children[0]] = replace(rows[children[0]], children=grandchildren)
+    tables = graph.tables()
+    by_root = descendant_reports(
+        tables["reports"].get_many(["root"]).values(), tables["communities"], tables["reports"]
+    )
+    assert [report.id for report in by_root["root"]] == [*children, grandchildren[0]]

@@ -4,10 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from heapq import nsmallest
 from itertools import chain
 from math import log, sqrt
 
-from kumihimo.core.context import Context, KeyPoint, Tokenizer
+from kumihimo.core.context import Context, Tokenizer
 from kumihimo.core.records import Community, Reference, Report
 from kumihimo.core.table import Table
 from kumihimo.index.data_refs import sources_of
@@ -20,7 +21,8 @@ from kumihimo.text.tokens import subject_terms
 SourcedText = tuple[str, tuple[Reference, ...], bool]  # a text, its sources, and whether it is verbatim
 _NAME_PATTERN = re.compile(r"\b[A-Z]+[a-z][\w'’-]*|^[A-Z][A-Z.'’ -]+:")  # names and speaker labels
 _MIN_REPORTS = 3  # that contain a theme word
-_MAX_EXPANDED = 30  # communities whose descendants are read
+_MAX_EXPANDED, _MAX_DESCENDANTS = 30, 100  # communities whose descendants are read, and how many of each
+_MAX_POINTS = 2000  # more than a budget holds
 _SHORT_WORDS = 15  # a sentence of this length gets half the density
 _POOL = 50  # reports of each search
 _MIN_COVERAGE = 0.4  # of the question's terms in a report
@@ -76,30 +78,39 @@ def extract_report_points(
         report_scores = {id: (report.elements / max_elements + report.rating / 10) / 2 for id, report in by_id.items()}
     texts_of = {id: _report_texts(by_id[id], (part_reports or {}).get(id, ())) for id in report_scores}
     themes = {} if terms else _find_themes(texts_of)
-    best_points: dict[str, tuple[float, KeyPoint]] = {}  # by text: chunks and reports may repeat it
+    best: dict[str, tuple[float, SourcedText]] = {}  # by text: chunks and reports may repeat it
     for id, report_score in sorted(report_scores.items(), key=lambda item: (-item[1], item[0])):
-        for turn, share, (text, sources, verbatim) in _order_texts(terms, themes.get(id, {}), texts_of[id]):
+        for turn, share, sourced in _order_texts(terms, themes.get(id, {}), texts_of[id]):
+            text = sourced[0]
             score = (0.25 if is_table_row(text) else 1.0) * (0.8 if terms else 0.5) ** turn * (report_score + share) / 2
-            if text not in best_points or best_points[text][0] < score:
-                best_points[text] = score, make_point(text, sources, tokenizer, verbatim=verbatim)
-    return rank_points(best_points.values())
+            if text not in best or best[text][0] < score:
+                best[text] = score, sourced
+    points = nsmallest(_MAX_POINTS, best.values(), key=lambda pair: (-pair[0], pair[1][0]))
+    return rank_points(
+        (score, make_point(text, sources, tokenizer, verbatim=verbatim)) for score, (text, sources, verbatim) in points
+    )
 
 
 def descendant_reports(
     selected: Iterable[Report], communities: Table[Community], reports: Table[Report]
 ) -> dict[str, list[Report]]:
-    """Return the reports on descendants of the largest communities, by ancestor."""
+    """Return the reports on descendants of the largest communities, by ancestor.
+
+    Children come before their own children. Of each ancestor, the first 100 are read.
+    """
     largest = sorted(selected, key=lambda report: (-report.elements, report.id))[:_MAX_EXPANDED]
-    root_of = {report.id: report.id for report in largest}
-    children = root_of
-    while children:
-        parents = communities.get_many(children).values()
-        children = {child: root_of[parent.id] for parent in parents for child in parent.children}
-        root_of = root_of | children
-    by_root: dict[str, list[Report]] = {}
-    for id, report in reports.get_many(id for id in root_of if root_of[id] != id).items():
-        by_root.setdefault(root_of[id], []).append(report)
-    return by_root
+    parents = {report.id: report.id for report in largest}  # to their ancestors
+    descendants: dict[str, list[str]] = {id: [] for id in parents}
+    while parents:
+        children: dict[str, str] = {}
+        for id, community in communities.get_many(parents).items():
+            found = descendants[parents[id]]
+            new = community.children[: _MAX_DESCENDANTS - len(found)]
+            found += new
+            children |= dict.fromkeys(new, parents[id])
+        parents = children
+    rows = reports.get_many(chain.from_iterable(descendants.values()))
+    return {id: [rows[each] for each in found if each in rows] for id, found in descendants.items() if found}
 
 
 def _search_reports(
