@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -22,6 +24,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.storage.database import as_database
 from kumihimo.storage.place import IndexPlace
 from kumihimo.storage.response_cache import ResponseCache
+from tests.fake_server import FakeServer
 from tests.stores import NEEDS_POSTGRES, postgres_place
 
 pytestmark = NEEDS_POSTGRES
@@ -217,18 +220,47 @@ def test_any_text_is_kept(home: Path, place: IndexPlace) -> None:
         assert len(db.all_in(f"SELECT id FROM {db.relation('notes')} WHERE id IN (?)", texts[:2])) == 40
 
 
-def test_a_role_that_only_reads_asks_and_does_not_build(kumi: Kumihimo, home: Path, place: IndexPlace) -> None:
-    with kumi.store.write_transaction() as transaction:
-        db = as_database(transaction)
-        db.run("DO $$ BEGIN CREATE ROLE kumi_reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-        db.run(f'GRANT USAGE ON SCHEMA "{place.schema}" TO kumi_reader')
-        db.run(f'GRANT SELECT ON ALL TABLES IN SCHEMA "{place.schema}" TO kumi_reader')
-    reader = IndexPlace(place.folder, place.database.replace("postgres:@", "kumi_reader:@"), place.schema)
-    with Kumihimo.open(reader) as opened:
-        assert opened.ask("Who repaired the Long Arm?").citations
-        assert opened.store.is_read_only()
-        with pytest.raises(IndexUnavailable, match="or GRANT it"):
-            opened.index()
+def read_statements(section: str) -> list[str]:
+    """Return the SQL of a section of the page on PostgreSQL."""
+    page = (Path(__file__).parents[2] / "docs" / "postgresql.md").read_text("utf-8")
+    text = page.partition(f"## {section}\n")[2].partition("\n## ")[0]
+    block = text.partition("```sql\n")[2].partition("```")[0]
+    return [*filter(None, map(str.strip, block.split(";"))), *re.findall(r"`(GRANT [^`]*)`", text)]
+
+
+def test_one_role_builds_and_another_asks(home: Path, place: IndexPlace, server: FakeServer) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    *statements, store_replies, count_usage = read_statements("Roles")
+    with psycopg.connect(place.database, autocommit=True) as database:
+        database.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        for statement in statements:
+            with suppress(psycopg.errors.DuplicateObject):  # the roles belong to the whole server
+                database.execute(statement.replace("harbour", place.schema))
+        builder, reader = (in_role(place, role) for role in ("kumi_builder", "kumi_reader"))
+        with Kumihimo.open(builder) as building:
+            building.index(home / "notes", methods=["bm25", "naive"])
+            building.index(methods=["local"])  # creates tables that were not there
+        with Kumihimo.open(reader) as reading:
+            assert reading.ask(QUESTIONS[0], method="local").citations
+            assert reading.store.is_read_only()
+            with pytest.raises(IndexUnavailable, match="or GRANT it"):
+                reading.index()
+        chat = {"model": "m", "base_url": server.url}
+        with Kumihimo.open(reader, settings={"chat": chat}) as asking:
+            with pytest.raises(IndexUnavailable, match="or GRANT it"):
+                asking.ask(QUESTIONS[0], method="local")
+            database.execute(store_replies.replace("harbour", place.schema))
+            assert asking.ask(QUESTIONS[0], method="local").usage.calls == 1
+            assert asking.ask(QUESTIONS[0], method="local").usage.calls == 0
+        id, _ = keys.create_key([builder], "reader", name="Ana")
+        database.execute(count_usage.replace("harbour", place.schema))
+        with Kumihimo.open(reader) as serving, closing(keys.IndexKeys.of(serving).store) as store:
+            store.add_usage(id, "2026-01-01", Usage(1, 10))
+            assert store.usage(id, "2026-01-01") == Usage(1, 10)
+
+
+def in_role(place: IndexPlace, role: str) -> IndexPlace:
+    return replace(place, database=place.database.replace("postgres:@", f"{role}:@"))
 
 
 def test_many_vectors_are_found_by_their_index(kumi: Kumihimo, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

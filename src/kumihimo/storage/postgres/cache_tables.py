@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kumihimo.storage.place import IndexPlace
 
-_TABLES = """
+CACHE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BYTEA PRIMARY KEY, value BYTEA NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (name TEXT COLLATE "C" PRIMARY KEY, value BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS usage (
@@ -101,7 +101,7 @@ class CacheTables:
     def prepare(self) -> None:
         """Create the tables if needed."""
         if not self.exists():
-            self._shared.create_tables(_TABLES)
+            self._shared.create_tables(CACHE_TABLES)
 
     def has_table(self, name: str) -> bool:
         return self._shared.has_table(name)

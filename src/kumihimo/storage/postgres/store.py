@@ -14,6 +14,7 @@ from zlib import crc32
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.storage.build_memory import BuildMemory
+from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
 from kumihimo.storage.postgres.connecting import OPTIONS, connect, creating, use_schema
 from kumihimo.storage.postgres.connection import PostgresDb
 from kumihimo.storage.postgres.errors import explain_errors
@@ -99,7 +100,8 @@ class PostgresStore:
             self._lock_builds(db, cancel, wait=wait)
             self._drop_unused(db)
             with explain_errors(self.location), creating(db.connection, self.place.schema):
-                pass  # committed, or the cache would wait for this build to create its tables
+                # before the build, so that the cache does not wait for it, and other roles can get rights
+                db.connection.execute("" if self.place.cache_file else CACHE_TABLES)
             db.begin_writing(cancel)
             self._prepare_tables(db, rebuild=rebuild)
             yield db
