@@ -80,7 +80,7 @@ def test_descendant_reports_belong_to_their_ancestor() -> None:
 def test_children_are_read_before_their_children_and_not_without_end() -> None:
     graph = GraphBuilder()
     graph.add_community("root", "Of harbours.", [])
-    children = tuple(f"child {n:03}" for n in range(99))
+    children = tuple(f"child {n:02}" for n in range(39))
     grandchildren = ("grandchild 0", "grandchild 1")
     for id in children:
         graph.add_community(id, f"Of {id}.", [], "root", level=1)

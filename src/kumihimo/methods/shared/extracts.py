@@ -21,7 +21,7 @@ from kumihimo.text.tokens import subject_terms
 SourcedText = tuple[str, tuple[Reference, ...], bool]  # a text, its sources, and whether it is verbatim
 _NAME_PATTERN = re.compile(r"\b[A-Z]+[a-z][\w'’-]*|^[A-Z][A-Z.'’ -]+:")  # names and speaker labels
 _MIN_REPORTS = 3  # that contain a theme word
-_MAX_EXPANDED, _MAX_DESCENDANTS = 30, 100  # communities whose descendants are read, and how many of each
+_MAX_EXPANDED, _MAX_DESCENDANTS = 30, 40  # communities whose descendants are read, and how many of each
 _MAX_POINTS = 2000  # more than a budget holds
 _SHORT_WORDS = 15  # a sentence of this length gets half the density
 _POOL = 50  # reports of each search
@@ -96,7 +96,7 @@ def descendant_reports(
 ) -> dict[str, list[Report]]:
     """Return the reports on descendants of the largest communities, by ancestor.
 
-    Children come before their own children. Of each ancestor, the first 100 are read.
+    Children come before their own children. Of each ancestor, the first 40 are read.
     """
     largest = sorted(selected, key=lambda report: (-report.elements, report.id))[:_MAX_EXPANDED]
     parents = {report.id: report.id for report in largest}  # to their ancestors
