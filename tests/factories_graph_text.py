@@ -12,8 +12,8 @@ from kumihimo.core.records import Chunk, Document, Entity, Mention, Record, Rela
 from kumihimo.core.table import Table, codec
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.rows import SqlRows
-from kumihimo.storage.sqlite.store import SqliteStore
 from kumihimo.text import name_keys
+from tests.stores import open_store
 
 _KINDS: dict[str, tuple[Any, str, str]] = {  # what each table holds, and what its rows are keyed by
     "documents": (Document, "", ""),
@@ -78,7 +78,7 @@ def document(uri: str, *texts: str) -> tuple[Document, list[Chunk]]:
 
 def put(folder: Path, tables: Mapping[str, Iterable[Record]]) -> None:
     """Make these the tables of the index in that folder, beside those that it has."""
-    with SqliteStore(folder).write_transaction() as db:
+    with open_store(folder).write_transaction() as db:
         ledger = SqlLedger(db)
         for name, records in tables.items():
             record, source, key = _KINDS[name]
@@ -95,7 +95,7 @@ def graph(
 ) -> Iterator[tuple[Table[Entity], Table[Relation]]]:
     """The two tables, as they are read."""
     put(folder, {"entities": entities, "relations": relations})
-    store = SqliteStore(folder)
+    store = open_store(folder)
     with store.read_transaction() as db:
         yield (
             Table("entities", codec(Entity), SqlRows(db, "entities")),

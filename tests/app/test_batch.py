@@ -27,6 +27,7 @@ from tests.factories_paid_steps import opened
 from tests.fake_server import FakeServer
 from tests.fixtures_index import Held, tables
 from tests.laws.factories_town import TOWN, sentences_of
+from tests.stores import NEEDS_FILES
 
 SMALL = {name: TOWN[name] for name in ("a.txt", "b.txt", "c.txt")}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -202,6 +203,7 @@ main()
 """
 
 
+@NEEDS_FILES
 def test_a_job_whose_id_was_lost_with_the_process_is_found_again(tmp_path: Path, reader: FakeServer) -> None:
     write(tmp_path / "town", SMALL)
     (tmp_path / "kumi.toml").write_text(f'[chat]\nmodel = "m"\nbase_url = "{reader.url}"\n', "utf-8")
@@ -244,6 +246,7 @@ def test_a_process_that_is_killed_while_it_collects_records_nothing_twice(
         assert spent(kumi).calls == submitted
 
 
+@NEEDS_FILES
 def test_two_processes_with_one_cache_submit_each_request_once(tmp_path: Path, reader: FakeServer) -> None:
     config = f'[chat]\nmodel = "m"\nbase_url = "{reader.url}"\n'
     command = [sys.executable, "-m", "kumihimo.cli.entry", "index", "town", "--methods", "discourse", "--batch"]

@@ -18,6 +18,9 @@ from tests.cli_runner import kumi as run_kumi
 from tests.factories_paid_steps import notes, opened
 from tests.fake_server import FakeServer
 from tests.fixtures_index import dump, fill
+from tests.stores import NEEDS_FILES
+
+pytestmark = NEEDS_FILES
 
 METHODS = ["bm25", "naive", "local"]
 

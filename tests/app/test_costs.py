@@ -31,6 +31,7 @@ from tests.fake_clock import FakeClock
 from tests.fake_clock import clock as clock
 from tests.fake_server import FakeServer
 from tests.fixtures_index import tables
+from tests.stores import NEEDS_FILES
 from tests.toy_steps import Gist
 
 __all__ = ["paid"]
@@ -69,6 +70,7 @@ def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Pat
         assert (server.counts()["embeddings"], kumi.status().rows["gists"]) == (1, 3)
 
 
+@NEEDS_FILES
 def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server) as kumi:
@@ -87,6 +89,7 @@ def test_building_again_and_anew_asks_nothing(tmp_path: Path, server: FakeServer
     assert built.saved["gists"].calls == COUNT
 
 
+@NEEDS_FILES
 def test_a_rebuild_uses_the_replies_of_version_0_1(tmp_path: Path, server: FakeServer) -> None:
     source = notes(tmp_path / "notes", COUNT)
     with opened(tmp_path, server) as kumi:
@@ -102,6 +105,7 @@ def test_a_rebuild_uses_the_replies_of_version_0_1(tmp_path: Path, server: FakeS
     assert not (tmp_path / ".kumi" / "memo.db").exists()
 
 
+@NEEDS_FILES
 def test_a_rebuild_without_replies_needs_consent(tmp_path: Path, server: FakeServer) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", COUNT), methods=["told"])

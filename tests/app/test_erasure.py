@@ -26,6 +26,9 @@ from kumihimo.storage.sqlite import store as store_module
 from kumihimo.testing.fake_models import FakeChat
 from tests.cli_runner import kumi as run_kumi
 from tests.fixtures_index import BUILT, QUESTIONS, fill, found, tables, uris
+from tests.stores import NEEDS_FILES
+
+pytestmark = NEEDS_FILES
 
 SECRET = (
     "# Quixotry\n\nOswaldine Zugzwang buried the xylograph below the Vraxholt lighthouse. Oswaldine Zugzwang told "

@@ -30,6 +30,7 @@ from kumihimo.storage.sqlite import store as store_module
 from kumihimo.storage.sqlite.store import SqliteStore
 from tests.counters import wait_until
 from tests.fixtures_index import BUILT, EXAMPLES, RANKING, connected, dump, fill, found, tables, texts, uris
+from tests.stores import NEEDS_FILES
 
 ZEBRA = "Zebras sleep in the observatory at noon."
 
@@ -54,6 +55,7 @@ def sizes(kumi: Kumihimo) -> list[int]:
 # -- opening
 
 
+@NEEDS_FILES
 def test_there_is_no_index_yet(kumi: Kumihimo) -> None:
     for look in (lambda: kumi.ask("?"), lambda: kumi.status(), lambda: kumi.trace("x")):
         with pytest.raises(IndexUnavailable, match="make one with `kumi index PATH`"):
@@ -74,6 +76,7 @@ def test_removing_before_there_is_an_index_makes_none(kumi: Kumihimo) -> None:
     assert not Path(".kumi").exists()
 
 
+@NEEDS_FILES
 def test_an_index_of_a_later_version_is_left_alone(kumi: Kumihimo, notes: Path) -> None:
     kumi.index(notes)
     kumi.close()
@@ -85,6 +88,7 @@ def test_an_index_of_a_later_version_is_left_alone(kumi: Kumihimo, notes: Path) 
             use()
 
 
+@NEEDS_FILES
 def test_an_index_of_an_older_version_is_rebuilt(kumi: Kumihimo, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kumi.index(notes, methods=["naive", "braid"])
     before = tables(kumi)
@@ -100,6 +104,7 @@ def test_an_index_of_an_older_version_is_rebuilt(kumi: Kumihimo, notes: Path, mo
     assert (kumi.status().methods, tables(kumi)) == (("naive", "braid"), before)
 
 
+@NEEDS_FILES
 def test_what_is_no_index_is_left_alone(kumi: Kumihimo, notes: Path) -> None:
     fill(Path(".kumi"), {"index.db": "garbage" * 1000})
     for use in (lambda: kumi.ask("ferry"), lambda: kumi.index(notes), lambda: kumi.status()):
@@ -108,6 +113,7 @@ def test_what_is_no_index_is_left_alone(kumi: Kumihimo, notes: Path) -> None:
     assert Path(".kumi/index.db").read_text(encoding="utf-8") == "garbage" * 1000
 
 
+@NEEDS_FILES
 def test_the_index_and_the_documents_move_together(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
     kumi.index(notes)
     before = dump(kumi)
@@ -124,6 +130,7 @@ def test_the_index_and_the_documents_move_together(kumi: Kumihimo, notes: Path, 
         assert moved.index().read == 1
 
 
+@NEEDS_FILES
 def test_documents_elsewhere_stay_where_they_are(kumi: Kumihimo, notes: Path, tmp_path: Path) -> None:
     with Kumihimo.open("deep/.kumi") as deep:
         deep.index(notes)
@@ -204,6 +211,7 @@ def test_switching_methods_there_and_back(kumi: Kumihimo, notes: Path, there_and
         assert dump(kumi) == dump(fresh)
 
 
+@NEEDS_FILES
 @pytest.mark.parametrize("harm", [lambda file: file.unlink(), lambda file: file.write_bytes(b"short")])
 def test_vectors_that_are_lost_are_made_again(kumi: Kumihimo, notes: Path, harm: Callable[[Path], object]) -> None:
     kumi.index(notes)
@@ -214,6 +222,7 @@ def test_vectors_that_are_lost_are_made_again(kumi: Kumihimo, notes: Path, harm:
         assert dump(again) == before
 
 
+@NEEDS_FILES
 @pytest.mark.parametrize("harm", ["file.unlink()", "file.write_bytes(b'short')"])
 def test_asking_without_vectors_says_what_to_do(kumi: Kumihimo, notes: Path, harm: str) -> None:
     kumi.index(notes)
@@ -310,6 +319,7 @@ def test_a_stopped_build_leaves_the_index_as_it_was(kumi: Kumihimo, notes: Path)
     assert texts(kumi)["notes/a.txt"] == ZEBRA
 
 
+@NEEDS_FILES
 def test_a_stopped_first_build_is_no_index(kumi: Kumihimo, notes: Path) -> None:
     def stop(event: task.ProgressEvent) -> None:
         raise KeyboardInterrupt
@@ -353,6 +363,7 @@ def test_a_question_tells_what_it_does(kumi: Kumihimo, notes: Path) -> None:
     assert told == ["searching"]
 
 
+@NEEDS_FILES
 def test_a_second_builder_is_told_at_once_or_waits(
     kumi: Kumihimo, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -435,6 +446,7 @@ def test_japanese_names_and_questions(kumi: Kumihimo, tmp_path: Path) -> None:
     assert uris(kumi) == []
 
 
+@NEEDS_FILES
 def test_status_tells_what_there_is(kumi: Kumihimo, notes: Path) -> None:
     kumi.index(notes)
     status = kumi.status()

@@ -21,6 +21,7 @@ from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 from tests.cli_runner import kumi as run_kumi
 from tests.fixtures_index import fill, tables
+from tests.stores import NEEDS_FILES
 
 NOTES = {
     "notes/pier.txt": "Ada Vane built the pier in Fenwick. Bea Orrell paid for it after the storm.",
@@ -117,6 +118,7 @@ def test_a_build_that_does_not_end_is_named(
         assert kumi.retrieve(QUESTION, "naive")
 
 
+@NEEDS_FILES
 def test_a_question_waits_for_the_build_of_another_process(home: Path) -> None:
     command = [str(Path(sys.executable).with_name("kumi")), "retrieve", QUESTION, "--method", "local", "--json"]
     with Kumihimo(home / ".kumi") as kumi:
@@ -132,6 +134,7 @@ def test_a_question_waits_for_the_build_of_another_process(home: Path) -> None:
     assert [item["id"] for item in json.loads(out)["evidence"]] == expected
 
 
+@NEEDS_FILES
 def test_an_index_that_cannot_be_written_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kumihimo.storage.sqlite.store.is_immutable", lambda _: True)
     command = "`kumi index --methods braid,bm25,naive,global,local`"
@@ -151,6 +154,7 @@ def test_questions_at_once_build_once(home: Path, caplog: pytest.LogCaptureFixtu
         assert "local" in kumi.status().methods
 
 
+@NEEDS_FILES
 def test_the_command_line_says_that_it_builds(home: Path) -> None:
     ran = run_kumi(home, "retrieve", QUESTION, "--method", "local", "--json")
     assert (ran.returncode, ran.stderr) == (0, "local needs entities, relations, claims: building them\n")

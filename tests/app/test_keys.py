@@ -22,6 +22,7 @@ from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Account
 from kumihimo.llm.protocols import Prices
+from tests.stores import NEEDS_FILES
 
 
 @pytest.fixture
@@ -41,6 +42,7 @@ def add(keys: IndexKeys, daily_tokens: int | None = 100) -> StoredKey:
     return key
 
 
+@NEEDS_FILES
 def test_a_key_opens_the_indexes_that_it_was_made_for(tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / "b"]
     id, token = create_key(

@@ -30,6 +30,7 @@ from kumihimo.storage.sqlite.log_file import log_size
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 from tests.fixtures_index import fill
+from tests.stores import USE_POSTGRES
 
 QUESTION = "Who mended the pier of Fenwick?"
 ASKING = ("global", "rq", "drift", "hyde", "light", "meta", "mapreduce")  # a model in their search
@@ -89,23 +90,32 @@ class World:
         self.models.before = interrupt
 
     def log_size(self) -> int:
-        return log_size(self.kumi.folder / "index.db")
+        return 0 if USE_POSTGRES else log_size(self.kumi.folder / "index.db")
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an index for all methods, which the tests copy."""
-    folder = tmp_path_factory.mktemp("base")
+    return build(tmp_path_factory.mktemp("base"))
+
+
+def build(folder: Path) -> Path:
     world = World(folder)
     with world.kumi:
         world.kumi.index(fill(world.notes, NOTES), methods=["braid", "local", "naive", *ASKING])
     return folder
 
 
+def copy_of(base: Path, folder: Path) -> Path:
+    """Return a copy of the index; in PostgreSQL, one of the same documents."""
+    if USE_POSTGRES:
+        return build(folder)
+    return Path(shutil.copytree(base, folder))
+
+
 @pytest.fixture
 def world(base: Path, tmp_path: Path) -> Iterator[World]:
-    shutil.copytree(base, tmp_path / "copy")
-    world = World(tmp_path / "copy")
+    world = World(copy_of(base, tmp_path / "copy"))
     yield world
     world.kumi.close()
 
@@ -215,8 +225,7 @@ def counting(question: str, chunks: Table[Chunk], llm: LLM) -> Context:
 
 
 def test_after_some_restarts_a_question_keeps_its_build(base: Path, tmp_path: Path) -> None:
-    shutil.copytree(base, tmp_path / "copy")
-    world = World(tmp_path / "copy", methods=[counting])
+    world = World(copy_of(base, tmp_path / "copy"), methods=[counting])
     events: list[ProgressEvent] = []
     with world.kumi:
         world.build_at(["counting"], times=10)

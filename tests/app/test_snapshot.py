@@ -23,6 +23,7 @@ from kumihimo.storage.sqlite.connection import Db
 from tests import factories_office
 from tests.counters import count_lines, trace_statements
 from tests.fixtures_index import BUILT, RANKING, connected, fill
+from tests.stores import NEEDS_FILES
 
 GATE = "# Gate\n\nThe gate leaks.\n\nNobody mends it.\n"
 FILES = {
@@ -146,6 +147,7 @@ def test_slot_values_are_found_by_vectors_alone(tmp_path: Path) -> None:
         assert len(kumi.retrieve("Who keeps the ferry?", "discourse"))
 
 
+@NEEDS_FILES
 def test_a_table_that_is_not_built_yet(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(fill(tmp_path / "notes", FILES), methods=BUILT)
@@ -210,6 +212,7 @@ def test_lines_are_told_where_the_text_is_the_file(snapshot: Snapshot) -> None:
     assert [line(uri, 5) for uri in ("notes/page.html", "notes/talks.jsonl#ada")] == ["", ""]
 
 
+@NEEDS_FILES
 def test_lines_of_a_long_file_are_counted_once(tmp_path: Path) -> None:
     line = "The gate leaks, and nobody mends it.\n"
     fill(tmp_path / "notes", {"a.txt": line * (2_000_000 // len(line))})

@@ -13,6 +13,7 @@ import pytest
 from kumihimo import Kumihimo, Solutions
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.rdf import store
+from tests.stores import NEEDS_FILES
 
 NAMES = "SELECT ?uri { ?d a kumi:Document ; kumi:uri ?uri } ORDER BY ?uri"
 
@@ -41,6 +42,7 @@ def stores(kumi: Kumihimo) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.exists() else []
 
 
+@NEEDS_FILES
 def test_first_query_after_a_change_builds_the_store(kumi: Kumihimo, notes: Path) -> None:
     assert stores(kumi) == [], "no store before the first query"
     assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
@@ -62,6 +64,7 @@ def test_first_query_after_a_change_builds_the_store(kumi: Kumihimo, notes: Path
     assert solutions.boolean is True
 
 
+@NEEDS_FILES
 def test_plan_does_not_rebuild_the_store(kumi: Kumihimo, notes: Path) -> None:
     kumi.sparql(NAMES)
     (notes / "b.md").write_text("The net loft.", encoding="utf-8")
@@ -77,6 +80,7 @@ def test_iris_are_the_same_in_a_fresh_index(kumi: Kumihimo, notes: Path, tmp_pat
         assert values(other.sparql(query)) == values(kumi.sparql(query))
 
 
+@NEEDS_FILES
 def test_base_setting_changes_row_iris(notes: Path) -> None:
     home = notes.with_name(".kumi")
     with Kumihimo.open(home, settings={"rdf": {"base": "https://nets.example/kb/"}}) as kumi:
@@ -92,6 +96,7 @@ def test_base_setting_changes_row_iris(notes: Path) -> None:
             kumi.sparql(NAMES)
 
 
+@NEEDS_FILES
 @pytest.mark.parametrize("how", ["remove", "break"])
 def test_removed_or_broken_store_is_rebuilt(how: str, kumi: Kumihimo) -> None:
     kumi.sparql(NAMES)

@@ -15,6 +15,7 @@ from kumihimo.app.results import Built
 from kumihimo.app.watch import Changes, is_watched, watch_files, watch_sources
 from kumihimo.core.errors import KumiError, SettingsError
 from tests.fake_graph_reader import Readers
+from tests.stores import NEEDS_FILES
 
 
 @pytest.fixture
@@ -57,6 +58,7 @@ def test_each_change_is_built(kumi: Kumihimo, notes: Path) -> None:
     ]
 
 
+@NEEDS_FILES
 def test_it_goes_on_after_an_error(kumi: Kumihimo, notes: Path) -> None:
     away = notes.parent / "away"
     changes = after(
