@@ -263,6 +263,58 @@ def in_role(place: IndexPlace, role: str) -> IndexPlace:
     return replace(place, database=place.database.replace("postgres:@", f"{role}:@"))
 
 
+def traces(place: IndexPlace, word: str) -> list[str]:
+    """Return the tables, statistics and files of the schema that have a word."""
+    psycopg = pytest.importorskip("psycopg")
+    found: list[str] = []
+    with psycopg.connect(place.database, autocommit=True) as database:
+        (folder,) = database.execute("SHOW data_directory").fetchone()
+        tables = database.execute(
+            "SELECT oid::regclass::text, oid FROM pg_class WHERE relnamespace = %s::regnamespace AND relkind = 'r'",
+            [place.schema],
+        ).fetchall()
+        for name, _ in tables:
+            texts = [str(value) for row in database.execute(f"SELECT t::text FROM {name} t") for value in row]
+            found += [name for text in texts if word in text.casefold() or word.encode().hex() in text]
+        statistics = "SELECT tablename || pg_stats::text FROM pg_stats WHERE schemaname = %s"
+        found += [text[:60] for (text,) in database.execute(statistics, [place.schema]) if word in text.casefold()]
+        database.execute("CHECKPOINT")
+        query = """SELECT pg_relation_filepath(c.oid) FROM pg_class t
+            JOIN pg_class c ON c.oid IN (t.oid, t.reltoastrelid)
+            OR c.oid IN (SELECT indexrelid FROM pg_index WHERE indrelid IN (t.oid, t.reltoastrelid))
+            WHERE t.oid = ANY(%s)"""
+        paths = [path for (path,) in database.execute(query, [[oid for _, oid in tables]])]
+    return found + [path for path in paths if word.encode() in Path(folder, path).read_bytes().lower()]
+
+
+def column_types(place: IndexPlace) -> set[tuple[Any, ...]]:
+    """Return the tables of the schema with their columns, types, collations and constraints."""
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(place.database) as database:
+        query = """SELECT relname, attname, format_type(atttypid, atttypmod), attcollation, attnotnull
+            FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
+            WHERE relnamespace = %s::regnamespace AND attnum > 0"""
+        return {*database.execute(query, [place.schema]).fetchall()}
+
+
+def test_what_is_forgotten_is_in_no_table_statistic_or_file(home: Path, place: IndexPlace) -> None:
+    (home / "notes" / "diary.md").write_text("# Quixotry\n\nOswald Zugzwang buried the bell at Vraxholt.\n", "utf-8")
+    with Kumihimo.open(place) as kumi:
+        kumi.index(home / "notes", methods=["bm25", "naive", "local"])
+        kumi.cache.put_many([(b"k" * 16, b"Oswald Zugzwang did.")])
+        with kumi.store.write_transaction() as transaction:
+            as_database(transaction).run("ANALYZE")
+        assert traces(place, "zugzwang")
+        kumi.remove("notes/diary.md", forget=True)
+        assert traces(place, "zugzwang") == []
+        assert kumi.check().problems == ()
+        assert traces(place, "repaired")
+        columns = column_types(place)
+        kumi.remove("notes", forget=True)  # the last documents
+        assert traces(place, "repaired") == []
+        assert column_types(place) == columns
+
+
 def test_many_vectors_are_found_by_their_index(kumi: Kumihimo, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = contents(kumi, ["naive"])
     with kumi.snapshot() as snapshot:

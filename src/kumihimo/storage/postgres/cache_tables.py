@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from kumihimo.storage.key_claims import KeyClaims
-from kumihimo.storage.postgres.connecting import connect, creating
+from kumihimo.storage.postgres.connecting import connect, creating, rewrite_table
 from kumihimo.storage.postgres.connection import with_placeholders
 from kumihimo.storage.postgres.errors import explain_errors
 
@@ -125,7 +125,7 @@ class CacheTables:
         with self._shared.open() as connection:
             try:
                 connection.execute(f"SET lock_timeout = '{_SHRINK_TIMEOUT}'")
-                connection.execute("VACUUM FULL replies")
+                rewrite_table(connection, "replies")
             except LockNotAvailable:
                 return False
             finally:

@@ -53,3 +53,20 @@ def creating(connection: Connection[Any], schema: str) -> Iterator[None]:
         if connection.execute("SELECT to_regnamespace(%s)", [f'"{schema}"']).fetchone() == (None,):
             connection.execute(f'CREATE SCHEMA "{schema}"')
         yield
+
+
+def rewrite_table(connection: Connection[Any], table: str) -> None:
+    """Rewrite a table without deleted rows.
+
+    The statistics of the planner, which are values of rows, are made again too. ANALYZE keeps those of an empty table,
+    but a change of types drops them, also to the same types.
+    """
+    connection.execute(f'VACUUM (FULL, ANALYZE) "{table}"')
+    columns = f"""
+        SELECT string_agg(format('ALTER %I TYPE %s%s', attname, format_type(atttypid, atttypmod),
+            CASE attcollation WHEN 0 THEN '' ELSE ' COLLATE ' || attcollation::regcollation END), ', ')
+        FROM pg_attribute WHERE attrelid = '"{table}"'::regclass AND attnum > 0 AND NOT attisdropped
+            AND NOT EXISTS (SELECT FROM "{table}")
+    """
+    if (row := connection.execute(columns).fetchone()) and row[0]:
+        connection.execute(f'ALTER TABLE "{table}" {row[0]}')

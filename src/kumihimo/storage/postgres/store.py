@@ -15,7 +15,7 @@ from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.storage.build_memory import BuildMemory
 from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
-from kumihimo.storage.postgres.connecting import OPTIONS, connect, creating, use_schema
+from kumihimo.storage.postgres.connecting import OPTIONS, connect, creating, rewrite_table, use_schema
 from kumihimo.storage.postgres.connection import PostgresDb
 from kumihimo.storage.postgres.errors import explain_errors
 
@@ -121,7 +121,7 @@ class PostgresStore:
 
             try:
                 for relation in relations:
-                    db.run(f'VACUUM FULL "{relation}"')
+                    rewrite_table(db.connection, relation)
             except (LockNotAvailable, IndexUnavailable) as error:
                 raise IndexBusy(
                     f"another process uses {self.location}, so its tables still hold what you removed: "
