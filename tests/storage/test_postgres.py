@@ -300,7 +300,7 @@ def column_types(place: IndexPlace) -> set[tuple[Any, ...]]:
 def test_what_is_forgotten_is_in_no_table_statistic_or_file(home: Path, place: IndexPlace) -> None:
     (home / "notes" / "diary.md").write_text("# Quixotry\n\nOswald Zugzwang buried the bell at Vraxholt.\n", "utf-8")
     with Kumihimo.open(place) as kumi:
-        kumi.index(home / "notes", methods=["bm25", "naive", "local"])
+        kumi.index(home / "notes", methods=["bm25", "naive"])
         kumi.cache.put_many([(b"k" * 16, b"Oswald Zugzwang did.")])
         with kumi.store.write_transaction() as transaction:
             as_database(transaction).run("ANALYZE")

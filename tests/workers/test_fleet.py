@@ -179,7 +179,7 @@ def test_the_jobs_of_a_worker_that_ends_run_again(fleet: Fleet, tmp_path: Path) 
 
 def test_a_job_that_ends_every_worker_ends_the_build(fleet: Fleet) -> None:
     with pytest.raises(StepError, match=r"3 processes have ended in the same part of a build \(Spec\)"):
-        list(fleet.run(slowly(0.5, "end_always"), range(200)))
+        list(fleet.run(slowly(0.1, "end_always"), range(600)))
     assert fleet.pids == []
 
 
