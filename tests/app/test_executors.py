@@ -32,8 +32,7 @@ def fleet() -> IdleFleet:
 def test_jobs_that_bring_much_work_start_workers_before_the_first_is_done(
     fleet: IdleFleet, seconds: float, starts: bool
 ) -> None:
-    work = PureWork(str, works.Spec("tell_process"), lambda _: seconds)
-    results = FleetExecutor(fleet)(work, range(2))
+    results = FleetExecutor(fleet)(PureWork(str, works.Spec("tell_process")), range(2), lambda _: seconds)
     assert next(results) == "0"
     assert bool(fleet.starts) == starts
     assert list(results) == ["1"]

@@ -128,9 +128,6 @@ class MeasuredWork(Generic[A, B]):
     def rows(self, table: str) -> Rows:
         return self.work.rows(table)
 
-    def estimate(self, job: A, /) -> float:
-        return self.work.estimate(job)
-
     def with_rows(self, rows: RowsOf) -> Callable[[A], B]:
         def measure(job: A) -> B:
             counted, start = CountedRows(rows), perf_counter()
@@ -154,7 +151,9 @@ class FleetExecutor:
         self.fleet = fleet
         self._costs: dict[str, JobCost] = {}
 
-    def __call__(self, work: Work[A, B], jobs: Iterable[A], /) -> Iterator[B]:
+    def __call__(
+        self, work: Work[A, B], jobs: Iterable[A], estimate: Callable[[A], float] | None = None, /
+    ) -> Iterator[B]:
         if work.spec is None:
             yield from map(work, jobs)
             return
@@ -166,7 +165,10 @@ class FleetExecutor:
             if len(waiting) >= _MIN_WAITING and self.fleet.is_ready():
                 yield from self.fleet.run(measured, chain(waiting, later), cost.is_worth_sending)
                 return
-            seconds = cost.each * len(waiting) if cost.is_measured() else sum(map(work.estimate, waiting))
+            if cost.is_measured():
+                seconds = cost.each * len(waiting)
+            else:
+                seconds = sum(map(estimate, waiting)) if estimate else 0.0
             if cost.is_worth_sending() and seconds >= _WORTH:
                 self.fleet.start()
             yield measured(waiting.popleft())

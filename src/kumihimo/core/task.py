@@ -73,7 +73,6 @@ class Work(Protocol[A_contra, B_co]):
     """A function of jobs.
 
     spec: None if only this process can call it. rows: answers its lookups. with_rows: the same with other answers.
-    estimate: the seconds of work that a job brings, for itself and for later steps; 0 if that is not known.
     """
 
     def __call__(self, job: A_contra, /) -> B_co: ...
@@ -82,14 +81,18 @@ class Work(Protocol[A_contra, B_co]):
     @property
     def rows(self) -> RowsOf: ...
     def with_rows(self, rows: RowsOf) -> Callable[[A_contra], B_co]: ...
-    def estimate(self, job: A_contra, /) -> float: ...
 
 
 class Executor(Protocol):
     """Runs work that uses the processor: here, in other processes, or on other machines."""
 
-    def __call__(self, work: Work[A, B], jobs: Iterable[A], /) -> Iterator[B]:
-        """Yield the result of each job, in the order of the jobs."""
+    def __call__(
+        self, work: Work[A, B], jobs: Iterable[A], estimate: Callable[[A], float] | None = None, /
+    ) -> Iterator[B]:
+        """Yield the result of each job, in the order of the jobs.
+
+        estimate: the seconds of work that a job brings, for itself and for later steps; None: not known.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +117,9 @@ def ignore_progress(event: ProgressEvent) -> None:
     """Ignore an event."""
 
 
-def inline(call: Callable[[A], B], jobs: Iterable[A], /) -> Iterator[B]:
+def inline(call: Callable[[A], B], jobs: Iterable[A], _: object = None, /) -> Iterator[B]:
     """Run the jobs in this thread, in order."""
     return map(call, jobs)
-
-
-def no_estimate(_: object) -> float:
-    """Return 0: the seconds are not known."""
-    return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,6 @@ class PureWork(Generic[A, B]):
 
     call: Callable[[A], B]
     spec: WorkSpec[A, B] | None
-    estimate: Callable[[A], float] = no_estimate
 
     def __call__(self, job: A, /) -> B:
         return self.call(job)
@@ -228,9 +225,6 @@ class Task:
 
     def __call__(self, job: Job) -> list[StepResult]:
         return list(map(self.run_key, job))
-
-    def estimate(self, _: Job) -> float:
-        return 0.0
 
     def run_key(self, item: tuple[str, list[Row]]) -> StepResult:
         """Call the step for one key."""

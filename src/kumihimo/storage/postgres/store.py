@@ -100,8 +100,8 @@ class PostgresStore:
             self._lock_builds(db, cancel, wait=wait)
             self._drop_unused(db)
             with explain_errors(self.location), creating(db.connection, self.place.schema):
-                # before the build, so that the cache does not wait for it, and other roles can get rights
-                db.connection.execute("" if self.place.cache_file else CACHE_TABLES)
+                if not self.place.cache_file:  # now: the cache does not wait for this build, and roles can get rights
+                    db.connection.execute(CACHE_TABLES)
             db.begin_writing(cancel)
             self._prepare_tables(db, rebuild=rebuild)
             yield db
