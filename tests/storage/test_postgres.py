@@ -315,6 +315,27 @@ def test_what_is_forgotten_is_in_no_table_statistic_or_file(home: Path, place: I
         assert column_types(place) == columns
 
 
+@pytest.mark.parametrize(
+    ("failure", "error", "message"),
+    [
+        ("LockNotAvailable", IndexBusy, "another process uses .* run `kumi remove --forget`"),
+        ("AdminShutdown", IndexUnavailable, "run the same command again when the server is well"),
+        ("InsufficientPrivilege", IndexUnavailable, "or GRANT it"),
+    ],
+)
+def test_tables_that_cannot_be_rewritten_name_the_remedy(
+    kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch, failure: str, error: type[Exception], message: str
+) -> None:
+    errors = pytest.importorskip("psycopg.errors")
+
+    def fail(*_: object) -> None:
+        raise getattr(errors, failure)("no")
+
+    monkeypatch.setattr("kumihimo.storage.postgres.store.rewrite_table", fail)
+    with pytest.raises(error, match=message):
+        kumi.store.rewrite()
+
+
 def test_many_vectors_are_found_by_their_index(kumi: Kumihimo, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = contents(kumi, ["naive"])
     with kumi.snapshot() as snapshot:

@@ -119,14 +119,15 @@ class PostgresStore:
             relations = self._drop_unused(db)
             from psycopg.errors import LockNotAvailable
 
-            try:
-                for relation in relations:
-                    rewrite_table(db.connection, relation)
-            except (LockNotAvailable, IndexUnavailable) as error:
-                raise IndexBusy(
-                    f"another process uses {self.location}, so its tables still hold what you removed: "
-                    "end that process, then run `kumi remove --forget`"
-                ) from error
+            with explain_errors(self.location):
+                try:
+                    for relation in relations:
+                        rewrite_table(db.connection, relation)
+                except LockNotAvailable as error:
+                    raise IndexBusy(
+                        f"another process uses {self.location}, so its tables still hold what you removed: "
+                        "end that process, then run `kumi remove --forget`"
+                    ) from error
 
     def close(self) -> None:
         with self._lock:
