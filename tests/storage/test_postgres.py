@@ -315,6 +315,20 @@ def test_what_is_forgotten_is_in_no_table_statistic_or_file(home: Path, place: I
         assert column_types(place) == columns
 
 
+@pytest.mark.parametrize("table", ["chunks", "documents"])  # the reader has or has not read the texts
+def test_a_reader_of_an_earlier_state_stops_the_forgetting(
+    kumi: Kumihimo, home: Path, place: IndexPlace, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    monkeypatch.setattr("kumihimo.storage.postgres.store._REWRITE_SECONDS", 1)
+    file = next((home / "notes").iterdir())
+    with Kumihimo.open(place) as reader, reader.snapshot() as snapshot:
+        assert next(iter(snapshot.table(table)))
+        with pytest.raises(IndexBusy, match="run `kumi remove --forget`"):
+            kumi.remove(f"notes/{file.name}", forget=True)
+    kumi.remove(forget=True)
+    assert kumi.check().problems == ()
+
+
 @pytest.mark.parametrize(
     ("failure", "error", "message"),
     [

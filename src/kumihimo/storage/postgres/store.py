@@ -30,6 +30,7 @@ _KEPT_META = ("sources", "methods", "models", "origins", "build", "format")
 _MAX_READERS, _POOL_TIMEOUT = 32, 30.0  # connections; seconds to wait for one
 _POLL_SECONDS, _BUSY_TIMEOUT = 0.05, 1.0  # between two looks for the end of another build; a killed one ends late
 _DROP_TIMEOUT = "200ms"  # to wait for readers of an old relation
+_REWRITE_SECONDS = 10  # to wait for readers of an earlier state
 _LOCK_SPACE = 0x6B756D69  # "kumi": of our locks, among all of a database
 
 _TABLES = """
@@ -115,15 +116,16 @@ class PostgresStore:
         """
         with closing(self._open()) as db:
             self._lock_builds(db, None, wait=wait)
-            db.run(f"SET lock_timeout = '{'0' if wait else '10s'}'")
-            relations = self._drop_unused(db)
             from psycopg.errors import LockNotAvailable
 
             with explain_errors(self.location):
                 try:
+                    self._wait_for_readers(db, None if wait else time.monotonic() + _REWRITE_SECONDS)
+                    relations = self._drop_unused(db)
+                    db.run(f"SET lock_timeout = '{0 if wait else _REWRITE_SECONDS}s'")
                     for relation in relations:
                         rewrite_table(db.connection, relation)
-                except LockNotAvailable as error:
+                except (LockNotAvailable, TimeoutError) as error:
                     raise IndexBusy(
                         f"another process uses {self.location}, so its tables still hold what you removed: "
                         "end that process, then run `kumi remove --forget`"
@@ -213,6 +215,21 @@ class PostgresStore:
                 f"the index in {self.location} was built by an older version: run `kumi index --rebuild`; "
                 "cached replies of models are kept"
             )
+
+    def _wait_for_readers(self, db: PostgresDb, deadline: float | None) -> None:
+        """Wait until nothing in the database reads an earlier state.
+
+        Rows that it sees would outlast their removal. Raises TimeoutError at the deadline.
+        """
+        (now,) = db.all("SELECT pg_snapshot_xmax(pg_current_snapshot())::xid::text")[0]
+        readers = """
+            SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+            AND pid <> pg_backend_pid() AND age(backend_xmin) > age(?::text::xid)
+        """
+        while db.all(readers, now):
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError
+            time.sleep(_POLL_SECONDS)
 
     def _drop_unused(self, db: PostgresDb) -> list[str]:
         """Drop relations of earlier builds; return the names of the others.
