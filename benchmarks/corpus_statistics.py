@@ -11,7 +11,7 @@ from statistics import mean
 
 from benchmarks.made_up import documents, write_folder
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 
 REAL = {
     "MuSiQue": "multihop/musique_train100_corpus.jsonl",

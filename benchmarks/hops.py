@@ -29,7 +29,7 @@ from benchmarks.meter import check_at_least, check_at_most, measured
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.methods.braid.ppr import HUB_MENTIONS, PassageGraph, Scores, expand_graph, personalized_pagerank, top_ids
 from kumihimo.methods.shared import ranking
 

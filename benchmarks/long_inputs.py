@@ -13,7 +13,7 @@ from tests import factories_graphs
 
 from benchmarks.meter import check_at_most, measured
 from benchmarks.options import bench_parser, read_options, run_benchmark
-from kumihimo.app.community_tree import CommunityTree
+from kumihimo.app.browse.community_tree import CommunityTree
 from kumihimo.core.records import Chunk
 from kumihimo.index.extraction_parser import parse_extraction
 from kumihimo.index.rules import ner

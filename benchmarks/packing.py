@@ -19,7 +19,7 @@ from statistics import mean
 from benchmarks.meter import check_at_least
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.question_sets import open_set
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, read_index_layout, resolve_gold

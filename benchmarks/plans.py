@@ -22,7 +22,7 @@ from benchmarks.instant import InstantRegistry, count_tokens, use_instant_model
 from benchmarks.meter import check_at_least
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo import Kumihimo
-from kumihimo.app.results import Built, Estimate, Plan
+from kumihimo.app.opened.results import Built, Estimate, Plan
 from kumihimo.core.usage import Usage
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import Chat, ChatRequest, Prices

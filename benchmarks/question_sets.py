@@ -20,7 +20,7 @@ from benchmarks.meter import measured
 from benchmarks.passages import read_rows
 from benchmarks.scenes import read_scenes
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.evaluate.importers import parse_question_row
 from kumihimo.evaluate.records import EvalQuestion, Gold
 from kumihimo.text.sentences import split_sentences

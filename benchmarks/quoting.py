@@ -25,7 +25,7 @@ from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import read_rows
 from benchmarks.question_sets import STEMS, open_set
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Context, Evidence
 from kumihimo.evaluate.weight_fitting import fit_choice
 from kumihimo.generation.quoting import judge_excerpts

@@ -30,7 +30,7 @@ from benchmarks.meter import check_at_least, measured
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Context
 from kumihimo.core.lineage import trace_sources
 from kumihimo.llm.protocols import Chat

@@ -23,9 +23,9 @@ from tests.fake_server import run_fake_server
 
 from benchmarks.meter import Cost, check_at_most, measured
 from benchmarks.options import bench_parser, read_options, run_benchmark
-from kumihimo.app import catalogue as catalogue_module
-from kumihimo.app.catalogue import extend_catalogue
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.opened import catalogue as catalogue_module
+from kumihimo.app.opened.catalogue import extend_catalogue
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Record
 from kumihimo.core.table import Table

@@ -34,7 +34,7 @@ from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.server_flood import flooding
 from benchmarks.server_process import ServerProcess, run_server
 from kumihimo import Kumihimo
-from kumihimo.app.keys import create_key, revoke_key
+from kumihimo.app.upkeep.keys import create_key, revoke_key
 from kumihimo.readers.documents import ReadingLimits
 
 SECRET = "Oldacre"  # a name in a document: nobody without a key may get it

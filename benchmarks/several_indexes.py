@@ -29,8 +29,8 @@ from benchmarks.passages import read_rows
 from benchmarks.question_sets import STEMS
 from benchmarks.recall import list_passages, score_ranking
 from kumihimo import Context, Evidence, Kumihimo, SeveralIndexes
-from kumihimo.app.merged_evidence import match_texts, name_evidence
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.several.merged_evidence import match_texts, name_evidence
 from kumihimo.llm.local_embedder import LocalEmbedder
 
 Row = dict[str, Any]

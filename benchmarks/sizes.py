@@ -19,7 +19,7 @@ from benchmarks.meter import check_at_most, measured
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import read_rows
 from kumihimo import Kumihimo
-from kumihimo.app.build import free_methods
+from kumihimo.app.build.build import free_methods
 
 CORPORA = {  # name -> file, and the most bytes of a default index for each byte of text
     "podcasts": ("podcasts/kevin_scott_podcasts.jsonl", 10.0),

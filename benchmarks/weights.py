@@ -26,7 +26,7 @@ from benchmarks.meter import check_at_least
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.question_sets import KINDS, LEARNED_ONLY, open_set
 from benchmarks.replies import openie
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.evaluate.gold import found_share, read_index_layout, resolve_gold
 from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.retrieval import ChunkTracer

@@ -18,8 +18,7 @@ from unittest.mock import patch
 
 from tests.cli_runner import Ran, kumi
 
-from kumihimo.app.catalogue import BUILT_IN
-from kumihimo.app.snapshot import DEFAULT_METHOD
+from kumihimo.app.opened.catalogue import BUILT_IN, DEFAULT_METHOD
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.usage import Usage
 from kumihimo.index import mentions

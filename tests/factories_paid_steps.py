@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app import catalogue as catalogue_module
-from kumihimo.app.catalogue import extend_catalogue
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.opened import catalogue as catalogue_module
+from kumihimo.app.opened.catalogue import extend_catalogue
 from tests.fake_server import FakeServer
 from tests.toy_steps import gists, meant, themes, told
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.app.catalogue import BUILT_IN
+from kumihimo.app.opened.catalogue import BUILT_IN
 from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS

@@ -44,7 +44,7 @@ def echo(
 PROGRAM = """
 import json
 from kumihimo import Kumihimo
-from kumihimo.app.catalogue import installed_catalogue
+from kumihimo.app.opened.catalogue import installed_catalogue
 
 with Kumihimo.open(".kumi") as kumi:
     kumi.index("notes", methods=["echo"])

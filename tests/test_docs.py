@@ -20,9 +20,9 @@ import typer.main
 from docs import draw
 
 import kumihimo
-from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.settings_registry import SettingsRegistry
+from kumihimo.app.opened.catalogue import BUILT_IN
+from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.cli.main import COMMANDS, app
 from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import codec

@@ -172,7 +172,7 @@ def test_the_server_takes_the_connections_that_are_asked_for(monkeypatch: pytest
 def test_trusted_files_are_kept_where_each_system_keeps_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kumihimo.app import trust
+    from kumihimo.app.settings import trust
 
     environment = {"APPDATA": str(tmp_path / "roaming"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     for name, folder in (("nt", "roaming"), ("posix", "config")):

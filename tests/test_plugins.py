@@ -243,7 +243,7 @@ def test_a_plugin_that_does_not_load_is_named(
 ) -> None:
     from importlib.metadata import EntryPoint
 
-    from kumihimo.app import catalogue
+    from kumihimo.app.opened import catalogue
 
     if code:
         (tmp_path / f"broken_{reason}.py").write_text(code, encoding="utf-8")

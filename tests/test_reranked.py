@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.results import Plan
+from kumihimo.app.opened.results import Plan
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.llm.budget import Caps
 from tests.factories_paid_steps import opened

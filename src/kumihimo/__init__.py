@@ -4,13 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kumihimo.app.async_facade import AsyncKumihimo
-    from kumihimo.app.check import CheckResult, Problem
-    from kumihimo.app.copy_index import CopiedIndex, copy_index
+    from kumihimo.app.ask.questions import Questions
+    from kumihimo.app.ask.snapshot import Snapshot
+    from kumihimo.app.build.import_store import Imported, import_store
     from kumihimo.app.facade import Kumihimo
-    from kumihimo.app.import_store import Imported, import_store
-    from kumihimo.app.questions import Questions
-    from kumihimo.app.results import (
+    from kumihimo.app.opened.results import (
         BatchState,
         Built,
         CommunityLevel,
@@ -23,8 +21,10 @@ if TYPE_CHECKING:
         Total,
         UsageEntry,
     )
-    from kumihimo.app.several import SeveralIndexes
-    from kumihimo.app.snapshot import Snapshot
+    from kumihimo.app.processes.async_facade import AsyncKumihimo
+    from kumihimo.app.several.several_indexes import SeveralIndexes
+    from kumihimo.app.upkeep.check import CheckResult, Problem
+    from kumihimo.app.upkeep.copy_index import CopiedIndex, copy_index
     from kumihimo.core.cancel import CancelToken
     from kumihimo.core.context import Answer, Context, Evidence
     from kumihimo.core.errors import Cancelled, KumiError

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Answer, AsyncKumihimo, Context, KumiError, Kumihimo, ProgressEvent
-from kumihimo.app import async_facade
+from kumihimo.app.processes import async_facade
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, IndexUnavailable
 from kumihimo.core.usage import Usage

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.results import BatchState, Built
+from kumihimo.app.opened.results import BatchState, Built
 from kumihimo.core.errors import IndexUnavailable, KumiError, ModelError, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.llm.batch import BatchServer

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app import browse
-from kumihimo.app.graph_path import find_path
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import browse
+from kumihimo.app.browse.graph_path import find_path
 from kumihimo.core.errors import StepError
 from kumihimo.search.row_listing import Listing
 from kumihimo.storage.database import as_database

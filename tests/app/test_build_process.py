@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.build_process import answer_build, describe_built, thin_out
-from kumihimo.app.index_address import find_address
+from kumihimo.app.opened.open_index import find_address
+from kumihimo.app.processes.build_process import answer_build, describe_built, thin_out
 from kumihimo.core.catalogue import reads
 from kumihimo.core.task import ProgressEvent
 from tests.fake_server import FakeServer
@@ -89,7 +89,7 @@ def test_without_a_pause_each_event_is_shown_when_it_comes() -> None:
 
 
 def test_long_lists_of_a_result_are_cut(tmp_path: Path, notes: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kumihimo.app.build_process._MAX_LISTED", 1)
+    monkeypatch.setattr("kumihimo.app.processes.build_process._MAX_LISTED", 1)
     fill(Path(notes), {"x.xyz": "?", "y.xyz": "?", "z.xyz": "?"})
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         described = describe_built(kumi.index(notes, methods=["bm25"]))

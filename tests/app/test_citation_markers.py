@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kumihimo.app.citation_markers import find_markers, is_truncated
+from kumihimo.app.evidence.citation_markers import find_markers, is_truncated
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from kumihimo.app.config import (
+from kumihimo.app.settings.config import (
     add_settings,
     append_aliases,
     merge_settings,

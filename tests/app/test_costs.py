@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app import catalogue as catalogue_module
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.results import Plan
+from kumihimo.app.opened import catalogue as catalogue_module
+from kumihimo.app.opened.results import Plan
 from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import BudgetExceeded, ConsentRequired, KumiError, ModelError, SettingsError
@@ -416,6 +416,6 @@ def test_what_failed_is_no_reason_to_ask_for_consent(
 ) -> None:
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", COUNT), methods=["told"], caps=Caps(calls=5))
-        monkeypatch.setattr("kumihimo.app.build.code_fingerprint", lambda *_: "a later version")
+        monkeypatch.setattr("kumihimo.app.build.build.code_fingerprint", lambda *_: "a later version")
         assert not kumi.index().failed  # it continues without paying twice
     assert server.counts()["repeats"] == 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kumihimo.app import cost
+from kumihimo.app.build import cost
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import ConsentRequired, KumiError, SettingsError
 from kumihimo.llm import local_embedder

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.results import Estimate, Plan
+from kumihimo.app.opened.results import Estimate, Plan
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app import executors
-from kumihimo.app.executors import FleetExecutor
+from kumihimo.app.build import executors
+from kumihimo.app.build.executors import FleetExecutor
 from kumihimo.core.task import PureWork
 from kumihimo.workers.fleet import Fleet
 from tests.workers import works

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kumihimo.app.explanations import PassageLink, Reason
-from kumihimo.app.question_phrases import find_phrases
+from kumihimo.app.evidence.explanations import PassageLink, Reason, find_phrases
 from kumihimo.core.spans import Span
 
 LETTER = "Joss Kerrow would carry the first stone over the bar himself. The ferries lost sailings in March 2023."

@@ -18,9 +18,9 @@ from types import SimpleNamespace
 import pytest
 
 from kumihimo import KumiError, Kumihimo
-from kumihimo.app import build_cost
-from kumihimo.app.progress import describe_event
-from kumihimo.app.snapshot import DEFAULT_METHOD
+from kumihimo.app.build import build_cost
+from kumihimo.app.build.progress import describe_event
+from kumihimo.app.opened.catalogue import DEFAULT_METHOD
 from kumihimo.core import task
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat, SettingsError, SourceError
 from kumihimo.index import STEPS

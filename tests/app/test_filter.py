@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app import visible_tables
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask import visible_tables
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError

@@ -13,8 +13,8 @@ from threading import Thread
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.build import default_methods
-from kumihimo.app.prepare_build import _build_missing
+from kumihimo.app.build.build import default_methods
+from kumihimo.app.build.prepare_build import _build_missing
 from kumihimo.core.errors import IndexBusy, IndexUnavailable
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
@@ -110,7 +110,7 @@ def test_a_question_changes_no_table_that_exists(home: Path) -> None:
 def test_a_build_that_does_not_end_is_named(
     home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("kumihimo.app.prepare_build.MAX_WAITS", 1)
+    monkeypatch.setattr("kumihimo.app.build.prepare_build.MAX_WAITS", 1)
     with Kumihimo(home / ".kumi") as kumi, kumi.store.write_transaction():
         with pytest.raises(IndexBusy, match=r"local needs tables .*: ask again when it is done"):
             kumi.retrieve(QUESTION, "local")

@@ -10,7 +10,7 @@ from unicodedata import normalize
 import pytest
 
 from kumihimo import Kumihimo, import_store
-from kumihimo.app.import_store import _default_name, _write_files
+from kumihimo.app.build.import_store import _default_name, _write_files
 from kumihimo.core.errors import SourceError
 from kumihimo.testing.fake_models import FakeChat
 from tests.fake_graph_reader import Readers

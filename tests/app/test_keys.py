@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.keys import (
+from kumihimo.app.upkeep.keys import (
     IndexKeys,
     StoredKey,
     create_key,

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from kumihimo import Chunk, Context, Evidence, Kumihimo
-from kumihimo.app.merged_evidence import drop_copies, fit_to_order, match_texts, merge_evidence, name_evidence
-from kumihimo.app.several_snapshot import read_tokens
+from kumihimo.app.several.merged_evidence import drop_copies, fit_to_order, match_texts, merge_evidence, name_evidence
+from kumihimo.app.several.several_snapshot import read_tokens
 from kumihimo.core.context import KeyPoint
 from kumihimo.core.records import Entity
 from kumihimo.llm.local_embedder import LocalTokenizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kumihimo.app.method_guide import RECALL, RECALL_SETS, setting_help
+from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, setting_help
 from kumihimo.core.context import Context
 from kumihimo.core.signature import collect_signatures
 from kumihimo.methods import METHODS

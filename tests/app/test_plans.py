@@ -14,8 +14,8 @@ from benchmarks.plans import Comparison, Corpus
 from benchmarks.tiny_data import write_tiny_data
 
 from kumihimo import Kumihimo
-from kumihimo.app.results import Plan, Total
-from kumihimo.app.step_rates import LATER_STEPS
+from kumihimo.app.build.step_rates import LATER_STEPS
+from kumihimo.app.opened.results import Plan, Total
 from tests import cli_runner
 from tests.factories_paid_steps import notes, opened, paid
 from tests.fake_server import FakeServer

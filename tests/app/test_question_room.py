@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from kumihimo import Answer, AsyncKumihimo, Context, Kumihimo, ProgressEvent
-from kumihimo.app import question_process, question_room
-from kumihimo.app.async_facade import QuestionEvent
-from kumihimo.app.index_address import find_address
-from kumihimo.app.question_process import Request
-from kumihimo.app.question_room import QuestionRoom, _QuestionProcess, needs_no_model
+from kumihimo.app.opened.open_index import find_address
+from kumihimo.app.processes import question_process, question_room
+from kumihimo.app.processes.async_facade import QuestionEvent
+from kumihimo.app.processes.question_process import Request
+from kumihimo.app.processes.question_room import QuestionRoom, _QuestionProcess, needs_no_model
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, ItemFailed, SettingsError
 from kumihimo.workers import WorkerStopped

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Answer, Kumihimo
-from kumihimo.app.questions import MAX_RESTARTS
+from kumihimo.app.ask.questions import MAX_RESTARTS
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import Cancelled

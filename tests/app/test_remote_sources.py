@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.results import Built
-from kumihimo.app.watch import watch_sources
+from kumihimo.app.opened.results import Built
+from kumihimo.app.upkeep.watch import watch_sources
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.readers.remote import web
 from tests.cli_runner import kumi as run_kumi

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.app.safe_write import FILE_MARK, check_ordinary_file, write_file, write_folder
 from kumihimo.core.errors import SettingsError
+from kumihimo.text.safe_write import FILE_MARK, check_ordinary_file, write_file, write_folder
 
 
 def test_only_files_of_ours_are_replaced(tmp_path: Path) -> None:

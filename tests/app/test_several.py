@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Answer, Cancelled, CancelToken, Caps, Context, Kumihimo, SeveralIndexes
-from kumihimo.app.explanations import explain_evidence
-from kumihimo.app.json_values import answer_json, evidence_json
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.json_values import answer_json, evidence_json
+from kumihimo.app.evidence.explanations import explain_evidence
 from kumihimo.core.errors import BudgetExceeded, IndexUnavailable, SettingsError
 from kumihimo.core.index_names import split_id
 from kumihimo.llm.protocols import Chat

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kumihimo import KumiError, Kumihimo, Span
-from kumihimo.app.catalogue import BUILT_IN
-from kumihimo.app.question_limits import MAX_QUESTION_CHARS
-from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.text.question import MAX_QUESTION_CHARS
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.opened.catalogue import BUILT_IN
+from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.core.context import Evidence, KeyPoint
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError

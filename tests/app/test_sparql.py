@@ -134,7 +134,7 @@ def test_concurrent_queries_during_builds(kumi: Kumihimo, notes: Path) -> None:
 
 
 def test_read_only_folder_can_be_queried(kumi: Kumihimo) -> None:
-    with patch("kumihimo.app.sparql.os.access", return_value=False):
+    with patch("kumihimo.app.browse.sparql.os.access", return_value=False):
         assert values(kumi.sparql(NAMES)) == ["notes/a.md"]
     assert stores(kumi) == []
 

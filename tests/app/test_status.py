@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from kumihimo.app.browse.community_tree import index_levels, measure_levels
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.results import CommunityLevel, Status
-from kumihimo.app.status import index_levels, index_modularity, measure_levels
+from kumihimo.app.opened.results import CommunityLevel, Status
+from kumihimo.app.upkeep.status import index_modularity
 from kumihimo.cli import terminal
 from kumihimo.core.records import Chunk, Community, Report
 from kumihimo.core.table import Table

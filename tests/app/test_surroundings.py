@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.surroundings import surround
+from kumihimo.app.browse.source_files import surround
 from kumihimo.core.spans import Span
 from tests.factories_graph_text import document, put
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.trust import (
+from kumihimo.app.settings.settings_registry import SettingsRegistry
+from kumihimo.app.settings.trust import (
     Grant,
     TrustRequired,
     check_trust,
@@ -100,7 +100,7 @@ def test_an_address_that_only_looks_local_is_elsewhere(url: str, server: str) ->
 
 
 def test_every_scope_with_a_model_is_searched() -> None:
-    from kumihimo.app.catalogue import installed_catalogue
+    from kumihimo.app.opened.catalogue import installed_catalogue
 
     settings = SettingsRegistry(installed_catalogue()).all
     scopes = [scope for scope, names in settings.items() if {"base_url", "key"} & names.keys()]
@@ -162,8 +162,8 @@ def test_a_damaged_file_of_trust_is_named(home: Path, tmp_path: Path, text: str)
 
 
 def test_the_file_of_init_names_nothing(tmp_path: Path) -> None:
-    from kumihimo.app.catalogue import installed_catalogue
-    from kumihimo.app.config import read_settings_file, render_default_config
+    from kumihimo.app.opened.catalogue import installed_catalogue
+    from kumihimo.app.settings.config import read_settings_file, render_default_config
 
     registry = SettingsRegistry(installed_catalogue())
     path = toml(tmp_path, render_default_config(registry.own, registry.summaries))

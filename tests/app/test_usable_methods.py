@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.usable_methods import usable_methods
+from kumihimo.app.build.prepare_build import usable_methods
 from kumihimo.core.errors import IndexUnavailable
 from tests.fixtures_index import FREE, fill
 

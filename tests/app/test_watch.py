@@ -11,8 +11,8 @@ from threading import Event, Thread
 import pytest
 
 from kumihimo import Caps, Kumihimo
-from kumihimo.app.results import Built
-from kumihimo.app.watch import Changes, is_watched, watch_files, watch_sources
+from kumihimo.app.opened.results import Built
+from kumihimo.app.upkeep.watch import Changes, is_watched, watch_files, watch_sources
 from kumihimo.core.errors import KumiError, SettingsError
 from tests.fake_graph_reader import Readers
 from tests.stores import NEEDS_FILES

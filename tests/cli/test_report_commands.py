@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app.community_tree import CommunityTree
+from kumihimo.app.browse.community_tree import CommunityTree
 from kumihimo.cli import report_commands
 from kumihimo.exports import DEFAULT_PATHS, FORMATS
 from tests import factories_graphs

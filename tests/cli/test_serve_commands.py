@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.app.keys import list_keys, revoke_key
+from kumihimo.app.upkeep.keys import list_keys, revoke_key
 from tests.cli_runner import kumi
 
 

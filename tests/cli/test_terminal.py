@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.text import Text
 
 from kumihimo import Kumihimo
-from kumihimo.app.explanations import Reason
-from kumihimo.app.results import Built, Status
+from kumihimo.app.evidence.explanations import Reason
+from kumihimo.app.opened.results import Built, Status
 from kumihimo.cli import builds, printing, terminal
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.records import Document

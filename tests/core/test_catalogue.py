@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.catalogue import BUILT_IN, extend_catalogue
+from kumihimo.app.opened.catalogue import BUILT_IN, extend_catalogue
 from kumihimo.core import wiring
 from kumihimo.core.catalogue import Catalogue, reads
 from kumihimo.core.context import Context

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.gold import (
     DocumentSpan,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.evaluate.grounded_questions import (
     describe_documents,

@@ -165,7 +165,7 @@ def test_without_a_reply_there_are_no_questions(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_counts_the_calls(tmp_path: Path) -> None:
-    from kumihimo.app.cost import DryRunModels
+    from kumihimo.app.build.cost import DryRunModels
     from kumihimo.llm.registry import MODEL_SETTINGS
 
     cache = ResponseCache(tmp_path / "cache.db")

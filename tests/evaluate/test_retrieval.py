@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Context, Evidence
 from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout, read_index_layout, resolve_gold
 from kumihimo.evaluate.records import EvalQuestion, Score

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.records import EvalQuestion, SourceSpan, SystemAnswer
 from kumihimo.evaluate.run_systems import answer_questions

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.estimate_query_cost import estimate_query_cost
+from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.evaluate.claims.stages import ECONOMY_VOTES
 from kumihimo.evaluate.claims.study_claims import extract_answer_claims
 from kumihimo.evaluate.judging.protocols import GRAPHRAG, MK_RAG

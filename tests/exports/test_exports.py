@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from pyoxigraph import RdfFormat, parse
 
 from kumihimo import Kumihimo
-from kumihimo.app import sparql
-from kumihimo.app.community_tree import cut_excerpt, display_name, load_tree
-from kumihimo.app.snapshot import Snapshot, row_counts
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import sparql
+from kumihimo.app.browse.community_tree import cut_excerpt, display_name, load_tree
+from kumihimo.app.opened.catalogue import row_counts
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
 from kumihimo.core.records import Chunk, Entity, Relation
@@ -106,7 +107,7 @@ def test_entities_alone_are_written(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["ttl", "nt", "nq"])
 def test_rdf_is_read_back_as_it_was_told(suffix: str, snapshot: Snapshot, tmp_path: Path) -> None:
-    prefixes = sparql.rdf_prefixes()
+    prefixes = sparql.index_prefixes({})
     expected = [quad.triple for quad in sparql.index_triples(snapshot, prefixes)]
     counted = FORMATS["rdf"](snapshot, tmp_path / f"graph.{suffix}")
     assert counted["triples"] == len(expected)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app.catalogue import BUILT_IN
-from kumihimo.app.config import fields_to_settings, read_settings_file, render_default_config
-from kumihimo.app.settings_registry import SettingsRegistry
+from kumihimo.app.opened.catalogue import BUILT_IN
+from kumihimo.app.settings.config import fields_to_settings, read_settings_file, render_default_config
+from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question

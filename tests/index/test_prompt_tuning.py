@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.app import config
-from kumihimo.app.catalogue import BUILT_IN
-from kumihimo.app.settings_registry import SettingsRegistry
+from kumihimo.app.opened.catalogue import BUILT_IN
+from kumihimo.app.settings import config
+from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table, codec

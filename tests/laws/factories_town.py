@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.app.results import Built
+from kumihimo.app.opened.results import Built
 from kumihimo.index import STEPS
 from kumihimo.testing.fake_models import FakeChat
 from kumihimo.text.repetition import drop_contained

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app import executors
-from kumihimo.app.building_settings import BuildingSettings
-from kumihimo.app.executors import open_executor
+from kumihimo.app.build import executors
+from kumihimo.app.build.executors import open_executor
+from kumihimo.app.settings.settings_registry import BuildingSettings
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Executor, ProgressEvent, inline
 from kumihimo.workers.fleet import Fleet

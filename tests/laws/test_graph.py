@@ -13,7 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from kumihimo.app.catalogue import BUILT_IN
+from kumihimo.app.opened.catalogue import BUILT_IN
 from kumihimo.core.records import Community
 from kumihimo.methods import METHODS
 from tests.fixtures_index import Held, apart
@@ -123,7 +123,7 @@ def test_building_again_asks_nothing(town: Town) -> None:
 
 def test_a_later_version_changes_nothing_and_asks_nothing(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     contents, counts = town.all_rows(), town.reply_counts
-    monkeypatch.setattr("kumihimo.app.build.code_fingerprint", lambda *_: "a later version")
+    monkeypatch.setattr("kumihimo.app.build.build.code_fingerprint", lambda *_: "a later version")
     assert town.build(TOWN).read == len(TOWN)
     assert not differences(town.all_rows(), contents)
     assert town.reply_counts == counts

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.catalogue import BUILT_IN
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.opened.catalogue import BUILT_IN
 from kumihimo.core.context import Evidence
 from kumihimo.core.records import Reference
 from kumihimo.methods import METHODS
@@ -122,7 +122,7 @@ def test_building_again_changes_nothing(kumi: Kumihimo, complete: Held, home: Pa
 def test_rebuilding_all_under_a_new_version_changes_nothing(
     kumi: Kumihimo, complete: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kumihimo.app.build.code_fingerprint", lambda *_: "a later version")
+    monkeypatch.setattr("kumihimo.app.build.build.code_fingerprint", lambda *_: "a later version")
     assert kumi.index().read == len(FILES)
     assert dump(kumi) == complete
 

@@ -101,7 +101,7 @@ def test_little_that_is_new_changes_a_counter_only(town: Town) -> None:
 def test_a_later_version_changes_nothing(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     town.build(LITTLE)
     contents, counts = town.all_rows(), town.reply_counts
-    monkeypatch.setattr("kumihimo.app.build.code_fingerprint", lambda *_: "a later version")
+    monkeypatch.setattr("kumihimo.app.build.build.code_fingerprint", lambda *_: "a later version")
     town.build(LITTLE)
     assert not differences(town.all_rows(), contents)
     assert town.reply_counts == counts

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app import browse, community_tree
-from kumihimo.app.document_list import DocumentList
-from kumihimo.app.explanations import explain_evidence
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import browse, community_tree
+from kumihimo.app.browse.document_list import DocumentList
+from kumihimo.app.evidence.explanations import explain_evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
 from kumihimo.core.records import Community, Entity, Report

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app.catalogue import BUILT_IN
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.settings_registry import SettingsRegistry
+from kumihimo.app.opened.catalogue import BUILT_IN
+from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 from kumihimo.llm.budget import Budget, Caps

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kumihimo import Kumihimo, page
-from kumihimo.app.community_tree import CommunityTree, load_tree, maker_of
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.community_tree import CommunityTree, load_tree, maker_of
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.page import Circle, GraphLayout, enclosing_circle, layout_graph, pack_circles

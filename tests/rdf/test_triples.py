@@ -304,7 +304,7 @@ def test_reports_have_their_sources(tmp_path: Path) -> None:
 
 
 def test_every_table_with_content_has_triples() -> None:
-    from kumihimo.app.catalogue import BUILT_IN
+    from kumihimo.app.opened.catalogue import BUILT_IN
 
     assert set(BUILT_IN.record_types) - set(RDF_TABLES) == {
         "descriptions",  # from the title, uri and metadata of the document, which has triples

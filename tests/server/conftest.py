@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kumihimo.app.keys import create_key
+from kumihimo.app.upkeep.keys import create_key
 from kumihimo.server.app import create_app
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace, open_workspace

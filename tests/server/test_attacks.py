@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kumihimo.app.keys import create_key, revoke_key, token_digest
+from kumihimo.app.upkeep.keys import create_key, revoke_key, token_digest
 from kumihimo.core.usage import Usage
 from kumihimo.server.app import create_app
 from kumihimo.server.protocol import limited_protocol

@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from httpx2 import Response
 
-from kumihimo.app.keys import create_key
+from kumihimo.app.upkeep.keys import create_key
 from kumihimo.server.app import create_app
 from kumihimo.server.pages.assets import asset_version
 from kumihimo.server.pages.markdown import markdown_blocks

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.app.keys import create_key, list_keys
+from kumihimo.app.upkeep.keys import create_key, list_keys
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.run import check_keys, forward_logs, limit_connections
 from kumihimo.server.settings import ServerSettings

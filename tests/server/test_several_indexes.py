@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from kumihimo.app.keys import create_key
+from kumihimo.app.upkeep.keys import create_key
 from kumihimo.server.app import create_app
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import open_workspace

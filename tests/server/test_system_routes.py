@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from kumihimo import Kumihimo
-from kumihimo.app.keys import create_key
+from kumihimo.app.upkeep.keys import create_key
 from kumihimo.server.app import create_app
 from kumihimo.server.workspace import Workspace, open_workspace
 from tests.counters import wait_until

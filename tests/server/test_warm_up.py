@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.server import run
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.warm_up import warm_up

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app import keys
-from kumihimo.app.copy_index import copy_index
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.upkeep import keys
+from kumihimo.app.upkeep.copy_index import copy_index
 from kumihimo.core.errors import IndexBusy, IndexChanged, IndexUnavailable, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.storage.database import as_database

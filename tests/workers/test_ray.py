@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app import executors
+from kumihimo.app.build import executors
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import PureWork
 from kumihimo.workers.fleet import Fleet

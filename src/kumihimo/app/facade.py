@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
-from kumihimo.app import catalogue as catalogues
-from kumihimo.app import config
-from kumihimo.app.batch import check_no_batch, drop_batches
-from kumihimo.app.check import CheckResult, check_index
-from kumihimo.app.erasure import erase_files, remove_documents, warn_of_unpruned_caches
-from kumihimo.app.estimate_query_cost import estimate_query_cost
-from kumihimo.app.index_address import IndexAddress
-from kumihimo.app.index_paths import index_paths, plan_paths
-from kumihimo.app.missing import missing_tables, without_missing_scopes
-from kumihimo.app.prepare_build import build_method
-from kumihimo.app.prune_cache import prune_cache
-from kumihimo.app.questions import Questions
-from kumihimo.app.results import Built, Consent, Plan, Solutions, Status
-from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import Snapshot
-from kumihimo.app.trust import read_trusted_layers
+from kumihimo.app.ask.questions import Questions, open_snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.sparql import run_sparql
+from kumihimo.app.build.batch import drop_batches
+from kumihimo.app.build.estimate_query_cost import estimate_query_cost
+from kumihimo.app.build.index_paths import index_paths, plan_paths
+from kumihimo.app.build.prepare_build import build_method
+from kumihimo.app.opened.catalogue import missing_tables
+from kumihimo.app.opened.open_index import (
+    DEFAULT_FOLDER,
+    IndexAddress,
+    IndexPlace,
+    OpenIndex,
+    connect_index,
+    open_index,
+)
+from kumihimo.app.opened.results import Built, Consent, Plan, Solutions, Status
+from kumihimo.app.upkeep.check import CheckResult, check_index
+from kumihimo.app.upkeep.erasure import prune_cache, remove_documents
+from kumihimo.app.upkeep.status import read_status
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.catalogue import Catalogue
-from kumihimo.core.errors import IndexUnavailable
-from kumihimo.core.settings import SettingValues, resolve_settings
+from kumihimo.core.settings import SettingValues
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Caps
-from kumihimo.llm.concurrency import acquire_lock
-from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import NamedEntityRecognizer
-from kumihimo.llm.registry import ModelRegistry
-from kumihimo.search.stores import load_matrices
-from kumihimo.search.vector_files import MappedFiles
 from kumihimo.storage import StorageError as StorageError
-from kumihimo.storage.database import as_database
-from kumihimo.storage.place import DEFAULT_FOLDER, IndexPlace
-from kumihimo.storage.response_cache import ResponseCache, UsageEntry
-
-log = logging.getLogger("kumihimo")
+from kumihimo.storage.response_cache import UsageEntry
 
 
 class Kumihimo(Questions):
     """An index in a folder.
+
+    opened: the open index behind it, with its store, models and settings.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -61,27 +54,17 @@ class Kumihimo(Questions):
 
     def __init__(
         self,
-        place: str | Path | IndexPlace,
+        place: str | Path | IndexPlace | OpenIndex,
         *settings: SettingValues,
         cache: str | Path | None = None,
         catalogue: Catalogue | None = None,
     ) -> None:
-        self.place = IndexPlace.at(place, cache)
-        self.catalogue = catalogue or catalogues.installed_catalogue()
-        self.folder, self.base = self.place.folder, self.place.base  # of files; of kumi.toml and relative paths
-        self.settings_registry = SettingsRegistry(self.catalogue)
-        self.store = self.place.open_store()
-        layers = [config.fields_to_settings(layer) for layer in settings]
-        if {scope for layer in layers for scope in layer} - self.settings_registry.all.keys():
-            layers = without_missing_scopes(self.store, self.catalogue, layers)
-        values = resolve_settings(self.settings_registry.all, *layers)
-        self.settings = self.settings_registry.own_values(values)
-        self.models = ModelRegistry(self.settings_registry.model_values(values), lambda: self.cache, self.base)
-        self.cache = ResponseCache(self.place.open_cache())  # of replies, which several indexes may share
-        cache_file = self.place.cache_file
-        self.address = IndexAddress(self.place.address, str(cache_file.absolute()) if cache_file else "", layers)
-        self._files: MappedFiles = {}
-        self.tokenizer, self._build_lock = LocalTokenizer(), Lock()
+        if not isinstance(place, OpenIndex):
+            place = connect_index(place, settings, cache=cache, catalogue=catalogue)
+        self.opened = place
+        self.place, self.folder, self.base = place.place, place.folder, place.base
+        self.store, self.cache, self.models = place.store, place.cache, place.models
+        self.catalogue, self.settings, self.tokenizer = place.catalogue, place.settings, place.tokenizer
 
     @classmethod
     def open(
@@ -103,16 +86,8 @@ class Kumihimo(Questions):
         built-in ones and those of installed plug-ins. recognizer: finds the names instead of the rules. Raises
         TrustRequired if kumi.toml names servers or keys that the user has not trusted.
         """
-        catalogue = catalogues.installed_catalogue()
-        if methods or steps or readers or recognizer:
-            recognizers = [recognizer] if recognizer else []
-            catalogue = catalogues.extend_catalogue(
-                catalogue, methods=methods, steps=steps, readers=readers, recognizers=recognizers
-            )
-        place = IndexPlace.at(place)
-        layers = read_trusted_layers(place.base, SettingsRegistry(catalogue).all, os.environ)
-        cache = cache or os.environ.get("KUMI_CACHE") or None
-        return cls(place, *layers, settings or {}, cache=cache, catalogue=catalogue)
+        functions = {"methods": methods, "steps": steps, "readers": readers}
+        return cls(open_index(place, settings=settings, cache=cache, recognizer=recognizer, **functions))
 
     def __enter__(self) -> Kumihimo:
         return self
@@ -121,9 +96,8 @@ class Kumihimo(Questions):
         self.close()
 
     def close(self) -> None:
-        self.store.close()
-        cache, self.cache = self.cache, ResponseCache(self.place.open_cache())
-        cache.close()
+        """Close the files; the next use opens them again."""
+        self.opened.close()
 
     # -- building
 
@@ -155,10 +129,11 @@ class Kumihimo(Questions):
         ConsentRequired is raised, and nothing changes. cancel: stops the build, which raises Cancelled; the index
         stays as it was, and the replies that were paid stay in the cache.
         """
-        flags = {"reread": reread, "recluster": recluster, "refresh": refresh, "rebuild": rebuild}
+        flags: dict[str, Any] = {"reread": reread, "recluster": recluster, "refresh": refresh, "rebuild": rebuild}
         flags |= {"wait": wait, "batch": batch}
         budget = self.models.budget(caps, cancel=cancel)
-        return index_paths(self, paths, methods, budget, crawl=crawl, consent=consent, progress=progress, **flags)
+        flags |= {"crawl": crawl, "consent": consent}
+        return index_paths(self.opened, paths, methods, budget, progress=progress, **flags)
 
     def plan(
         self,
@@ -173,7 +148,7 @@ class Kumihimo(Questions):
 
         sample: process this many chunks with real calls for a better estimate; the replies stay in the cache.
         """
-        return plan_paths(self, paths, methods, sample, progress, cancel, crawl)
+        return plan_paths(self.opened, paths, methods, sample, progress, cancel, crawl)
 
     def estimate_query_cost(
         self, method: str = "", question: str = "", *, filter: str = "", rights: str = "", **settings: Any
@@ -201,22 +176,14 @@ class Kumihimo(Questions):
         target, what earlier removals left. Raises IndexBusy if another process uses the index; then the removal is
         done, and the erasure is not. cancel: stops the removal, not the erasure.
         """
-        built = remove_documents(self, target, forget=forget, wait=wait, progress=progress, cancel=cancel)
-        if forget:
-            self._files.clear()  # a mapped file stays on the disk
-            erase_files(self, wait=wait)
-            if self.place.owns_cache:
-                self.prune(wait=wait)
-            else:
-                warn_of_unpruned_caches(self.cache.database, self.folder)
-        return built
+        return remove_documents(self.opened, target, forget=forget, wait=wait, progress=progress, cancel=cancel)
 
     def check(self, *, repair: bool = False, consent: bool = False, wait: bool = False) -> CheckResult:
         """Search the files of the index for damage.
 
         repair: make again what can be made again. consent: also if that is paid again. wait: wait for a running build.
         """
-        return check_index(self, repair=repair, consent=consent, wait=wait)
+        return check_index(self.opened, repair=repair, consent=consent, wait=wait)
 
     # -- reading
 
@@ -228,10 +195,9 @@ class Kumihimo(Questions):
         if name not in self.catalogue.methods:
             return  # the question names the error
         with self.store.read_transaction() as db:
-            if not missing_tables(db, self.catalogue, name):
-                return
-        with acquire_lock(self._build_lock, cancel):
-            build_method(self, name, progress, cancel)
+            missing = missing_tables(db, self.catalogue, name)
+        if missing:
+            build_method(self.opened, name, progress, cancel)
 
     @contextmanager
     def snapshot(self, method: str = "", *, rights: str = "", cancel: CancelToken | None = None) -> Iterator[Snapshot]:
@@ -240,27 +206,14 @@ class Kumihimo(Questions):
         method: to be prepared first. rights: an expression over document metadata; documents that do not match do not
         exist for this snapshot. cancel: stops what reads it, which raises Cancelled.
         """
-        self.prepare_method(method, cancel=cancel)
-        missing = ""
-        for _ in range(5):
-            with self.store.read_transaction(cancel) as db:
-                try:
-                    vectors = load_matrices(as_database(db), self.folder, self._files)
-                except FileNotFoundError as error:  # a build has just replaced them: open the new ones
-                    missing = error.filename
-                    continue
-                values = db, self.catalogue, self.settings, self.models, self.tokenizer, vectors
-                yield Snapshot(*values, rights=rights.strip())
-                return
-        raise IndexUnavailable(f"the vectors in {missing} are missing: `kumi index` makes them again")
+        with open_snapshot(self.opened, method, rights, cancel, build_method) as snapshot:
+            yield snapshot
 
     def sparql(self, query: str, *, limit: int | None = 1000, timeout: float = 30.0) -> Solutions:
         """Run a SPARQL query on the index as RDF.
 
         limit: the most rows. timeout: in seconds.
         """
-        from kumihimo.app.sparql import run_sparql
-
         return run_sparql(self.snapshot, self.folder, query, limit=limit, timeout=timeout)
 
     def status(self, *, levels: bool = False, rights: str = "") -> Status:
@@ -268,19 +221,17 @@ class Kumihimo(Questions):
 
         levels: include the figures of each community level.
         """
-        from kumihimo.app.status import read_status
-
-        return read_status(self, levels=levels, rights=rights)
+        return read_status(self.opened, levels=levels, rights=rights)
 
     # -- the response cache
 
     def cache_stats(self) -> dict[str, int]:
         """Return the number of cached replies, their bytes, hits and misses."""
-        return self.cache.stats() if self.cache.exists() else {"replies": 0, "bytes": 0, "hits": 0, "misses": 0}
+        return self.cache.stats()
 
     def spent(self) -> list[UsageEntry]:
         """Return all usage so far, spent and saved by the cache."""
-        return self.cache.usage() if self.cache.exists() else []
+        return self.cache.usage()
 
     def prune(self, *, wait: bool = False) -> int:
         """Delete the cached replies that a new build would not use.
@@ -289,12 +240,13 @@ class Kumihimo(Questions):
         what methods asked for them, are deleted too: they may hold text of documents. Raises ConsentRequired if a model
         or a setting differs from that of the index.
         """
-        if not self.place.owns_cache:
-            location = self.cache.database.location
-            raise IndexUnavailable(f"{location} may be shared with other indexes: nothing in it is deleted")
-        check_no_batch(self)
-        return prune_cache(self, wait=wait) if self.cache.exists() else 0
+        return prune_cache(self.opened, wait=wait)
 
     def drop_batches(self) -> int:
         """Give up all batches; return how many requests waited."""
-        return drop_batches(self)
+        return drop_batches(self.opened)
+
+
+def open_address(address: IndexAddress) -> Kumihimo:
+    """Open the index at an address; kumi.toml and the environment are not read again."""
+    return Kumihimo(address.place, *address.layers, cache=address.cache or None)

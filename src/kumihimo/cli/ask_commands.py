@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app.explanations import explain_evidence
-from kumihimo.app.json_values import answer_json, context_json, evidence_json, trace_json
-from kumihimo.app.questions import Questions
-from kumihimo.app.safe_write import check_replaceable, read_text_file, write_file
-from kumihimo.app.snapshot import Length, Snapshot
+from kumihimo.app.ask.questions import Questions
+from kumihimo.app.ask.snapshot import Length, Snapshot
+from kumihimo.app.browse.json_values import answer_json, context_json, evidence_json, reasons_json, trace_json
+from kumihimo.app.evidence.explanations import explain_evidence
 from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.text.matching import mark_matches
+from kumihimo.text.safe_write import check_replaceable, read_text_file, write_file
 from kumihimo.text.tokens import subject_terms
 from kumihimo.text.translation import suggest_language
 
@@ -55,7 +55,7 @@ def ask(
         else:
             terminal.show_answer(answer, snapshot.trace)
             if explain:
-                reasons = explain_evidence(snapshot, answer.question, answer.context)
+                reasons = explain_evidence(snapshot.tracer, answer.question, answer.context)
                 terminal.show_reasons(answer, snapshot.trace, reasons)
             terminal.show_search_notes(snapshot, answer.context)
     if followup_error:
@@ -67,7 +67,8 @@ def _print_answer_line(snapshot: Snapshot, answer: Answer) -> None:
 
 
 def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
-    return answer_json(answer, evidence_json(snapshot, answer.question, answer.context, texts=False))
+    reasons = explain_evidence(snapshot.tracer, answer.question, answer.context)
+    return answer_json(answer, reasons_json(answer.context, reasons))
 
 
 # -- evidence
@@ -97,7 +98,7 @@ def retrieve(
     if html and (questions is not None or out):
         raise SettingsError("--html shows one question: leave out --questions and --out")
     suggest_language(question or "")
-    search: Row = {"name": method, **({} if k is None else {"k": k})}
+    search: Row = {"method": method, **({} if k is None else {"k": k})}
     rows = [{"id": "", "question": question}] if questions is None else _read_question_lines(questions)
     for path, is_ours in ((html, None), (out, _is_evidence_file)):  # before a model is called
         if path:
@@ -118,7 +119,7 @@ def _write_page(kumi: Questions, question: str, filter: str, search: Row, output
     with kumi.snapshot() as whole:
         snapshot = whole.narrowed(filter)
         context = snapshot.retrieve(question, **search)
-        _write_explanation_page(snapshot, path, question, search["name"] or snapshot.default_method(), context)
+        _write_explanation_page(snapshot, path, question, search["method"] or snapshot.default_method(), context)
     message = f"Wrote {path}: {len(context):,} pieces of evidence, and why each was chosen."
     output.show({"written": str(path), "evidence": len(context)}, message)
 
@@ -128,7 +129,7 @@ def _show_evidence(kumi: Questions, question: str, filter: str, search: Row, exp
     with kumi.snapshot() as whole:
         snapshot = whole.narrowed(filter)
         context = snapshot.retrieve(question, **search)
-        reasons = explain_evidence(snapshot, question, context) if explain else ()
+        reasons = explain_evidence(snapshot.tracer, question, context) if explain else ()
         terminal.show_evidence(context, snapshot.trace_part, question, reasons)
         terminal.show_search_notes(snapshot, context)
 
@@ -140,7 +141,7 @@ def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, metho
     """
     from kumihimo import page  # imported here: rarely needed
 
-    reasons = explain_evidence(snapshot, question, context)
+    reasons = explain_evidence(snapshot.tracer, question, context)
     items: list[Row] = []
     for item, reason in zip(context, reasons, strict=True):
         spans = list(islice(snapshot.trace(item), _MAX_PAGE_PLACES))
@@ -206,9 +207,8 @@ def _retrieve_one(kumi: Questions, filter: str, search: Row, row: Row, failed: l
     head = {"id": row["id"], "question": str(row["question"])}
     try:
         with kumi.snapshot() as whole:
-            snapshot = whole.narrowed(filter)
-            context = snapshot.retrieve(head["question"], **search)
-            return {**head, **context_json(context, evidence_json(snapshot, head["question"], context))}
+            context = whole.retrieve(head["question"], filter=filter, explain=True, **search)
+            return {**head, **context_json(context, evidence_json(head["question"], context))}
     except ItemFailed as failure:
         failed.append(str(failure))
         return {**head, "queries": [], "query_type": "", "replaced": [], "evidence": [], "failed": str(failure)}

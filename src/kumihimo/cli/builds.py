@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from math import floor, log10
 from pathlib import PurePosixPath
 
-from kumihimo.app.results import BatchState, Built, Estimate, Plan, Range, Total, sum_ranges
+from kumihimo.app.opened.results import BatchState, Built, Estimate, Plan, Range, Total, sum_ranges
 from kumihimo.cli import printing
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT

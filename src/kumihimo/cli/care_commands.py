@@ -7,16 +7,16 @@ from typing import Annotated
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app import config, method_guide, safe_write
-from kumihimo.app.catalogue import installed_catalogue
-from kumihimo.app.copy_index import copy_index
-from kumihimo.app.index_address import IndexPlace
-from kumihimo.app.json_values import method_json
-from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.snapshot import DEFAULT_METHOD
-from kumihimo.app.trust import trust_settings_file
+from kumihimo.app.browse.json_values import method_json
+from kumihimo.app.opened.catalogue import DEFAULT_METHOD, installed_catalogue
+from kumihimo.app.opened.open_index import IndexPlace
+from kumihimo.app.settings import config
+from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, SettingsRegistry
+from kumihimo.app.settings.trust import trust_settings_file
+from kumihimo.app.upkeep.copy_index import copy_index
 from kumihimo.cli import options, printing, terminal
 from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.text import safe_write
 
 
 def status(
@@ -64,9 +64,9 @@ def methods(output: options.Output) -> None:
         printing.print_json({name: method_json(name, method) for name, method in catalogue.methods.items()})
         return
     terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
-    rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in method_guide.RECALL.items()]
+    rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in RECALL.items()]
     printing.print_message("Recall@5 without a model (see docs/methods.md):")
-    printing.show_rows(rows, head=("", *method_guide.RECALL_SETS), numeric=range(1, 6))
+    printing.show_rows(rows, head=("", *RECALL_SETS), numeric=range(1, 6))
 
 
 def init(

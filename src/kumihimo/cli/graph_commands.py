@@ -12,17 +12,16 @@ from typing import Annotated, Any, cast
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app import safe_write
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.json_values import entity_json, neighbour_json, place_json
+from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_prefixes
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.json_values import entity_json, neighbour_json, place_json
-from kumihimo.app.results import RdfTerm, Solutions
-from kumihimo.app.snapshot import Snapshot
-from kumihimo.app.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, rdf_prefixes, rdf_settings
+from kumihimo.app.opened.results import RdfTerm, Solutions
 from kumihimo.cli import merged_names, options, printing, similar_entities
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
-from kumihimo.text import name_keys
+from kumihimo.text import name_keys, safe_write
 from kumihimo.text.sentences import shorten_line
 from kumihimo.text.translation import translate
 
@@ -177,7 +176,7 @@ def sparql(
         raise SettingsError(describe_unknown("format", format_name, RESULT_FORMATS))
     with index.open() as kumi:
         solutions = kumi.sparql(_read_query(query), limit=limit or None, timeout=timeout)
-        prefixes = rdf_prefixes(**rdf_settings(kumi.settings))
+        prefixes = index_prefixes(kumi.settings)
     format_name = "json" if index.as_json else format_name or ("turtle" if solutions.is_graph else "table")
     if format_name == "turtle" and not solutions.is_graph:
         raise SettingsError("turtle needs triples: use CONSTRUCT or DESCRIBE, or choose --format table, json or csv")
@@ -262,7 +261,7 @@ def _csv_cell(term: RdfTerm | None) -> str:
 
 
 def _show_turtle(solutions: Solutions, prefixes: dict[str, str]) -> None:
-    from kumihimo.app.sparql import solution_triples
+    from kumihimo.app.browse.sparql import solution_triples
     from kumihimo.exports import write_triples
 
     out = BytesIO()

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app.import_store import Imported, import_store
+from kumihimo.app.build.import_store import Imported, import_store
 from kumihimo.cli import builds, options, printing
 from kumihimo.text.translation import translate
 
@@ -23,7 +23,7 @@ def import_(
     """
     with session.open() as kumi, session.progress_bar() as progress:
         imported = import_store(
-            kumi,
+            kumi.opened,
             kind,
             path,
             name=name,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.cli import printing
 from kumihimo.text.name_keys import entity_id, name_key
 from kumihimo.text.sentences import shorten_line

@@ -12,14 +12,14 @@ from typing import Annotated, Any, TypeVar
 
 from typer import Option
 
-from kumihimo.app import config, trust
-from kumihimo.app.catalogue import installed_catalogue
+from kumihimo.app.ask.questions import Questions
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.index_address import DEFAULT_FOLDER, IndexPlace
-from kumihimo.app.questions import Questions
-from kumihimo.app.settings_registry import SettingsRegistry
-from kumihimo.app.several import SeveralIndexes, name_indexes
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.opened.catalogue import installed_catalogue
+from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace
+from kumihimo.app.settings import config, trust
+from kumihimo.app.settings.settings_registry import SettingsRegistry
+from kumihimo.app.several.several_indexes import SeveralIndexes, name_indexes
 from kumihimo.cli import printing, terminal
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.task import Progress

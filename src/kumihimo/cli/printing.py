@@ -10,7 +10,7 @@ from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from kumihimo.app.progress import describe_event
+from kumihimo.app.build.progress import describe_event
 from kumihimo.cli.line_breaks import PARTS, find_line_starts
 from kumihimo.core.redaction import hide_secrets, redact
 from kumihimo.core.task import Progress, ProgressEvent

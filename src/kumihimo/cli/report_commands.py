@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from kumihimo.app import community_tree
-from kumihimo.app.json_values import community_json, report_json
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import community_tree
+from kumihimo.app.browse.json_values import community_json, report_json
 from kumihimo.cli import options, printing
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.records import Report, Summary

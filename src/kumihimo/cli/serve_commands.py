@@ -10,8 +10,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from kumihimo.app import keys
-from kumihimo.app.index_address import IndexPlace
+from kumihimo.app.opened.open_index import IndexPlace
+from kumihimo.app.upkeep import keys
 from kumihimo.cli import options, printing
 from kumihimo.core.errors import SettingsError
 from kumihimo.text.translation import translate

@@ -9,9 +9,9 @@ from typing import Any, Literal, cast, get_args
 
 from typer import Exit
 
-from kumihimo.app import config
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.settings import config
 from kumihimo.cli import options, printing
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Entity

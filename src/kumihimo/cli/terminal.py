@@ -6,14 +6,15 @@ from dataclasses import replace
 from itertools import groupby, islice, repeat
 from typing import TYPE_CHECKING
 
-from kumihimo.app.check import CheckResult
-from kumihimo.app.explanations import Reason
-from kumihimo.app.results import CommunityLevel, Status
-from kumihimo.app.snapshot import Snapshot
-from kumihimo.app.trust import TrustRequired
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.evidence.explanations import describe_reason
+from kumihimo.app.opened.results import CommunityLevel, Status
+from kumihimo.app.settings.trust import TrustRequired
+from kumihimo.app.upkeep.check import CheckResult
 from kumihimo.cli import builds, printing
 from kumihimo.cli.line_breaks import align_cells
 from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.explanation import Reason
 from kumihimo.core.records import Reference
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
@@ -180,7 +181,7 @@ def show_evidence(
         _show_places(rank, (numbers or {}).get(item.reference), spans)
         _print_title(item, spans)
         if reasons:
-            printing.print_wrapped(printing.styled_text(reasons[rank - 1].describe(), "green"), _INDENT)
+            printing.print_wrapped(printing.styled_text(describe_reason(reasons[rank - 1]), "green"), _INDENT)
         before, after = ("…" if rest.strip() else "" for rest in (item.text[:start], item.text[end:]))
         snippet = _MARKDOWN_BOLD.sub(r"\1", collapse_spaces(item.text[start:end]))
         printing.print_wrapped(_mark_terms(f"{before}{snippet}{after}", terms), _INDENT)
@@ -210,7 +211,7 @@ def show_reasons(answer: Answer, trace: TraceFunction, reasons: Sequence[Reason]
     printing.print_message("\nWhy these passages:")
     for rank, (item, reason) in enumerate(zip(answer.context.top(_MAX_EXPLAINED), reasons, strict=False), 1):
         _show_places(rank, numbers.get(item.reference), islice(trace(item), _MAX_PASSAGES))
-        printing.print_wrapped(printing.styled_text(reason.describe(), "green"), _INDENT)
+        printing.print_wrapped(printing.styled_text(describe_reason(reason), "green"), _INDENT)
 
 
 def show_search_notes(snapshot: Snapshot, context: Context) -> None:

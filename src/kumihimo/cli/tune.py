@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Exit, Option
 
-from kumihimo.app import config
+from kumihimo.app.settings import config
 from kumihimo.cli import options, printing
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.index.prompt_tuning import TunedSettings, tune_prompts

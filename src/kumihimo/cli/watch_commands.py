@@ -4,8 +4,8 @@ from typing import Annotated
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app.results import Built
-from kumihimo.app.watch import watch_sources
+from kumihimo.app.opened.results import Built
+from kumihimo.app.upkeep.watch import watch_sources
 from kumihimo.cli import builds, options, printing
 from kumihimo.core.errors import KumiError
 
@@ -22,7 +22,7 @@ def watch(
     try:
         with session.open() as kumi:
             names = options.split_names(methods)
-            for number, result in enumerate(watch_sources(kumi, paths or [], names, session.caps)):
+            for number, result in enumerate(watch_sources(kumi.opened, paths or [], names, session.caps)):
                 _show(session, result, first=number == 0)
     except (KeyboardInterrupt, options.Interrupted):
         printing.print_note("Stopped watching; the index is as the last build left it.")

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any, Literal, Protocol
 
+from kumihimo.core.explanation import Explanation
 from kumihimo.core.index_names import split_id
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.spans import Citation, Span
@@ -34,6 +35,7 @@ class Evidence:
     Scores compare within one context only. duplicates: rows of the same table with the same content; prompts and traces
     include them. feature_scores: the features behind the score, largest first, if the method reports them. via: a
     related passage and what both mention, by ids. document_terms: the words of the question that name its document.
+    explanation: why it was found, if the query asks for it.
     """
 
     table: str
@@ -43,6 +45,7 @@ class Evidence:
     feature_scores: tuple[tuple[str, float], ...] = ()
     via: tuple[str, ...] = ()
     document_terms: tuple[str, ...] = ()
+    explanation: Explanation | None = None
 
     @property
     def reference(self) -> Reference:
@@ -95,6 +98,13 @@ def row_json(reference: Reference) -> dict[str, Any]:
     """Return the table and id of a row; its index, if several."""
     table, (index, id) = reference[0], split_id(reference[1])
     return {**({"index": index} if index else {}), "table": table, "id": id}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a user. Methods that take one may know more of it than its text."""
+
+    text: str
 
 
 SpanFinder = Callable[[Evidence], Iterable[Span]]  # evidence -> its source spans

@@ -7,7 +7,7 @@ from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from kumihimo.core.context import Context
+from kumihimo.core.context import Context, Question
 from kumihimo.core.errors import StepError
 from kumihimo.core.records import Record
 from kumihimo.core.settings import Setting
@@ -101,6 +101,7 @@ class Signature:
     settings_groups: Mapping[str, Any]  # keyword-only parameters whose fields are settings, with their defaults
     output_type: type[Record] | None
     many: bool  # whether a call returns any number of rows
+    takes_text: bool  # of a method: whether it takes the text of a question, not a parsed one
     declaration: Declaration = Declaration()
 
     @property
@@ -179,6 +180,7 @@ def _read_signature(function: Callable[..., Any]) -> Signature:
         settings_groups,
         output_type,
         many,
+        hints.get(parameters[0].name) is str,
         getattr(function, "declaration", Declaration()),
     )
 
@@ -226,7 +228,7 @@ def _is_settings_group(parameter: Parameter) -> bool:
 
 
 def _input_shape(name: str, hint: Any) -> tuple[Shape, type[Record] | None]:
-    if hint is str:
+    if hint is str or (isinstance(hint, type) and issubclass(hint, Question)):
         return "method", None
     if get_origin(hint) is Group:
         return "group", get_args(hint)[0]

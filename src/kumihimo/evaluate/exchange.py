@@ -18,12 +18,12 @@ from itertools import count, product
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kumihimo.app.safe_write import read_text_file
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.importers import parse_answer, parse_question_row
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, Gold, SystemAnswer
 from kumihimo.evaluate.study import read_jsonl_rows
+from kumihimo.text.safe_write import read_text_file
 
 DEFAULT_SYSTEM = "ragas"  # of answers without a system name
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from statistics import fmean
 from typing import NamedTuple, Self
 
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate.records import EvalQuestion, Gold

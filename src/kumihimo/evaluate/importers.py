@@ -8,11 +8,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
-from kumihimo.app.safe_write import read_text_file
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate.question_generation import question_text_key
 from kumihimo.evaluate.records import EvalQuestion, Gold, SystemAnswer
+from kumihimo.text.safe_write import read_text_file
 
 FileRow = Mapping[str, Any]
 ImportMode = Literal["", "merge", "replace"]  # treatment of existing questions

@@ -12,8 +12,8 @@ from math import isfinite, log2
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from kumihimo.app.safe_write import read_text_file
 from kumihimo.core.errors import SettingsError
+from kumihimo.text.safe_write import read_text_file
 
 Ranking = Sequence[str]
 GoldNames = Collection[str]

@@ -11,8 +11,7 @@ from itertools import accumulate, islice
 from statistics import fmean
 from time import perf_counter
 
-from kumihimo.app.question_limits import question_problem
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference
@@ -26,6 +25,7 @@ from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.systems import System
 from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.llm.budget import Budget
+from kumihimo.text.question import question_problem
 
 KS = (5, 10, 20)
 TOKEN_BUDGETS = (2000, 4000)  # of recall within a number of tokens

@@ -9,8 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from kumihimo import methods
-from kumihimo.app.question_limits import question_problem
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Citation, Span
@@ -23,6 +22,7 @@ from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.generation import answer as answering
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.registry import RULES
+from kumihimo.text.question import question_problem
 
 _MAX_PLACES = 20  # of one piece of evidence, which may come from all documents
 

@@ -17,9 +17,9 @@ from urllib.parse import quote, unquote
 
 from pydantic import TypeAdapter, ValidationError
 
-from kumihimo.app.safe_write import FILE_MARK, read_text_file, write_file
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, Rating, Score, SystemAnswer, Verdict
+from kumihimo.text.safe_write import FILE_MARK, read_text_file, write_file
 
 T = TypeVar("T")
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kumihimo.app.cost import PlanEstimator, RequestTally, usage_history
-from kumihimo.app.estimate_query_cost import estimate_query_cost
-from kumihimo.app.results import Estimate, Plan, Range, UsageEntry
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.build.cost import PlanEstimator, RequestTally, usage_history
+from kumihimo.app.build.estimate_query_cost import estimate_query_cost
+from kumihimo.app.opened.results import Estimate, Plan, Range, UsageEntry
 from kumihimo.core.context import Tokenizer
 from kumihimo.evaluate import grounded_questions, question_generation
 from kumihimo.evaluate.claims import study_claims

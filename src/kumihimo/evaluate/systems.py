@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args, get_origin
 
-from kumihimo.app.catalogue import BUILT_IN
-from kumihimo.app.snapshot import DEFAULT_METHOD, Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.opened.catalogue import BUILT_IN, DEFAULT_METHOD
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress, ProgressEvent
@@ -20,6 +20,7 @@ from kumihimo.methods.braid import published_weights, two_pass, weights_from_set
 from kumihimo.methods.braid.plain_match import Features
 from kumihimo.methods.braid.ppr import top_ids
 from kumihimo.methods.braid.two_pass import BraidWeights
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.word_variants import rewrite_question
 
 _PENALTY = 1 / 0.3  # on the squared weights of standardised features
@@ -80,7 +81,7 @@ def build_examples(
     with_gold = [question for question in questions if question.id in gold]
     built, words = [], snapshot.indexed_words()
     for done, question in enumerate(with_gold, 1):
-        written = rewrite_question(question.text, words).question  # as `retrieve` does
+        written = rewrite_question(ParsedQuestion(question.text), words).question  # as `retrieve` does
         first_pass = two_pass.run_first_pass(written, *tables, *searches, pool=pool)
         built.append(FittingExample(question.id, first_pass, gold[question.id], layout, anchors))
         if progress:

@@ -11,15 +11,15 @@ from xml.sax.saxutils import escape, quoteattr
 
 from pyoxigraph import Quad, RdfFormat, Triple, serialize
 
-from kumihimo.app.community_tree import CommunityTree, load_tree, table_or_empty
-from kumihimo.app.data_frames import arrow_batches, arrow_schema, loading_frames
-from kumihimo.app.safe_write import FILE_MARK, write_file, write_file_with, write_folder
-from kumihimo.app.snapshot import Snapshot
-from kumihimo.app.sparql import index_triples, rdf_prefixes, rdf_settings
+from kumihimo.app.ask.data_frames import arrow_batches, arrow_schema, loading_frames
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.community_tree import CommunityTree, load_tree, table_or_empty
+from kumihimo.app.browse.sparql import index_prefixes, index_triples
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.exports import obsidian
 from kumihimo.rdf.triples import RDF_TABLES
+from kumihimo.text.safe_write import FILE_MARK, write_file, write_file_with, write_folder
 
 _HEAD = (
     f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- {FILE_MARK} -->\n'
@@ -191,7 +191,7 @@ def write_rdf(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[st
     rdf_format = _FORMATS.get(path.suffix or ".ttl")
     if rdf_format is None:
         raise SettingsError(describe_unknown("ending of an RDF file", path.suffix, _FORMATS))
-    prefixes, count = rdf_prefixes(**rdf_settings(snapshot.settings)), {"triples": 0}
+    prefixes, count = index_prefixes(snapshot.settings), {"triples": 0}
 
     def counted_quads() -> Iterator[Quad]:
         for quad in index_triples(snapshot, prefixes):

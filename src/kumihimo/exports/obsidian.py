@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kumihimo.app import community_tree
-from kumihimo.app.safe_write import write_folder
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import community_tree
 from kumihimo.core.records import Entity, Reference, Relation, Report
 from kumihimo.text.file_names import file_name
+from kumihimo.text.safe_write import write_folder
 
 _MAX_EXCERPTS = 10  # quoted in a note
 _EXCERPT_CHARS = 300  # characters of each

@@ -7,10 +7,11 @@ from functools import cache
 from itertools import chain
 from math import log
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from kumihimo.core.context import Answer, Context, Evidence, SpanFinder, Tokenizer
 from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.signature import settings_of
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.generation.phrases import no_answer_text
@@ -103,6 +104,11 @@ def answer(
     rows = tuple(tuple(item.reference for item in source.rows) for source in packed)
     text, dangling = whole.text, whole.dangling
     return Answer(question, method, text, citations, context, Usage(), llm.fingerprint, dangling, sources=rows)
+
+
+def check_length(name: str) -> Length:
+    """Return the length with this name. Raise SettingsError for others."""
+    return cast(Length, settings_of(answer)["length"].parse("answer", name))
 
 
 def announce(answer: Answer, on_token: TokenCallback | None, on_context: Callable[[Context], None] | None) -> Answer:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from kumihimo.app.questions import Questions
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.questions import Questions
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.errors import KumiError
 

@@ -10,7 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field
 
-from kumihimo.app.questions import Questions
+from kumihimo.app.ask.questions import Questions
 from kumihimo.integrations.found_texts import Search, find_texts
 
 

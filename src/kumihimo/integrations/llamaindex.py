@@ -11,7 +11,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import Response
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from kumihimo.app.questions import Questions
+from kumihimo.app.ask.questions import Questions
 from kumihimo.core.spans import Citation
 from kumihimo.integrations.found_texts import DEFAULT_SEARCH, Search, find_texts
 

@@ -10,11 +10,11 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kumihimo.app import community_tree
-from kumihimo.app.community_tree import CommunityTree, display_name, table_or_empty
-from kumihimo.app.safe_write import FILE_MARK, write_file
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import community_tree
+from kumihimo.app.browse.community_tree import CommunityTree, display_name, table_or_empty
 from kumihimo.core.records import Reference, Report
+from kumihimo.text.safe_write import FILE_MARK, write_file
 from kumihimo.text.translation import message_language, translate
 
 _MARGIN = 1.2  # between two members, in the same unit as radii

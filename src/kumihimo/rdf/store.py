@@ -127,3 +127,21 @@ def run_query(
     if "kind" not in head:
         raise SettingsError(f"nothing was found within {timeout:g} s: ask for less, or give it more with `--timeout`")
     return head, rows, "time"
+
+
+def rdf_prefixes(*, base: str = "http://example.org/") -> dict[str, str]:
+    """Return the RDF prefixes; `base` is that of row IRIs.
+
+    Raises SettingsError if `base` is no valid beginning of an IRI.
+    """
+    from pyoxigraph import NamedNode
+
+    from kumihimo.rdf.triples import prefix_map
+
+    try:
+        NamedNode(f"{base}x")
+    except ValueError:
+        base = ""
+    if ":" not in base or not base.endswith(("/", "#", ":")):
+        raise SettingsError("rdf.base has to be the start of IRIs, such as http://example.org/, and end with / or #")
+    return prefix_map(base)

@@ -8,7 +8,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
-from kumihimo.app.keys import ROLES, Role
+from kumihimo.app.upkeep.keys import ROLES, Role
 from kumihimo.llm.budget import Budget
 from kumihimo.server.problems import Forbidden, NotFound, Unauthorized
 from kumihimo.server.workspace import ServedIndex, Workspace

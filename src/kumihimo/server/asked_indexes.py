@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from fastapi import Request
 
-from kumihimo.app.async_facade import AsyncKumihimo
-from kumihimo.app.questions import Questions
-from kumihimo.app.several import SeveralIndexes
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.questions import Questions
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.processes.async_facade import AsyncKumihimo
+from kumihimo.app.several.several_indexes import SeveralIndexes
 from kumihimo.core.errors import SettingsError
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.joint_budget import JointBudget

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any, Literal
 
-from kumihimo.app.build_process import HANDLER
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.index_address import IndexAddress, find_address
+from kumihimo.app.opened.open_index import IndexAddress, find_address
+from kumihimo.app.processes.build_process import HANDLER
 from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
 from kumihimo.llm.budget import Caps
 from kumihimo.server.events import EventLog, ServerEvent

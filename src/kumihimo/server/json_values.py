@@ -1,6 +1,6 @@
 """records and results -> the JSON of HTTP responses; most of it is that of `kumi --json`."""
 
-from kumihimo.app.json_values import (
+from kumihimo.app.browse.json_values import (
     Json,
     answer_json,
     bare_evidence_json,

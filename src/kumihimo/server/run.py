@@ -15,7 +15,7 @@ from types import FrameType
 
 import uvicorn
 
-from kumihimo.app.index_address import IndexPlace
+from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.app import create_app
 from kumihimo.server.audit import AuditFile

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kumihimo.app.keys import token_digest
+from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Caller, find_caller, local_caller
 from kumihimo.server.audit import RequestLog

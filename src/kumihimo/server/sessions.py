@@ -11,7 +11,7 @@ from starlette.datastructures import FormData
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from kumihimo.app.keys import token_digest
+from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.server.access import find_caller
 from kumihimo.server.problems import Forbidden, Unauthorized
 from kumihimo.server.rate_limits import count_failed_key

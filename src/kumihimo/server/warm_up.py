@@ -3,10 +3,10 @@
 import logging
 from importlib import import_module
 
+from kumihimo.app.browse.json_values import evidence_json
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.json_values import evidence_json
-from kumihimo.app.question_process import Request
-from kumihimo.app.question_room import QuestionRoom, needs_no_model
+from kumihimo.app.processes.question_process import Request
+from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import KumiError
 from kumihimo.server.workspace import Workspace

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kumihimo.app.async_facade import AsyncKumihimo
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.index_address import IndexPlace
-from kumihimo.app.keys import IndexKeys
+from kumihimo.app.opened.open_index import IndexPlace
+from kumihimo.app.processes.async_facade import AsyncKumihimo
+from kumihimo.app.upkeep.keys import IndexKeys
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.builds import BuildQueue
 from kumihimo.server.settings import ServerSettings

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.settings import SettingValues
 

@@ -18,6 +18,7 @@ from kumihimo.text.common_words import load_common_words
 from kumihimo.text.lemmas import verb_lemma
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.parts_of_speech import convert_chinese, japanese_nouns
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms, tokenize
 
 _MIN_LETTERS = 5  # of a word that may be misspelled: shorter ones are near too many others
@@ -32,6 +33,7 @@ _SAMPLE = 8  # passages that are read for the spelling of a word
 _LETTERS = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0370-\u03ff\u0400-\u04ff"
 _WORD = rf"(?<![\d_{_LETTERS}])[{_LETTERS}]+(?:-[{_LETTERS}]+)*(?![\d_{_LETTERS}])"
 _HIRAGANA, _KATAKANA, _KANJI = "\u3041-\u3096", "\u30a1-\u30fa", "\u3400-\u4dbf\u4e00-\u9fff"
+_CJK = f"[{_HIRAGANA}{_KATAKANA}{_KANJI}]"
 _KATAKANA_WORD = rf"[{_KATAKANA}][{_KATAKANA}ー]*(?:[・･=＝\- \u3000][{_KATAKANA}][{_KATAKANA}ー]*)*"
 _PARTICLES = "をはがのにへともやでだかな"
 _WORD_START = rf"(?:(?<![{_HIRAGANA}{_KANJI}ー])|(?<=[をはがのにへともや]))"  # endings of verbs follow kanji
@@ -65,29 +67,28 @@ class WordIndex(Protocol):
 class Rewriting(NamedTuple):
     """A question as the documents write it, and each word with its replacement."""
 
-    question: str
+    question: ParsedQuestion
     replaced: tuple[tuple[str, str], ...]
 
 
-def rewrite_question(question: str, index: WordIndex | None) -> Rewriting:
+def rewrite_question(question: ParsedQuestion, index: WordIndex | None) -> Rewriting:
     """Replace the words that the documents write otherwise.
 
     A question without such words, a long one, or one without an index is returned as it is.
     """
-    if index is None or len(question) > _MAX_QUESTION:
+    if index is None or len(question.text) > _MAX_QUESTION:
         return Rewriting(question, ())
-    plain = normalize("NFKC", question)
+    rewritten = plain = question.normalized
+    cjk = (_variants_of_katakana, _variants_of_hiragana, _variants_of_nouns, _variants_of_kanji)
     changes: list[tuple[int, int, str]] = []
-    japanese = (_variants_of_katakana, _variants_of_hiragana, _variants_of_nouns)
-    for find in (_variants_of_spaced_words, *japanese, _variants_of_kanji):
+    for find in (_variants_of_spaced_words, *(cjk if re.search(_CJK, plain) else ())):
         for start, end, spelling in find(plain, index):
             if spelling and all(end <= other or other_end <= start for other, other_end, _ in changes):
                 changes.append((start, end, spelling))
-    rewritten = plain
     for start, end, spelling in sorted(changes, reverse=True):
         rewritten = rewritten[:start] + spelling + rewritten[end:]
     replaced = dict.fromkeys((plain[start:end], spelling) for start, end, spelling in sorted(changes))
-    return Rewriting(rewritten if changes else question, tuple(replaced))
+    return Rewriting(ParsedQuestion(rewritten) if changes else question, tuple(replaced))
 
 
 # -- words between spaces

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kumihimo.app.async_facade import AsyncKumihimo
+from kumihimo.app.processes.async_facade import AsyncKumihimo
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import BudgetExceeded
 from kumihimo.core.task import ProgressEvent

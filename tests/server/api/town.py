@@ -16,8 +16,8 @@ from fastapi.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kumihimo import Kumihimo
-from kumihimo.app.build_process import answer_build
-from kumihimo.app.keys import Role
+from kumihimo.app.processes.build_process import answer_build
+from kumihimo.app.upkeep.keys import Role
 from kumihimo.server.access import Caller, Grant
 from kumihimo.server.api import include_api
 from kumihimo.server.problems import add_problem_handlers

@@ -15,7 +15,7 @@ from openai import OpenAI
 from openai.types.chat import ChatCompletionChunk
 
 from kumihimo import Kumihimo
-from kumihimo.app.keys import create_key
+from kumihimo.app.upkeep.keys import create_key
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.prompts import Reply
 from kumihimo.llm.protocols import ChatRequest

@@ -8,9 +8,8 @@ from typing import Annotated, Any, get_args
 
 from typer import Option
 
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.safe_write import read_text_file
-from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import Merge, Replace, StudyOption
 from kumihimo.core.digests import hash_parts
@@ -20,6 +19,7 @@ from kumihimo.evaluate import grounded_questions, importers, question_generation
 from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.study import Study
 from kumihimo.llm.cached_llm import StructuredLLM
+from kumihimo.text.safe_write import read_text_file
 
 DESCRIPTION = "description.md"
 _ROLE = "questioner"

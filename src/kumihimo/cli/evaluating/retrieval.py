@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 from typer import Option
 
-from kumihimo.app.safe_write import write_file, write_folder
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import StudyOption, SystemNames
 from kumihimo.cli.evaluating.run import describe_inputs, file_digest, warn_left_out
@@ -22,6 +21,7 @@ from kumihimo.evaluate.records import EvalQuestion, Score
 from kumihimo.evaluate.run_systems import check_questions, describe_run
 from kumihimo.evaluate.systems import System, select_systems
 from kumihimo.llm.budget import Budget
+from kumihimo.text.safe_write import write_file, write_folder
 
 Rankings = dict[str, list[str]]  # by question
 TrecRun = tuple[str, Path, Rankings]  # its system

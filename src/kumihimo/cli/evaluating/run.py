@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 
 from typer import Option
 
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.question_limits import MAX_QUESTION_CHARS
-from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
 from kumihimo.core.digests import hash_parts
@@ -28,6 +27,7 @@ from kumihimo.evaluate.study import Study, row_to_json
 from kumihimo.evaluate.systems import System, select_systems
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.registry import SET_MODEL_HINT
+from kumihimo.text.question import MAX_QUESTION_CHARS
 
 _MAX_PASSAGES, _PASSAGE_TOKENS = 10, 4000  # per claim
 _CHECK_HEADS = {

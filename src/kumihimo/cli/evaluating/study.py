@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import Snapshot
 from kumihimo.cli import builds, options, printing, terminal
 from kumihimo.cli.evaluating import judge, run, study_files
 from kumihimo.cli.evaluating import options as shared

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from typer import Argument, Option
 
-from kumihimo.app import safe_write
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import DEFAULT_STUDY, Merge, Replace, StudyOption
 from kumihimo.cli.evaluating.questions import import_mode, show_study_questions
@@ -18,6 +17,7 @@ from kumihimo.evaluate import exchange, importers
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
 from kumihimo.evaluate.report import WrittenReport, write_evaluation_report
 from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
+from kumihimo.text import safe_write
 
 StudyRows = tuple[list[EvalQuestion], list[SystemAnswer]]
 READERS: dict[str, Callable[..., StudyRows]] = {

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kumihimo.app.safe_write import write_file, write_folder
 from kumihimo.evaluate.bias import BiasReport, Proportion
 from kumihimo.evaluate.comparison import PROTOCOLS_DROPPING_ZEROS, Comparison, find_cheaper, find_leader
 from kumihimo.evaluate.judging.refusals import Refusals
@@ -21,6 +20,7 @@ from kumihimo.evaluate.report.summary_data import CriterionResults, ReportMeasur
 from kumihimo.evaluate.statistics import SEED
 from kumihimo.evaluate.study import Study
 from kumihimo.page import render_template
+from kumihimo.text.safe_write import write_file, write_folder
 
 _PANEL_TITLES = {
     "ranking": "Ranking",

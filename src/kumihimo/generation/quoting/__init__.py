@@ -9,10 +9,10 @@ from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.phrases import closest_text, no_answer_text
 from kumihimo.generation.quoting.excerpts import Excerpt, IndexReader, choose_excerpts
-from kumihimo.generation.quoting.question_kinds import Question
 from kumihimo.generation.quoting.readable import is_rule_row
 from kumihimo.generation.quoting.requested import write_requested
 from kumihimo.llm.protocols import Embedder
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import collapse_spaces, split_blocks
 
 _MAX_POINTS = 10
@@ -21,7 +21,7 @@ _NOTHING = 0.2  # of the question's words; if no excerpt has more, none is shown
 
 
 def quote_answer(
-    question: str, method: str, context: Context, reader: IndexReader, embed: Embedder, *, requests: bool = True
+    asked: ParsedQuestion, method: str, context: Context, reader: IndexReader, embed: Embedder, *, requests: bool = True
 ) -> Answer:
     """Answer with the best excerpts of the evidence.
 
@@ -29,13 +29,13 @@ def quote_answer(
     extracted points, the points are the answer. If the excerpts match weakly, or not at all, the text and
     the status of the answer say so. requests: False for a method that the user named: its evidence answers.
     """
-    if requests and (draft := write_requested(question, context, reader, embed)):
+    question = asked.text
+    if requests and (draft := write_requested(asked, context, reader, embed)):
         return Answer(question, method, draft.text, tuple(draft.citations), context, Usage(), status=draft.status)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         return _answer_from_points(question, method, context, points[:_MAX_POINTS], reader)
-    parsed = Question(question)
-    excerpts = choose_excerpts(parsed, context, reader, embed)
+    excerpts = choose_excerpts(asked, context, reader, embed)
     status = judge_excerpts(excerpts)
     if status == "nothing":
         return Answer(question, method, no_answer_text(question, context), (), context, Usage(), status=status)

@@ -11,11 +11,12 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
-from kumihimo.generation.quoting.question_kinds import Question
+from kumihimo.generation.quoting.answer_kinds import AnswerRules
 from kumihimo.generation.quoting.readable import Region, Stretch, grow, read_region, says_something
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms
 
 MAX_CHARS = 1200  # of all excerpts together
@@ -114,16 +115,17 @@ def _find_words(text: str) -> frozenset[str]:
     return frozenset((*subject_terms(text), *joined))
 
 
-def choose_excerpts(question: Question, context: Context, reader: IndexReader, embed: Embedder) -> list[Excerpt]:
+def choose_excerpts(asked: ParsedQuestion, context: Context, reader: IndexReader, embed: Embedder) -> list[Excerpt]:
     """Return the best excerpts of the evidence, best first.
 
     They do not overlap, and have at most `MAX_CHARS` characters together.
     """
-    return select_excerpts(question, find_candidates(question, context, reader, embed))
+    rules = AnswerRules(asked)
+    return select_excerpts(rules, find_candidates(rules, context, reader, embed))
 
 
 def select_excerpts(
-    question: Question, candidates: Sequence[tuple[Candidate, Features]], weights: Mapping[str, float] = WEIGHTS
+    rules: AnswerRules, candidates: Sequence[tuple[Candidate, Features]], weights: Mapping[str, float] = WEIGHTS
 ) -> list[Excerpt]:
     """Return the best of these stretches, best first."""
     answers: dict[Span, float] = {}  # the most words of the question in a sentence with the kind of answer
@@ -132,7 +134,7 @@ def select_excerpts(
             span = candidate.excerpt.span
             answers[span] = max(features["sentence"], answers.get(span, 0.0))
     scored = [_score(candidate.excerpt, features, weights) for candidate, features in candidates]
-    if not question.wants_definition:
+    if not rules.asked.wants_definition:
         scored = [
             replace(excerpt, answers=answers.get(excerpt.span, -1.0) >= features["sentence"] / 2)
             for excerpt, (_, features) in zip(scored, candidates, strict=True)
@@ -156,17 +158,17 @@ def _score(excerpt: Excerpt, features: Features, weights: Mapping[str, float]) -
 
 
 def find_candidates(
-    question: Question, context: Context, reader: IndexReader, embed: Embedder
+    rules: AnswerRules, context: Context, reader: IndexReader, embed: Embedder
 ) -> list[tuple[Candidate, Features]]:
     """Return the stretches with most question words, and their features."""
-    return list(_read_features(question, list(_read_candidates(question, context, reader)), embed))
+    return list(_read_features(rules, list(_read_candidates(rules, context, reader)), embed))
 
 
-def _read_candidates(question: Question, context: Context, reader: IndexReader) -> Iterator[Candidate]:
+def _read_candidates(rules: AnswerRules, context: Context, reader: IndexReader) -> Iterator[Candidate]:
     """Yield a stretch around each sentence of the best evidence."""
     items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
-    same_heading = [item for item in items[_MAX_EVIDENCE:] if question.names_heading(item.text)]
-    items = items[:_MAX_EVIDENCE] + same_heading + _defining_chunks(question, reader)
+    same_heading = [item for item in items[_MAX_EVIDENCE:] if rules.names_heading(item.text)]
+    items = items[:_MAX_EVIDENCE] + same_heading + _defining_chunks(rules, reader)
     places: set[tuple[str, int, int]] = set()
     texts: set[str] = set()
     for rank, item in enumerate(items):
@@ -183,13 +185,13 @@ def _read_candidates(question: Question, context: Context, reader: IndexReader) 
                     yield Candidate(_make_excerpt(span, region, stretch, title), sentence, rank)
 
 
-def _defining_chunks(question: Question, reader: IndexReader) -> list[Evidence]:
+def _defining_chunks(rules: AnswerRules, reader: IndexReader) -> list[Evidence]:
     """Return the chunks that define the subject of the question."""
     mentions, chunks = reader.find_table("mentions"), reader.find_table("chunks")
-    if not question.subject or mentions is None or chunks is None:
+    if not rules.asked.subject or mentions is None or chunks is None:
         return []
-    rows = mentions.where(entity=entity_id(name_key(question.subject)))[:_MAX_MENTIONS]
-    scored = sorted((-question.definition_score(row.text), row.id) for row in rows)
+    rows = mentions.where(entity=entity_id(name_key(rules.asked.subject)))[:_MAX_MENTIONS]
+    scored = sorted((-rules.definition_score(row.text), row.id) for row in rows)
     ids = dict.fromkeys(id.rpartition(".")[0] for score, id in scored if score < 0)
     defining = chunks.get_many(list(ids)[:_MAX_DEFINITIONS])
     return [Evidence("chunks", chunk, 0.0) for chunk in defining.values()]
@@ -204,10 +206,12 @@ def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> E
 
 
 def _read_features(
-    question: Question, candidates: Sequence[Candidate], embed: Embedder
+    rules: AnswerRules, candidates: Sequence[Candidate], embed: Embedder
 ) -> Iterator[tuple[Candidate, Features]]:
     """Yield the stretches with most words of the question, and their features."""
-    weights = _weigh_terms(question.terms, question.whole_words, [candidate.sentence_words for candidate in candidates])
+    weights = _weigh_terms(
+        rules.asked.terms, rules.asked.lone_pairs, [candidate.sentence_words for candidate in candidates]
+    )
     total = sum(weights.values()) or 1.0
 
     def share(words: frozenset[str]) -> float:
@@ -222,10 +226,10 @@ def _read_features(
             "above": share(above - in_sentence),
             "rank": 1 / (1 + candidate.rank),
             "answer": float(
-                question.is_answered_by(candidate.excerpt.span.text if question.kind == "why" else candidate.sentence)
+                rules.is_answered_by(candidate.excerpt.span.text if rules.asked.kind == "why" else candidate.sentence)
             ),
             "states": float(not candidate.sentence.rstrip().endswith(("?", "？"))),
-            "definition": question.definition_score(
+            "definition": rules.definition_score(
                 candidate.sentence,
                 candidate.excerpt.span.text,
                 (candidate.excerpt.heading, candidate.excerpt.title),
@@ -239,22 +243,22 @@ def _read_features(
     if rows:
         texts = [f"{candidate.excerpt.heading}\n{candidate.excerpt.readable}" for candidate, _ in rows]
         numbers = {text: n for n, text in enumerate(dict.fromkeys(texts), 1)}
-        vectors = embed([question.text, *numbers])
+        vectors = embed([rules.asked.text, *numbers])
         topics = (vectors @ vectors[0])[[numbers[text] for text in texts]]
-        similar = _similar_words(question, [f"{c.excerpt.lead}\n{c.sentence}" for c, _ in rows])
+        similar = _similar_words(rules, [f"{c.excerpt.lead}\n{c.sentence}" for c, _ in rows])
         usual = (sum(similar) + _FEW * _USUAL) / (len(similar) + _FEW)
         for (candidate, features), topic, words in zip(rows, topics, similar, strict=True):
             yield candidate, features | {"topic": float(topic), "similar": words, "unusual": words - usual}
 
 
-def _similar_words(question: Question, sentences: Sequence[str]) -> Sequence[float]:
+def _similar_words(rules: AnswerRules, sentences: Sequence[str]) -> Sequence[float]:
     """Return the similarity of each sentence to the question.
 
     This is the mean of the best cosine of each subword of the question, weighted by how much the subword says.
     """
     import numpy as np
 
-    own, *others = (np.frombuffer(ids, dtype=np.uint16) for ids in find_subwords([question.content, *sentences]))
+    own, *others = (np.frombuffer(ids, dtype=np.uint16) for ids in find_subwords([rules.asked.content, *sentences]))
     if not len(own):
         return [0.0] * len(sentences)
     own_vectors, own_lengths = subword_vectors(own)

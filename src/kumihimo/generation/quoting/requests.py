@@ -13,10 +13,10 @@ from unicodedata import normalize
 from kumihimo.core.context import Answer, Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import say
-from kumihimo.generation.quoting.question_kinds import Question
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
-from kumihimo.text.question_types import class_stems, detect_topic
+from kumihimo.text.question import ParsedQuestion
+from kumihimo.text.question_types import class_stems
 
 _RULES = Path(__file__).with_suffix(".toml")
 _BEFORE_THEMES, _AFTER_THEMES = ("compare", "documents", "list"), ("outline",)
@@ -40,20 +40,19 @@ class Request:
     other: str = ""
 
 
-def read_request(question: str) -> Request | None:
+def read_request(asked: ParsedQuestion) -> Request | None:
     """Return what a question requests, or None for a question of detail.
 
-    >>> read_request("Compare the old wall and the new wall")
+    >>> read_request(ParsedQuestion("Compare the old wall and the new wall"))
     Request(kind='compare', subject='the old wall', other='the new wall')
-    >>> read_request("登場する人物を挙げて"), read_request("Who painted the gate?")
+    >>> read_request(ParsedQuestion("登場する人物を挙げて")), read_request(ParsedQuestion("Who painted the gate?"))
     (Request(kind='list', subject='person', other=''), None)
     """
-    plain = " ".join(normalize("NFKC", question).split())
+    plain = asked.plain
     if request := _match_request(_BEFORE_THEMES, plain):
         return request
-    topic = detect_topic(plain)
-    if topic is not None:
-        return Request("themes", _clean_topic(topic))
+    if asked.topic is not None:
+        return Request("themes", _clean_topic(asked.topic))
     if request := _match_request(_AFTER_THEMES, plain):
         return request
     kinds = [kind for kind in ROW_KINDS if _matches("rows", kind, plain)]
@@ -186,7 +185,9 @@ def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
     if not history or place is None or any(start < place for start, _ in _find_names(plain) if not is_whole_short):
         return question, ""
     before = " ".join(normalize("NFKC", history[-1].question).split())
-    names = [name for _, name in _find_names(before)][-_MAX_NAMES:] or list(filter(None, [Question(before).subject]))
+    names = [name for _, name in _find_names(before)][-_MAX_NAMES:] or list(
+        filter(None, [ParsedQuestion(before).subject])
+    )
     if (year := _YEAR.search(plain)) and place == len(plain) and _YEAR.search(before):
         before = _YEAR.sub(year[0], before)
         return before, f"({before})"

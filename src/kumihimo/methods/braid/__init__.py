@@ -23,7 +23,8 @@ from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
 from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.text.question_types import detect_topic, has_content_words
+from kumihimo.text.question import ParsedQuestion
+from kumihimo.text.question_types import detect_topic
 
 WEIGHTS_PATH = Path(__file__).with_name("weights.json")
 _MAX_COMMUNITIES = 1000  # whose reports answer a question about the whole
@@ -35,7 +36,7 @@ _FIRST_HOP_NOTE = (  # part of the reranker's query for the second hop
 
 @declare(best_for="any question: a detail, several documents together, the whole corpus")
 def braid(
-    question: str,
+    question: ParsedQuestion,
     chunks: Table[Chunk],
     mentions: Table[Mention],
     descriptions: Table[Description],
@@ -70,11 +71,11 @@ def braid(
     if anchors < 0 or pool < 1:
         message = f"braid.anchors = {anchors}, braid.pool = {pool}: the first is 0 or more, the other 1 or more"
         raise SettingsError(message)
-    if whole == "auto" and not has_content_words(question):
+    if whole == "auto" and not question.has_content:
         return Context(query_type="question without content words: name what it is about")
     settings = {"plain": plain_weights, "first": first_weights, "second": second_weights}
     weights = {**published_weights(), **weights_from_settings(settings)}
-    topic = None if whole == "never" else detect_topic(question, force=whole == "always")
+    topic = _find_topic(question, whole)
     if topic == "" and communities is not None and reports is not None:
         points = _corpus_context(communities, reports, keyword_search, vector_search, tokenizer).fit(budget, tokenizer)
         if points:
@@ -91,9 +92,16 @@ def braid(
     features = last_pass.features(weights)
     ranked = _rank_candidates(last_pass, features, weights)
     if reranker != "none":
-        ranked = _rerank_rest(question, ranked, last_pass, rerank, reranker)
+        ranked = _rerank_rest(question.text, ranked, last_pass, rerank, reranker)
     explained = tuple(_explain_item(item, last_pass, features, weights) for item in ranked.top(k))
     return (broad + Context(explained)).fit(budget, tokenizer)
+
+
+def _find_topic(question: ParsedQuestion, whole: str) -> str | None:
+    """Return the topic of a question, by the setting `whole`."""
+    if whole == "always":
+        return detect_topic(question.text, force=True)
+    return question.topic if whole == "auto" else None
 
 
 def published_weights() -> BraidWeights:

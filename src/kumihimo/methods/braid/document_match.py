@@ -4,15 +4,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import pairwise
 from math import log
-from unicodedata import normalize
 
 from kumihimo.core.context import Context
 from kumihimo.core.table import Table
 from kumihimo.index.document_description import Description, date_terms
 from kumihimo.search.protocols import KeywordSearch
-from kumihimo.text.dates import compare_dates, find_dates, list_dates
+from kumihimo.text.dates import compare_dates
+from kumihimo.text.question import ParsedQuestion, Word
 from kumihimo.text.tokens import subject_terms, tokenize
 
 _MAX_HITS = 100  # descriptions that are compared; more documents than this are not told apart
@@ -20,8 +19,6 @@ _FEW = 10  # what one in ten documents shares, or fewer, counts in full
 _SINGLE_NAME = 0.5  # of a name of one word, which may be another's
 _MIN_COVERAGE = 0.5  # share of a name that words in small letters must give
 _MIN_CJK_CHARS = 4  # of a part of a Japanese or Chinese name
-_CJK = "々〆ー\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_PIECE = rf"[{_CJK}]+|[^\W_{_CJK}]+"
 _IDEOGRAPHS = "[々ー\u30a0-\u30ff\u3400-\u9fff]+"
 Span = tuple[int, int]  # of words of the question
 
@@ -38,7 +35,10 @@ class DocumentMatch:
 
 
 def match_documents(
-    question: str, descriptions: Table[Description], keyword_search: KeywordSearch, candidates: Collection[str] = ()
+    question: ParsedQuestion,
+    descriptions: Table[Description],
+    keyword_search: KeywordSearch,
+    candidates: Collection[str] = (),
 ) -> dict[str, DocumentMatch]:
     """Return the documents that a question names, by id.
 
@@ -46,18 +46,14 @@ def match_documents(
     documents share it. The scores are shares of the best document's sum, if that is above 1. candidates: ids of
     documents that are scored too; they show how common a name is that more documents have than a search returns.
     """
-    total, query = len(descriptions), _parse_question(question)
-    hits = (
-        keyword_search(descriptions, query.search_text, k=_MAX_HITS)
-        if total > 1 and query.search_text.strip()
-        else Context()
-    )
+    total, text = len(descriptions), _search_text(question)
+    hits = keyword_search(descriptions, text, k=_MAX_HITS) if total > 1 and text.strip() else Context()
     rows = {item.record.id: item.record for item in hits if isinstance(item.record, Description)}
     last = list(rows)[-1] if len(rows) == _MAX_HITS else ""
     sample = descriptions.get_many(candidates) if last else {}
     rows |= sample
-    names = {id: _match_names(query, row.text) for id, row in rows.items()}
-    dates = {id: _match_dates(query.dates, row.dates) for id, row in rows.items()}
+    names = {id: _match_names(question, row.text) for id, row in rows.items()}
+    dates = {id: _match_dates(question.dates, row.dates) for id, row in rows.items()}
 
     @cache
     def rarity(term: Span | str) -> float:
@@ -71,7 +67,7 @@ def match_documents(
     sums = {id: _sum_terms(names[id], dates[id], rarity) for id in names}
     best = max((sum(weights.values()) for weights in sums.values()), default=0.0)
     return {
-        id: DocumentMatch(sum(weights.values()) / max(1.0, best), tuple(map(query.term_text, weights)))
+        id: DocumentMatch(sum(weights.values()) / max(1.0, best), tuple(map(question.term_text, weights)))
         for id, weights in sums.items()
         if weights
     }
@@ -100,94 +96,23 @@ def _sum_terms(
 # -- the question
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
-    """A token of the question, at [start, end) of its text.
-
-    is_name: whether a capital letter marks a name. is_cjk: whether its script has no spaces.
-    """
-
-    token: str
-    start: int
-    end: int
-    is_name: bool
-    is_cjk: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A question as words and dates.
-
-    dates: as the question writes them, by ISO form. labelled: where a number follows a content word. has_capitals:
-    whether capital letters tell names from other words.
-    """
-
-    text: str
-    words: Sequence[_Word]
-    dates: Mapping[str, str]
-    labelled: Sequence[int]
-    has_capitals: bool
-
-    @property
-    def search_text(self) -> str:
-        """Return the text for keyword search, without isolated common words."""
-        counts = [bool(_subject_terms(word.token)) for word in self.words]
-        beside = [any(counts[max(i - 1, 0) : i] + counts[i + 1 : i + 2]) for i in range(len(counts))]
-        tokens = [word.token for word, near in zip(self.words, beside, strict=True) if near or self.may_name(word)]
-        return " ".join([*tokens, *(term for date in self.dates for term in date_terms(date, is_question=True))])
-
-    def may_name(self, word: _Word) -> bool:
-        """Return whether a word alone may be a name."""
-        return word.is_name or word.is_cjk or not self.has_capitals
-
-    def term_text(self, term: Span | str) -> str:
-        """Return a span or date as the question writes it."""
-        if isinstance(term, str):
-            return self.dates[term]
-        return self.text[self.words[term[0]].start : self.words[term[1] - 1].end]
-
-    def run(self, span: Span) -> str:
-        """Return the tokens of a span, each between spaces."""
-        return f" {' '.join(word.token for word in self.words[slice(*span)])} "
-
-    def span_terms(self, span: Span) -> list[str]:
-        """Return the subject terms of a span."""
-        return _subject_terms(self.term_text(span))
-
-    def longest_cjk(self, span: Span) -> int:
-        """Return the longest run of kanji or katakana in a span."""
-        return max(map(len, re.findall(_IDEOGRAPHS, self.term_text(span))), default=0)
+def _search_text(question: ParsedQuestion) -> str:
+    """Return the text for keyword search, without isolated common words."""
+    words = question.words
+    counts = [bool(_subject_terms(word.token)) for word in words]
+    beside = [any(counts[max(i - 1, 0) : i] + counts[i + 1 : i + 2]) for i in range(len(counts))]
+    kept = (
+        near or word.is_name or word.is_cjk or not question.has_capitals
+        for word, near in zip(words, beside, strict=True)
+    )
+    tokens = [word.token for word, is_kept in zip(words, kept, strict=True) if is_kept]
+    return " ".join([*tokens, *(term for date in question.dates for term in date_terms(date, is_question=True))])
 
 
 @lru_cache(maxsize=4096)
 def _subject_terms(text: str) -> list[str]:
     """Return the subject terms, cached."""
     return subject_terms(text)
-
-
-def _parse_question(question: str) -> _Question:
-    """Return the words of a question outside its dates, and the dates."""
-    text = plain = normalize("NFKC", question)
-    for start, end in find_dates(text):
-        plain = f"{plain[:start]}{'|' * (end - start)}{plain[end:]}"
-    pieces = list(re.finditer(_PIECE, plain))
-    first = pieces[0].start() if pieces else 0
-    has_small = any(piece[0].islower() for piece in pieces)
-    has_capitals = has_small and any(piece[0] != piece[0].lower() for piece in pieces[1:])
-    words = []
-    for piece in pieces:
-        is_name = has_capitals and (piece[0][1:] != piece[0][1:].lower() or piece.start() > first)
-        is_name = is_name and piece[0] != piece[0].lower()
-        for offset, token in enumerate(tokenize(piece[0])):
-            is_cjk = re.match(f"[{_CJK}]", token) is not None
-            start = piece.start() + (offset if is_cjk else 0)
-            words.append(_Word(token, start, start + len(token) if is_cjk else piece.end(), is_name, is_cjk))
-    pairs = enumerate(pairwise(words))
-    labelled = [i for i, (label, number) in pairs if number.token.isdigit() and subject_terms(label.token)]
-    written = [*(text[start:end] for start, end in find_dates(text)), *text.split()]
-    forms = {date: form.strip(".,;:?!") for form in reversed(written) for date in list_dates(form)}
-    dates = {date: forms.get(date, date) for date in list_dates(text)}
-    return _Question(text, words, dates, labelled, has_capitals)
 
 
 # -- a description
@@ -199,12 +124,17 @@ def _match_dates(query: Iterable[str], dates: Sequence[str]) -> dict[str, float]
     return {date: share for date, share in best.items() if share}
 
 
-def _match_names(query: _Question, text: str) -> dict[Span, float]:
+def _match_names(question: ParsedQuestion, text: str) -> dict[Span, float]:
     """Return a factor for each span with a name of the description."""
     tokens = _tokenize_names(text)
-    labelled = dict.fromkeys(_labelled_numbers(query, tokens), 1.0)
-    rated = {span: _rate_run(query, span, text, tokens) for span in _common_runs(query.words, tokens)}
-    first = {query.run(span): span for span in reversed(rated) if rated[span]}  # a repeated name counts once
+    labelled = dict.fromkeys(_labelled_numbers(question, tokens), 1.0)
+    runs = {
+        span: (question.words[slice(*span)], question.term_text(span)) for span in _common_runs(question.words, tokens)
+    }
+    rated = {span: _rate_run(*run, text, tokens, question.has_capitals) for span, run in runs.items()}
+    first = {
+        _join_tokens(runs[span][0]): span for span in reversed(rated) if rated[span]
+    }  # a repeated name counts once
     return {span: rated[span] for span in first.values()} | labelled
 
 
@@ -214,7 +144,7 @@ def _tokenize_names(text: str) -> str:
     return f" | {' | '.join(' '.join(tokenize(name)) for name in text.splitlines())} | "
 
 
-def _common_runs(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
+def _common_runs(words: Sequence[Word], tokens: str) -> Iterator[Span]:
     """Yield the longest disjoint runs of words that a name has."""
     present = [f" {word.token} " in tokens for word in words]
     start = 0
@@ -228,28 +158,36 @@ def _common_runs(words: Sequence[_Word], tokens: str) -> Iterator[Span]:
         start = max(end, start + 1)
 
 
-def _rate_run(query: _Question, span: Span, text: str, tokens: str) -> float:
-    """Return how much a run of words says, from 0 to 1."""
-    words = query.words[slice(*span)]
+def _join_tokens(words: Iterable[Word]) -> str:
+    """Return the tokens of words, each between spaces."""
+    return f" {' '.join(word.token for word in words)} "
+
+
+def _rate_run(words: Sequence[Word], written: str, text: str, tokens: str, has_capitals: bool) -> float:
+    """Return how much a run of words says, from 0 to 1.
+
+    written: as the question writes it. has_capitals: whether capital letters tell names there.
+    """
     has_name, is_cjk = any(word.is_name for word in words), words[0].is_cjk
     if len(words) == 1 and not (has_name or is_cjk):
         return 0.0
-    run, own_terms = query.run(span), query.span_terms(span)
+    run, own_terms = _join_tokens(words), _subject_terms(written)
     if not any(map(str.isalpha, "".join(own_terms))):
         return 0.0
     is_whole = f"|{run}|" in tokens
     if is_cjk:
-        return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (query.longest_cjk(span) >= _MIN_CJK_CHARS)
+        longest = max(map(len, re.findall(_IDEOGRAPHS, written)), default=0)
+        return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (longest >= _MIN_CJK_CHARS)
     if len(words) == 1:
-        is_same = re.search(rf"\b{re.escape(query.term_text(span))}\b", text, re.I)  # Bank is not in Iain Banks
+        is_same = re.search(rf"\b{re.escape(written)}\b", text, re.I)  # Bank is not in Iain Banks
         return (1.0 if is_whole else _SINGLE_NAME) * bool(is_same)
     if len(own_terms) == 1:
         return 1.0 if is_whole and has_name else _SINGLE_NAME * (is_whole or has_name)
     if is_whole or has_name:
         return 1.0
     coverage = _cover_name(len(own_terms), run, text)
-    has_capitals = not query.has_capitals and query.term_text(span).title() in text  # the name has them instead
-    return coverage if coverage >= _MIN_COVERAGE else _MIN_COVERAGE * has_capitals
+    is_capital = not has_capitals and written.title() in text  # the name has them instead
+    return coverage if coverage >= _MIN_COVERAGE else _MIN_COVERAGE * is_capital
 
 
 @lru_cache(maxsize=65536)
@@ -259,13 +197,13 @@ def _cover_name(terms: int, run: str, text: str) -> float:
     return terms / min(max(len(subject_terms(name)), 1) for name in names)
 
 
-def _labelled_numbers(query: _Question, tokens: str) -> Iterator[Span]:
+def _labelled_numbers(question: ParsedQuestion, tokens: str) -> Iterator[Span]:
     """Yield each label with its number, if the name has both.
 
     It may abbreviate the label: `EP 14` for `episode 14`.
     """
-    for position in query.labelled:
-        label, number = (word.token for word in query.words[position : position + 2])
+    for position in question.labelled_numbers:
+        label, number = (word.token for word in question.words[position : position + 2])
         before = re.findall(rf"(\S+) (?={number} )", tokens) if f" {number} " in tokens else []
         if any(label == word or (len(word) > 1 and label.startswith(word)) for word in before):
             yield position, position + 2

@@ -39,7 +39,7 @@ class CandidateReader:
 
     def read(self, ids: Sequence[str]) -> tuple[dict[str, Chunk], dict[str, Features], dict[str, frozenset[str]]]:
         """Return chunks, features and question words of these ids."""
-        pool, question = self.matcher.pool, self.matcher.question
+        pool, question = self.matcher.pool, self.matcher.question.text
         tokens = pool if pool.keys() == set(ids) else self.keyword_search.tokens(self.chunks, ids)
         features, words = self.matcher.match(tokens)
         unscored = [id for id in tokens if id not in self.vector_scores]

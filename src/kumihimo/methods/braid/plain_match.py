@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.search.protocols import RowTokens
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import content_tokens, hash_token
 
 if TYPE_CHECKING:
@@ -56,13 +57,13 @@ class PlainMatcher:
     pool: the tokens of the first candidates, which decide how rare a word is and what the best score is.
     """
 
-    question: str
+    question: ParsedQuestion
     pool: Mapping[str, RowTokens]
 
-    @cached_property
+    @property
     def words(self) -> tuple[str, ...]:
         """Return the words of the question."""
-        return tuple(content_tokens(self.question))
+        return self.question.tokens
 
     @cached_property
     def rarity(self) -> Floats:
@@ -84,7 +85,7 @@ class PlainMatcher:
         """Return 1 for each word (row) in a clause (column)."""
         import numpy as np
 
-        parts = [frozenset(content_tokens(part)) for part in _CLAUSE_END.split(self.question) if part.strip()]
+        parts = [frozenset(content_tokens(part)) for part in _CLAUSE_END.split(self.question.text) if part.strip()]
         clauses = [part for part in parts if len(part.intersection(self.words)) >= _MIN_CLAUSE_WORDS]
         whole = [] if len(clauses) > 1 else [frozenset(self.words)]
         return np.array([[float(word in clause) for clause in whole or clauses] for word in self.words])
@@ -148,7 +149,7 @@ class PlainMatcher:
         """Return the vectors, lengths and rarity of the question's subwords."""
         import numpy as np
 
-        own = np.frombuffer(find_subwords([self.question])[0], np.uint16)
+        own = np.frombuffer(find_subwords([self.question.text])[0], np.uint16)
         return *subword_vectors(own), self._subword_rarity[own]
 
     def _meaning(self, rows: Sequence[RowTokens]) -> tuple[Floats, Floats]:

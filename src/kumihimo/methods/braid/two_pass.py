@@ -13,6 +13,7 @@ from kumihimo.methods.braid.plain_match import PLAIN_FEATURES, Features, PlainMa
 from kumihimo.methods.braid.ppr import PassageGraph, Scores, expand_graph, personalized_pagerank, top_ids
 from kumihimo.methods.shared import ranking
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text.question import ParsedQuestion
 
 DEFAULT_POOL = 60  # candidates from each search
 DEFAULT_ANCHORS = 2  # best chunks of the first pass
@@ -53,7 +54,7 @@ class Pass:
 
 
 def run_first_pass(
-    question: str,
+    question: ParsedQuestion,
     chunks: Table[Chunk],
     mentions: Table[Mention],
     descriptions: Table[Description],
@@ -67,12 +68,12 @@ def run_first_pass(
     Links between entities lead from one document to another if each document has a subject. It has one if its text
     names its title.
     """
-    keyword_hits = keyword_search(chunks, question, k=max(pool, _SEARCH_DEPTH))
-    vector_hits = vector_search(chunks, question, k=max(pool, _SEARCH_DEPTH))
+    keyword_hits = keyword_search(chunks, question.text, k=max(pool, _SEARCH_DEPTH))
+    vector_hits = vector_search(chunks, question.text, k=max(pool, _SEARCH_DEPTH))
     keyword_scores, vector_scores = features.positive_scores(keyword_hits), features.positive_scores(vector_hits)
     ids = sorted({*top_ids(keyword_scores, pool), *top_ids(vector_scores, pool)})
     unscored = [id for id in ids if id not in vector_scores]
-    other_hits = vector_search(chunks, question, k=len(unscored), candidate_ids=unscored)
+    other_hits = vector_search(chunks, question.text, k=len(unscored), candidate_ids=unscored)
     vector_scores |= features.positive_scores(other_hits)
     found = features.found_chunks((*keyword_hits, *vector_hits, *other_hits))
     matcher = PlainMatcher(question, keyword_search.tokens(chunks, ids))
@@ -84,7 +85,7 @@ def run_first_pass(
     candidates = features.Candidates(reader, passage_graph, frozenset(), *reader.read(ids))
     if not candidates.chunks or fmean(map(features.names_its_title, candidates.chunks.values())) < _MIN_TITLED_SHARE:
         return Pass(candidates, (), {})
-    entity_ids = ranking.link_entity_ids(question, mentions)
+    entity_ids = ranking.link_entity_ids(question.text, mentions)
     entry_ids = top_ids(keyword_scores, _SEEDS_PER_SEARCH)
     subgraph = expand_graph(passage_graph, [*entry_ids, *top_ids(vector_scores, _SEEDS_PER_SEARCH)], entity_ids)
     seeds = {id: keyword_scores[id] ** 2 for id in entry_ids}

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import Field
 
-from kumihimo.app.progress import describe_event
-from kumihimo.app.question_limits import check_question
-from kumihimo.app.snapshot import Length
+from kumihimo.app.ask.question_limits import check_question
+from kumihimo.app.ask.snapshot import Length
+from kumihimo.app.build.progress import describe_event
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import KumiError
 from kumihimo.core.task import ProgressEvent

@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
-from kumihimo.app import browse
-from kumihimo.app.community_tree import CommunityTree, table_or_empty
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import browse
+from kumihimo.app.browse.community_tree import CommunityTree, table_or_empty
 from kumihimo.server.access import Reader
 from kumihimo.server.api.parameters import Cursor, PageSize, RowId
 from kumihimo.server.api.reading import found, read_index

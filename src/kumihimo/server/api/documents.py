@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
-from kumihimo.app.document_list import DocumentList, FailedFile, ListedDocument
-from kumihimo.app.snapshot import Snapshot
-from kumihimo.app.source_files import file_uri, find_file, is_excluded
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.document_list import DocumentList, FailedFile, ListedDocument
+from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.access import Access, Editor, Reader

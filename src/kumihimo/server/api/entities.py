@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
-from kumihimo.app import browse
-from kumihimo.app.graph_path import find_path
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import browse
+from kumihimo.app.browse.graph_path import find_path
 from kumihimo.core.records import Entity
 from kumihimo.server.access import Reader
 from kumihimo.server.api.parameters import Cursor, PageSize, RowId, SearchText

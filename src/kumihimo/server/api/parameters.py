@@ -6,7 +6,7 @@ from fastapi import Path, Query
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from kumihimo.app.question_limits import MAX_QUESTION_CHARS
+from kumihimo.text.question import MAX_QUESTION_CHARS
 
 T = TypeVar("T")
 MAX_PAGE = 200  # rows

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from fastapi import Request
 
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.access import Access

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.missing import missing_tables
-from kumihimo.app.results import Plan
-from kumihimo.app.snapshot import Snapshot
-from kumihimo.app.status import read_status
+from kumihimo.app.opened.catalogue import missing_tables
+from kumihimo.app.opened.results import Plan
+from kumihimo.app.upkeep.status import read_status
 from kumihimo.server.access import Access, Reader
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
 from kumihimo.server.api.reading import check_search, read_index, read_snapshot

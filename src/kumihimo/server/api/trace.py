@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
-from kumihimo.app.snapshot import Snapshot
-from kumihimo.app.surroundings import surround
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.source_files import surround
 from kumihimo.server.access import Reader
 from kumihimo.server.api.parameters import RowId, Table
 from kumihimo.server.api.reading import found, read_index

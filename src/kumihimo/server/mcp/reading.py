@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from kumihimo.app.browse import browse_communities, find_entity, list_entities, list_passages, list_relations
-from kumihimo.app.community_tree import table_or_empty
-from kumihimo.app.document_list import DocumentList, ListedDocument
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.browse import browse_communities, find_entity, list_entities, list_passages, list_relations
+from kumihimo.app.browse.community_tree import table_or_empty
+from kumihimo.app.browse.document_list import DocumentList, ListedDocument
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError

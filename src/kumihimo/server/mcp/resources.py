@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote
 
 import mcp_types as types
 
-from kumihimo.app.document_list import DocumentList
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.document_list import DocumentList
 from kumihimo.server.mcp.arguments import BadArgument
 from kumihimo.text.sentences import shorten_line
 

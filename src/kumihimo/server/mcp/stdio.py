@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mcp.server.stdio import stdio_server
 
-from kumihimo.app.index_address import IndexPlace
+from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.server.access import local_caller
 from kumihimo.server.mcp.server import create_mcp_server
 from kumihimo.server.workspace import open_workspace

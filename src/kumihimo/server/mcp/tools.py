@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Answer
 from kumihimo.core.task import ProgressEvent
 from kumihimo.server.access import Access, Caller, choose_access

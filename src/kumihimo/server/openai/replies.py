@@ -5,7 +5,7 @@ from time import time
 from typing import Any
 from uuid import uuid4
 
-from kumihimo.app.citation_markers import is_truncated
+from kumihimo.app.evidence.citation_markers import is_truncated
 from kumihimo.core.context import Answer
 from kumihimo.core.usage import Usage
 from kumihimo.server.openai.source_list import Link, source_list, url_citations

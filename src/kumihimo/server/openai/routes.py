@@ -6,8 +6,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from kumihimo.app.embedding import embed_texts
-from kumihimo.app.usable_methods import usable_methods
+from kumihimo.app.build.prepare_build import usable_methods
+from kumihimo.app.upkeep.embedding import embed_texts
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.server.access import find_access

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kumihimo.app.citation_markers import find_markers
+from kumihimo.app.evidence.citation_markers import find_markers
 from kumihimo.core.context import Answer
 from kumihimo.core.spans import Span
 from kumihimo.text.sentences import shorten_line

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from kumihimo.app.async_facade import QuestionEvent
+from kumihimo.app.processes.async_facade import QuestionEvent
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import KumiError
 from kumihimo.server.openai.errors import error_body

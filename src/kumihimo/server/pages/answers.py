@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kumihimo.app.json_values import Json
+from kumihimo.app.browse.json_values import Json
 from kumihimo.server.pages.markdown import markdown_blocks
 from kumihimo.server.pages.plain_text import marked_pieces
 from kumihimo.server.pages.rendering import Visit

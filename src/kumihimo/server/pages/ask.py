@@ -8,9 +8,10 @@ from typing import Any, cast
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from kumihimo.app.browse import list_entities
-from kumihimo.app.json_values import Json
-from kumihimo.app.snapshot import Length, Snapshot, check_length
+from kumihimo.app.ask.query import check_length
+from kumihimo.app.ask.snapshot import Length, Snapshot
+from kumihimo.app.browse.browse import list_entities
+from kumihimo.app.browse.json_values import Json
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import ask as ask_api
 from kumihimo.server.pages.answers import show_answer

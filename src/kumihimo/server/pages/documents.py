@@ -5,9 +5,9 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from kumihimo.app.document_list import DocumentList, DocumentText, ListedDocument
-from kumihimo.app.snapshot import Snapshot
-from kumihimo.app.source_files import file_uri
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.document_list import DocumentList, DocumentText, ListedDocument
+from kumihimo.app.browse.source_files import file_uri
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import documents as documents_api
 from kumihimo.server.api.build_values import queue_index

@@ -6,7 +6,8 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from kumihimo.app.browse import (
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.browse import (
     Page,
     browse_communities,
     count_passages,
@@ -17,10 +18,9 @@ from kumihimo.app.browse import (
     list_relations,
     search_entities,
 )
-from kumihimo.app.community_tree import display_name
-from kumihimo.app.graph_path import GraphPath, find_path
-from kumihimo.app.json_values import Json, neighbour_json, relation_json
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.browse.community_tree import display_name
+from kumihimo.app.browse.graph_path import GraphPath, find_path
+from kumihimo.app.browse.json_values import Json, neighbour_json, relation_json
 from kumihimo.core.records import Entity
 from kumihimo.server.api.reading import found
 from kumihimo.server.pages.errors import PageRoute

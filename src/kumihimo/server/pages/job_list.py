@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kumihimo.app.json_values import Json
-from kumihimo.app.progress import describe_event
+from kumihimo.app.browse.json_values import Json
+from kumihimo.app.build.progress import describe_event
 from kumihimo.core.task import ProgressEvent
 from kumihimo.server.api.build_values import build_json
 from kumihimo.server.pages.rendering import Visit

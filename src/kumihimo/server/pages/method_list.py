@@ -1,8 +1,8 @@
 """a snapshot -> the methods as a person chooses among them."""
 
-from kumihimo.app.json_values import Json, method_json
-from kumihimo.app.missing import missing_tables
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.json_values import Json, method_json
+from kumihimo.app.opened.catalogue import missing_tables
 
 
 def list_methods(snapshot: Snapshot) -> list[Json]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kumihimo.app.document_list import DocumentText
+from kumihimo.app.browse.document_list import DocumentText
 
 WINDOW = 20_000  # characters of a document on one page
 _LEAD = WINDOW // 4  # before a passage

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 
-from kumihimo.app.keys import Role
+from kumihimo.app.upkeep.keys import Role
 from kumihimo.core.digests import hash_parts
 from kumihimo.server.access import Access, require
 from kumihimo.server.languages import accepted_language

@@ -10,10 +10,10 @@ from urllib.parse import quote
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from kumihimo.app.browse import browse_communities
-from kumihimo.app.community_tree import CommunityTree, display_name, table_or_empty
-from kumihimo.app.json_values import Json, community_json, place_json, report_json
-from kumihimo.app.snapshot import Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.browse import browse_communities
+from kumihimo.app.browse.community_tree import CommunityTree, display_name, table_or_empty
+from kumihimo.app.browse.json_values import Json, community_json, place_json, report_json
 from kumihimo.core.records import Record, Report
 from kumihimo.core.table import Table
 from kumihimo.server.api.reading import found, read_index

@@ -6,9 +6,9 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.json_values import Json
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.json_values import Json
-from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.usage import Usage
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.job_list import list_jobs

@@ -1,0 +1,62 @@
+"""a question, how to answer it, its limits and its listeners -> Query: one value for everything behind the door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.task import Progress, ignore_progress
+from kumihimo.generation.answer import Length as Length
+from kumihimo.generation.answer import check_length as check_length
+from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.protocols import TokenCallback
+from kumihimo.text.question import ParsedQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question with everything that its caller says.
+
+    method: empty for the default. filter: limits the documents. rights: an expression, too: what the one who asks may
+    see. settings: of the method. length, max_tokens: of a model's answer; None or more tokens: as set. history: earlier
+    answers, to which the question may refer. explain: say of each piece of evidence why it was found, and where it is.
+    caps: limits on what is spent. paid_by: a budget that pays too. cancel: stops the question. on_token: receives the
+    text as it arrives. on_context: receives the evidence before that. progress: receives an event as the search and
+    the model begin.
+    """
+
+    question: ParsedQuestion
+    method: str = ""
+    filter: str = ""
+    rights: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    length: Length | None = None
+    max_tokens: int | None = None
+    history: Sequence[Answer] = ()
+    explain: bool = False
+    caps: Caps | None = None
+    paid_by: Budget | None = None
+    cancel: CancelToken | None = None
+    on_token: TokenCallback | None = None
+    on_context: Callable[[Context], None] | None = None
+    progress: Progress = ignore_progress
+
+    @classmethod
+    def of(cls, question: str, method: str = "", **options: Any) -> Self:
+        """Return the query with these fields; other options are settings of the method.
+
+        Raises SettingsError if the question cannot be asked, or for an unknown length.
+        """
+        own = {name: options.pop(name) for name in cls.__slots__ if name in options}
+        if own.get("length") is not None:
+            check_length(own["length"])
+        own["settings"] = {**own.get("settings", {}), **options}
+        return cls(ParsedQuestion.read(question), method, **own)
+
+    def without_listeners(self) -> Self:
+        """Return what another process needs of the query."""
+        bare = replace(self, paid_by=None, cancel=None, on_token=None, on_context=None, progress=ignore_progress)
+        return replace(bare, question=ParsedQuestion(self.question.text))

@@ -1,0 +1,390 @@
+"""one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from time import perf_counter
+from typing import Any, Self, cast
+
+from kumihimo.app.ask import data_frames
+from kumihimo.app.ask.query import Query
+from kumihimo.app.ask.visible_tables import visible_documents, visible_table
+from kumihimo.app.evidence.explanations import explain_context
+from kumihimo.app.evidence.source_tracer import SourceTracer
+from kumihimo.app.opened.catalogue import (
+    INSTALL_AGAIN,
+    default_method,
+    missing_entries,
+    missing_tables,
+    steps_without_llm,
+    uses_llm,
+)
+from kumihimo.core.catalogue import Catalogue
+from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
+from kumihimo.core.digests import hash_parts, replace_surrogates
+from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
+from kumihimo.core.records import Record, Reference
+from kumihimo.core.settings import Setting, SettingValues, resolve_settings
+from kumihimo.core.signature import Signature
+from kumihimo.core.spans import Span
+from kumihimo.core.table import Table, codec
+from kumihimo.core.task import ProgressEvent
+from kumihimo.core.usage import Usage
+from kumihimo.core.wiring import ROOT
+from kumihimo.generation.answer import LENGTHS as LENGTHS
+from kumihimo.generation.answer import PROMPT, announce, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import Length as Length
+from kumihimo.generation.phrases import replaced_text
+from kumihimo.generation.quoting import quote_answer
+from kumihimo.generation.quoting.requests import carry_names
+from kumihimo.generation.source_packing import PackedSource, pack_sources
+from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.cached_llm import StructuredLLM
+from kumihimo.llm.local_embedder import LocalEmbedder, create_local_embedder, is_local
+from kumihimo.llm.protocols import Embedder, RerankerName
+from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
+from kumihimo.llm.telemetry import span
+from kumihimo.search.fulltext import Bm25Search
+from kumihimo.search.indexed_words import IndexedWords
+from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.search.vector_store import Matrices
+from kumihimo.search.vectors import CosineSearch
+from kumihimo.storage import IndexTransaction
+from kumihimo.storage.database import as_database
+from kumihimo.text.question import ParsedQuestion
+from kumihimo.text.word_variants import WordIndex, rewrite_question
+
+BoundMethod = Callable[[ParsedQuestion], Context]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A finished build, readable as long as its transaction lasts.
+
+    rights, filter: expressions over metadata; only documents that match both exist for its tables, searches and
+    traces. A field that no document has is unset for `rights`, and an error in `filter`.
+    """
+
+    db: IndexTransaction
+    catalogue: Catalogue
+    settings: SettingValues
+    models: ModelRegistry
+    tokenizer: Tokenizer
+    matrices: Matrices
+    generation: int = 0  # number of the run, for several answers to one question
+    budget: Budget | None = None  # for all questions together; None: one for each question
+    rights: str = ""
+    filter: str = ""
+    tables: dict[tuple[str, str, str], Table[Any]] = field(default_factory=dict)  # those that were read
+
+    def table(self, name: str) -> Table[Any]:
+        """Return the visible rows of a table of the index.
+
+        Raises IndexUnavailable if it has not been built.
+        """
+        key = self.rights, self.filter, name
+        if key not in self.tables:
+            self.tables[key] = visible_table(self, self.stored_table(name))
+        return self.tables[key]
+
+    def to_arrow(self, name: str) -> Any:
+        """Return the visible rows of a table for Arrow."""
+        return data_frames.to_arrow(self.table(name))
+
+    def to_pandas(self, name: str) -> Any:
+        """Return the visible rows of a table for pandas."""
+        return data_frames.to_pandas(self.table(name))
+
+    def narrowed(self, filter: str) -> Self:
+        """Return the snapshot of the documents that match, too; blank: all."""
+        if not (filter := filter.strip()):
+            return self
+        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
+
+    def stored_table(self, name: str) -> Table[Any]:
+        """Return a table with all its rows, visible or not.
+
+        Raises IndexUnavailable if it has not been built.
+        """
+        if name not in self.record_types:
+            raise SettingsError(describe_unknown("table", name, self.record_types))
+        if not self.db.has(name):
+            raise IndexUnavailable(f"the index has no table {name} yet: `kumi index` builds it")
+        return Table(name, codec(self.record_types[name]), self.db.rows(name))
+
+    @property
+    def record_types(self) -> Mapping[str, type[Record]]:
+        """Return the record class of each table."""
+        return self.catalogue.record_types
+
+    def method(self, name: str) -> Signature:
+        """Return a method. Raise SettingsError if it does not exist."""
+        if name not in self.catalogue.methods and (origin := missing_entries(self.db, self.catalogue).get(name)):
+            raise SettingsError(f"{name} comes from {origin}, {INSTALL_AGAIN}")
+        return self.catalogue.method(name)
+
+    def default_method(self) -> str:
+        """Return the method for a question without one."""
+        return default_method(self.db, self.catalogue)
+
+    def retrieve(self, question: str, method: str = "", **options: Any) -> Context:
+        """Return the evidence for the question, best first.
+
+        options: as for `Kumihimo.retrieve`.
+        """
+        return self.search(Query.of(question, method, **options))
+
+    def ask(self, question: str, method: str = "", **options: Any) -> Answer:
+        """Return the answer with its citations.
+
+        options: as for `Kumihimo.ask`.
+        """
+        return self.answer(Query.of(question, method, **options))
+
+    def validate_method(self, name: str, *, filter: str = "", **settings: Any) -> None:
+        """Validate the method and its settings.
+
+        Raises every error that does not depend on the question.
+        """
+        self.narrowed(filter)._bind_method(name, settings, Budget())
+
+    def _bind_method(self, name: str, settings: Mapping[str, object], budget: Budget) -> BoundMethod:
+        """Return the method as a function of the question alone.
+
+        Raises errors before anything is paid.
+        """
+        signature = self.method(name)
+        definitions: dict[str, Mapping[str, Setting]] = {name: signature.settings}
+        values = resolve_settings(definitions, {name: self.settings.get(name, {})}, {name: settings})[name]
+        self._require_indexed(name, signature)
+        reranker = self.models.candidate_reranker(name, budget, self.generation)
+        reranker.check_available(cast(RerankerName, values.get("reranker", "none")))
+        ports: dict[str, Callable[[], object]] = {
+            "llm": lambda: self._llm(name, budget) if self.uses_llm(signature) else None,
+            "keyword_search": self.keyword_search,
+            "vector_search": lambda: self.vector_search(budget),
+            "tokenizer": lambda: self.tokenizer,
+            "rerank": lambda: reranker,
+        }
+        available = filter(self.db.has, signature.optional_tables)
+        tables = {table: self.table(table) for table in (*signature.tables, *available)}
+        arguments = {
+            **dict.fromkeys(signature.optional_tables),
+            **tables,
+            **{port: ports[port]() for port in signature.ports},
+            **signature.keyword_arguments(values),
+        }
+
+        if signature.takes_text:
+            return lambda question: signature.function(question.text, **arguments)
+        return lambda question: signature.function(question, **arguments)
+
+    def indexed_words(self) -> WordIndex | None:
+        """Return the words of the chunks, if they have a full-text index."""
+        if not self.db.has("words_chunks"):
+            return None
+        return IndexedWords(as_database(self.db), self.table("chunks"))
+
+    def released(self) -> AbstractContextManager[object]:
+        """Hold no transaction inside the context, while a model speaks."""
+        return self.db.released()
+
+    def embedder_of(self, table: str) -> str:
+        """Return the fingerprint of the model that embedded a table, or empty."""
+        return str((self.db.meta(f"vectors_{table}") or {}).get("embedder", ""))
+
+    def keyword_search(self) -> KeywordSearch:
+        """Return the keyword search, for use without a method."""
+        return Bm25Search(as_database(self.db))
+
+    def vector_search(self, budget: Budget) -> VectorSearch:
+        """Return the vector search, with the embedders of the index."""
+        return CosineSearch(as_database(self.db), partial(self.models.query_embedder, budget), self.matrices)
+
+    def uses_llm(self, signature: Signature) -> bool:
+        """Return whether the method may call a chat model."""
+        return uses_llm(self.models, signature)
+
+    def matching_documents(self, filter: str) -> frozenset[str]:
+        """Return the ids of the documents that match the filter.
+
+        Raises SettingsError.
+        """
+        return visible_documents(self.narrowed(filter))
+
+    def _require_indexed(self, name: str, signature: Signature) -> None:
+        """Raise IndexUnavailable if the method lacks tables or views.
+
+        The message names the command that builds them.
+        """
+        if missing := missing_tables(self.db, self.catalogue, name):
+            built = [method for method in self.db.meta("methods", []) if method in self.catalogue.methods]
+            methods = ",".join(dict.fromkeys([*built, name]))
+            steps = [self.catalogue.steps[name] for name in self.catalogue.upstream_steps(missing)]
+            if blocked := steps_without_llm(self.catalogue, self.models, missing):
+                raise IndexUnavailable(
+                    f"{name} needs a chat model, which writes {' and '.join(blocked)}: {SET_MODEL_HINT}; "
+                    f"then `kumi index --methods {methods}` builds them"
+                )
+            llm_available = any("llm" in step.ports and self.models.chat(step.scope) for step in steps)
+            paid = llm_available or ("vector_search" in signature.ports and self.models.paid_embedder)
+            cost = f", and `kumi plan --methods {methods}` says what it costs" if paid else ""
+            raise IndexUnavailable(
+                f"the index was not built for {name}: `kumi index --methods {methods}` does that{cost}"
+            )
+
+    def _quote_embedder(self) -> Embedder:
+        """Return the embedder for excerpts: that of the chunks, if it is inside this process."""
+        stored = self.embedder_of("chunks")
+        return create_local_embedder(stored) if is_local(stored) else LocalEmbedder()
+
+    def uses_local_embedders(self) -> bool:
+        """Return whether models inside this process made the vectors."""
+        return all(is_local(state["embedder"]) for state in self.db.view_states("vectors"))
+
+    def search(self, query: Query, budget: Budget | None = None) -> Context:
+        """Return the evidence for a query, as `retrieve` does.
+
+        budget: of the query, if it is open already.
+        """
+        snapshot, method = self.narrowed(query.filter), query.method or self.default_method()
+        budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
+        bound = snapshot._bind_method(method, query.settings, budget)
+        return snapshot._find(method, bound, query.question, explain=query.explain)[0]
+
+    def answer(self, query: Query, budget: Budget | None = None) -> Answer:
+        """Return the answer to a query, as `ask` does.
+
+        A chat model writes it; without one, it consists of sentences of the documents, and with the default method
+        requests such as lists are answered. Without a model, the question takes over the names of the last one in the
+        history. budget: of the query, if it is open already.
+        """
+        start, default = perf_counter(), self.default_method()
+        method = query.method or default
+        budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
+        snapshot, chat, asked, note = self.narrowed(query.filter), self.models.chat("answer"), query.question, ""
+        bound = snapshot._bind_method(method, query.settings, budget)  # raises errors before anything is paid
+        if query.history and chat:
+            asked = ParsedQuestion.read(rewrite_standalone(asked.text, query.history, self._llm("answer", budget)))
+        elif query.history:
+            text, note = carry_names(asked.text, query.history)
+            asked = ParsedQuestion.read(text) if note else asked
+        query.progress(ProgressEvent("search"))
+        context, searched = snapshot._find(method, bound, asked, explain=query.explain)
+        if chat:
+            query.progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
+            result = snapshot._write(query, asked, method, context, self._llm("answer", budget))
+        else:
+            reader, embedder, requests = snapshot.tracer, self._quote_embedder(), method == default
+            result = quote_answer(searched, method, context, reader, embedder, requests=requests)
+            text = f"{note}\n\n{result.text}" if note else result.text
+            result = announce(replace(result, question=asked.text, text=text), query.on_token, query.on_context)
+        citations = tuple(replace(each, span=snapshot.tracer.locate(each.span)) for each in result.citations)
+        return add_usage(replace(result, citations=citations), budget, perf_counter() - start)
+
+    def _find(
+        self, method: str, bound: BoundMethod, asked: ParsedQuestion, *, explain: bool
+    ) -> tuple[Context, ParsedQuestion]:
+        """Return the evidence, and the question as it was searched."""
+        # a model corrects by itself, and its replies are stored by the question as it was asked
+        words = None if self.uses_llm(self.method(method)) else self.indexed_words()
+        written, replaced = rewrite_question(asked, words)
+        with span(f"retrieve {method}", {"kumihimo.method": method}) as set_attributes:
+            context = bound(written)
+            set_attributes({"kumihimo.results": len(context)})
+        if replaced:
+            context = replace(context, queries=(written.text, *context.queries), replaced=replaced)
+        return explain_context(self.tracer, asked.text, context) if explain else context, written
+
+    def _write(self, query: Query, asked: ParsedQuestion, method: str, context: Context, llm: StructuredLLM) -> Answer:
+        """Return the answer of a chat model."""
+        return answer(
+            asked.text,
+            method,
+            context,
+            self.tracer.spans_to_cite,
+            self.tracer.describe_document,
+            llm,
+            self.tokenizer,
+            self.method(method).declaration.answer_prompt or PROMPT,
+            query.on_token,
+            query.on_context,
+            **self._answer_settings(query.length, query.max_tokens),
+        )
+
+    def _answer_settings(self, length: Length | None = None, max_tokens: int | None = None) -> dict[str, Any]:
+        """Return the settings of the answer, with this length and limit."""
+        settings: dict[str, Any] = {**self.settings["answer"]}
+        limit = settings["max_tokens"] if max_tokens is None else min(max_tokens, settings["max_tokens"])
+        return settings | {"max_tokens": limit} | ({} if length is None else {"length": length})
+
+    def prompt_sources(self, question: str, context: Context) -> list[PackedSource]:
+        """Return the sources that the prompt of an answer holds."""
+        values = self._answer_settings()
+        limits = {"budget": values["budget"], "limit": values["sources"], "score_share": values["score_share"]}
+        return pack_sources(question, context, self.tokenizer, **limits)
+
+    def describe_search(self, context: Context) -> str:
+        """Return the note on replaced words, or empty."""
+        return replaced_text(context)
+
+    def _llm(self, scope: str, budget: Budget) -> StructuredLLM:
+        return self.models.llm(scope, budget, generation=self.generation)
+
+    def followup_suggester(self, caps: Caps | None = None) -> Callable[[Answer], Answer]:
+        """Return a function that adds next questions to an answer.
+
+        It adds their cost too. caps: for the answer and the questions together. Raises SettingsError without a chat
+        model.
+        """
+        budget = self.models.budget(caps, self.budget)
+        llm = self.models.llm("answer", budget)
+
+        def add_followups(current: Answer) -> Answer:
+            budget.total = current.usage
+            questions = suggest_questions(current, llm, self.tokenizer)
+            return replace(current, followups=questions, usage=budget.total)
+
+        return add_followups
+
+    @cached_property
+    def tracer(self) -> SourceTracer:
+        """Return what finds the source spans of rows."""
+        return SourceTracer(self.db, self.catalogue, cache(self.table))
+
+    def trace(self, item: Reference | Evidence) -> Iterator[Span]:
+        """Yield the source spans of a row or evidence, cited first."""
+        return self.tracer.trace(item)
+
+    def trace_part(self, item: Evidence, start: int, end: int) -> Iterator[Span]:
+        """Yield the source spans of a part of the text of evidence.
+
+        That is the part itself where the text is a passage of a document, else all sources.
+        """
+        return self.tracer.trace_part(item, start, end)
+
+    def find(self, id: str) -> Evidence:
+        """Return the row with this id, or the document with this uri.
+
+        The id may name its table: `chunks:0f8c….00003`.
+        """
+        table, colon, rest = replace_surrogates(id).partition(":")
+        tables = [table] if colon and table in self.record_types else list(self.record_types)
+        row_id = rest if colon and table in self.record_types else replace_surrogates(id)
+        for name in tables:
+            if self.db.has(name) and (record := self.table(name).get(row_id)):
+                return Evidence(name, record, 1.0)
+        if document := self.table(ROOT).get(hash_parts(replace_surrogates(id))):
+            return Evidence(ROOT, document, 1.0)
+        raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")
+
+    def row_counts(self) -> dict[str, int]:
+        """Return the number of visible rows of each table."""
+        return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}
+
+
+def add_usage(answer: Answer, budget: Budget, seconds: float) -> Answer:
+    """Return the answer with what its budget spent and saved."""
+    usage, saved = replace(budget.total, seconds=seconds), sum(budget.saved.values(), Usage())
+    return replace(answer, usage=usage, saved=saved)

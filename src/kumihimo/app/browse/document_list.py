@@ -1,0 +1,165 @@
+"""a snapshot -> its documents page by page, with their state: whole, read in part, or failed."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.browse import Page
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.records import NOT_READ
+from kumihimo.core.spans import describe_place
+from kumihimo.core.table import Table
+from kumihimo.core.wiring import ROOT
+from kumihimo.search.row_listing import Listing
+from kumihimo.storage.database import as_database
+
+State = Literal["indexed", "partial", "failed"]
+_MAX_REMARKS = 10  # of one document
+_COLUMNS = ("uri", "file", "title", "media_type", "modified", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document without its text.
+
+    status: indexed; partial: some of it could not be read or processed; failed: its file could not be read again, and
+    the text is an earlier one. remarks: the reasons, with their remedies.
+    """
+
+    id: str
+    uri: str
+    file: str
+    title: str
+    media_type: str
+    modified: str
+    metadata: Mapping[str, object]
+    status: State = "indexed"
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFile:
+    """A file without a document, and why; the error names the remedy.
+
+    id: as a document of this file would have. is_upload: it was uploaded to a server, and can be deleted there.
+    """
+
+    id: str
+    uri: str
+    error: str
+    is_upload: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """A part of the text of a document.
+
+    characters: of the whole text. places: the start and name of each page, slide or sheet in the part; the first one
+    may begin before it. place: of the part. line: of its first character, if the text is that of a file; else 0.
+    """
+
+    id: str
+    uri: str
+    title: str
+    start: int
+    end: int
+    characters: int
+    text: str
+    place: str
+    places: tuple[tuple[int, str], ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class DocumentList:
+    """The documents that a snapshot shows."""
+
+    snapshot: Snapshot
+    _errors: Mapping[str, Sequence[tuple[str, str]]] = field(init=False)  # by document id or file uri
+
+    def __post_init__(self) -> None:
+        errors = defaultdict[str, list[tuple[str, str]]](list)
+        for step, item, error in self.snapshot.db.failures():
+            errors[item if step == ROOT else item.partition(".")[0]].append((step, error))
+        object.__setattr__(self, "_errors", errors)
+
+    @property
+    def table(self) -> Table[Any]:
+        return self.snapshot.table(ROOT)
+
+    def page(self, text: str = "", *, after: str = "", limit: int) -> Page[ListedDocument]:
+        """Return documents by uri.
+
+        text: a part of the title or uri; whole titles and beginnings come first. after: the id of the last document of
+        the page before.
+        """
+        listing, taken = Listing("uri", text=text.strip(), columns=("title", "uri")), list[ListedDocument]()
+        for document in self._list(listing, after):
+            if len(taken) == limit:
+                return Page(tuple(taken), taken[-1].id)
+            taken.append(document)
+        return Page(tuple(taken))
+
+    def _list(self, listing: Listing, after: str) -> Iterator[ListedDocument]:
+        table = self.table
+        for id in listing.ids(as_database(self.snapshot.db), table, after):
+            if table.ids(id=id):
+                yield self._read(id)
+
+    def find(self, id: str) -> ListedDocument | None:
+        """Return the document with this id, or None."""
+        return self._read(id) if self.table.ids(id=id) else None
+
+    def _read(self, id: str) -> ListedDocument:
+        columns = {name: self.snapshot.db.value(ROOT, id, name) for name in _COLUMNS}
+        metadata: dict[str, object] = json.loads(columns.pop("metadata"))
+        unread = metadata.pop(NOT_READ, [])
+        failed = [error for step, error in self._errors.get(columns["file"], ()) if step == ROOT]
+        processed = [f"{step}: {error}" for step, error in self._errors.get(id, ())]
+        remarks = [*failed, *(map(str, unread) if isinstance(unread, list) else ()), *dict.fromkeys(processed)]
+        status: State = "failed" if failed else "partial" if remarks else "indexed"
+        remarks = remarks[:_MAX_REMARKS]
+        return ListedDocument(id, **columns, metadata=metadata, status=status, remarks=tuple(remarks))
+
+    def failed_files(self) -> list[FailedFile]:
+        """Return the files without a document.
+
+        Rights to some documents show none of them: a file without a document matches no expression.
+        """
+        if self.snapshot.rights:
+            return []
+        failures = [(item, error) for step, item, error in self.snapshot.db.failures() if step == ROOT]
+        return [FailedFile(hash_parts(uri), uri, error) for uri, error in failures if not self.table.ids(file=uri)]
+
+    def counts(self) -> dict[str, int]:
+        """Count the documents, those read in part, and failed files."""
+        table = self.table
+        partial = [uri for uri, reasons in self.snapshot.db.documents_with(NOT_READ) if reasons]
+        return {
+            "documents": len(table),
+            "partial": sum(map(self._has_uri, partial)),
+            "failed": len(self.failed_files()),
+        }
+
+    def _has_uri(self, uri: str) -> bool:
+        return bool(self.table.ids(id=hash_parts(uri)))
+
+    def read_text(self, id: str, start: int, end: int) -> DocumentText | None:
+        """Return a part of the text of a document, or None."""
+        document = self.table.get(id)
+        if document is None:
+            return None
+        size = len(document.text)
+        start = max(0, min(start, size))
+        end = max(start, min(end, size))
+        after = [(place_start, name) for place_start, name in document.places if start < place_start < end]
+        before = [place for place in document.places if place[0] <= start][-1:]
+        place = describe_place(document.places, start, end) if document.places else ""
+        verbatim = document.file == document.uri and document.media_type in ("text/plain", "text/markdown")
+        line = document.text.count("\n", 0, start) + 1 if verbatim and not document.places else 0
+        return DocumentText(
+            id, document.uri, document.title, start, end, size, document.text[start:end], place, (*before, *after), line
+        )

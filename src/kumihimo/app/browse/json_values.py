@@ -1,0 +1,259 @@
+"""records and results -> JSON values: one form for the command line, HTTP and the page."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from itertools import islice
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import community_tree
+from kumihimo.app.evidence.explanations import describe_reason
+from kumihimo.app.opened.catalogue import DEFAULT_METHOD
+from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, setting_help
+from kumihimo.core.context import Answer, Context, Evidence, row_json
+from kumihimo.core.explanation import Explanation, PassageLink, Reason
+from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
+from kumihimo.core.signature import Signature
+from kumihimo.core.spans import Span
+from kumihimo.text.matching import mark_matches
+from kumihimo.text.sentences import collapse_spaces
+from kumihimo.text.tokens import subject_terms
+
+Json = dict[str, Any]
+
+
+def plain(value: object) -> Any:
+    """Return a value as JSON has it: dataclasses as objects, no infinity.
+
+    >>> plain(Span("c", "a.md", 0, 3, "One"))["uri"], plain((1, float("inf")))
+    ('a.md', [1, None])
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return str(value) if isinstance(value, Path) else value
+
+
+# -- places and passages
+
+
+def place_json(span: Span) -> Json:
+    """Return where a span is, without its text."""
+    return {name: value for name, value in span.to_dict().items() if name != "text"}
+
+
+# -- answers and evidence
+
+
+def answer_json(answer: Answer, evidence: list[Json]) -> Json:
+    """Return an answer with its evidence, as `evidence_json` makes it."""
+    return {**answer.to_dict(), "evidence": evidence}
+
+
+def context_json(context: Context, evidence: list[Json]) -> Json:
+    """Return what a search found, as `evidence_json` makes it."""
+    return {**context.to_dict(), "evidence": evidence}
+
+
+def evidence_json(question: str, context: Context) -> list[Json]:
+    """Return each explained piece of evidence.
+
+    With its text, the part of it with most words of the question, its places in the documents, and its reason.
+    """
+    terms = frozenset(subject_terms(context.searched(question)))
+    return [
+        {
+            **_item_json(rank, item),
+            **_text_json(item, item.explanation, terms),
+            **_reason_json(item, item.explanation.reason),
+        }
+        for rank, item in enumerate(context, 1)
+        if item.explanation
+    ]
+
+
+def reasons_json(context: Context, reasons: Iterable[Reason]) -> list[Json]:
+    """Return each piece of evidence with its reason, without its text."""
+    rows = zip(context, reasons, strict=True)
+    return [{**_item_json(rank, item), **_reason_json(item, reason)} for rank, (item, reason) in enumerate(rows, 1)]
+
+
+def bare_evidence_json(context: Context) -> list[Json]:
+    """Return the evidence without reasons."""
+    evidence: list[Json] = context.to_dict()["evidence"]
+    return evidence
+
+
+def _item_json(rank: int, item: Evidence) -> Json:
+    return {"rank": rank, "score": item.score, **row_json(item.reference)}
+
+
+def _text_json(item: Evidence, explanation: Explanation, terms: frozenset[str]) -> Json:
+    """Return the text of a row, and what to show of it.
+
+    marks: start and end of the words of the question in the snippet.
+    """
+    start, end = explanation.part
+    before, after = ("…" if rest.strip() else "" for rest in (item.text[:start], item.text[end:]))
+    snippet = f"{before}{collapse_spaces(item.text[start:end])}{after}"
+    return {
+        "title": getattr(item.record, "title", ""),
+        "text": item.text,
+        "snippet": snippet,
+        "marks": [list(mark) for mark in mark_matches(snippet, terms)],
+        "spans": [place_json(span) for span in explanation.spans],
+    }
+
+
+def _reason_json(item: Evidence, reason: Reason) -> Json:
+    """Return a reason as a sentence, with what it is made of."""
+    return {
+        "reason": describe_reason(reason),
+        "words": list(reason.words),
+        "feature_scores": dict(item.feature_scores),
+        "via": _link_json(reason.link) if reason.link else None,
+    }
+
+
+def _link_json(link: PassageLink) -> Json:
+    return {**place_json(link.span), "continues": link.continues, "entity": link.entity, "name": link.name}
+
+
+# -- rows of tables
+
+
+def document_json(document: Document) -> Json:
+    """Return a document without its text."""
+    names = ("id", "uri", "file", "title", "media_type", "metadata", "modified")
+    return {**{name: plain(getattr(document, name)) for name in names}, "characters": len(document.text)}
+
+
+def entity_json(entity: Entity) -> Json:
+    """Return an entity for a list, without its description."""
+    return {name: plain(getattr(entity, name)) for name in ("id", "name", "type", "mentions", "forms")}
+
+
+def neighbour_json(entity: str, relation: Relation) -> Json:
+    """Return the other end of a relation, seen from an entity."""
+    end = 1 if relation.source == entity else 0
+    return {
+        "id": (relation.source, relation.target)[end],
+        "name": relation.names[end],
+        "relation": relation.id,
+        "weight": relation.weight,
+        "strength": relation.strength,
+        "text": relation.text,
+    }
+
+
+def relation_json(relation: Relation) -> Json:
+    """Return a relation with both ends."""
+    names = ("id", "source", "target", "names", "keywords", "weight", "strength", "text")
+    return {name: plain(getattr(relation, name)) for name in names}
+
+
+def claim_json(claim: Claim) -> Json:
+    """Return a claim about an entity."""
+    names = ("id", "subject", "object", "names", "type", "statuses", "start", "end", "quotes", "text")
+    return {name: plain(getattr(claim, name)) for name in names}
+
+
+def trace_json(reference: Reference, text: str, spans: Iterable[Span]) -> Json:
+    """Return a row with its source spans."""
+    return {"table": reference[0], "id": reference[1], "text": text, "spans": [span.to_dict() for span in spans]}
+
+
+# -- communities and reports
+
+
+def community_json(tree: community_tree.CommunityTree, id: str, report: Report | None) -> Json:
+    """Return a community with the title of its report.
+
+    maker: what made the report: a model, sentences or rows. changes: documents since it was written.
+    """
+    return {
+        "id": id,
+        "level": tree.level[id],
+        "parent": tree.parent[id],
+        "children": len(tree.children[id]),
+        "entities": tree.size[id],
+        **{name: getattr(report, name, None) for name in ("title", "rating", "extractive")},
+        "maker": community_tree.maker_of(report) if report else None,
+        "changes": len(report.added) if report else 0,
+    }
+
+
+def report_json(
+    snapshot: Snapshot, tree: community_tree.CommunityTree, report: Report, *, most_passages: int | None = None
+) -> Json:
+    """Return a whole report, with the names of its references.
+
+    most_passages: to count by document; None: all, which takes long for a large community.
+    """
+    names = community_tree.reference_names(snapshot, report)
+
+    def sources(part: int) -> list[Json]:
+        rows = community_tree.part_sources(report, part)
+        return [{"table": table, "id": id, "name": names[table, id]} for table, id in rows]
+
+    return {
+        **community_json(tree, report.id, report),
+        "above": [title_json(snapshot, id) for id in tree.ancestors(report.id)[:-1]],
+        "summary": report.summary,
+        "summary_sources": sources(0),
+        "reason": report.reason,
+        "findings": [
+            {"summary": summary, "explanation": explanation, "sources": sources(n)}
+            for n, (summary, explanation) in enumerate(report.findings, 1)
+        ],
+        "parts": [title_json(snapshot, id) for id in tree.sorted_children(report.id)],
+        "members": [
+            {"id": id, "name": community_tree.display_name(snapshot, ("entities", id))}
+            for id in tree.members[report.id]
+        ],
+        "sources": _source_counts(snapshot, report, most_passages),
+        "dropped": report.dropped,
+    }
+
+
+def title_json(snapshot: Snapshot, id: str) -> Json:
+    """Return a community with the title of its report."""
+    return {"id": id, "title": community_tree.display_name(snapshot, ("reports", id))}
+
+
+def _source_counts(snapshot: Snapshot, report: Report, most: int | None) -> dict[str, int]:
+    """Return the documents of a community with passage counts, largest first."""
+    passages = Counter(span.uri for span in islice(snapshot.trace(("reports", report.id)), most))
+    return dict(sorted(passages.items(), key=lambda item: (-item[1], item[0])))
+
+
+# -- methods
+
+
+def method_json(name: str, method: Signature) -> Json:
+    """Return a method with its recall and settings."""
+    help_texts = setting_help(name, method)
+    return {
+        "summary": method.summary,
+        "suits": method.declaration.best_for,
+        "recall@5": dict(zip(RECALL_SETS, RECALL.get(name, ()), strict=False)),
+        "default": name == DEFAULT_METHOD,
+        "reads": list(method.tables),
+        "settings": {
+            setting.name: {
+                "type": setting.type_description,
+                "default": plain(setting.default),
+                "choices": list(get_args(setting.type)) if get_origin(setting.type) is Literal else [],
+                "help": help_texts.get(setting.name, ""),
+            }
+            for setting in method.settings.values()
+        },
+    }

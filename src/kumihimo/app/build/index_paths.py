@@ -1,0 +1,87 @@
+"""paths -> Built, or the Plan of it: one write transaction, which a plan rolls back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kumihimo.app.build.batch import build_or_wait
+from kumihimo.app.build.build import skipped_methods
+from kumihimo.app.build.build_cost import plan_build
+from kumihimo.app.build.prepare_build import absolute_paths, prepare_build
+from kumihimo.app.build.prepare_build import RollBack
+from kumihimo.app.build.remote_sources import fetch_sources
+from kumihimo.app.opened.results import Built, Consent, Plan
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.task import Progress
+from kumihimo.llm.budget import Budget
+from kumihimo.storage.sqlite.cache_file import CacheFile, adopt_old_cache
+from kumihimo.app.opened.open_index import OpenIndex
+
+
+def index_paths(
+    index: OpenIndex,
+    paths: Sequence[str | Path],
+    methods: Sequence[str],
+    budget: Budget,
+    *,
+    wait: bool = False,
+    reread: bool = False,
+    recluster: bool = False,
+    refresh: bool = False,
+    rebuild: bool = False,
+    batch: bool = False,
+    consent: bool | Consent = False,
+    progress: Progress | None = None,
+    crawl: int = 0,
+    fetch: bool = True,
+) -> Built:
+    """Build the index of these paths and its other sources.
+
+    fetch: also ask for what is not on this machine. Other parameters: as for `Kumihimo.index`.
+    """
+    absolute = absolute_paths(index, paths, methods)
+    if rebuild and isinstance(index.cache.database, CacheFile):
+        adopt_old_cache(index.cache.database.path)
+    with index.store.write_transaction(wait=wait, rebuild=rebuild, cancel=budget.cancel) as db:
+        fetched = fetch_sources(index, db, paths, crawl, progress, budget.cancel) if fetch else []
+        build = prepare_build(index, db, [*absolute, *fetched], methods, budget, progress, reread=reread, batch=batch)
+        from_scratch = frozenset(["communities"] * recluster + ["reports"] * refresh)
+        build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
+        for source in build.sources.values() if rebuild else ():
+            source.files()  # raises SourceError before anything is lost
+        built = build_or_wait(index, build, consent, rebuild=rebuild, batch=batch)
+    if methods:
+        return built
+    skipped = skipped_methods(index.catalogue, index.models, build.methods)
+    return replace(built, skipped_methods=skipped, rule_based=build.rule_based)
+
+
+def plan_paths(
+    index: OpenIndex,
+    paths: Sequence[str | Path],
+    methods: Sequence[str],
+    sample: int,
+    progress: Progress | None,
+    cancel: CancelToken | None,
+    crawl: int = 0,
+) -> Plan:
+    """Estimate the calls and cost of a build, without building.
+
+    Named addresses are fetched; those of known sources are as they were at the last build.
+    """
+    absolute, plan, is_new = absolute_paths(index, paths, methods), Plan(()), not index.folder.exists()
+    with suppress(RollBack), index.store.write_transaction(cancel=cancel) as db:
+        fetched = fetch_sources(index, db, paths, crawl, progress, cancel) if paths else []
+        build = prepare_build(index, db, [*absolute, *fetched], methods, index.models.budget(cancel=cancel), progress)
+        plan = replace(plan_build(build, sample), rule_based=build.rule_based)
+        raise RollBack
+    if is_new and not index.cache.stats()["replies"]:
+        from shutil import rmtree
+
+        index.close()
+        rmtree(index.folder, ignore_errors=not index.folder.exists())
+    return plan

@@ -1,0 +1,119 @@
+"""a place + settings -> OpenIndex: what reads and writes one index, for everything behind the facade."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from kumihimo.app.opened.catalogue import extend_catalogue, installed_catalogue, without_missing_scopes
+from kumihimo.app.settings.config import fields_to_settings
+from kumihimo.app.settings.settings_registry import SettingsRegistry
+from kumihimo.app.settings.trust import read_trusted_layers
+from kumihimo.core.catalogue import Catalogue
+from kumihimo.core.context import Tokenizer
+from kumihimo.core.settings import SettingValues, resolve_settings
+from kumihimo.llm.local_embedder import LocalTokenizer
+from kumihimo.llm.protocols import NamedEntityRecognizer
+from kumihimo.llm.registry import ModelRegistry
+from kumihimo.search.vector_files import MappedFiles
+from kumihimo.storage import Store
+from kumihimo.storage.place import DEFAULT_FOLDER as DEFAULT_FOLDER
+from kumihimo.storage.place import IndexPlace as IndexPlace
+from kumihimo.storage.response_cache import ResponseCache
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAddress:
+    """A place, its cache, and the layers of settings, as JSON values: another process opens the index with it.
+
+    They hold no keys: a setting names the environment variable with the key.
+    """
+
+    place: str  # holds the password of a database, if its address does
+    cache: str  # a file; empty: the cache is in the index
+    layers: Sequence[SettingValues]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIndex:
+    """An open index: its place, and what reads and writes it.
+
+    cache: of replies, which several indexes may share. address: None if it uses functions passed to `Kumihimo.open`,
+    which another process cannot have. files: the vector files that are mapped.
+    """
+
+    place: IndexPlace
+    store: Store
+    cache: ResponseCache
+    catalogue: Catalogue
+    settings_registry: SettingsRegistry
+    settings: dict[str, dict[str, object]]
+    models: ModelRegistry
+    tokenizer: Tokenizer
+    address: IndexAddress | None
+    files: MappedFiles = field(default_factory=dict)
+    build_lock: Lock = field(default_factory=Lock)  # of builds that questions start
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the files of the index."""
+        return self.place.folder
+
+    @property
+    def base(self) -> Path:
+        """Return the folder of kumi.toml, which stored paths are relative to."""
+        return self.place.base
+
+    def close(self) -> None:
+        """Close the files; the next use opens them again."""
+        self.store.close()
+        self.cache.close()
+
+
+def connect_index(
+    place: str | Path | IndexPlace,
+    layers: Sequence[SettingValues] = (),
+    *,
+    cache: str | Path | None = None,
+    catalogue: Catalogue | None = None,
+) -> OpenIndex:
+    """Return an open index with these layers of settings, and no others."""
+    place, catalogue = IndexPlace.at(place, cache), catalogue or installed_catalogue()
+    registry, store, replies = SettingsRegistry(catalogue), place.open_store(), ResponseCache(place.open_cache())
+    layers = [fields_to_settings(layer) for layer in layers]
+    if {scope for layer in layers for scope in layer} - registry.all.keys():
+        layers = without_missing_scopes(store, catalogue, layers)
+    values = resolve_settings(registry.all, *layers)
+    cache_file = str(place.cache_file.absolute()) if place.cache_file else ""
+    address = IndexAddress(place.address, cache_file, layers) if catalogue is installed_catalogue() else None
+    models = ModelRegistry(registry.model_values(values), lambda: replies, place.base)
+    settings = registry.own_values(values)
+    return OpenIndex(place, store, replies, catalogue, registry, settings, models, LocalTokenizer(), address)
+
+
+def open_index(
+    place: str | Path | IndexPlace = DEFAULT_FOLDER,
+    *,
+    settings: SettingValues | None = None,
+    cache: str | Path | None = None,
+    methods: Sequence[Callable[..., Any]] = (),
+    steps: Sequence[Callable[..., Any]] = (),
+    readers: Sequence[Callable[..., Any]] = (),
+    recognizer: NamedEntityRecognizer | None = None,
+) -> OpenIndex:
+    """Return an open index with the settings of kumi.toml and the environment.
+
+    Parameters: as for `Kumihimo.open`.
+    """
+    catalogue = installed_catalogue()
+    if methods or steps or readers or recognizer:
+        recognizers = [recognizer] if recognizer else []
+        catalogue = extend_catalogue(catalogue, methods=methods, steps=steps, readers=readers, recognizers=recognizers)
+    place = IndexPlace.at(place)
+    layers = read_trusted_layers(place.base, SettingsRegistry(catalogue).all, os.environ)
+    cache = cache or os.environ.get("KUMI_CACHE") or None
+    return connect_index(place, [*layers, settings or {}], cache=cache, catalogue=catalogue)

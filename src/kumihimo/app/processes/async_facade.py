@@ -1,0 +1,317 @@
+"""an index -> AsyncKumihimo: questions and builds for programs with asyncio, which cancel them by leaving."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager, suppress
+from contextvars import copy_context
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Self, TypeVar
+
+from kumihimo.app.ask.query import Query
+from kumihimo.app.ask.questions import Questions
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.opened.results import Built
+from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.errors import Cancelled
+from kumihimo.core.task import Progress, ProgressEvent
+
+T = TypeVar("T")
+QuestionEvent = ProgressEvent | Context | str | Answer  # a str is a token; the Answer is the last event
+Emit = Callable[[Any], None]
+_THREADS_PER_PLACE = 2  # a cancelled call has given up its place, and may still end in its thread
+_READS = 8  # that run together
+_END = object()
+
+
+class AsyncKumihimo:
+    """An index for one event loop.
+
+    Its methods run `Kumihimo` in threads. Cancel the task that waits, or close the generator: then the search and the
+    requests to models stop, and the place is free for the next question at once.
+
+    kumi: stays open at the end, unless `AsyncKumihimo.open` has opened it. workers: processes for questions that no
+    model and no server answers, so that they use all processors; each starts when it is needed. 0: threads, which an
+    index with functions passed to `Kumihimo.open` has too, since another process cannot have them. questions: how many
+    run together; others wait. seconds: after which a question raises Cancelled; 0: no limit. on_answered: is called in
+    a thread with the method of each question, and with its seconds.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> async def ask_note() -> str:
+    ...     with TemporaryDirectory() as folder:
+    ...         note = Path(folder, "note.txt")
+    ...         _ = note.write_text("The ferry leaves at nine. The harbour office opens at eight.")
+    ...         async with AsyncKumihimo.open(Path(folder, ".kumi")) as kumi:
+    ...             await kumi.index(note)
+    ...             return (await kumi.ask("When does the ferry leave?")).text
+    >>> asyncio.run(ask_note())
+    'The ferry leaves at nine. The harbour office opens at eight. [1]'
+    """
+
+    def __init__(self, kumi: Kumihimo, *, workers: int = 0, questions: int = 32, seconds: float = 0) -> None:
+        self.kumi, self._seconds, self._owns_kumi = kumi, seconds, False
+        self._asked: Questions = kumi
+        self._questions, self._reads, self._builds = _Lane.create(questions), _Lane.create(_READS), _Lane.create(1, 1)
+        address = kumi.opened.address
+        self.room = QuestionRoom(address, workers) if workers and address else None
+        self._tokens: set[CancelToken] = set()  # of all calls in progress
+        self.on_answered: Callable[[str, float], object] = _ignore
+        self._is_closed = False
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path = ".kumi",
+        *,
+        workers: int = 0,
+        questions: int = 32,
+        seconds: float = 0,
+        **options: Any,
+    ) -> Self:
+        """Open the index in a folder; `aclose` closes it.
+
+        options: as for `Kumihimo.open`.
+        """
+        opened = cls(Kumihimo.open(folder, **options), workers=workers, questions=questions, seconds=seconds)
+        opened._owns_kumi = True
+        return opened
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Cancel all calls in progress, and end threads and processes."""
+        self._is_closed = True
+        for token in [*self._tokens]:
+            token.cancel("the index was closed")
+        await asyncio.to_thread(self._end)
+
+    def kill(self) -> None:
+        """End the processes at once, from any thread."""
+        if self.room:
+            self.room.kill()
+
+    def _end(self) -> None:
+        if self.room:
+            self.room.close()
+        for lane in (self._questions, self._reads, self._builds):
+            lane.threads.shutdown()
+        if self._owns_kumi:
+            self.kumi.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """Return the ids of the processes that have started."""
+        return self.room.pids if self.room else []
+
+    @property
+    def running(self) -> int:
+        """Return how many questions run."""
+        return self._questions.running
+
+    @property
+    def waiting(self) -> int:
+        """Return how many questions wait for a place."""
+        return self._questions.waiting
+
+    def asking(self, facade: Questions) -> Self:
+        """Return the same places and limits for questions to other indexes, too.
+
+        They run in threads.
+        """
+        other = copy(self)
+        other._asked, other.room = facade, None
+        return other
+
+    # -- questions
+
+    async def ask(self, question: str, method: str = "", **options: Any) -> Answer:
+        """Return the answer with its citations. options: as for `Kumihimo.ask`."""
+        return await self.answer(Query.of(question, method, **options))
+
+    async def answer(self, query: Query) -> Answer:
+        """Return the answer to a query, as `ask` does."""
+        return await self._last(self._questions, lambda cancel, _: self._answer(query, cancel), self._seconds)
+
+    async def events(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[QuestionEvent, None]:
+        """Yield progress, the evidence, the text as it arrives, the answer.
+
+        A ProgressEvent comes as the search begins, and one as a model is asked; both again if the index changes
+        meanwhile. The evidence is a Context. options: as for `ask`. Close the generator to cancel the question: `async
+        with aclosing(kumi.events(…)) as events`.
+        """
+        async with aclosing(self.answer_events(Query.of(question, method, **options))) as events:
+            async for event in events:
+                yield event
+
+    async def answer_events(self, query: Query) -> AsyncGenerator[QuestionEvent, None]:
+        """Yield the events of a query, as `events` does."""
+        call = self._run(self._questions, lambda cancel, emit: self._answer(query, cancel, emit), self._seconds)
+        async with aclosing(call) as events:
+            async for event in events:
+                yield event
+
+    async def stream(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[str, None]:
+        """Yield the answer's text as it arrives.
+
+        options: as for `ask`.
+        """
+        async with aclosing(self.events(question, method, **options)) as events:
+            async for event in events:
+                if isinstance(event, str):
+                    yield event
+
+    async def retrieve(self, question: str, method: str = "", **options: Any) -> Context:
+        """Return the evidence. options: as for `Kumihimo.retrieve`."""
+        return await self.search(Query.of(question, method, **options))
+
+    async def search(self, query: Query) -> Context:
+        """Return the evidence for a query, as `retrieve` does."""
+        return await self._last(self._questions, lambda cancel, _: self._search(query, cancel), self._seconds)
+
+    def _answer(self, query: Query, cancel: CancelToken, emit: Emit | None = None) -> Answer:
+        start, query = perf_counter(), replace(query, cancel=cancel)
+        if self.room and needs_no_model(self.kumi.opened, named := self._with_method(query), is_answer=True):
+            answer = self._answer_in_room(self.room, named, emit)
+        else:
+            if emit:
+                query = replace(query, on_token=emit, on_context=emit, progress=emit)
+            answer = self._asked.answer(query)
+        self.on_answered(answer.method, perf_counter() - start)
+        return answer
+
+    def _answer_in_room(self, room: QuestionRoom, query: Query, emit: Emit | None) -> Answer:
+        if emit:
+            emit(ProgressEvent("search"))
+        answer: Answer = room.run("answer", query)
+        if emit:
+            emit(answer.context)
+            emit(answer.text)
+        return answer
+
+    def _search(self, query: Query, cancel: CancelToken) -> Context:
+        start, query = perf_counter(), self._with_method(replace(query, cancel=cancel))
+        is_free = self.room and needs_no_model(self.kumi.opened, query, is_answer=False)
+        context = self.room.run("search", query) if self.room and is_free else self._asked.search(query)
+        self.on_answered(query.method, perf_counter() - start)
+        return context
+
+    def _with_method(self, query: Query) -> Query:
+        """Return the query with the name of its method."""
+        if query.method:
+            return query
+        with self._asked.snapshot() as snapshot:
+            return replace(query, method=snapshot.default_method())
+
+    # -- builds and other calls
+
+    async def index(self, *paths: str | Path, progress: Progress | None = None, **options: Any) -> Built:
+        """Add or refresh files and folders, as `Kumihimo.index` does.
+
+        progress: is called in the event loop; a function as `consent`, in a thread. Builds run one after the other.
+        """
+
+        def build(cancel: CancelToken, emit: Emit) -> Built:
+            return self.kumi.index(*paths, progress=emit if progress else None, cancel=cancel, **options)
+
+        async with aclosing(self._run(self._builds, build)) as events:
+            async for event in events:
+                if progress and isinstance(event, ProgressEvent):
+                    progress(event)
+        built: Built = event
+        return built
+
+    async def run(self, call: Callable[[Kumihimo], T]) -> T:
+        """Return the result of another read, such as `lambda kumi: kumi.status()`.
+
+        It runs in a thread. One that is cancelled ends by itself there.
+        """
+        return await self._last(self._reads, lambda *_: call(self.kumi))
+
+    # -- calls in threads
+
+    async def _last(self, lane: _Lane, call: Callable[[CancelToken, Emit], T], seconds: float = 0) -> T:
+        """Return the result of a call."""
+        async with aclosing(self._run(lane, call, seconds)) as events:
+            result: T = [event async for event in events][-1]
+        return result
+
+    async def _run(
+        self, lane: _Lane, call: Callable[[CancelToken, Emit], object], seconds: float = 0
+    ) -> AsyncGenerator[Any, None]:
+        """Run a call in a thread; yield its events, then its result.
+
+        At the end of the generator the call is cancelled, unless it has ended.
+        """
+        async with lane.place():
+            if self._is_closed:
+                raise Cancelled("the index was closed: open it again")
+            loop, token, events = asyncio.get_running_loop(), CancelToken(), asyncio.Queue[Any]()
+
+            def emit(event: object) -> None:
+                with suppress(RuntimeError):  # the loop has ended, and nobody waits
+                    loop.call_soon_threadsafe(events.put_nowait, event)
+
+            self._tokens.add(token)
+            token.on_cancel(lambda: emit(_END))
+            future = lane.threads.submit(copy_context().run, call, token, emit)
+            future.add_done_callback(lambda _: emit(_END))
+            reason = f"it took longer than {seconds:g} s: ask for less, or raise the time limit"
+            timer = loop.call_later(seconds, token.cancel, reason) if seconds else None
+            try:
+                while (event := await events.get()) is not _END:
+                    yield event
+                if not future.done():
+                    token.check()
+                yield future.result()
+            finally:
+                if timer:
+                    timer.cancel()
+                self._tokens.discard(token)
+                if not future.done():
+                    token.cancel("the caller has left")
+                    future.cancel()
+
+
+def _ignore(_method: str, _seconds: float) -> None:
+    """Take the time of a question that nobody counts."""
+
+
+@dataclass(slots=True)
+class _Lane:
+    """Places for calls of one kind, and the threads that they run in. running, waiting: calls now."""
+
+    places: asyncio.Semaphore
+    threads: ThreadPoolExecutor
+    running: int = 0
+    waiting: int = 0
+
+    @classmethod
+    def create(cls, places: int, threads: int = 0) -> _Lane:
+        executor = ThreadPoolExecutor(threads or _THREADS_PER_PLACE * places, thread_name_prefix="kumihimo")
+        return cls(asyncio.Semaphore(places), executor)
+
+    @asynccontextmanager
+    async def place(self) -> AsyncGenerator[None, None]:
+        """Wait for a place, and hold it."""
+        self.waiting += 1
+        try:
+            await self.places.acquire()
+        finally:
+            self.waiting -= 1
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
+            self.places.release()

@@ -1,0 +1,88 @@
+"""a request -> the progress and the result of a build, as JSON values: the handler of a child process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any
+
+from kumihimo.app.facade import Kumihimo, open_address
+from kumihimo.app.opened.open_index import IndexAddress
+from kumihimo.app.opened.results import Built
+from kumihimo.core.errors import ConsentRequired, KumiError
+from kumihimo.core.task import Progress, ProgressEvent
+from kumihimo.llm.budget import Caps
+
+HANDLER = f"{__name__}:answer_build"
+_PAUSE = 0.1  # seconds between two events
+_MAX_LISTED = 1000  # files and failures of a result
+
+
+def answer_build(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the progress of a build, then its result or its error.
+
+    request: the `index` as IndexAddress, the `kind`, `index` or `remove`, and the `options`.
+    """
+    try:
+        with open_address(IndexAddress(**request["index"])) as kumi:
+            yield from _build(kumi, _BUILDS[request["kind"]], request["options"])
+    except ConsentRequired as error:
+        yield {"error": type(error).__name__, "message": f"{error}. Or start this build again with consent"}
+    except KumiError as error:
+        yield {"error": type(error).__name__, "message": str(error)}
+
+
+def _build(kumi: Kumihimo, build: Callable[..., Built], options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    events: SimpleQueue[ProgressEvent | None] = SimpleQueue()
+    with ThreadPoolExecutor(1) as executor:
+        future = executor.submit(build, kumi, progress=events.put, **options)
+        future.add_done_callback(lambda _: events.put(None))
+        for event in thin_out(events, _PAUSE):
+            yield {"progress": asdict(event)}
+        yield {"result": describe_built(future.result())}
+
+
+def _index(kumi: Kumihimo, *, paths: list[str], caps: dict[str, Any], progress: Progress, **options: Any) -> Built:
+    return kumi.index(*paths, caps=Caps(**caps), progress=progress, wait=True, **options)
+
+
+def _remove(kumi: Kumihimo, *, target: str, forget: bool, progress: Progress) -> Built:
+    return kumi.remove(target, forget=forget, progress=progress, wait=True)
+
+
+_BUILDS: Mapping[str, Callable[..., Built]] = {"index": _index, "remove": _remove}
+
+
+def thin_out(events: SimpleQueue[ProgressEvent | None], pause: float) -> Iterator[ProgressEvent]:
+    """Yield the latest event, then after each pause the latest again.
+
+    It ends at None, with the last event. pause: in seconds.
+    """
+    latest: ProgressEvent | None = None
+    next_at = monotonic()
+    while True:
+        try:
+            event = events.get(timeout=None if latest is None else max(0.0, next_at - monotonic()))
+        except Empty:
+            assert latest
+            yield latest
+            latest, next_at = None, monotonic() + pause
+            continue
+        if event is None:
+            break
+        latest = event
+    if latest:
+        yield latest
+
+
+def describe_built(built: Built) -> dict[str, Any]:
+    """Return the result of a build as JSON values.
+
+    Long lists are cut; `listed` has their full lengths.
+    """
+    lists = {name: getattr(built, name) for name in ("failed", "skipped", "partial", "empty")}
+    short = replace(built, **{name: values[:_MAX_LISTED] for name, values in lists.items()})
+    return {**asdict(short), "listed": {name: len(values) for name, values in lists.items()}}

@@ -1,0 +1,127 @@
+"""an index -> the same index, without what removed documents left in its files.
+
+A deleted row leaves its words in the postings of the keyword index, its vector in the vector file, its triples in the
+store of the earlier build, and pages of text in index.db and its log.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from kumihimo.app.build.batch import check_no_batch
+from kumihimo.app.build.build import Build
+from kumihimo.app.build.build_cost import paid_changes, require_consent, used_cache_keys
+from kumihimo.app.build.import_store import remove_unused_imports
+from kumihimo.app.build.prepare_build import RollBack, prepare_build, run_and_save
+from kumihimo.app.build.remote_sources import prune_mirrors
+from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.app.opened.results import Built
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.errors import ConsentRequired, IndexBusy, IndexUnavailable
+from kumihimo.core.file_links import is_link
+from kumihimo.core.task import Progress
+from kumihimo.rdf import store as rdf_store
+from kumihimo.search.stores import remove_unused_files
+from kumihimo.storage.cache_database import CacheDatabase
+from kumihimo.storage.database import as_database
+from kumihimo.storage.ledger import drop_retired_tables
+from kumihimo.storage.sqlite.cache_file import damaged_copy, delete_database
+
+
+def prune_cache(index: OpenIndex, *, wait: bool) -> int:
+    """Delete cached replies without a use; return their number.
+
+    Raises ConsentRequired if a model or a setting differs from that of the index.
+    """
+    if not index.place.owns_cache:
+        location = index.cache.database.location
+        raise IndexUnavailable(f"{location} may be shared with other indexes: nothing in it is deleted")
+    check_no_batch(index)
+    if not index.cache.exists():
+        return 0
+    used_keys: set[bytes] = set()
+    with suppress(RollBack), index.store.write_transaction(wait=wait) as db:
+        build = prepare_build(index, db, may_be_empty=True)
+        if changes := paid_changes(build):
+            raise ConsentRequired(f"{'; '.join(changes)}: run `kumi index` first, so that the replies in use are known")
+        used_keys = used_cache_keys(build, index.cache)
+        raise RollBack
+    return index.cache.prune(used_keys)
+
+
+log = logging.getLogger("kumihimo")
+
+
+def remove_documents(
+    index: OpenIndex,
+    target: str | Path,
+    *,
+    forget: bool,
+    wait: bool,
+    progress: Progress | None,
+    cancel: CancelToken | None,
+) -> Built:
+    """Remove a source or documents from every table and search index.
+
+    forget: also from the files of the index and from its cache. Raises IndexUnavailable without an index.
+    """
+    from kumihimo.index.sources import remove_source
+
+    with index.store.read_transaction():
+        pass  # fails without an index, before anything is created
+    with index.store.write_transaction(wait=wait, cancel=cancel) as db:
+        build = prepare_build(index, db, (), (), index.models.budget(cancel=cancel), progress, may_be_empty=True)
+        names = (
+            set() if forget and not target else remove_source(db, build.sources, str(target), index.folder.resolve())
+        )
+        build = replace(build, source_names=names)
+        require_consent(build, False)
+        built = run_and_save(index, build)
+        if forget:
+            _erase_rows(build)
+    prune_mirrors(index, build.sources.values())
+    remove_unused_imports(index.folder, {source.path for source in build.sources.values()})
+    if forget:
+        index.files.clear()  # a mapped file stays on the disk
+        erase_files(index, wait=wait)
+        if index.place.owns_cache:
+            prune_cache(index, wait=wait)
+        else:
+            warn_of_unpruned_caches(index.cache.database, index.folder)
+    return built
+
+
+def _erase_rows(build: Build) -> None:
+    """Erase what deleted rows left in the search indexes and retired tables."""
+    drop_retired_tables(as_database(build.db), [step.name for step in build.steps])
+    for index in build.search_indexes():
+        index.erase()
+
+
+def erase_files(index: OpenIndex, *, wait: bool) -> None:
+    """Erase what earlier builds left in the files of the index folder.
+
+    Raises IndexBusy if another process uses them.
+    """
+    index.store.rewrite(wait=wait)  # then no reader of an earlier build is left, who may need other files
+    with index.store.write_transaction(wait=wait) as db:
+        if remove_unused_files(as_database(db), index.folder):
+            raise IndexBusy(
+                f"another process uses {index.folder}, so its files still hold what you removed: "
+                "end that process, then run `kumi remove --forget`"
+            )
+        delete_database(damaged_copy(index.folder / "cache.db"))
+        rdf_store.erase_old_stores(index.folder, db.meta(rdf_store.BUILD_KEY, 0))
+
+
+def warn_of_unpruned_caches(cache: CacheDatabase, folder: Path) -> None:
+    """Warn of a shared cache, and of an unused one."""
+    if cache.exists():
+        log.warning("%s was not pruned, since other indexes may share it", cache.location)
+    unused_path = folder / "cache.db"
+    if unused_path.is_file() and not is_link(unused_path):
+        remedy = "run `kumi remove --forget` without KUMI_CACHE and --cache"
+        log.warning("%s was not pruned, since another cache is used: %s", unused_path, remedy)

@@ -1,0 +1,138 @@
+"""an index folder -> its keys: who may use it on a server, in which role, and what each may see and spend."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex, token_urlsafe
+from threading import Lock
+from typing import Literal, get_args
+
+from kumihimo.app.opened.open_index import IndexPlace, OpenIndex
+from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.usage import Usage
+from kumihimo.llm.budget import Budget, Caps
+from kumihimo.storage.key_store import KeyStore
+from kumihimo.storage.key_store import StoredKey as StoredKey
+
+Role = Literal["reader", "editor", "admin"]  # each may do what the ones before it may
+ROLES: tuple[Role, ...] = get_args(Role)
+TOKEN_PREFIX = "kumi_"
+REQUESTS_PER_MINUTE = 120
+
+
+def token_digest(token: str) -> bytes:
+    """Return what is stored of a key: its SHA-256.
+
+    A key is 256 random bits, so that a slow hash would add nothing.
+    """
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def has_index(place: IndexPlace | Path) -> bool:
+    """Return whether there is an index; keys may come first."""
+    with closing(IndexPlace.at(place).open_store()) as store:
+        return store.exists()
+
+
+def create_key(
+    places: Sequence[IndexPlace | Path],
+    role: str,
+    *,
+    name: str = "",
+    rights: str = "",
+    daily_tokens: int | None = None,
+    requests_per_minute: int = REQUESTS_PER_MINUTE,
+) -> tuple[str, str]:
+    """Store a new key; return its id and the key itself.
+
+    The key is not stored, only its hash. rights: a filter; only documents that match are visible. Raises SettingsError
+    for an unknown role, a malformed filter, or a limit below 1.
+    """
+    from kumihimo.search.metadata_filter import parse_filter
+
+    if role not in ROLES:
+        raise SettingsError(describe_unknown("role", role, ROLES))
+    if rights.strip():
+        parse_filter(rights)
+    if (daily_tokens is not None and daily_tokens < 1) or requests_per_minute < 1:
+        raise SettingsError("the limits of a key are 1 or more: leave out --budget for no limit")
+    token, id = TOKEN_PREFIX + token_urlsafe(32), token_hex(4)
+    key = StoredKey(id, name, role, rights.strip(), daily_tokens, requests_per_minute, _now(), "")
+    for place in places:
+        with closing(KeyStore(IndexPlace.at(place).open_keys())) as store:
+            store.add(key, token_digest(token))
+    return id, token
+
+
+def list_keys(place: IndexPlace | Path) -> list[StoredKey]:
+    """Return the keys of an index, revoked ones too."""
+    with closing(KeyStore(IndexPlace.at(place).open_keys())) as store:
+        return store.all_keys()
+
+
+def revoke_key(place: IndexPlace | Path, id: str) -> bool:
+    """Revoke a key; return whether there is one with this id."""
+    with closing(KeyStore(IndexPlace.at(place).open_keys())) as store:
+        return store.revoke(id, _now())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(slots=True)
+class IndexKeys:
+    """The keys of one index, with the budget of each for today."""
+
+    index: OpenIndex
+    store: KeyStore
+    today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat()
+    _budgets: dict[str, tuple[str, Budget]] = field(default_factory=dict)  # key -> day, budget of the day
+    _lock: Lock = field(default_factory=Lock)
+
+    @classmethod
+    def of(cls, index: OpenIndex) -> "IndexKeys":
+        """Return the keys of an index."""
+        return cls(index, KeyStore(index.place.open_keys()))
+
+    def find(self, digest: bytes) -> StoredKey | None:
+        """Return the valid key with this hash."""
+        key = self.store.find(digest)
+        return None if key is None or key.revoked else key
+
+    def any_valid(self) -> bool:
+        """Return whether the index has a key that is not revoked."""
+        return any(not key.revoked for key in self.store.all_keys())
+
+    def usage_today(self, id: str) -> Usage:
+        """Return what a key has used today, in UTC."""
+        return self.store.usage(id, self.today())
+
+    def budget(self, key: StoredKey) -> Budget:
+        """Return the budget of a key for today.
+
+        It is the same for all its requests, and knows what other servers have spent of it.
+        """
+        day = self.today()
+        used = self.store.usage(key.id, day)
+        with self._lock:
+            known_day, budget = self._budgets.get(key.id, ("", None))
+            if budget is None or known_day != day:
+                budget = Budget(Caps(tokens=key.daily_tokens), self._recorder(key.id))
+                self._budgets[key.id] = (day, budget)
+            budget.raise_total(used)
+            return budget
+
+    def _recorder(self, id: str) -> Callable[[str, str, str, Usage, int], None]:
+        def record(kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
+            self.index.cache.record_usage(kind, scope, model, usage, size)
+            if kind == "spent":
+                self.store.add_usage(id, self.today(), usage)
+
+        return record
+
+    def close(self) -> None:
+        self.store.close()

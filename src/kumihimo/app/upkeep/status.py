@@ -1,0 +1,103 @@
+"""an index -> its Status: contents, failures, size, and the levels of its communities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.community_tree import index_levels
+from kumihimo.app.build.batch import count_waiting
+from kumihimo.app.build.remote_sources import describe_source
+from kumihimo.app.opened.catalogue import missing_entries
+from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.app.opened.results import Status
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.records import NOT_READ
+from kumihimo.core.wiring import ROOT
+from kumihimo.storage import IndexTransaction
+
+
+def read_status(index: OpenIndex, *, levels: bool, rights: str = "", modularity: bool = True) -> Status:
+    """Return the contents, failures and size of an index.
+
+    levels: include the figures of each community level. rights: as for `Kumihimo.retrieve`; what does not follow from
+    the visible documents, such as paths, settings and sizes of files, is then empty. modularity: compare the
+    communities with new ones, which takes long for a large graph.
+    """
+    with index.store.read_transaction() as db:
+        snapshot = Snapshot(
+            db, index.catalogue, index.settings, index.models, index.tokenizer, {}, rights=rights.strip()
+        )
+        status = _read_visible(snapshot, levels, modularity=modularity)
+        return status if snapshot.rights else replace(status, **_read_rest(index, db))
+
+
+def _read_visible(snapshot: Snapshot, levels: bool, *, modularity: bool) -> Status:
+    """Return what follows from the visible documents."""
+    db = snapshot.db
+    return Status(
+        folder="",
+        sources={},
+        removed=(),
+        rows=snapshot.row_counts(),
+        methods=tuple(db.meta("methods", [])),
+        models=db.meta("models", {}),
+        settings={},
+        failed=(),
+        bytes=0,
+        cache={"replies": 0, "bytes": 0, "hits": 0, "misses": 0},
+        partial=_partial_documents(snapshot),
+        modularity=index_modularity(snapshot) if modularity else None,
+        levels=index_levels(snapshot) if levels else (),
+        changed_reports=_count_changed_reports(snapshot),
+        missing=missing_entries(db, snapshot.catalogue),
+    )
+
+
+def _read_rest(index: OpenIndex, db: IndexTransaction) -> dict[str, Any]:
+    """Return the facts about the whole index, by field."""
+    from kumihimo.index.sources import load_sources
+
+    sources = load_sources(db, index.base)
+    return {
+        "folder": str(index.place),
+        "sources": {source.name: describe_source(source) for source in sources.values()},
+        "removed": tuple(rule for source in sources.values() for rule in source.rules if not rule.startswith("!")),
+        "settings": index.settings_registry.non_default(db.meta("settings", {})),
+        "failed": db.failures(),
+        "bytes": index.store.size(),
+        "cache": index.cache.stats(),
+        "spent": tuple(index.cache.usage()),
+        "waiting": count_waiting(index),
+    }
+
+
+def _count_changed_reports(snapshot: Snapshot) -> int:
+    """Return the number of reports with changes since they were written."""
+    if not snapshot.db.has("reports"):
+        return 0
+    return sum(added != "[]" for (added,) in snapshot.table("reports").columns("added"))
+
+
+def _partial_documents(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the documents read in part, with the reasons."""
+    if not snapshot.db.has(ROOT):
+        return ()
+    documents, notes = snapshot.table(ROOT), snapshot.db.documents_with(NOT_READ)
+    visible = [(uri, reasons) for uri, reasons in notes if documents.ids(id=hash_parts(uri))]
+    return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in visible if isinstance(reasons, list))
+
+
+def index_modularity(snapshot: Snapshot) -> tuple[float, float] | None:
+    """Return the modularity of an index and of fresh communities.
+
+    None if the index has no communities.
+    """
+    tables = ("entities", "relations", "communities")
+    if not all(map(snapshot.db.has, tables)) or not snapshot.table("communities"):
+        return None
+    from kumihimo.index.communities import community_modularity
+
+    seed = snapshot.db.meta("settings", {}).get("communities", {}).get("seed", 0)
+    return community_modularity(*map(snapshot.table, tables), seed=int(str(seed)))
