@@ -34,6 +34,7 @@ from kumihimo.index.document_description import Description
 from kumihimo.methods.braid.document_match import match_documents
 from kumihimo.methods.shared.ranking import hybrid_search
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text.question import ParsedQuestion
 
 HOME = Path(__file__).parents[1]
 QUESTIONS = Path(__file__).with_name("described_questions.tsv")
@@ -94,7 +95,7 @@ def described(
     """
     [hits] = hybrid_search([question], chunks, keyword_search, vector_search, pool=100, meaning=0.5)
     candidates = {item.record.id.partition(".")[0] for item in hits}
-    matches = match_documents(question, descriptions, keyword_search, sorted(candidates))
+    matches = match_documents(ParsedQuestion(question), descriptions, keyword_search, sorted(candidates))
     named = {id for id, match in matches.items() if match.score >= MIN_SCORE}
     if named:
         inside = Table(chunks.name, chunks.codec, chunks.rows, view=InDocuments(named))
@@ -201,7 +202,7 @@ def print_scores(data: Path, name: str, count: int) -> None:
             for row in islice(read_rows(file), count):
                 start = time.process_time()
                 descriptions = snapshot.table("descriptions")
-                matches = match_documents(row["question"], descriptions, snapshot.keyword_search())
+                matches = match_documents(ParsedQuestion(row["question"]), descriptions, snapshot.keyword_search())
                 milliseconds.append(1000 * (time.process_time() - start))
                 gold_ids = row.get("gold_passage_ids") or [id for ids in row["gold_sets"] for id in ids]
                 gold = {rows[id] for id in gold_ids}

@@ -23,6 +23,7 @@ from benchmarks.meter import check_at_most
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.question_sets import draw_questions
 from kumihimo import AsyncKumihimo, Kumihimo
+from kumihimo.app.ask.query import Query
 from kumihimo.app.processes.question_room import needs_no_model
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -32,8 +33,8 @@ MOST_CPU = 1.3  # so that two processes on two free cores answer at least half a
 
 def free_methods(kumi: Kumihimo) -> list[str]:
     """Return the methods whose questions need no model; build their tables."""
-    with kumi.snapshot() as snapshot:
-        free = [name for name in kumi.catalogue.methods if needs_no_model(snapshot, name, {}, is_answer=True)]
+    queries = [Query.of("?", name) for name in kumi.catalogue.methods]
+    free = [query.method for query in queries if needs_no_model(kumi.opened, query, is_answer=True)]
     for name in free:
         kumi.prepare_method(name)
     return free

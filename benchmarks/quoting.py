@@ -29,9 +29,10 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Context, Evidence
 from kumihimo.evaluate.weight_fitting import fit_choice
 from kumihimo.generation.quoting import judge_excerpts
+from kumihimo.generation.quoting.answer_kinds import AnswerRules
 from kumihimo.generation.quoting.excerpts import WEIGHTS, Candidate, Excerpt, Features, find_candidates, select_excerpts
-from kumihimo.generation.quoting.question_kinds import Question
 from kumihimo.llm.local_embedder import LocalEmbedder
+from kumihimo.text.question import ParsedQuestion
 
 SETS = ("jsquad", "drcd", "finance", "pubmed", "chatlogs", "musique")
 ASKED_CORPORA = {
@@ -56,7 +57,7 @@ class Case:
     hidden: the candidates without the passages that hold the answer.
     """
 
-    question: Question
+    question: AnswerRules
     places: Sequence[Place]
     candidates: Candidates
     hidden: Candidates
@@ -117,7 +118,7 @@ def read_cases(snapshot: Snapshot, places: Mapping[str, Sequence[Place]]) -> lis
         )
 
     for text, answer_places in places.items():
-        question, context = Question(text), snapshot.retrieve(text)
+        question, context = AnswerRules(ParsedQuestion(text)), snapshot.retrieve(text)
         rest = Context(tuple(item for item in context if not has_answer(item, answer_places)))
         candidates, hidden = (find_candidates(question, found, reader, embed) for found in (context, rest))
         cases.append(Case(question, answer_places, candidates, hidden))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kumihimo.app.ask.questions import Questions
     from kumihimo.app.ask.snapshot import Snapshot
-    from kumihimo.app.build.import_store import Imported, import_store
-    from kumihimo.app.facade import Kumihimo
+    from kumihimo.app.build.import_store import Imported
+    from kumihimo.app.facade import Kumihimo, import_store
     from kumihimo.app.opened.results import (
         BatchState,
         Built,
@@ -76,15 +76,17 @@ __all__ = [
     "import_store",
 ]
 _MODULES = {  # module -> its public names
-    "app.async_facade": "AsyncKumihimo",
-    "app.check": "CheckResult Problem",
-    "app.copy_index": "CopiedIndex copy_index",
-    "app.facade": "Kumihimo",
-    "app.import_store": "Imported import_store",
-    "app.questions": "Questions",
-    "app.results": "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry",
-    "app.several": "SeveralIndexes",
-    "app.snapshot": "Snapshot",
+    "app.ask.questions": "Questions",
+    "app.ask.snapshot": "Snapshot",
+    "app.build.import_store": "Imported",
+    "app.facade": "Kumihimo import_store",
+    "app.opened.results": (
+        "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry"
+    ),
+    "app.processes.async_facade": "AsyncKumihimo",
+    "app.several.several_indexes": "SeveralIndexes",
+    "app.upkeep.check": "CheckResult Problem",
+    "app.upkeep.copy_index": "CopiedIndex copy_index",
     "core.context": "Answer Context Evidence",
     "core.cancel": "CancelToken",
     "core.errors": "Cancelled KumiError",

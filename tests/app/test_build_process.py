@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.opened.open_index import find_address
 from kumihimo.app.processes.build_process import answer_build, describe_built, thin_out
 from kumihimo.core.catalogue import reads
 from kumihimo.core.task import ProgressEvent
@@ -23,7 +22,7 @@ INDEX = {"methods": ["bm25"], "refresh": False, "batch": False, "caps": {}, "con
 
 def build(kumi: Kumihimo, kind: str, **options: Any) -> list[dict[str, Any]]:
     """The replies to a request that came as JSON."""
-    address = find_address(kumi)
+    address = kumi.opened.address
     assert address
     request = {"index": asdict(address), "kind": kind, "options": options}
     return [json.loads(json.dumps(reply)) for reply in answer_build(json.loads(json.dumps(request)))]
@@ -103,4 +102,4 @@ def boats(content: bytes, name: str) -> list[Any]:
 
 def test_functions_of_this_process_cannot_be_had_by_another(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi", readers=[boats]) as kumi:
-        assert find_address(kumi) is None
+        assert kumi.opened.address is None

@@ -20,9 +20,9 @@ TEXTS = ["oat seed", "the ferry"]
 def test_without_a_server_the_model_in_this_process_embeds(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(fill(tmp_path / "notes", {"a.md": "Oat seed is lent."}))
-        vectors, usage = embed_texts(kumi, TEXTS)
+        vectors, usage = embed_texts(kumi.opened, TEXTS)
         assert (vectors.shape, usage.calls) == ((2, 256), 0)
-        assert np.array_equal(vectors, embed_texts(kumi, TEXTS, as_questions=True)[0])
+        assert np.array_equal(vectors, embed_texts(kumi.opened, TEXTS, as_questions=True)[0])
 
 
 def test_a_server_is_paid_by_the_budget_of_the_key(tmp_path: Path, server: FakeServer) -> None:
@@ -32,14 +32,14 @@ def test_a_server_is_paid_by_the_budget_of_the_key(tmp_path: Path, server: FakeS
     key, spent_key = Budget(), Budget(Caps(calls=0))
     with Kumihimo.open(tmp_path / ".kumi", settings=settings) as kumi:
         kumi.index(fill(tmp_path / "notes", {"a.md": "Oat seed is lent."}), methods=["naive"])
-        vectors, usage = embed_texts(kumi, TEXTS, budget=key)
-        questions, _ = embed_texts(kumi, TEXTS, as_questions=True, budget=key)
+        vectors, usage = embed_texts(kumi.opened, TEXTS, budget=key)
+        questions, _ = embed_texts(kumi.opened, TEXTS, as_questions=True, budget=key)
         assert vectors.shape == questions.shape == (2, 32)
         assert not np.allclose(vectors, questions)
         assert usage.prompt_tokens > 0
         assert key.total.calls == 2
-        assert embed_texts(kumi, TEXTS, budget=spent_key)[1].calls == 0  # from the cache
+        assert embed_texts(kumi.opened, TEXTS, budget=spent_key)[1].calls == 0  # from the cache
         with pytest.raises(BudgetExceeded):
-            embed_texts(kumi, ["new words"], budget=spent_key)
+            embed_texts(kumi.opened, ["new words"], budget=spent_key)
     with Kumihimo.open(tmp_path / ".kumi") as kumi, pytest.raises(IndexUnavailable, match="were embedded by e"):
-        embed_texts(kumi, TEXTS)
+        embed_texts(kumi.opened, TEXTS)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from kumihimo.app.evidence.explanations import PassageLink, Reason, find_phrases
+from kumihimo.app.evidence.explanations import describe_passage, describe_reason, find_phrases
+from kumihimo.core.explanation import PassageLink, Reason
 from kumihimo.core.spans import Span
 
 LETTER = "Joss Kerrow would carry the first stone over the bar himself. The ferries lost sailings in March 2023."
@@ -14,7 +15,7 @@ LETTER = "Joss Kerrow would carry the first stone over the bar himself. The ferr
 
 def reason(question: str, text: str, title: str = "", document_terms: Sequence[str] = ()) -> str:
     found = sorted(find_phrases(question, text, title), key=lambda phrase: not phrase.is_name)
-    return Reason(tuple(found), tuple(document_terms)).describe()
+    return describe_reason(Reason(tuple(found), tuple(document_terms)))
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,7 @@ def link(**fields: object) -> PassageLink:
 )
 def test_a_linked_passage_has_a_name(linked: PassageLink, words: str, alone: str) -> None:
     found = tuple(find_phrases("Where is the bar?", LETTER))
-    assert Reason(found, link=linked).describe() == f"says “bar”{words}"
-    assert Reason(link=linked).describe() == (alone or words.removeprefix("; "))
-    assert Reason(link=linked).describe("HERE") == (alone or words.removeprefix("; ")).replace(linked.passage, "HERE")
+    assert describe_reason(Reason(found, link=linked)) == f"says “bar”{words}"
+    assert describe_reason(Reason(link=linked)) == (alone or words.removeprefix("; "))
+    expected = (alone or words.removeprefix("; ")).replace(describe_passage(linked), "HERE")
+    assert describe_reason(Reason(link=linked), "HERE") == expected

@@ -126,7 +126,7 @@ def test_a_question_waits_for_the_build_of_another_process(home: Path) -> None:
             process = Popen(command, cwd=home, stdout=PIPE, stderr=PIPE, text=True)
             assert process.stderr
             assert process.stderr.readline() == f"{WAITING}\n"
-            _build_missing(kumi, db, "local", None)
+            _build_missing(kumi.opened, db, "local", None)
         out, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (0, "")
         with kumi.snapshot() as snapshot:

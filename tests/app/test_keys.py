@@ -29,14 +29,14 @@ from tests.stores import NEEDS_FILES
 def keys(tmp_path: Path) -> Iterator[IndexKeys]:
     """The keys of an index on the first of May."""
     with Kumihimo.open(tmp_path / "a") as kumi:
-        keys = IndexKeys.of(kumi)
+        keys = IndexKeys.of(kumi.opened)
         keys.today = lambda: "2026-05-01"
         yield keys
         keys.close()
 
 
 def add(keys: IndexKeys, daily_tokens: int | None = 100) -> StoredKey:
-    _, token = create_key([keys.kumi.folder], "reader", daily_tokens=daily_tokens)
+    _, token = create_key([keys.index.folder], "reader", daily_tokens=daily_tokens)
     key = keys.find(token_digest(token))
     assert key
     return key
@@ -80,12 +80,12 @@ def test_a_wrong_key_is_not_stored(tmp_path: Path, options: dict[str, object], m
 
 def test_a_revoked_key_is_found_no_more(keys: IndexKeys) -> None:
     assert not keys.any_valid()
-    id, token = create_key([keys.kumi.folder], "reader")
+    id, token = create_key([keys.index.folder], "reader")
     assert keys.any_valid()
-    assert revoke_key(keys.kumi.folder, id)
+    assert revoke_key(keys.index.folder, id)
     assert not keys.any_valid()
     assert keys.find(token_digest(token)) is None
-    assert not revoke_key(keys.kumi.folder, "unknown")
+    assert not revoke_key(keys.index.folder, "unknown")
 
 
 def test_any_text_has_a_digest() -> None:
@@ -119,7 +119,7 @@ def test_the_next_day_has_a_new_budget(keys: IndexKeys) -> None:
 def test_a_new_server_knows_what_was_used_today(keys: IndexKeys) -> None:
     key = add(keys)
     keys.budget(key).record_spent("answer", "m", Usage(1, 70))
-    again = IndexKeys.of(keys.kumi)
+    again = IndexKeys.of(keys.index)
     again.today = keys.today
     assert again.budget(key).total.tokens == 70
     keys.budget(key).record_spent("answer", "m", Usage(1, 20))
@@ -129,4 +129,4 @@ def test_a_new_server_knows_what_was_used_today(keys: IndexKeys) -> None:
 
 def test_what_a_key_spends_counts_for_the_index_too(keys: IndexKeys) -> None:
     keys.budget(add(keys)).record_spent("answer", "m", Usage(1, 60))
-    assert [(entry.scope, entry.usage.tokens) for entry in keys.kumi.cache.usage()] == [("answer", 60)]
+    assert [(entry.scope, entry.usage.tokens) for entry in keys.index.cache.usage()] == [("answer", 60)]

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from kumihimo import Answer, AsyncKumihimo, Context, Kumihimo, ProgressEvent
-from kumihimo.app.opened.open_index import find_address
+from kumihimo.app.ask.query import Query
 from kumihimo.app.processes import question_process, question_room
 from kumihimo.app.processes.async_facade import QuestionEvent
-from kumihimo.app.processes.question_process import Request
 from kumihimo.app.processes.question_room import QuestionRoom, _QuestionProcess, needs_no_model
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, ItemFailed, SettingsError
@@ -36,7 +35,7 @@ def kumi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
 
 @pytest.fixture(scope="module")
 def room(kumi: Kumihimo) -> Iterator[QuestionRoom]:
-    address = find_address(kumi)
+    address = kumi.opened.address
     assert address
     room = QuestionRoom(address, 2)
     yield room
@@ -48,7 +47,7 @@ def has_ended(process: _QuestionProcess) -> bool:
 
 
 def ask(room: QuestionRoom, question: str, method: str = "", **options: Any) -> Any:
-    return room.run(Request("ask", question, method, options), CancelToken())
+    return room.run("answer", Query.of(question, method, **options))
 
 
 FREE_METHODS = [name for name in BUILT if name not in ("hyde", "rq", "drift", "mapreduce", "meta")]
@@ -60,8 +59,7 @@ def test_the_answers_are_those_of_the_facade(method: str, kumi: Kumihimo, room: 
         answer, expected = ask(room, question, method), kumi.ask(question, method)
         assert answer.context == expected.context
         assert (answer.text, answer.citations, answer.status) == (expected.text, expected.citations, expected.status)
-        request = Request("retrieve", question, method, {})
-        assert room.run(request, CancelToken()) == kumi.retrieve(question, method)
+        assert room.run("search", Query.of(question, method)) == kumi.retrieve(question, method)
 
 
 def test_options_and_earlier_answers_are_sent_too(kumi: Kumihimo, room: QuestionRoom) -> None:
@@ -106,7 +104,8 @@ def test_a_question_of_a_program_goes_to_a_process(kumi: Kumihimo, monkeypatch: 
     ("settings", "method", "options", "is_answer", "expected"),
     [
         ({}, "bm25", {}, True, True),
-        ({}, "", {}, True, True),
+        ({}, "braid", {}, True, True),
+        ({}, "no such method", {}, True, False),
         ({}, "hyde", {}, False, False),
         ({}, "bm25", {"reranker": "model"}, False, False),
         ({"bm25": {"reranker": "endpoint"}}, "bm25", {}, False, False),
@@ -122,15 +121,16 @@ def test_a_question_of_a_program_goes_to_a_process(kumi: Kumihimo, monkeypatch: 
 def test_what_needs_a_model_stays_in_a_thread(
     settings: dict[str, Any], method: str, options: dict[str, Any], is_answer: bool, expected: bool, kumi: Kumihimo
 ) -> None:
-    with Kumihimo.open(kumi.folder, settings=settings) as other, other.snapshot() as snapshot:
-        assert needs_no_model(snapshot, method, options, is_answer=is_answer) is expected
+    with Kumihimo.open(kumi.folder, settings=settings) as other:
+        query = Query.of("?", method, **options)
+        assert needs_no_model(other.opened, query, is_answer=is_answer) is expected
 
 
 # -- processes that end
 
 
 def test_a_killed_process_fails_its_question_and_another_takes_its_place(kumi: Kumihimo) -> None:
-    address = find_address(kumi)
+    address = kumi.opened.address
     assert address
     room = QuestionRoom(address, 1)
     ask(room, QUESTIONS[0], "bm25")
@@ -163,7 +163,7 @@ def test_a_cancelled_question_that_does_not_end_ends_with_its_process(
     kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(question_room, "_GRACE", 0.0)
-    address = find_address(kumi)
+    address = kumi.opened.address
     assert address
     room, token = QuestionRoom(address, 1), CancelToken()
     ask(room, QUESTIONS[0], "bm25")
@@ -177,7 +177,7 @@ def test_a_cancelled_question_that_does_not_end_ends_with_its_process(
     canceller = Thread(target=cancel_when_busy)
     canceller.start()
     with pytest.raises(Cancelled, match="left"):
-        room.run(Request("ask", QUESTIONS[0], "bm25", {}), token)
+        ask(room, QUESTIONS[0], "bm25", cancel=token)
     canceller.join()
     assert len(ask(room, QUESTIONS[0], "bm25").citations)
     room.close()
@@ -189,14 +189,14 @@ def test_a_question_that_waits_for_a_process_can_be_cancelled(room: QuestionRoom
     canceller = Thread(target=token.cancel)
     canceller.start()
     with pytest.raises(Cancelled):
-        room.run(Request("ask", QUESTIONS[0], "bm25", {}), token)
+        ask(room, QUESTIONS[0], "bm25", cancel=token)
     canceller.join()
     for process in busy:
         room._give_back(process)
 
 
 def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
-    address = find_address(kumi)
+    address = kumi.opened.address
     assert address
     room = QuestionRoom(address, 1)
     assert room.pids == [], "a process starts with its first question"
@@ -213,7 +213,7 @@ def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
 
 
 def test_a_process_cancels_the_request_of_the_given_number() -> None:
-    inbox, request = question_process._Inbox(), Request("ask", "?", "", {})
+    inbox, request = question_process._Inbox(), ("answer", Query.of("?"))
     inbox.read(BytesIO(b"".join(map(pickle.dumps, [(1, request), (2, None)]))))
     received, token = inbox.requests.get()
     assert (received, token.is_cancelled) == (request, False)
@@ -228,8 +228,8 @@ def test_errors_travel_between_processes(error: Exception, monkeypatch: pytest.M
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(kumi, "ask", fail)
-    succeeded, value = pickle.loads(question_process._answer(kumi, Request("ask", "?", "", {}), CancelToken()))
+    monkeypatch.setattr(kumi, "answer", fail)
+    succeeded, value = pickle.loads(question_process._answer(kumi, ("answer", Query.of("?")), CancelToken()))
     assert not succeeded
     assert "no" in str(value)
     assert type(value) is (type(error) if not isinstance(error, ValueError) else RuntimeError)

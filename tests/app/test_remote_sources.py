@@ -200,7 +200,7 @@ def test_a_watch_fetches_at_first_only(kumi: Kumihimo, site: WebSite, tmp_path: 
         (notes / "b.md").write_text("The tide turns again.", "utf-8")
         yield paths, index
 
-    results = list(watch_sources(kumi, [str(notes), f"{site.url}/docs/"], ["bm25"], changes=changes))
+    results = list(watch_sources(kumi.opened, [str(notes), f"{site.url}/docs/"], ["bm25"], changes=changes))
     assert [result.rows["documents"] for result in results if isinstance(result, Built)] == [2, 3]
     assert len(site.asked()) == 1
 
@@ -218,7 +218,7 @@ def test_a_watch_goes_on_if_its_first_build_fails(kumi: Kumihimo, site: WebSite,
         yield 2
         yield 3
 
-    results = list(watch_sources(kumi, [str(notes), f"{site.url}/docs/"], ["bm25"], changes=changes))
+    results = list(watch_sources(kumi.opened, [str(notes), f"{site.url}/docs/"], ["bm25"], changes=changes))
     documents = [result.rows["documents"] if isinstance(result, Built) else 0 for result in results]
     assert documents == [0, 0, 2, 2]
     assert [status for _, status in site.asked()] == [404, 404, 200]

@@ -11,7 +11,7 @@ import pytest
 from kumihimo import Answer, Cancelled, CancelToken, Caps, Context, Kumihimo, SeveralIndexes
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.json_values import answer_json, evidence_json
-from kumihimo.app.evidence.explanations import explain_evidence
+from kumihimo.app.evidence.explanations import describe_reason, explain_evidence
 from kumihimo.core.errors import BudgetExceeded, IndexUnavailable, SettingsError
 from kumihimo.core.index_names import split_id
 from kumihimo.llm.protocols import Chat
@@ -135,7 +135,7 @@ def test_the_graph_leads_from_one_index_to_another(tmp_path: Path, monkeypatch: 
     second = context.evidence[1]
     assert split_id(second.via[0]) == ("a", context.evidence[0].row[1])
     with both.snapshot() as snapshot:
-        assert "Ada Roake" in explain_evidence(snapshot, question, context)[1].describe()
+        assert "Ada Roake" in describe_reason(explain_evidence(snapshot.tracer, question, context)[1])
     # where cosines do not compare, each index is searched by itself
     monkeypatch.setattr(Snapshot, "embedder_of", lambda snapshot, _: str(id(snapshot.db)))
     apart = both.retrieve(question)
@@ -172,9 +172,8 @@ def test_citations_and_traces_name_the_index(both: SeveralIndexes) -> None:
 
 def test_json_has_the_index_only_if_several_were_asked(both: SeveralIndexes, indexes: dict[str, Kumihimo]) -> None:
     def as_json(kumi: SeveralIndexes | Kumihimo) -> tuple[list[object], ...]:
-        answer = kumi.ask(QUESTION, "bm25")
-        with kumi.snapshot() as snapshot:
-            values = answer_json(answer, evidence_json(snapshot, QUESTION, answer.context))
+        answer = kumi.ask(QUESTION, "bm25", explain=True)
+        values = answer_json(answer, evidence_json(QUESTION, answer.context))
         rows = [
             *values["citations"],
             *values["evidence"],

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kumihimo import KumiError, Kumihimo, Span
-from kumihimo.text.question import MAX_QUESTION_CHARS
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.opened.catalogue import BUILT_IN
 from kumihimo.app.settings.settings_registry import SettingsRegistry
@@ -20,6 +19,7 @@ from kumihimo.methods import METHODS
 from kumihimo.search.fulltext import stored_indexes
 from kumihimo.storage.database import as_database
 from kumihimo.storage.sqlite.connection import Db
+from kumihimo.text.question import MAX_QUESTION_CHARS
 from tests import factories_office
 from tests.counters import count_lines, trace_statements
 from tests.fixtures_index import BUILT, RANKING, connected, fill

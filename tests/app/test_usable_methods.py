@@ -26,13 +26,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_without_a_model_all_that_needs_none_can_be_used(folder: Path) -> None:
     with Kumihimo.open(folder) as kumi:
-        assert usable_methods(kumi) == FREE
+        assert usable_methods(kumi.opened) == FREE
         assert len(kumi.ask("Who mends nets?", "global").citations) > 0  # built now
 
 
 def test_with_a_model_methods_that_ask_can_be_used_too(folder: Path) -> None:
     with Kumihimo.open(folder, settings=MODEL) as kumi:
-        usable = usable_methods(kumi)
+        usable = usable_methods(kumi.opened)
     assert {"hyde", "rq", "mapreduce", "global"} <= set(usable)
     assert "meta" not in usable  # its questions would be paid for
 
@@ -41,9 +41,9 @@ def test_what_would_have_to_be_embedded_for_money_cannot_be_used(folder: Path) -
     root = folder.parent.parent / "paid"
     with Kumihimo.open(root / ".kumi", settings=EMBEDDER) as kumi:
         kumi.index(fill(root / "notes", {"a.md": "Ada Holm mends nets."}), methods=["bm25"])
-        assert usable_methods(kumi) == ["bm25"]
+        assert usable_methods(kumi.opened) == ["bm25"]
 
 
 def test_an_index_that_is_not_built_has_none(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi, pytest.raises(IndexUnavailable):
-        usable_methods(kumi)
+        usable_methods(kumi.opened)

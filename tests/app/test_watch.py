@@ -49,7 +49,7 @@ def test_each_change_is_built(kumi: Kumihimo, notes: Path) -> None:
         lambda: (notes / "a.md").unlink(),
         lambda: None,
     )
-    results = list(watch_sources(kumi, [notes], ["bm25"], changes=changes))
+    results = list(watch_sources(kumi.opened, [notes], ["bm25"], changes=changes))
     assert [isinstance(r, Built) and (r.new, r.removed, r.rows["documents"]) for r in results] == [
         (1, 0, 1),
         (1, 0, 2),
@@ -66,7 +66,7 @@ def test_it_goes_on_after_an_error(kumi: Kumihimo, notes: Path) -> None:
         lambda: (kumi.folder / "index.db").write_bytes(b"no database"),
         (kumi.folder / "index.db").unlink,
     )
-    results = list(watch_sources(kumi, [notes], ["bm25"], changes=changes))
+    results = list(watch_sources(kumi.opened, [notes], ["bm25"], changes=changes))
     assert isinstance(results[1], Built)
     assert "broken.json" in results[1].failed[0][2]
     assert [isinstance(result, KumiError) for result in results] == [False, False, True, True]
@@ -76,11 +76,11 @@ def test_it_goes_on_after_an_error(kumi: Kumihimo, notes: Path) -> None:
 def test_all_builds_share_one_limit(kumi: Kumihimo, notes: Path) -> None:
     kumi.models = Readers(kumi.models.settings, lambda: kumi.cache)
     with pytest.raises(SettingsError, match="set a limit for all of them together, such as --max-cost 5"):
-        next(iter(watch_sources(kumi, [notes], ["local"], changes=after())))
+        next(iter(watch_sources(kumi.opened, [notes], ["local"], changes=after())))
     changes = after(
         *(lambda n=n: (notes / f"{n}.md").write_text(f"Ada Quill {n} met Bo Lind in Oban.", "utf-8") for n in range(3))
     )
-    results = list(watch_sources(kumi, [notes], ["local"], Caps(calls=3), changes=changes))
+    results = list(watch_sources(kumi.opened, [notes], ["local"], Caps(calls=3), changes=changes))
     assert all(isinstance(result, Built) for result in results)
     calls = [sum(usage.calls for usage in r.spent.values()) for r in results if isinstance(r, Built)]
     assert sum(calls) == 3
@@ -100,7 +100,7 @@ def test_files_are_watched(kumi: Kumihimo, notes: Path) -> None:
                 return
 
     writer = Thread(target=write_until_seen, daemon=True)
-    with closing(watch_sources(kumi, [notes], ["bm25"])) as results:  # type: ignore[type-var]
+    with closing(watch_sources(kumi.opened, [notes], ["bm25"])) as results:  # type: ignore[type-var]
         next(results)
         writer.start()
         built = next(result for result in islice(results, 9) if isinstance(result, Built) and result.new)

@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.text import Text
 
 from kumihimo import Kumihimo
-from kumihimo.app.evidence.explanations import Reason
 from kumihimo.app.opened.results import Built, Status
 from kumihimo.cli import builds, printing, terminal
 from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.explanation import Reason
 from kumihimo.core.records import Document
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.task import ProgressEvent

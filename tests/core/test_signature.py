@@ -44,6 +44,7 @@ def test_a_row_step() -> None:
         settings_groups={},
         output_type=Word,
         many=True,
+        takes_text=False,
     )
     assert read_one(words).summary == "Yield each word."
 

@@ -11,6 +11,7 @@ from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout
 from kumihimo.evaluate.weight_fitting import DOCUMENT_WEIGHT, FittingExample, cross_validate_recall, learn_weights
 from kumihimo.methods.braid import published_weights
 from kumihimo.methods.braid.two_pass import FEATURES, BraidWeights, run_first_pass
+from kumihimo.text.question import ParsedQuestion
 from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, keyword_search
 
 PEOPLE = ("Ruta Haverlock", "Tess Moll", "Bo Lind", "Ann Kerrow", "Ola Brask", "Ida Wray", "Per Dunn")
@@ -35,7 +36,7 @@ def build_all_examples() -> list[FittingExample]:
         FittingExample(
             pier,
             run_first_pass(
-                f"Where was the builder of {pier} born?",
+                ParsedQuestion(f"Where was the builder of {pier} born?"),
                 tables["chunks"],
                 tables["mentions"],
                 tables["descriptions"],

@@ -14,10 +14,11 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.phrases import no_answer_text, question_language
 from kumihimo.generation.quoting import quote_answer
+from kumihimo.generation.quoting.answer_kinds import AnswerRules
 from kumihimo.generation.quoting.excerpts import MAX_CHARS
-from kumihimo.generation.quoting.question_kinds import Question
 from kumihimo.generation.quoting.readable import grow, read_region, says_something
 from kumihimo.llm.local_embedder import LocalEmbedder
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms
 
 ARM = "The Long Arm is a breakwater. Hild Garrow mended the breakwater in 2023. It rained.\n"
@@ -55,7 +56,7 @@ def evidence(*texts: str) -> Context:
 
 
 def ask(question: str, *texts: str, start: int = 0) -> Answer:
-    return quote_answer(question, "bm25", evidence(*texts), FakeReader(texts, start), LocalEmbedder())
+    return quote_answer(ParsedQuestion(question), "bm25", evidence(*texts), FakeReader(texts, start), LocalEmbedder())
 
 
 def quotes(answer: Answer) -> list[str]:
@@ -206,7 +207,7 @@ def test_japanese_is_shown_in_sentences() -> None:
     ],
 )
 def test_kinds_of_questions(question: str, kind: str, subject: str) -> None:
-    assert (Question(question).kind, Question(question).subject) == (kind, subject)
+    assert (ParsedQuestion(question).kind, ParsedQuestion(question).subject) == (kind, subject)
 
 
 def test_a_name_without_middle_dots_is_found() -> None:
@@ -240,7 +241,7 @@ def test_a_definition_answers_and_a_mention_does_not() -> None:
     ],
 )
 def test_the_kind_of_answer(question: str, text: str, answers: bool) -> None:
-    assert Question(question).is_answered_by(text) is answers
+    assert AnswerRules(ParsedQuestion(question)).is_answered_by(text) is answers
 
 
 def test_quoting_is_the_same_every_time() -> None:

@@ -7,6 +7,7 @@ import pytest
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.usage import Usage
 from kumihimo.generation.quoting.requests import ROW_KINDS, carry_names, read_request
+from kumihimo.text.question import ParsedQuestion
 
 REQUESTS = {
     "list": [
@@ -91,14 +92,14 @@ DETAILS = [
 
 @pytest.mark.parametrize(("kind", "question"), [(kind, q) for kind, texts in REQUESTS.items() for q in texts])
 def test_a_request_is_recognised(kind: str, question: str) -> None:
-    request = read_request(question)
+    request = read_request(ParsedQuestion(question))
     assert request is not None
     assert request.kind == kind
 
 
 @pytest.mark.parametrize("question", DETAILS)
 def test_a_question_of_detail_is_no_request(question: str) -> None:
-    assert read_request(question) is None
+    assert read_request(ParsedQuestion(question)) is None
 
 
 def test_a_request_knows_its_subjects() -> None:
@@ -115,7 +116,7 @@ def test_a_request_knows_its_subjects() -> None:
         "組紐と真田紐の違いは何ですか": ("組紐", "真田紐"),
         "会社名を全部教えて": ("organization", ""),
     }
-    found = {q: read_request(q) for q in subjects}
+    found = {q: read_request(ParsedQuestion(q)) for q in subjects}
     assert {q: (r.subject, r.other) if r else None for q, r in found.items()} == subjects
 
 

@@ -89,7 +89,7 @@ def test_a_small_build_starts_no_worker(fleets: list[Fleet], tmp_path: Path, mon
 
 @contextmanager
 def executor_of(kumi: Kumihimo, name: str) -> Iterator[Executor]:
-    with open_executor(kumi, BuildingSettings(executor=name)) as executor:
+    with open_executor(kumi.opened, BuildingSettings(executor=name)) as executor:
         yield executor
 
 

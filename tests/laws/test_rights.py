@@ -20,7 +20,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import browse, community_tree
 from kumihimo.app.browse.document_list import DocumentList
-from kumihimo.app.evidence.explanations import explain_evidence
+from kumihimo.app.evidence.explanations import describe_reason, explain_evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
 from kumihimo.core.records import Community, Entity, Report
@@ -260,8 +260,8 @@ def test_no_response_tells_of_hidden_documents(archive: Archive, part: int) -> N
             spans = [list(islice(narrowed.trace(item), 50)) for item in (*context, *answers[1].context)]
             assert {span.uri for of_item in spans for span in of_item} <= uris
             assert {citation.span.uri for answer in answers for citation in answer.citations} <= uris
-            reasons = explain_evidence(narrowed, question, context)
-            described = [reason.describe() for reason in reasons]
+            reasons = explain_evidence(narrowed.tracer, question, context)
+            described = list(map(describe_reason, reasons))
             check_secrets((context, answers, spans, reasons, described), hidden, question)
 
 

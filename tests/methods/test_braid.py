@@ -13,6 +13,7 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.methods.braid import braid, ppr, published_weights, weights_from_settings
 from kumihimo.methods.braid.two_pass import FEATURES, Pass, run_first_pass, run_second_pass
+from kumihimo.text.question import ParsedQuestion
 from tests.factories_tables import hide_rows
 from tests.methods.factories_search import FakeKeywordSearch, FakeVectorSearch, GraphBuilder, rerank, tokenizer
 
@@ -43,7 +44,7 @@ def search(graph: GraphBuilder, question: str = QUESTION, passes: Any = None, **
         "tokenizer": tokenizer,
         "rerank": rerank,
     }
-    return braid(question, **{**dict.fromkeys(REPORTS), **tables, **world, **settings})
+    return braid(ParsedQuestion(question), **{**dict.fromkeys(REPORTS), **tables, **world, **settings})
 
 
 SEARCHED = ("chunks", "mentions", "descriptions")
@@ -126,7 +127,7 @@ def test_first_passage_has_something_in_common_with_the_question(question: str) 
 def passes_of(graph: GraphBuilder, question: str = QUESTION, **settings: Any) -> Pass:
     chunks, mentions, descriptions = (graph.tables(every=True)[name] for name in SEARCHED)
     searches = settings.pop("keyword_search", FakeKeywordSearch()), settings.pop("vector_search", FakeVectorSearch())
-    return run_first_pass(question, chunks, mentions, descriptions, *searches, **settings)
+    return run_first_pass(ParsedQuestion(question), chunks, mentions, descriptions, *searches, **settings)
 
 
 def test_both_passes() -> None:

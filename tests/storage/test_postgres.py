@@ -254,7 +254,7 @@ def test_one_role_builds_and_another_asks(home: Path, place: IndexPlace, server:
             assert asking.ask(QUESTIONS[0], method="local").usage.calls == 0
         id, _ = keys.create_key([builder], "reader", name="Ana")
         database.execute(count_usage.replace("harbour", place.schema))
-        with Kumihimo.open(reader) as serving, closing(keys.IndexKeys.of(serving).store) as store:
+        with Kumihimo.open(reader) as serving, closing(keys.IndexKeys.of(serving.opened).store) as store:
             store.add_usage(id, "2026-01-01", Usage(1, 10))
             assert store.usage(id, "2026-01-01") == Usage(1, 10)
 
@@ -372,7 +372,7 @@ def test_many_vectors_are_found_by_their_index(kumi: Kumihimo, home: Path, monke
 def test_keys_are_in_the_schema(place: IndexPlace, home: Path) -> None:
     id, token = keys.create_key([place], "reader", name="Ana")
     assert [key.name for key in keys.list_keys(place)] == ["Ana"]
-    with Kumihimo.open(place) as kumi, closing(keys.IndexKeys.of(kumi).store) as store:
+    with Kumihimo.open(place) as kumi, closing(keys.IndexKeys.of(kumi.opened).store) as store:
         found = store.find(keys.token_digest(token))
         assert found
         store.add_usage(id, "2026-01-01", Usage(1, 10))

@@ -10,6 +10,7 @@ from typing import Any
 from kumihimo.app.ask.questions import Questions, open_snapshot
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.sparql import run_sparql
+from kumihimo.app.build import import_store as stores
 from kumihimo.app.build.batch import drop_batches
 from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.build.index_paths import index_paths, plan_paths
@@ -250,3 +251,24 @@ class Kumihimo(Questions):
 def open_address(address: IndexAddress) -> Kumihimo:
     """Open the index at an address; kumi.toml and the environment are not read again."""
     return Kumihimo(address.place, *address.layers, cache=address.cache or None)
+
+
+def import_store(
+    kumi: Kumihimo,
+    kind: str,
+    path: str | Path,
+    *,
+    name: str = "",
+    methods: Sequence[str] = (),
+    wait: bool = False,
+    **options: Any,
+) -> stores.Imported:
+    """Add the store of another system to an index as a source.
+
+    kind: graphrag, lightrag, nano, graphml or openie. name: of the source; by default that of the folder or file. The
+    same name again updates the source: rows that did not change are not touched. Its text units become chunks, and its
+    entities, relations, claims, communities and reports become rows, as if a model of this index had made them. So no
+    model is called for them. methods, wait, options: as for `Kumihimo.index`. Raises SourceError if the store cannot
+    be read; then nothing changes.
+    """
+    return stores.import_store(kumi.opened, kind, path, name=name, methods=methods, wait=wait, **options)

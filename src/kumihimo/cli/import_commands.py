@@ -4,7 +4,8 @@ from typing import Annotated
 
 from typer import Argument, Exit, Option
 
-from kumihimo.app.build.import_store import Imported, import_store
+from kumihimo.app.build.import_store import Imported
+from kumihimo.app.facade import import_store
 from kumihimo.cli import builds, options, printing
 from kumihimo.text.translation import translate
 

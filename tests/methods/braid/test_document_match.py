@@ -11,6 +11,7 @@ from kumihimo.core.records import Document
 from kumihimo.index.descriptions import descriptions
 from kumihimo.index.document_description import Description
 from kumihimo.methods.braid.document_match import DocumentMatch, match_documents
+from kumihimo.text.question import ParsedQuestion
 from tests.factories_tables import table
 from tests.methods.factories_search import keyword_search
 
@@ -28,7 +29,7 @@ def match(question: str, *documents: Mapping[str, Any]) -> dict[str, DocumentMat
         )
         if described := descriptions(document):
             rows.append(Description(described.dates, text=described.text, id=letter))
-    return match_documents(question, table(Description, rows), keyword_search)
+    return match_documents(ParsedQuestion(question), table(Description, rows), keyword_search)
 
 
 def scores(question: str, *documents: Mapping[str, Any]) -> dict[str, float]:
@@ -146,19 +147,19 @@ def test_what_more_documents_share_than_a_search_returns_counts_among_candidates
     rows = [Description((), text=f"{'TechCrunch' if n % 4 else 'Fortune'}\nMoll {n}", id=f"{n:04}") for n in range(800)]
     rows.append(Description((), text="TechCrunch\nNeha Narkhede", id="9999"))
     descriptions = table(Description, rows)
-    found = match_documents("What did Neha Narkhede tell TechCrunch?", descriptions, keyword_search)
+    found = match_documents(ParsedQuestion("What did Neha Narkhede tell TechCrunch?"), descriptions, keyword_search)
     assert [(id, each.terms) for id, each in found.items()] == [("9999", ("Neha Narkhede",))]
-    assert match_documents("What did Fortune write?", descriptions, keyword_search) == {}
+    assert match_documents(ParsedQuestion("What did Fortune write?"), descriptions, keyword_search) == {}
     candidates = [f"{n:04}" for n in range(80)]
-    found = match_documents("What did Fortune write?", descriptions, keyword_search, candidates)
+    found = match_documents(ParsedQuestion("What did Fortune write?"), descriptions, keyword_search, candidates)
     assert {id for id in candidates if id in found} == {f"{n:04}" for n in range(0, 80, 4)}
     assert {round(each.score, 1) for each in found.values()} == {0.6}
     same = [id for id in candidates if int(id) % 4 == 0]
-    assert match_documents("What did Fortune write?", descriptions, keyword_search, same) == {}
+    assert match_documents(ParsedQuestion("What did Fortune write?"), descriptions, keyword_search, same) == {}
 
 
 def test_common_words_do_not_displace_a_name() -> None:
     rows = [Description((), text=f"water gate leak\nMoll {n}", id=f"{n:04}") for n in range(150)]
     rows.append(Description((), text="Neha Narkhede", id="9999"))
     question = "What does Narkhede make of the water in a gate with a leak?"
-    assert list(match_documents(question, table(Description, rows), keyword_search)) == ["9999"]
+    assert list(match_documents(ParsedQuestion(question), table(Description, rows), keyword_search)) == ["9999"]

@@ -22,6 +22,7 @@ from kumihimo.methods.braid.features import (
 )
 from kumihimo.methods.braid.plain_match import PLAIN_FEATURES, PlainMatcher
 from kumihimo.methods.braid.ppr import PassageGraph
+from kumihimo.text.question import ParsedQuestion
 from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, chunk, keyword_search
 
 QUESTION = "Where was the builder of Gull Pier born?"  # builder, gull, pier, born
@@ -32,7 +33,7 @@ def sample_reader(
     graph: GraphBuilder, pool: list[str], question: str = QUESTION, **fields: Mapping[str, Any]
 ) -> CandidateReader:
     chunks = graph.tables()["chunks"]
-    matcher = PlainMatcher(question, keyword_search.tokens(chunks, pool))
+    matcher = PlainMatcher(ParsedQuestion(question), keyword_search.tokens(chunks, pool))
     scores: dict[str, Any] = {"found": {}, "keyword_scores": {}, "vector_scores": {}, "documents": {}, **fields}
     return CandidateReader(chunks, keyword_search, FakeVectorSearch(), matcher, **scores)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.methods.braid.plain_match import WINDOW, PlainMatcher, _best_windows, _find_hits
 from kumihimo.search.protocols import RowTokens
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import content_tokens, hash_token
 from tests.methods.factories_search import row_tokens
 
@@ -25,7 +26,7 @@ NAMES = {"window", "phrase", "similar", "topic", "clause"}
 
 def matcher(question: str, *row_texts: str) -> PlainMatcher:
     """Return a matcher whose pool has rows 0, 1, 2 ..."""
-    return PlainMatcher(question, {str(i): row_tokens(text) for i, text in enumerate(row_texts)})
+    return PlainMatcher(ParsedQuestion(question), {str(i): row_tokens(text) for i, text in enumerate(row_texts)})
 
 
 def column(name: str, question: str, *row_texts: str) -> list[float]:
@@ -191,7 +192,7 @@ def test_words_count_less_if_no_row_has_many_of_them() -> None:
         assert prepared.lexical_trust == pytest.approx(trust, abs=0.08)
         clause = prepared.match(prepared.pool)[0]["0"]["clause"]
         assert clause == pytest.approx(prepared.lexical_trust), "the best row"
-    assert matcher("", "sea").lexical_trust == PlainMatcher("sea", {}).lexical_trust == 0
+    assert matcher("", "sea").lexical_trust == PlainMatcher(ParsedQuestion("sea"), {}).lexical_trust == 0
 
 
 # -- similar and topic
@@ -236,13 +237,13 @@ def test_subword_vectors_have_length_one() -> None:
 def test_rows_without_subwords_are_not_similar() -> None:
     empty = RowTokens(row_tokens("pier").words, np.zeros(0, np.uint16))
     pool = {"a": empty, "b": row_tokens("pier"), "c": empty, "d": row_tokens("gull"), "e": empty}
-    features, _ = PlainMatcher("pier", pool).match(pool)
+    features, _ = PlainMatcher(ParsedQuestion("pier"), pool).match(pool)
     for name in ("similar", "topic"):
         assert [values[name] for values in features.values()][::2] == [0, 0, 0]
     assert features["b"]["similar"] == pytest.approx(1, abs=1e-6)
     assert features["a"]["window"] == 1
     only = {"a": empty}
-    assert PlainMatcher("pier", only).match(only)[0]["a"]["similar"] == 0
+    assert PlainMatcher(ParsedQuestion("pier"), only).match(only)[0]["a"]["similar"] == 0
 
 
 # -- all together

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from kumihimo.app.opened.catalogue import extend_catalogue, installed_catalogue, without_missing_scopes
+from kumihimo.app.opened import catalogue as catalogues
 from kumihimo.app.settings.config import fields_to_settings
 from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.app.settings.trust import read_trusted_layers
@@ -82,14 +82,14 @@ def connect_index(
     catalogue: Catalogue | None = None,
 ) -> OpenIndex:
     """Return an open index with these layers of settings, and no others."""
-    place, catalogue = IndexPlace.at(place, cache), catalogue or installed_catalogue()
+    place, catalogue = IndexPlace.at(place, cache), catalogue or catalogues.installed_catalogue()
     registry, store, replies = SettingsRegistry(catalogue), place.open_store(), ResponseCache(place.open_cache())
     layers = [fields_to_settings(layer) for layer in layers]
     if {scope for layer in layers for scope in layer} - registry.all.keys():
-        layers = without_missing_scopes(store, catalogue, layers)
+        layers = catalogues.without_missing_scopes(store, catalogue, layers)
     values = resolve_settings(registry.all, *layers)
     cache_file = str(place.cache_file.absolute()) if place.cache_file else ""
-    address = IndexAddress(place.address, cache_file, layers) if catalogue is installed_catalogue() else None
+    address = IndexAddress(place.address, cache_file, layers) if catalogue is catalogues.installed_catalogue() else None
     models = ModelRegistry(registry.model_values(values), lambda: replies, place.base)
     settings = registry.own_values(values)
     return OpenIndex(place, store, replies, catalogue, registry, settings, models, LocalTokenizer(), address)
@@ -109,10 +109,11 @@ def open_index(
 
     Parameters: as for `Kumihimo.open`.
     """
-    catalogue = installed_catalogue()
+    catalogue = catalogues.installed_catalogue()
     if methods or steps or readers or recognizer:
         recognizers = [recognizer] if recognizer else []
-        catalogue = extend_catalogue(catalogue, methods=methods, steps=steps, readers=readers, recognizers=recognizers)
+        functions: dict[str, Any] = {"methods": methods, "steps": steps, "readers": readers}
+        catalogue = catalogues.extend_catalogue(catalogue, recognizers=recognizers, **functions)
     place = IndexPlace.at(place)
     layers = read_trusted_layers(place.base, SettingsRegistry(catalogue).all, os.environ)
     cache = cache or os.environ.get("KUMI_CACHE") or None
