@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kumihimo.core.table import Table
@@ -17,7 +18,7 @@ from kumihimo.text.tokens import tokenize
 _STEMS = "stems_by_letter"  # what is computed once per build
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexedWords:
     """`WordIndex` of the visible rows of one table."""
 
@@ -25,7 +26,7 @@ class IndexedWords:
     table: Table[Any]
 
     def has(self, text: str) -> bool:
-        return self._store.has_phrase(tokenize(text), self._slots())
+        return self._store.has_phrase(tokenize(text), self._slots)
 
     def passages(self, text: str, k: int) -> Sequence[str]:
         hits = Bm25Search(self.db)(self.table, text, k=k)
@@ -42,11 +43,12 @@ class IndexedWords:
         return by_letter[letter]
 
     def _read_stems(self, letter: str) -> dict[str, int]:
-        return self._store.count_words(letter, self._slots())
+        return self._store.count_words(letter, self._slots)
 
-    @property
+    @cached_property
     def _store(self) -> WordStore:
         return word_store(self.db, self.table.name)
 
+    @cached_property
     def _slots(self) -> Slots | None:
         return visible_slots(self.db, self._store.slot_table, self.table)
