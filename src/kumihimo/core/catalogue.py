@@ -124,6 +124,14 @@ class Catalogue:
         return {step.name: step for step in self.order}
 
     @cached_property
+    def _upstream(self) -> dict[str, set[str]]:
+        """Return each step with all the steps that it depends on."""
+        upstream: dict[str, set[str]] = {ROOT: set()}
+        for step in self.order:
+            upstream[step.name] = {step.name}.union(*(upstream[table] for table in step.inputs))
+        return upstream
+
+    @cached_property
     def record_types(self) -> dict[str, type[Record]]:
         """Return the record class of each table."""
         return {ROOT: Document} | {name: step.output_type for name, step in self.steps.items() if step.output_type}
@@ -155,11 +163,7 @@ class Catalogue:
 
     def upstream_steps(self, tables: Iterable[str]) -> set[str]:
         """Return the steps that build these tables, with all their inputs."""
-        names = set(tables) & self.steps.keys()
-        for step in reversed(self.order):
-            if step.name in names:
-                names.update(name for name in step.inputs if name in self.steps)
-        return names
+        return set().union(*(self._upstream[table] for table in tables if table in self.steps))
 
     def downstream_steps(self, steps: Container[str]) -> set[str]:
         """Return these steps and all steps downstream of them."""

@@ -121,8 +121,20 @@ def resolve_settings(
         for scope, overrides in layer.items():
             if scope not in definitions:
                 raise SettingsError(describe_unknown("step, method or model", scope, definitions))
-            for name, value in overrides.items():
-                if name not in definitions[scope]:
-                    raise SettingsError(f"{scope} has {describe_unknown('setting', name, definitions[scope])}")
-                values[scope][name] = definitions[scope][name].parse(scope, value)
+            values[scope] = override_settings(scope, definitions[scope], values[scope], overrides)
     return values
+
+
+def override_settings(
+    scope: str, definitions: Mapping[str, Setting], values: Mapping[str, object], given: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the values of a scope, with given ones over them.
+
+    Raises SettingsError, with the closest known setting.
+    """
+    merged = dict(values)
+    for name, value in given.items():
+        if name not in definitions:
+            raise SettingsError(f"{scope} has {describe_unknown('setting', name, definitions)}")
+        merged[name] = definitions[name].parse(scope, value)
+    return merged

@@ -189,6 +189,7 @@ def _value_text(value: object) -> str:
     return repr(float(value)) if isinstance(value, int | float) else str(value)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Table(Generic[R]):
     """Records of one class, ordered by id.
 
@@ -197,17 +198,11 @@ class Table(Generic[R]):
     the table shows of them; None: all.
     """
 
-    __slots__ = ("codec", "name", "record_lookup", "rows", "view")
-
-    def __init__(
-        self,
-        name: str,
-        codec: Codec[R],
-        rows: Rows,
-        record_lookup: LookupRecorder | None = None,
-        view: View | None = None,
-    ) -> None:
-        self.name, self.codec, self.rows, self.record_lookup, self.view = name, codec, rows, record_lookup, view
+    name: str
+    codec: Codec[R]
+    rows: Rows
+    record_lookup: LookupRecorder | None = None
+    view: View | None = None
 
     def __iter__(self) -> Iterator[R]:
         for page in self._pages():

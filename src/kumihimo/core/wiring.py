@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kumihimo.core.errors import StepError, describe_unknown
@@ -13,7 +14,7 @@ ROOT = "documents"  # the table from the readers; the source of all others
 PREVIOUS = "previous"  # the parameter that gives a step its own rows of the last build
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """A signature connected to tables."""
 
@@ -22,7 +23,7 @@ class Step:
     key: str  # the key column of `source`: id, or the GROUP of its class
     tables: Mapping[str, str]  # parameter -> table
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.signature.name
 
@@ -39,7 +40,7 @@ class Step:
     def keyed(self) -> bool:
         return self.signature.shape != "table"
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Return the tables it reads, without its own."""
         names = dict.fromkeys([self.source, *self.tables.values()])
@@ -50,7 +51,7 @@ class Step:
         """Return whether it reads its own rows of the last build."""
         return PREVIOUS in self.tables
 
-    @property
+    @cached_property
     def wave_column(self) -> str:
         """Return the column that orders its keys.
 

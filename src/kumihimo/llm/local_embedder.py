@@ -9,7 +9,7 @@ import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,6 +29,7 @@ _environment_lock = Lock()
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
 _PIECE = re.compile(r"\n|[ ▁]+[^ ▁\n]*|[^ ▁\n]+")
 _MAX_WORD_CHARS = 40  # of a longer piece, such as a Japanese sentence, nothing is kept
+_MAX_WORDS = 65536  # that are kept
 
 
 @cache
@@ -53,22 +54,27 @@ def _split_pieces(text: str) -> list[str]:
     return _PIECE.findall(f" {text}") if text else []
 
 
-def _encode_piece(piece: str) -> tuple[bytes, tuple[int, ...]]:
-    """Return the subwords of a piece and their starts."""
-    return (_encode_word if len(piece) <= _MAX_WORD_CHARS else _encode_word.__wrapped__)(piece)
+class _Encodings(dict[str, tuple[bytes, tuple[int, ...]]]):
+    """The subwords of pieces and their starts; a piece is encoded where it is missing."""
+
+    def __missing__(self, piece: str) -> tuple[bytes, tuple[int, ...]]:
+        encoding = _load_tokenizer().encode(piece, add_special_tokens=False)
+        encoded = array("H", encoding.ids).tobytes(), tuple(start for start, _ in encoding.offsets)
+        if len(piece) <= _MAX_WORD_CHARS:
+            if len(self) >= _MAX_WORDS:
+                self.clear()
+            self[piece] = encoded
+        return encoded
 
 
-@lru_cache(maxsize=65536)
-def _encode_word(piece: str) -> tuple[bytes, tuple[int, ...]]:
-    encoding = _load_tokenizer().encode(piece, add_special_tokens=False)
-    return array("H", encoding.ids).tobytes(), tuple(start for start, _ in encoding.offsets)
+_encodings = _Encodings()
 
 
 def _encode_text(text: str) -> "NDArray[np.uint16]":
     """Return the subwords of a text."""
     import numpy as np
 
-    return np.frombuffer(b"".join([_encode_piece(piece)[0] for piece in _split_pieces(text)]), np.uint16)
+    return np.frombuffer(b"".join([_encodings[piece][0] for piece in _split_pieces(text)]), np.uint16)
 
 
 @cache
@@ -212,7 +218,7 @@ class LocalTokenizer:
         starts: list[int] = []
         begin = -1  # of the space that is put before the text
         for piece in _split_pieces(text):
-            offsets = _encode_piece(piece)[1]
+            offsets = _encodings[piece][1]
             if len(offsets) == 1:  # most words are one subword
                 starts.append(begin + offsets[0])
             else:

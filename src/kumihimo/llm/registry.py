@@ -238,15 +238,18 @@ class ModelRegistry:
         return CachedEmbedder(send, model.fingerprint, *limits, self.cache(), prefix, cancel=budget.cancel)
 
     @cached_property
-    def paid_reranker(self) -> rerank.RerankClient | None:
-        """Return the client of the reranking server, if one is set."""
+    def _rerank_client(self) -> rerank.RerankClient:
+        """Return the client of the reranking server, set or not."""
         settings: dict[str, Any] = dict(self.settings[RERANKING])
-        is_set = settings["model"] and settings["base_url"]
-        if not is_set:
-            return None
         client = rerank.RerankClient(**settings)
         self._with_shared_limits(client.server, settings)
         return client
+
+    @property
+    def paid_reranker(self) -> rerank.RerankClient | None:
+        """Return the client of the reranking server, if one is set."""
+        settings = self.settings[RERANKING]
+        return self._rerank_client if settings["model"] and settings["base_url"] else None
 
     def endpoint_scorer(self, budget: Budget) -> rerank.RelevanceScorer:
         """Return the scorer of the reranking server. Raise SettingsError without one."""
@@ -267,9 +270,8 @@ class ModelRegistry:
                 raise SettingsError(f'{scope}.reranker = "model" needs a chat model: {SET_MODEL_HINT}')
             return rerank.listwise_scorer(self.llm(scope, budget, generation=generation))
 
-        settings: dict[str, Any] = dict(self.settings[RERANKING])
         scorers: dict[RerankerName, Callable[[], rerank.RelevanceScorer]] = {
             "model": llm_scorer,
             "endpoint": lambda: self.endpoint_scorer(budget),
         }
-        return rerank.CandidateReranker(scorers, rerank.RerankClient(**settings).candidates)
+        return rerank.CandidateReranker(scorers, self._rerank_client.candidates)

@@ -6,7 +6,7 @@ prompt is recorded.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import time_ns
 from typing import Any
 
@@ -15,26 +15,27 @@ from kumihimo.core.usage import Usage
 
 Attributes = Mapping[str, str | int | float | bool]
 SetAttributes = Callable[[Attributes], None]
+_API = "opentelemetry.trace"
+_NO_SPAN: AbstractContextManager[SetAttributes] = nullcontext(lambda _: None)
 
 
 def _tracer() -> Any:
-    """Return the tracer of the program, or None."""
-    api = sys.modules.get("opentelemetry.trace")
-    return api.get_tracer("kumihimo") if api else None
+    """Return the tracer of the program."""
+    return sys.modules[_API].get_tracer("kumihimo")
 
 
-@contextmanager
-def span(name: str, attributes: Attributes) -> Iterator[SetAttributes]:
+def span(name: str, attributes: Attributes) -> AbstractContextManager[SetAttributes]:
     """Record what is done here as a span.
 
     Yields a function that adds attributes. An error adds its class, not its message.
     """
-    tracer = _tracer()
-    if tracer is None:
-        yield _ignore
-        return
+    return _record_span(name, attributes) if sys.modules.get(_API) else _NO_SPAN
+
+
+@contextmanager
+def _record_span(name: str, attributes: Attributes) -> Iterator[SetAttributes]:
     options = {"record_exception": False, "set_status_on_exception": False}
-    with tracer.start_as_current_span(name, attributes=dict(attributes), **options) as current:
+    with _tracer().start_as_current_span(name, attributes=dict(attributes), **options) as current:
         try:
             yield lambda more: current.set_attributes(dict(more))
         except BaseException as error:
@@ -45,7 +46,7 @@ def span(name: str, attributes: Attributes) -> Iterator[SetAttributes]:
 def _mark_failed(current: Any, error: BaseException) -> None:
     """Record the class of an error, not its message."""
     current.set_attribute("error.type", type(error).__name__)
-    current.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR)
+    current.set_status(sys.modules[_API].StatusCode.ERROR)
 
 
 def model_span(scope: str, model: str, *, has_reply: bool) -> AbstractContextManager[SetAttributes]:
@@ -65,10 +66,6 @@ def usage_attributes(usage: Usage) -> Attributes:
         "gen_ai.usage.output_tokens": usage.completion_tokens,
         "kumihimo.cost": usage.cost,
     }
-
-
-def _ignore(_attributes: Attributes) -> None:
-    """Do nothing with the attributes."""
 
 
 class _StepSpans:
@@ -107,11 +104,10 @@ def build_span(progress: Progress | None) -> Iterator[Progress | None]:
 
     Yields the receiver of progress, which tells the steps apart. An error belongs to the step that runs then.
     """
-    tracer = _tracer()
-    if tracer is None:
+    if not sys.modules.get(_API):
         yield progress
         return
-    steps = _StepSpans(tracer, progress)
+    steps = _StepSpans(_tracer(), progress)
     with span("build", {}):
         try:
             yield steps.receive

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from kumihimo.search.visible_slots import Slots
-from kumihimo.search.word_store import WordRow, word_index_name
+from kumihimo.search.word_store import WordRow
 from kumihimo.storage.sqlite.connection import Db
 
 _FIRST_LIMIT_FACTOR = 4  # of the first query, which is usually enough
@@ -27,17 +27,11 @@ class Fts5Words:
 
     db: Db
     table: str
-
-    @property
-    def name(self) -> str:
-        return word_index_name(self.table)
+    name: str
 
     @property
     def slot_table(self) -> str:
         return f"{self.name}_ids"
-
-    def exists(self) -> bool:
-        return self.db.has(self.name)
 
     def create(self) -> None:
         name = self.name

@@ -19,7 +19,7 @@ from kumihimo.search.partial_rows import score_by_words
 from kumihimo.search.protocols import RowTokens
 from kumihimo.search.stores import drop_index, word_store
 from kumihimo.search.visible_slots import visible_slots
-from kumihimo.search.word_store import WordRow, WordStore, word_index_name
+from kumihimo.search.word_store import WordRow, WordStore
 from kumihimo.storage.database import Database
 from kumihimo.storage.ledger import DerivedView, SqlLedger
 from kumihimo.storage.rows import SqlRows
@@ -44,7 +44,7 @@ class KeywordIndex:
     @property
     def name(self) -> str:
         """Return the name of the index and of its `meta` row."""
-        return word_index_name(self.table)
+        return self.words.name
 
     def ensure(self, fingerprint: str) -> bool:
         """Create the index if missing or outdated; return whether to fill it."""
@@ -129,7 +129,7 @@ class Bm25Search:
         if not terms or k < 1:
             return Context()
         ranked = words.rank(terms, k, visible_slots(self.db, words.slot_table, table))
-        partial = score_by_words(words, table, terms)
+        partial = score_by_words(words, table, table.view, terms) if table.view else []
         top_pairs = sorted((-score, id) for score, id in (*ranked, *partial))[:k]
         rows = table.get_many(id for _, id in top_pairs)
         return Context(tuple(Evidence(table.name, rows[id], -score) for score, id in top_pairs))
@@ -150,7 +150,7 @@ class Bm25Search:
 
     def _word_store(self, table: Table[Any]) -> WordStore:
         words = word_store(self.db, table.name)
-        if not words.exists():
+        if not self.db.has(words.name):
             raise IndexUnavailable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
         return words
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from kumihimo.core.table import Table
 from kumihimo.search.fulltext import Bm25Search
 from kumihimo.search.stores import word_store
-from kumihimo.search.visible_slots import Slots, visible_slots
+from kumihimo.search.visible_slots import visible_slots
 from kumihimo.search.word_store import WordStore
 from kumihimo.storage.database import Database
 from kumihimo.text.tokens import tokenize
@@ -17,7 +18,7 @@ from kumihimo.text.tokens import tokenize
 _STEMS = "stems_by_letter"  # what is computed once per build
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexedWords:
     """`WordIndex` of the visible rows of one table."""
 
@@ -25,7 +26,8 @@ class IndexedWords:
     table: Table[Any]
 
     def has(self, text: str) -> bool:
-        return self._store.has_phrase(tokenize(text), self._slots())
+        slots = visible_slots(self.db, self._store.slot_table, self.table)
+        return self._store.has_phrase(tokenize(text), slots)
 
     def passages(self, text: str, k: int) -> Sequence[str]:
         hits = Bm25Search(self.db)(self.table, text, k=k)
@@ -38,15 +40,10 @@ class IndexedWords:
             else self.db.once_per_build((_STEMS, self.table.name), dict)
         )
         if letter not in by_letter:
-            by_letter[letter] = self._read_stems(letter)
+            slots = visible_slots(self.db, self._store.slot_table, self.table)
+            by_letter[letter] = self._store.count_words(letter, slots)
         return by_letter[letter]
 
-    def _read_stems(self, letter: str) -> dict[str, int]:
-        return self._store.count_words(letter, self._slots())
-
-    @property
+    @cached_property
     def _store(self) -> WordStore:
         return word_store(self.db, self.table.name)
-
-    def _slots(self) -> Slots | None:
-        return visible_slots(self.db, self._store.slot_table, self.table)

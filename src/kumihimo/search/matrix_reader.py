@@ -8,7 +8,7 @@ from typing import Any
 
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Vectors
-from kumihimo.search.vector_store import SCORE_MARGIN, Matrices, StoredVectors, vector_index_name
+from kumihimo.search.vector_store import SCORE_MARGIN, VECTOR_INDEX, Matrices, StoredVectors
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.database import Database
 
@@ -40,7 +40,7 @@ class MatrixReader:
         """Return ids by slot: at least the best `k` visible rows."""
         import numpy as np
 
-        name, ids = vector_index_name(table.name), dict[int, str]()
+        name, ids = VECTOR_INDEX + table.name, dict[int, str]()
         slots = visible_slots(self.db, name, table)
         places = slots.array if slots else np.arange(len(scores))
         scores = scores[places] if slots else scores
@@ -55,7 +55,7 @@ class MatrixReader:
         return ids
 
     def select(self, table: Table[Any], ids: Collection[str]) -> tuple[Sequence[str], StoredVectors]:
-        query = f"SELECT slot, id FROM {self.db.relation(vector_index_name(table.name))} WHERE id IN (?)"
+        query = f"SELECT slot, id FROM {self.db.relation(VECTOR_INDEX + table.name)} WHERE id IN (?)"
         rows = [
             (slot, id) for slot, id in self.db.all_in(query, list(ids)) if table.view is None or table.view.is_whole(id)
         ]

@@ -42,16 +42,16 @@ class _Words:
         return np.bincount(rows, minlength=len(self.ends))
 
 
-def score_by_words(store: WordStore, table: Table[Any], words: Sequence[str]) -> ScoredIds:
+def score_by_words(store: WordStore, table: Table[Any], view: View, words: Sequence[str]) -> ScoredIds:
     """Return the partial rows that show a word, with BM25 scores.
 
     store: the full-text index of the table.
     """
     import numpy as np
 
-    if not table.view or not (positions := _positions(table, table.view)):
+    if not (positions := _positions(table, view)):
         return []
-    rows = table.view.once("partial words", lambda: _read_words(table, positions))
+    rows = view.once("partial words", lambda: _read_words(table, positions))
     counts = {word: count for word in words if (count := rows.counts(word)).any()}
     if not counts:
         return []
@@ -68,7 +68,12 @@ def score_by_words(store: WordStore, table: Table[Any], words: Sequence[str]) ->
 
 
 def score_by_meaning(
-    table: Table[Any], embedder: str, questions: Vectors, k: int, candidate_ids: Collection[str] | None
+    table: Table[Any],
+    view: View,
+    embedder: str,
+    questions: Vectors,
+    k: int,
+    candidate_ids: Collection[str] | None,
 ) -> list[ScoredIds]:
     """Return at least the best `k` partial rows for each question vector.
 
@@ -77,12 +82,12 @@ def score_by_meaning(
     """
     import numpy as np
 
-    if not table.view or not (positions := _positions(table, table.view)):
+    if not (positions := _positions(table, view)):
         return [[] for _ in questions]
     ids = list(positions if candidate_ids is None else positions.keys() & candidate_ids)
     if embedder != LOCAL_MODEL:
         return [[(0.0, id) for id in ids if candidate_ids is not None] for _ in questions]
-    vectors = table.view.once("partial vectors", lambda: _embed_rows(table, positions))
+    vectors = view.once("partial vectors", lambda: _embed_rows(table, positions))
     vectors = vectors[[positions[id] for id in ids]] if candidate_ids is not None else vectors
     scores = vectors.astype(np.float32) @ questions.T
     results = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Vectors
 from kumihimo.search.matrix_reader import MatrixReader
-from kumihimo.search.vector_store import NUMBER_BYTES, VECTOR_SCALE, StoredVectors, vector_index_name
+from kumihimo.search.vector_store import NUMBER_BYTES, VECTOR_INDEX, VECTOR_SCALE, StoredVectors
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.database import Database
 
@@ -35,7 +35,7 @@ class PostgresVectors:
 
     @property
     def name(self) -> str:
-        return vector_index_name(self.table)
+        return VECTOR_INDEX + self.table
 
     @property
     def near(self) -> str:
@@ -131,7 +131,7 @@ class PostgresReader:
     db: Database
 
     def nearest(self, table: Table[Any], questions: Vectors, k: int) -> Iterator[tuple[Sequence[str], StoredVectors]]:
-        if not self.db.has(f"{vector_index_name(table.name)}_near"):
+        if not self.db.has(f"{VECTOR_INDEX}{table.name}_near"):
             yield from MatrixReader(self.db, LoadedMatrices(self.db)).nearest(table, questions, k)
             return
         for question in questions:
@@ -142,7 +142,7 @@ class PostgresReader:
 
         Rows that a view hides are no reason to miss others: then every visible row is compared.
         """
-        name = vector_index_name(table.name)
+        name = VECTOR_INDEX + table.name
         slots, near = visible_slots(self.db, name, table), self.db.relation(f"{name}_near")
         values: list[object] = [_as_text(question)]
         if slots is None and count <= _MAX_SEARCHED:
@@ -156,7 +156,7 @@ class PostgresReader:
         return self._stack(name, self.db.all(query, *values))
 
     def select(self, table: Table[Any], ids: Collection[str]) -> tuple[Sequence[str], StoredVectors]:
-        name = vector_index_name(table.name)
+        name = VECTOR_INDEX + table.name
         rows = self.db.all_in(f"SELECT id, vector FROM {self.db.relation(name)} WHERE id IN (?)", list(ids))
         return self._stack(name, [(id, data) for id, data in rows if table.view is None or table.view.is_whole(id)])
 
@@ -182,7 +182,7 @@ class LoadedMatrices(Mapping[str, StoredVectors]):
     db: Database
 
     def __getitem__(self, table: str) -> StoredVectors:
-        name = vector_index_name(table)
+        name = VECTOR_INDEX + table
         return self.db.once_per_build(name, lambda: self._load(name)).matrix
 
     def _load(self, name: str) -> _Loaded:
@@ -196,10 +196,10 @@ class LoadedMatrices(Mapping[str, StoredVectors]):
         return _Loaded(matrix, size)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(name.removeprefix("vectors_") for name in self.db.meta_names("vectors_"))
+        return iter(name.removeprefix(VECTOR_INDEX) for name in self.db.meta_names(VECTOR_INDEX))
 
     def __len__(self) -> int:
-        return len(self.db.meta_names("vectors_"))
+        return len(self.db.meta_names(VECTOR_INDEX))
 
 
 def _decode(data: bytes) -> StoredVectors:

@@ -17,7 +17,7 @@ from zlib import crc32
 
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.search.visible_slots import Slots
-from kumihimo.search.word_store import K1, MIN_IDF, B, WordRow, word_index_name
+from kumihimo.search.word_store import K1, MIN_IDF, B, WordRow
 from kumihimo.storage.database import Database
 from kumihimo.text.tokens import pack_tokens
 
@@ -36,21 +36,15 @@ class Postings:
 
     db: Database
     table: str
+    name: str
     waiting: defaultdict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("I")))
     new_totals: list[int] = field(default_factory=lambda: [0, 0])  # rows, tokens that are not written
     next_slot: int = -1
     first_empty: int = 0  # segments from here on have no blocks yet
 
     @property
-    def name(self) -> str:
-        return word_index_name(self.table)
-
-    @property
     def slot_table(self) -> str:
         return f"{self.name}_ids"
-
-    def exists(self) -> bool:
-        return self.db.has(self.name)
 
     def create(self) -> None:
         integer, text, bytes_ = (self.db.types[kind] for kind in ("INTEGER", "TEXT", "BLOB"))

@@ -18,7 +18,8 @@ from kumihimo.storage.sqlite.connection import Db
 
 def word_store(db: Database, table: str) -> WordStore:
     """Return the full-text index of a table."""
-    return Fts5Words(db, table) if isinstance(db, Db) else Postings(db, table)
+    name = f"words_{table}"
+    return Fts5Words(db, table, name) if isinstance(db, Db) else Postings(db, table, name)
 
 
 def vector_store(db: Database, folder: Path, table: str) -> VectorStore:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.search.matrix_reader import BLOCK_ROWS
-from kumihimo.search.vector_store import NUMBER_BYTES, StoredVectors, vector_index_name
+from kumihimo.search.vector_store import NUMBER_BYTES, VECTOR_INDEX, StoredVectors
 from kumihimo.storage.database import Database
 
 _MIN_COPIED = 1000  # rows of a file that is copied when half of it is unused
@@ -33,7 +33,7 @@ class FileVectors:
 
     @property
     def name(self) -> str:
-        return vector_index_name(self.table)
+        return VECTOR_INDEX + self.table
 
     @property
     def path(self) -> Path:
@@ -147,8 +147,8 @@ def map_snapshot(db: Database, folder: Path, files: MappedFiles) -> dict[str, St
     files: what is mapped already. Raises FileNotFoundError if a newer build removed a file.
     """
     by_table: dict[str, StoredVectors] = {}
-    for name in db.meta_names("vectors_"):
-        table, state = name.removeprefix("vectors_"), db.meta(name)
+    for name in db.meta_names(VECTOR_INDEX):
+        table, state = name.removeprefix(VECTOR_INDEX), db.meta(name)
         if state["rows"]:
             path = vector_path(folder, table, state)
             file = path, path.stat().st_ino
@@ -168,8 +168,8 @@ def remove_unused_files(db: Database, folder: Path) -> list[Path]:
     again.
     """
     left: list[Path] = []
-    names = db.meta_names("vectors_")
-    used = {vector_path(folder, name.removeprefix("vectors_"), db.meta(name)).name for name in names}
+    names = db.meta_names(VECTOR_INDEX)
+    used = {vector_path(folder, name.removeprefix(VECTOR_INDEX), db.meta(name)).name for name in names}
     for path in (folder / "vectors").glob("*.i16"):
         if path.name not in used:
             try:

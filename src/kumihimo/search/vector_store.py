@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 StoredVectors: TypeAlias = "NDArray[np.int16]"  # a row for each text
 Matrices = Mapping[str, StoredVectors]  # table -> the vectors of one snapshot
+VECTOR_INDEX = "vectors_"  # before the name of a table: of the index table and of its `meta` row
 VECTOR_SCALE = 32_767
 NUMBER_BYTES = 2
 SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
@@ -55,8 +56,3 @@ def encode_vectors(vectors: Vectors) -> StoredVectors:
     import numpy as np
 
     return np.clip(np.rint(vectors * VECTOR_SCALE), -VECTOR_SCALE, VECTOR_SCALE).astype("<i2")
-
-
-def vector_index_name(table: str) -> str:
-    """Return the name of the index table and of its `meta` row."""
-    return f"vectors_{table}"

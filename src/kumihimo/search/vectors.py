@@ -15,7 +15,7 @@ from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.search.partial_rows import score_by_meaning
 from kumihimo.search.stores import vector_reader, vector_store
-from kumihimo.search.vector_store import VECTOR_SCALE, Matrices, VectorStore, encode_vectors, vector_index_name
+from kumihimo.search.vector_store import VECTOR_INDEX, VECTOR_SCALE, Matrices, VectorStore, encode_vectors
 from kumihimo.storage.database import Database
 from kumihimo.storage.rows import SqlRows
 
@@ -47,7 +47,7 @@ class VectorIndex:
     @property
     def name(self) -> str:
         """Return the name of the index table and of its `meta` row."""
-        return vector_index_name(self.table)
+        return VECTOR_INDEX + self.table
 
     def ensure(self, fingerprint: str) -> bool:
         """Create the index if missing or outdated; return whether to fill it.
@@ -115,7 +115,9 @@ class VectorIndex:
             for batch, vectors, error in parts:
                 ids = [id for text in batch for id in ids_by_text[text]]
                 if vectors is not None:
-                    _check_dimensions(self._state(), vectors)
+                    state = self._state()
+                    if state["rows"] and vectors.shape[1] != state["dimensions"]:
+                        raise dimension_mismatch(state["embedder"], vectors.shape[1])
                     repeats = [len(ids_by_text[text]) for text in batch]
                     self.vectors.append(ids, encode_vectors(vectors).repeat(repeats, axis=0))
                 self.db.record_failures(self.name, ((id, error) for id in ids))
@@ -201,7 +203,7 @@ class CosineSearch:
         """
         import numpy as np
 
-        state = self.db.meta(vector_index_name(table.name))
+        state = self.db.meta(VECTOR_INDEX + table.name)
         if state is None:
             raise IndexUnavailable(f"{table.name} is not indexed by meaning: `kumi index --methods naive` does that")
         if not state["rows"] or not texts or k < 1:
@@ -213,11 +215,14 @@ class CosineSearch:
                 f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {embedder.fingerprint}"
             )
         vectors = self._embed_query(embedder, texts)
-        _check_dimensions(state, vectors)
+        if vectors.shape[1] != state["dimensions"]:
+            raise dimension_mismatch(state["embedder"], vectors.shape[1])
         questions = np.divide(_mean_vector(vectors) if averaged else vectors, VECTOR_SCALE, dtype=np.float32)
         scored_rows = self._score_rows(table, questions, k, candidate_ids)
-        partial = score_by_meaning(table, state["embedder"], questions, k, candidate_ids)
-        found = map(chain, scored_rows, partial)
+        found: Iterable[Iterable[tuple[float, str]]] = scored_rows
+        if table.view:
+            partial = score_by_meaning(table, table.view, state["embedder"], questions, k, candidate_ids)
+            found = map(chain, scored_rows, partial)
         top_pairs = [sorted((-score, id) for score, id in hits)[:k] for hits in found]
         rows = table.get_many(id for hits in top_pairs for _, id in hits)
         return [Context(tuple(Evidence(table.name, rows[id], -score) for score, id in hits)) for hits in top_pairs]
@@ -259,9 +264,3 @@ def _mean_vector(vectors: Vectors) -> Vectors:
         return vectors
     mean = vectors.sum(axis=0, keepdims=True)
     return np.asarray(mean / (np.sqrt((mean * mean).sum()) or 1.0), dtype=np.float32)
-
-
-def _check_dimensions(state: dict[str, Any], vectors: Vectors) -> None:
-    """Raise ModelError if the model's vector length has changed."""
-    if state["rows"] and vectors.shape[1] != state["dimensions"]:
-        raise dimension_mismatch(state["embedder"], vectors.shape[1])

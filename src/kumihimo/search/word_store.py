@@ -30,8 +30,9 @@ class WordStore(Protocol):
     """
 
     @property
+    def name(self) -> str: ...  # of the index and of its `meta` row
+    @property
     def slot_table(self) -> str: ...
-    def exists(self) -> bool: ...
     def create(self) -> None: ...  # empty, in place of an earlier one
     def remove(self, texts: Mapping[str, str]) -> None: ...  # id -> the tokens that were added
     def add(self, rows: Sequence[WordRow]) -> None: ...
@@ -47,8 +48,3 @@ class WordStore(Protocol):
     def has_phrase(self, words: Sequence[str], slots: Slots | None) -> bool: ...
     def count_words(self, letter: str, slots: Slots | None) -> dict[str, int]:
         """Return words with this first letter, and their visible rows."""
-
-
-def word_index_name(table: str) -> str:
-    """Return the name of a full-text index, and of its `meta` row."""
-    return f"words_{table}"

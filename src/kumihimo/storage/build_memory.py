@@ -39,10 +39,11 @@ class BuildMemory:
         check: raises if a thread that waits for the value is to stop.
         """
         entry = self._find(version, key)
-        with locked(entry.lock, check):
-            if not entry.is_computed:
-                entry.value = compute()
-                entry.is_computed = True
+        if not entry.is_computed:
+            with locked(entry.lock, check):
+                if not entry.is_computed:  # by another thread meanwhile
+                    entry.value = compute()
+                    entry.is_computed = True
         value: T = entry.value
         return value
 

@@ -171,11 +171,9 @@ class Database(ABC):
         """
         return self.session.released() if self.session else nullcontext()
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[object]:
         """Keep other threads from this connection."""
-        with self.session.locked() if self.session else self.lock:
-            yield
+        return self.session.locked() if self.session else self.lock
 
     @contextmanager
     def rolled_back(self) -> Iterator[None]:

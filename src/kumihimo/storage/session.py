@@ -66,7 +66,7 @@ class Session:
                 finally:
                     self._running -= 1
         except self.connection.interrupted:
-            self._check_cancelled()
+            check_cancelled(self.cancel)
             raise
         finally:
             if self._speaking:
@@ -83,7 +83,7 @@ class Session:
                 finally:
                     self._running -= 1
         except self.connection.interrupted:
-            self._check_cancelled()
+            check_cancelled(self.cancel)
             raise
 
     @contextmanager
@@ -117,7 +117,8 @@ class Session:
         with self.lock:
             self.stop()
             if self.is_open:
-                self._commit()
+                self.is_open = False
+                self.connection.commit()
 
     def stop(self) -> None:
         """Forget the token, and let no request release the transaction."""
@@ -132,11 +133,9 @@ class Session:
             if not self.is_over:
                 self.connection.interrupt()
 
-    def _check_cancelled(self) -> None:
-        check_cancelled(self.cancel)
-
     def _enter(self) -> None:
-        self._check_cancelled()
+        if self.cancel:
+            self.cancel.check()
         if not self.is_open and not self.is_over:
             self._resume()
         self._running += 1
@@ -157,10 +156,7 @@ class Session:
                 if not self._has_noted:
                     self.connection.note_build()
                     self._has_noted = True
-                self._commit()
+                self.is_open = False
+                self.connection.commit()
             finally:
                 self.lock.release()
-
-    def _commit(self) -> None:
-        self.is_open = False
-        self.connection.commit()

@@ -35,13 +35,14 @@ class Block:
     kind: BlockKind
 
 
-def split_blocks(text: str, begin: int = 0) -> Iterator[Block]:
-    r"""Yield the blocks of a text from `begin` on, without surrounding space.
+def split_blocks(text: str, begin: int = 0) -> list[Block]:
+    r"""Return the blocks of a text from `begin` on, without surrounding space.
 
     >>> text = "# Boats\n\nTwo lines\nof prose.\n- one\n- two\n"
     >>> [(b.kind, text[b.start:b.end]) for b in split_blocks(text)]
     [('heading', '# Boats'), ('prose', 'Two lines\nof prose.'), ('item', '- one'), ('item', '- two')]
     """
+    spans: list[tuple[int, int, BlockKind | None]] = []
     start, end, lines = begin, begin, 0
     kind: BlockKind | None = None
     for line in text[begin:].splitlines(keepends=True):
@@ -53,9 +54,14 @@ def split_blocks(text: str, begin: int = 0) -> Iterator[Block]:
         elif line_kind == "prose" and kind in ("prose", "item"):
             pass  # the line continues the block
         else:
-            yield from _trimmed_block(text, start, line_start, kind)
+            spans.append((start, line_start, kind))
             start, kind, lines = line_start, line_kind, 1
-    yield from _trimmed_block(text, start, end, kind)
+    spans.append((start, end, kind))
+    return [
+        Block(first := text.index(block, start), first + len(block), kind)
+        for start, end, kind in spans
+        if kind and (block := text[start:end].strip())
+    ]
 
 
 def is_table_row(text: str) -> bool:
@@ -75,41 +81,32 @@ def _block_kind(line: str) -> BlockKind:
     return "item" if LIST_ITEM.match(line) else "prose"
 
 
-def _trimmed_block(text: str, start: int, end: int, kind: BlockKind | None) -> Iterator[Block]:
-    if kind:
-        yield Block(*_trim_span(text, start, end), kind)
-
-
-def split_sentences(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the sentences in `text[start:end]`, without surrounding space.
+def split_sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
+    """Return the spans of the sentences in `text[start:end]`, without surrounding space.
 
     >>> text = "彼は「行く。」と言った。雨だった。Dr. Tose left. It rained."
     >>> [text[a:b] for a, b in split_sentences(text)]
     ['彼は「行く。」と言った。', '雨だった。', 'Dr. Tose left.', 'It rained.']
     """
     end = len(text) if end is None else end
-    for a, b in _split_full_width(text, start, end):
-        for c, d in _split_spaced_script(text[a:b]):
-            trimmed_start, trimmed_end = _trim_span(text, a + c, a + d)
-            if trimmed_start < trimmed_end:
-                yield trimmed_start, trimmed_end
+    piece, pieces, spans = text[start:end], [(start, end)], list[tuple[int, int]]()
+    if not piece.isascii() and re.search(_FULL_WIDTH_STOP, piece):
+        pieces = list(_split_full_width(text, start, end))
+    for a, b in pieces:
+        parts: Sequence[tuple[int, int]] = [(0, b - a)]
+        if _SPACED.search(text, a, b):
+            from nupunkt import sent_spans
 
-
-def _split_spaced_script(piece: str) -> Sequence[tuple[int, int]]:
-    """Return the spans of sentences with spaces between them."""
-    if not _SPACED.search(piece):
-        return [(0, len(piece))]
-    from nupunkt import sent_spans
-
-    return sent_spans(piece)
+            parts = sent_spans(text[a:b])
+        for c, d in parts:
+            if sentence := text[a + c : a + d].strip():
+                first = text.index(sentence, a + c)
+                spans.append((first, first + len(sentence)))
+    return spans
 
 
 def _split_full_width(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield spans that end with a full-width stop outside quotation marks."""
-    piece = text[start:end]
-    if piece.isascii() or not re.search(_FULL_WIDTH_STOP, piece):
-        yield start, end
-        return
     balanced = sum(text.count(c, start, end) for c in _OPEN) == sum(text.count(c, start, end) for c in _CLOSE)
     depth, begin, i = 0, start, start
     while i < end:
@@ -134,11 +131,6 @@ def _ends_sentence(text: str, i: int, char: str) -> bool:
         return follows_letter and (char == "．" or precedes_letter or text[i : i + 1] in "!?")
     # the quotation is a sentence, 「行く。」, before a line end or another quotation
     return char in "」』" and text[i - 2 : i - 1] in tuple("。！？") and text[i : i + 1] in ("", *"\n\r「『")
-
-
-def _trim_span(text: str, start: int, end: int) -> tuple[int, int]:
-    piece = text[start:end]
-    return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))
 
 
 def shorten_line(text: str, size: int) -> str:

@@ -23,9 +23,9 @@ STOPWORDS = frozenset(
     which who whom whose why will with you your 何 誰 什么 甚麼 哪里 哪裡 谁 誰是 怎么 怎麼 的 是 在 了 吗 嗎""".split()  # noqa: SIM905
 )
 
-_ASCII_WORD = re.compile("[a-z0-9]+")
 _NON_LATIN = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u205f]")  # neither Latin letter nor punctuation
 _LATIN_WORD = re.compile(r"[^\W_]+")  # as `_RUN` for Latin text, but faster
+_ASCII_WORD = re.compile("[a-z0-9]+")  # as `_LATIN_WORD` for ASCII text, but faster
 _ENDINGS = r"['’](?<=\w['’])(?:s|t|d|m|ll|re|ve)\b"  # in gate's, who's, they've; compiled on first use
 # Stems of verbs that only introduce a question.
 _ASKING_STEMS = frozenset({"about", "describ", "explain", "giv", "know", "show", "tell"})
@@ -50,8 +50,8 @@ def tokenize(text: str) -> list[str]:
     ['組紐', '紐の', 'の工', '工房', 'a', '棟']
     """
     plain = normalize("NFKC", text).casefold()
-    if words := _word_pattern(plain):
-        return list(map(_stem, words.findall(plain)))
+    if plain.isascii() or not _NON_LATIN.search(plain):
+        return list(map(_stem, (_ASCII_WORD if plain.isascii() else _LATIN_WORD).findall(plain)))
     tokens: list[str] = []
     for run in re.finditer(_RUN, plain):
         if unspaced := run[1]:
@@ -76,11 +76,6 @@ def pack_tokens(tokens: Iterable[str]) -> bytes:
     return b"".join(map(_hash_bytes, tokens))
 
 
-def _word_pattern(plain: str) -> re.Pattern[str] | None:
-    """Return the pattern for words of Latin text, else None."""
-    return _ASCII_WORD if plain.isascii() else None if _NON_LATIN.search(plain) else _LATIN_WORD
-
-
 def content_tokens(text: str) -> list[str]:
     """Return the distinct tokens without stopwords; all if nothing is left.
 
@@ -103,15 +98,15 @@ def subject_terms(text: str) -> list[str]:
     (True, ['gat', 'keeper'])
     """
     plain = normalize("NFKC", text).casefold()
+    stems = re.sub(_ENDINGS, "", plain)
     # `It'll Be Me` is a name: keep its endings.
-    return _find_subjects(re.sub(_ENDINGS, "", plain)) or _find_subjects(plain)
+    return _find_subjects(stems) or (_find_subjects(plain) if stems != plain else [])
 
 
 def _find_subjects(plain: str) -> list[str]:
-    terms: list[str] = []
-    if words := _word_pattern(plain):
-        terms += map(_root, words.findall(plain))
-    for run in re.finditer(SUBJECT_RUN, plain) if words is None else ():
+    is_latin = plain.isascii() or not _NON_LATIN.search(plain)
+    terms = list(map(_root, _LATIN_WORD.findall(plain))) if is_latin else []
+    for run in () if is_latin else re.finditer(SUBJECT_RUN, plain):
         if kanji := run[2]:
             terms += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
         else:
@@ -119,6 +114,7 @@ def _find_subjects(plain: str) -> list[str]:
     return [word for word in dict.fromkeys(terms) if word not in STOPWORDS and word not in _ASKING_STEMS]
 
 
+@lru_cache(maxsize=65536)
 def _root(word: str) -> str:
     """Return a stem that `leave` and `leaves` share.
 

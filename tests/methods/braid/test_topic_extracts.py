@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -97,7 +96,7 @@ def test_only_the_places_of_the_topic_in_a_long_chunk_are_split(monkeypatch: pyt
     graph.add_chunk(f"{filler} {BOATS} The bakery is closed. {TARRED} {filler}", "Osk")
     graph.add_chunk(f"# Boats\n{filler}\n{RIVERS}", "Osk", document="land")
 
-    def split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    def split(text: str, start: int, end: int) -> list[tuple[int, int]]:
         sizes.append(end - start)
         return split_sentences(text, start, end)
 

@@ -25,7 +25,7 @@ from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.records import Record, Reference
-from kumihimo.core.settings import Setting, SettingValues, resolve_settings
+from kumihimo.core.settings import SettingValues, override_settings
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table, codec
@@ -155,8 +155,7 @@ class Snapshot:
         Raises errors before anything is paid.
         """
         signature = self.method(name)
-        definitions: dict[str, Mapping[str, Setting]] = {name: signature.settings}
-        values = resolve_settings(definitions, {name: self.settings.get(name, {})}, {name: settings})[name]
+        values = override_settings(name, signature.settings, self.settings.get(name, {}), settings)
         self._require_indexed(name, signature)
         reranker = self.models.candidate_reranker(name, budget, self.generation)
         reranker.check_available(cast(RerankerName, values.get("reranker", "none")))

@@ -7,15 +7,10 @@ from pathlib import Path
 _BUSY_TIMEOUT = 5000  # milliseconds; the default of Python
 
 
-def log_path(path: Path) -> Path:
-    """Return the path of the log of a database."""
-    return path.with_name(f"{path.name}-wal")
-
-
 def log_size(path: Path) -> int:
     """Return the bytes of the log of a database; 0 without one."""
     with suppress(FileNotFoundError):
-        return log_path(path).stat().st_size
+        return path.with_name(f"{path.name}-wal").stat().st_size
     return 0
 
 
