@@ -9,20 +9,29 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from types import FrameType
 
 import uvicorn
 
+from kumihimo.app.facade import Kumihimo
 from kumihimo.app.index_address import IndexPlace
-from kumihimo.core.errors import SettingsError
+from kumihimo.app.json_values import evidence_json
+from kumihimo.app.question_process import Request
+from kumihimo.app.question_room import QuestionRoom, needs_no_model
+from kumihimo.core.cancel import CancelToken
+from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.server.app import create_app
-from kumihimo.server.audit import AuditFile
-from kumihimo.server.protocol import limited_protocol
+from kumihimo.server.limits import limited_protocol
+from kumihimo.server.monitoring import AuditFile
 from kumihimo.server.settings import ServerSettings, is_loopback
-from kumihimo.server.warm_up import warm_up
 from kumihimo.server.workspace import Workspace, open_workspace
+
+_QUESTION = "Who wrote the first letter about the harbour?"  # any question with words does
+log = logging.getLogger("kumihimo")
+
 
 try:
     import resource
@@ -195,3 +204,34 @@ def _listen(settings: ServerSettings) -> socket.socket:
         ) from error
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each part of a response waits 40 ms
     return listener
+
+
+def warm_up(workspace: Workspace) -> None:
+    """Load what the first questions need.
+
+    Many who begin at the same time would wait for each other. What fails here fails for them too, with a message.
+    """
+    import_module("jinja2")
+    for served in workspace.indexes.values():
+        try:
+            _warm_up_index(served.kumi, served.questions.room)
+        except (KumiError, OSError) as error:
+            log.info("the index %s is not ready: %s", served.name, error)
+
+
+def _warm_up_index(kumi: Kumihimo, room: QuestionRoom | None) -> None:
+    """Ask by the default method, if that needs no model."""
+    if kumi.models.chat("answer"):
+        import_module("openai")
+    if not kumi.store.exists():
+        return
+    with kumi.snapshot() as snapshot:
+        if not needs_no_model(snapshot, "", {}, is_answer=False):
+            return
+        if room:
+            context = room.run(Request("retrieve", _QUESTION, "", {}), CancelToken())
+        elif needs_no_model(snapshot, "", {}, is_answer=True):
+            context = snapshot.ask(_QUESTION).context
+        else:
+            context = snapshot.retrieve(_QUESTION)
+        evidence_json(snapshot, _QUESTION, context)

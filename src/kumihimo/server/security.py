@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kumihimo.app.keys import token_digest
 from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Caller, find_caller, local_caller
-from kumihimo.server.audit import RequestLog
-from kumihimo.server.body_limits import BodyLimits
+from kumihimo.server.limits import BodyLimits, RateLimits, count_failed_key
+from kumihimo.server.monitoring import RequestLog
 from kumihimo.server.problems import (
     PROGRAM_PATHS,
     Forbidden,
@@ -31,7 +31,6 @@ from kumihimo.server.problems import (
     unexpected_problem,
     wants_page,
 )
-from kumihimo.server.rate_limits import RateLimits, count_failed_key
 from kumihimo.server.sessions import Sessions, cookie_name
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.workspace import Workspace

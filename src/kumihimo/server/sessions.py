@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from kumihimo.app.keys import token_digest
 from kumihimo.server.access import find_caller
+from kumihimo.server.limits import count_failed_key
 from kumihimo.server.problems import Forbidden, Unauthorized
-from kumihimo.server.rate_limits import count_failed_key
 
 COOKIE = "kumi_session"
 _SAFE_COOKIE = f"__Host-{COOKIE}"  # no other host can set it; browsers take it over HTTPS only

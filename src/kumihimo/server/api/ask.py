@@ -11,6 +11,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import Field
 
+from kumihimo.app.json_values import (
+    Json,
+    answer_json,
+    bare_evidence_json,
+    context_json,
+    evidence_json,
+)
 from kumihimo.app.progress import describe_event
 from kumihimo.app.question_limits import check_question
 from kumihimo.app.snapshot import Length
@@ -21,18 +28,9 @@ from kumihimo.core.usage import Usage
 from kumihimo.server.access import Reader
 from kumihimo.server.api.builds import STREAM_HEADERS
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, MoreIndexes, Name, Question, Settings
-from kumihimo.server.api.reading import check_search
-from kumihimo.server.asked_indexes import AskedIndexes, find_asked
-from kumihimo.server.disconnect import cancel_on_disconnect
 from kumihimo.server.events import ServerEvent, encode_events
-from kumihimo.server.json_values import (
-    Json,
-    answer_json,
-    bare_evidence_json,
-    context_json,
-    evidence_json,
-)
 from kumihimo.server.problems import problem
+from kumihimo.server.reading import AskedIndexes, cancel_on_disconnect, check_search, find_asked
 from kumihimo.text.translation import message_language, suggest_language
 
 router = APIRouter(tags=["questions"])

@@ -1,7 +1,8 @@
-"""documents of an index -> HTTP: list, upload, add, delete, and the text of one."""
+"""documents of an index -> HTTP: list, upload, add, delete, the text of one, the passages of a row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -9,23 +10,34 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
 from kumihimo.app.document_list import DocumentList, FailedFile, ListedDocument
+from kumihimo.app.json_values import Json, plain
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.source_files import file_uri, find_file, is_excluded
+from kumihimo.app.surroundings import surround
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.access import Access, Editor, Reader
-from kumihimo.server.api.build_values import build_json, queue_index, queue_remove
-from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, PageSize, PathText, RowId, SearchText
-from kumihimo.server.api.reading import found, read_index, read_snapshot
-from kumihimo.server.json_values import Json, plain
-from kumihimo.server.problems import Forbidden
-from kumihimo.server.upload_names import allowed_path
-from kumihimo.server.uploads import receive_form
+from kumihimo.server.api.builds import build_json, queue_index, queue_remove
+from kumihimo.server.api.parameters import (
+    STRICT,
+    Body,
+    Cursor,
+    FilterQuery,
+    PageSize,
+    PathText,
+    RowId,
+    SearchText,
+    Table,
+)
+from kumihimo.server.problems import Forbidden, NotFound
+from kumihimo.server.reading import found, read_index, read_snapshot
+from kumihimo.server.uploads import allowed_path, receive_form
 
-router = APIRouter(tags=["documents"])
 _MAX_TEXT = 100_000  # characters of one response
 _MAX_FAILED = 200
 _EMPTY = "no text was found in this file: if it is a scan, run a text recognition over it first"
+router = APIRouter(tags=["documents"])
+_MAX_AROUND = 5000  # characters
 
 
 @dataclass(frozen=True)
@@ -233,3 +245,29 @@ def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFil
         raise SettingsError(f"{file.uri} was not uploaded: delete the file where it is, then start a build")
     names = {uri or name: name for uri, name in unread}
     return file, upload_folder(access) / names[file.uri]
+
+
+@router.get("/trace/{table}/{id:path}")
+async def trace(
+    request: Request,
+    access: Reader,
+    table: Table,
+    id: RowId,
+    around: Annotated[int, Query(ge=0, le=_MAX_AROUND, description="Characters before and after.")] = 600,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> JSONResponse:
+    """Return the passages that a row comes from.
+
+    Each has its `page`: the text around it, no more than its page, slide or sheet, with `start` and `end` of the
+    passage in this text. `more` says whether there are further passages.
+    """
+
+    def read(snapshot: Snapshot) -> Json:
+        if table not in snapshot.record_types or not snapshot.db.has(table):
+            raise NotFound(f"no table {table!r} here: a piece of evidence has `table` and `id`")
+        row = found(snapshot.table(table).get(id), "row", id)
+        spans = list(islice(snapshot.trace((table, id)), limit + 1))
+        pages = [{**span.to_dict(), "page": surround(snapshot, span, around)} for span in spans[:limit]]
+        return {"table": table, "id": id, "text": row.text, "spans": pages, "more": len(spans) > limit}
+
+    return JSONResponse(await read_index(request, access, read))

@@ -1,29 +1,30 @@
-"""an index -> HTTP: its methods, what a build or a question would cost, what was spent, and its state."""
+"""the served indexes -> HTTP: names, methods, estimated and spent cost, and the state of each."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.json_values import Json, method_json, plain
 from kumihimo.app.missing import missing_tables
 from kumihimo.app.results import Plan
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.status import read_status
-from kumihimo.server.access import Access, Reader
+from kumihimo.server.access import Access, Caller, Reader
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
-from kumihimo.server.api.reading import check_search, read_index, read_snapshot
-from kumihimo.server.disconnect import cancel_on_disconnect
-from kumihimo.server.json_values import Json, method_json, plain
 from kumihimo.server.problems import Forbidden
-from kumihimo.server.upload_names import allowed_path
+from kumihimo.server.reading import cancel_on_disconnect, check_search, read_index, read_snapshot
+from kumihimo.server.uploads import allowed_path
+from kumihimo.server.workspace import Workspace
 
 router = APIRouter(tags=["state"])
 _FOR_EDITORS = ("folder", "sources", "removed", "spent", "cache", "bytes", "waiting")
 _LEFT_OUT = ("levels", "modularity")  # they take long to compute
 _MAX_LISTED = 1000  # failures and documents read in part
+indexes_router = APIRouter(tags=["indexes"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,3 +118,15 @@ async def get_status(request: Request, access: Reader) -> JSONResponse:
         return {name: value for name, value in status.items() if name not in left_out}
 
     return JSONResponse(await cancel_on_disconnect(request, access.served.questions.run(read)))
+
+
+@indexes_router.get("/indexes")
+async def list_indexes(request: Request) -> JSONResponse:
+    """List the indexes that the sender may use.
+
+    The first one has the short addresses.
+    """
+    workspace, caller = cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller)
+    roles = {name: caller.grants[name].role for name in workspace.indexes if name in caller.grants}
+    indexes = [{"name": name, "role": role, "address": f"/api/v1/indexes/{name}"} for name, role in roles.items()]
+    return JSONResponse({"indexes": indexes})

@@ -1,7 +1,10 @@
 """requests to /v1 -> models, chat completions and embeddings."""
 
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
@@ -10,21 +13,80 @@ from kumihimo.app.embedding import embed_texts
 from kumihimo.app.usable_methods import usable_methods
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.server.access import find_access
-from kumihimo.server.disconnect import cancel_on_disconnect
+from kumihimo.core.usage import Usage
+from kumihimo.llm.protocols import Vectors
+from kumihimo.server.access import Access, Caller, find_access
 from kumihimo.server.events import encode_events
-from kumihimo.server.openai.chat_request import ADAPTER as CHAT
-from kumihimo.server.openai.chat_request import ChatRequest, parse_chat_request, split_conversation
-from kumihimo.server.openai.embeddings import ADAPTER as EMBEDDINGS
-from kumihimo.server.openai.embeddings import embedding_reply, parse_embedding_request
 from kumihimo.server.openai.errors import BadParameter, ModelNotFound
-from kumihimo.server.openai.model_names import ChosenModel, choose_model, index_names, model_names
-from kumihimo.server.openai.replies import ReplyHead, completion
-from kumihimo.server.openai.request_body import body_schema
-from kumihimo.server.openai.stream import first_events, stream_chunks
-from kumihimo.server.passage_links import passage_link
+from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
+from kumihimo.server.openai.requests import (
+    CHAT,
+    EMBEDDINGS,
+    ChatRequest,
+    EmbeddingRequest,
+    body_schema,
+    parse_chat_request,
+    parse_embedding_request,
+    split_conversation,
+)
+from kumihimo.server.problems import NotFound
+from kumihimo.server.reading import AskedIndexes, cancel_on_disconnect, find_asked, passage_link
+from kumihimo.server.workspace import Workspace
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
+FIRST_INDEX = "kumi"  # the name of the first index that the caller may use
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """An index, or several, and a method of them; an empty method is the default."""
+
+    asked: AskedIndexes
+    method: str
+
+    @property
+    def access(self) -> Access:
+        """Return the access to the index that leads."""
+        return self.asked.first
+
+
+def choose_model(request: Request, name: str) -> ChosenModel:
+    """Return the index and the method of a model, `kumi/bm25` or `NAME/bm25`.
+
+    `NAME+NAME` asks several indexes together. Raises ModelNotFound if they do not exist.
+    """
+    index, _, method = name.partition("/")
+    known = index_names(request)
+    names = [index] if index in known else index.split("+")
+    try:
+        first, *others = ("" if each == FIRST_INDEX and each not in known else each for each in names)
+        asked = find_asked(request, find_access(request, first), others)
+    except NotFound:
+        raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names") from None
+    if method and method not in asked.first.served.kumi.catalogue.methods:
+        raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names")
+    return ChosenModel(asked, method)
+
+
+def index_names(request: Request) -> list[str]:
+    """Return the indexes that the caller may use, the first one first."""
+    workspace, caller = cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller)
+    return [name for name in workspace.indexes if name in caller.grants]
+
+
+def model_names(methods: Mapping[str, list[str]]) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the index and the method of each model.
+
+    methods: those that work, of each index; without one the index is left out.
+
+    >>> [name for name, *_ in model_names({"notes": ["bm25"], "reports": []})]
+    ['kumi', 'kumi/bm25', 'notes', 'notes/bm25']
+    """
+    first = "" if FIRST_INDEX in methods else next(iter(methods), "")
+    for prefix, index in [*([(FIRST_INDEX, first)] if first else []), *((name, name) for name in methods)]:
+        if methods[index]:
+            yield prefix, index, ""
+            yield from ((f"{prefix}/{method}", index, method) for method in methods[index])
 
 
 @router.get("/models")
@@ -122,3 +184,24 @@ async def create_embeddings(request: Request) -> Response:
         lambda kumi: embed_texts(kumi, body.texts, as_questions=as_questions, budget=budget)
     )
     return JSONResponse(embedding_reply(body, vectors, usage))
+
+
+def embedding_reply(request: EmbeddingRequest, vectors: Vectors, usage: Usage) -> dict[str, Any]:
+    """Return the reply. Raise BadParameter if the vectors have another length."""
+    dimensions = vectors.shape[1]
+    if request.dimensions not in (None, dimensions):
+        raise BadParameter(f"vectors have {dimensions} dimensions here: leave dimensions out", "dimensions")
+    return {
+        "object": "list",
+        "model": request.model,
+        "data": [
+            {"object": "embedding", "index": i, "embedding": _encode(vector, request.encoding_format)}
+            for i, vector in enumerate(vectors)
+        ],
+        "usage": {"prompt_tokens": usage.prompt_tokens, "total_tokens": usage.tokens},
+    }
+
+
+def _encode(vector: Any, encoding: str | None) -> str | list[float]:
+    """Return a vector as numbers, or in base64: little-endian, 32 bits."""
+    return b64encode(vector.astype("<f4").tobytes()).decode() if encoding == "base64" else vector.tolist()

@@ -1,7 +1,8 @@
 """a question in a form -> the page that asks, or the page with the answer; scripts stream it instead."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,15 +14,16 @@ from kumihimo.app.json_values import Json
 from kumihimo.app.snapshot import Length, Snapshot, check_length
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import ask as ask_api
-from kumihimo.server.pages.answers import show_answer
+from kumihimo.server.pages.context import ReaderVisit, Visit, read_or
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.method_list import list_methods
-from kumihimo.server.pages.reading import read_or
-from kumihimo.server.pages.rendering import ReaderVisit, Visit, render
+from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces
+from kumihimo.server.pages.rendering import render
+from kumihimo.server.pages.status import list_methods
 from kumihimo.server.sessions import read_form
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _MAX_HINTS, _MAX_NAMES = 3, 20
+_NUMBERED = re.compile(r"(.*?)(?: \[(\d+)\])?", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +80,64 @@ def _hints(visit: Visit, names: list[str]) -> Iterator[str]:
     clear = [name for name in names if " " in name or not name.isascii()]
     for name in (clear or names)[:_MAX_HINTS]:
         yield visit.translate(f"What do the documents say about {name}?")
+
+
+def show_answer(visit: Visit, answer: Json) -> Json:
+    """Return the values of the template of an answer.
+
+    answer: as `answer_json` returns it. An answer of excerpts shows each one with its source, others list the sources.
+    """
+    spans: dict[int, list[Json]] = {}
+    for citation in answer["citations"]:
+        spans.setdefault(citation["n"], []).append(citation)
+    excerpts = [] if answer["model"] else _split_excerpts(answer["text"], spans)
+    return {
+        "question": answer["question"],
+        "text": answer["text"],
+        "status": answer["status"],
+        "parts": excerpts or [{"excerpt": False, "blocks": markdown_blocks(answer["text"])}],
+        "cites": {n: _link(visit, n, found) for n, found in spans.items()},
+        "sources": [] if excerpts else [{"n": n, "places": _by_place(found)} for n, found in sorted(spans.items())],
+        "evidence": [{**item, "pieces": marked_pieces(item["snippet"], item["marks"])} for item in answer["evidence"]],
+        "about": describe_cost(visit, answer),
+    }
+
+
+def _split_excerpts(text: str, spans: Mapping[int, Sequence[Json]]) -> list[Json]:
+    """Return the excerpts of an answer with the lines between.
+
+    Empty for another answer.
+    """
+    parts: list[Json] = []
+    for block in filter(None, text.split("\n\n")):
+        match = _NUMBERED.fullmatch(block)
+        n = int(match[2]) if match and match[2] else 0
+        excerpt = match[1] if match and n in spans else block
+        parts.append({"excerpt": n in spans, "n": n, "span": spans.get(n, [{}])[0], "blocks": markdown_blocks(excerpt)})
+    return parts if sum(part["excerpt"] for part in parts) == len(spans) > 0 else []
+
+
+def _by_place(spans: Sequence[Json]) -> list[list[Json]]:
+    """Return the spans of each place, such as a page."""
+    places: dict[tuple[str, str], list[Json]] = {}
+    for span in spans:
+        places.setdefault((span["uri"], span["place"]), []).append(span)
+    return list(places.values())
+
+
+def _link(visit: Visit, n: int, spans: Sequence[Json]) -> dict[str, str]:
+    """Return the address and the name of a citation."""
+    first = spans[0]
+    where = ", ".join(filter(None, [first["title"] or first["uri"], visit.translate(first["place"])]))
+    return {"address": visit.passage(first), "label": visit.translate(f"Source {n}: {where}")}
+
+
+def describe_cost(visit: Visit, answer: Mapping[str, Any]) -> str:
+    """Return the method, the time, and what a model took."""
+    usage, parts = answer["usage"], [answer["method"]]
+    if answer["model"]:
+        tokens = usage["prompt_tokens"] + usage["completion_tokens"]
+        parts += [answer["model"], visit.look.count_of(usage["calls"], "call"), visit.look.count_of(tokens, "token")]
+    if usage["cost"]:
+        parts.append(f"${usage['cost']:.4f}")
+    return " · ".join([*parts, visit.translate(f"{usage['seconds']:.1f} s")])

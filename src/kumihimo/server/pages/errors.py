@@ -10,7 +10,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from kumihimo.core import errors
-from kumihimo.server.pages.rendering import Look, Visit, find_look, render, visit_as
+from kumihimo.server.pages.context import Look, Visit, find_look, visit_as
+from kumihimo.server.pages.rendering import render
 from kumihimo.server.problems import status_of
 from kumihimo.server.sessions import check_csrf
 from kumihimo.text.translation import choose_language

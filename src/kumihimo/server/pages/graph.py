@@ -22,11 +22,11 @@ from kumihimo.app.graph_path import GraphPath, find_path
 from kumihimo.app.json_values import Json, neighbour_json, relation_json
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity
-from kumihimo.server.api.reading import found
+from kumihimo.server.pages.context import ReaderVisit, read_or
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.plain_text import marked_pieces, plain_text
-from kumihimo.server.pages.reading import read_or
-from kumihimo.server.pages.rendering import ReaderVisit, render
+from kumihimo.server.pages.markdown import marked_pieces, plain_text
+from kumihimo.server.pages.rendering import render
+from kumihimo.server.reading import found
 from kumihimo.text.matching import mark_matches
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.tokens import subject_terms

@@ -16,11 +16,11 @@ from kumihimo.app.json_values import Json, community_json, place_json, report_js
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Record, Report
 from kumihimo.core.table import Table
-from kumihimo.server.api.reading import found, read_index
+from kumihimo.server.pages.context import ReaderVisit, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks
-from kumihimo.server.pages.reading import read_or
-from kumihimo.server.pages.rendering import ReaderVisit, render
+from kumihimo.server.pages.rendering import render
+from kumihimo.server.reading import found, read_index
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _MAX_ROWS = 100  # of one community

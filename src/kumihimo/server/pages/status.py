@@ -7,16 +7,19 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.json_values import Json
+from kumihimo.app.json_values import Json, method_json
+from kumihimo.app.missing import missing_tables
+from kumihimo.app.progress import describe_event
 from kumihimo.app.snapshot import Snapshot
+from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
+from kumihimo.server.api.builds import build_json
+from kumihimo.server.pages.context import ReaderVisit, Visit, read_or
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.job_list import list_jobs
-from kumihimo.server.pages.method_list import list_methods
-from kumihimo.server.pages.reading import read_or
-from kumihimo.server.pages.rendering import ReaderVisit, render
+from kumihimo.server.pages.rendering import render
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_MAX_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +75,41 @@ def _group_usage(kumi: Kumihimo) -> list[Spent]:
         row[entry.kind] += entry.usage
     spent = [Spent(scope, model, row["spent"], row["saved"]) for (scope, model), row in rows.items()]
     return sorted(spent, key=lambda row: (-row.usage.tokens, -row.saved.tokens, row.scope, row.model))
+
+
+def list_jobs(visit: Visit, *, running: bool = False) -> list[Json]:
+    """Return the latest builds, newest first; for readers none.
+
+    running: only those that wait or run, and the last one that has ended.
+    """
+    if not visit.access.may("editor"):
+        return []
+    jobs = visit.access.served.builds.jobs
+    ended = [job for job in jobs if job.has_ended]
+    shown = [job for job in jobs if not job.has_ended or job in ended[:1]] if running else jobs[:_MAX_SHOWN]
+    return [{**build_json(visit.access, job), "doing": describe_progress(visit, job.progress)} for job in shown]
+
+
+def describe_progress(visit: Visit, progress: Any) -> str:
+    """Return what a build does, in words; empty: nothing yet."""
+    return describe_event(ProgressEvent(progress["step"]), visit.language) if progress else ""
+
+
+def list_methods(snapshot: Snapshot) -> list[Json]:
+    """Return the methods with their settings.
+
+    usable: no model is missing. built: its tables are there.
+    """
+    default = snapshot.default_method()
+    return [
+        {
+            **method_json(name, method),
+            "name": name,
+            "default": name == default,
+            "usable": "llm" not in method.ports
+            or "llm" in method.optional_ports
+            or snapshot.models.chat(name) is not None,
+            "built": not missing_tables(snapshot.db, snapshot.catalogue, name),
+        }
+        for name, method in snapshot.catalogue.methods.items()
+    ]

@@ -1,11 +1,11 @@
-"""forms of any page -> a cookie with preferences, or the session of a key."""
+"""forms of any page -> the session of a key, or a cookie with preferences."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from kumihimo.server.pages.context import COOKIE, find_look, parse_preferences
 from kumihimo.server.pages.errors import PageRoute, sentence
-from kumihimo.server.pages.preferences import COOKIE, parse_preferences
-from kumihimo.server.pages.rendering import find_look, render
+from kumihimo.server.pages.rendering import render
 from kumihimo.server.problems import TooManyRequests, Unauthorized, status_of
 from kumihimo.server.sessions import read_form, sign_in, sign_out
 

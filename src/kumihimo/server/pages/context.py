@@ -1,0 +1,201 @@
+"""a request for a page -> its context: language, preferences, addresses, and what its sender may do and read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Annotated, Any, TypeVar, cast
+from urllib.parse import parse_qsl, quote, urlencode
+
+from fastapi import Depends, Request
+
+from kumihimo.app.keys import Role
+from kumihimo.app.snapshot import Snapshot
+from kumihimo.core.digests import hash_parts
+from kumihimo.server.access import Access, Caller, require
+from kumihimo.server.languages import accepted_language
+from kumihimo.server.reading import read_index
+from kumihimo.server.sessions import cookie_name, csrf_token
+from kumihimo.server.workspace import Workspace
+from kumihimo.text.translation import LANGUAGES, translate
+
+T = TypeVar("T")
+INDEX_PREFIXES = ("", "/indexes/{index_name}")  # of the first index, and of each
+COOKIE = "kumi_preferences"
+THEMES = ("", "light", "dark")  # empty: as the system
+_MAX_CHARS = 1000  # of a value
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """The choices of a person in this browser.
+
+    An empty one is not made. theme: light or dark; empty: as the system. method, length, filter: of a new question.
+    """
+
+    language: str = ""
+    theme: str = ""
+    method: str = ""
+    length: str = ""
+    filter: str = ""
+
+    def encode(self) -> str:
+        """Return the value of the cookie."""
+        return urlencode({name: value for name, value in asdict(self).items() if value})
+
+    def update(self, values: Mapping[str, str]) -> "Preferences":
+        """Return the preferences with new values, without unknown ones.
+
+        >>> Preferences().update({"theme": "dark", "language": "xx", "colour": "red"})
+        Preferences(language='', theme='dark', method='', length='', filter='')
+        """
+        names = {field.name for field in fields(self)}
+        known = {name: value.strip()[:_MAX_CHARS] for name, value in values.items() if name in names}
+        choices = {"language": ("", *LANGUAGES), "theme": THEMES}
+        return replace(self, **{name: v for name, v in known.items() if v in choices.get(name, (v,))})
+
+
+def parse_preferences(cookie: str) -> Preferences:
+    """Return the preferences that a cookie holds.
+
+    >>> parse_preferences("language=ja&filter=year+%3E+2020").filter
+    'year > 2020'
+    """
+    return Preferences().update(dict(parse_qsl(cookie)))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The language and preferences of a page."""
+
+    request: Request
+    language: str
+    preferences: Preferences
+
+    @property
+    def workspace(self) -> Workspace:
+        return cast(Workspace, self.request.app.state.workspace)
+
+    @property
+    def csrf(self) -> str:
+        """Return the token that forms of this page send back."""
+        return csrf_token(self.request)
+
+    @property
+    def signed_in(self) -> bool:
+        """Return whether the browser has the session of a key."""
+        return is_signed_in(self.request)
+
+    @property
+    def here(self) -> str:
+        """Return the address of this page."""
+        query = self.request.url.query
+        return f"{self.request.url.path}{'?' if query else ''}{query}"
+
+    def translate(self, text: str) -> str:
+        """Return a message in the language of the page."""
+        return translate(text, self.language)
+
+    def count_of(self, count: int, one: str, many: str = "") -> str:
+        """Return a number with its noun."""
+        return self.translate(f"{count:,} {one if count == 1 else many or f'{one}s'}")
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request for a page of an index: how it looks, and what its sender may do."""
+
+    look: Look
+    access: Access
+
+    @property
+    def request(self) -> Request:
+        return self.look.request
+
+    @property
+    def language(self) -> str:
+        return self.look.language
+
+    def translate(self, text: str) -> str:
+        """Return a message in the language of the page."""
+        return self.look.translate(text)
+
+    @property
+    def prefix(self) -> str:
+        """Return the beginning of the addresses of this index."""
+        name = self.look.request.path_params.get("index_name", "")
+        return f"/indexes/{quote(name)}" if name else ""
+
+    @property
+    def api(self) -> str:
+        """Return the beginning of the addresses of the API for this index."""
+        return f"/api/v1/indexes/{quote(self.access.served.name)}"
+
+    @property
+    def indexes(self) -> list[str]:
+        """Return the names of all indexes that the sender may use."""
+        return usable_indexes(self.look.request)
+
+    def passage(self, span: Mapping[str, Any]) -> str:
+        """Return the address of a span in its document.
+
+        span: as `place_json` returns it.
+        """
+        document = hash_parts(span["uri"])
+        return self.address(f"/documents/{document}", "passage", start=span["start"], end=span["end"])
+
+    def document(self, uri: str) -> str:
+        """Return the address of a document."""
+        return self.address(f"/documents/{hash_parts(uri)}")
+
+    def source(self, table: str, id: str) -> str:
+        """Return the address of the page about a row."""
+        if table == "entities":
+            return self.address("/graph", entity=id)
+        return self.address(f"/trace/{table}/{quote(id)}")
+
+    def address(self, path: str, fragment: str = "", **parameters: object) -> str:
+        """Return the address of a page of this index.
+
+        parameters: of the query; empty ones are left out.
+        """
+        query = urlencode({name: value for name, value in parameters.items() if value not in ("", None)})
+        return f"{self.prefix}{path}{'?' if query else ''}{query}{'#' if fragment else ''}{fragment}"
+
+
+def find_look(request: Request) -> Look:
+    """Return how pages look to the sender of a request."""
+    preferences = parse_preferences(request.cookies.get(COOKIE, ""))
+    language = preferences.language or accepted_language(request.headers.get("accept-language", ""))
+    return Look(request, language, preferences)
+
+
+def visit_as(role: Role) -> Callable[[Request], Visit]:
+    """Return a dependency: the visit of a request, for a role."""
+    find_access = require(role)
+
+    def find_visit(request: Request) -> Visit:
+        return Visit(find_look(request), find_access(request))
+
+    return find_visit
+
+
+ReaderVisit = Annotated[Visit, Depends(visit_as("reader"))]
+EditorVisit = Annotated[Visit, Depends(visit_as("editor"))]
+
+
+def is_signed_in(request: Request) -> bool:
+    """Return whether the browser has the session of a key."""
+    caller = cast(Caller, request.state.caller)
+    return bool(caller.key) and cookie_name(request) in request.cookies
+
+
+def usable_indexes(request: Request) -> list[str]:
+    """Return the names of the indexes that the sender may use."""
+    workspace, caller = cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller)
+    return [name for name in workspace.indexes if name in caller.grants]
+
+
+async def read_or(visit: Visit, empty: T, read: Callable[[Snapshot], T]) -> T:
+    """Return what a function reads; `empty` before the first build."""
+    if not visit.access.served.kumi.store.exists():
+        return empty
+    return await read_index(visit.request, visit.access, read)
