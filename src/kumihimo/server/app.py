@@ -9,12 +9,13 @@ from fastapi import FastAPI
 
 from kumihimo.server import monitoring
 from kumihimo.server.api import include_api
+from kumihimo.server.error_responses import add_error_handlers
 from kumihimo.server.limits import RateLimits
 from kumihimo.server.mcp.server import add_mcp
 from kumihimo.server.monitoring import Metrics
 from kumihimo.server.openai.routes import router as openai_router
 from kumihimo.server.pages import add_pages
-from kumihimo.server.problems import PROBLEM_TYPE, add_problem_handlers
+from kumihimo.server.problems import PROBLEM_TYPE
 from kumihimo.server.security import Guard
 from kumihimo.server.sessions import COOKIE, Sessions
 from kumihimo.server.settings import ServerSettings
@@ -76,7 +77,7 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
     app.state.workspace, app.state.settings = workspace, settings
     app.state.sessions, app.state.metrics, app.state.failed_keys = Sessions(), Metrics(workspace), RateLimits()
     app.state.reading, app.state.unreadable = None, {}
-    add_problem_handlers(app)
+    add_error_handlers(app)
     app.include_router(monitoring.router)
     include_api(app)
     app.include_router(openai_router)

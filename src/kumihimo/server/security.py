@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kumihimo.app.keys import token_digest
 from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Caller, find_caller, local_caller
+from kumihimo.server.error_responses import error_response
 from kumihimo.server.limits import BodyLimits, RateLimits, count_failed_key
 from kumihimo.server.monitoring import RequestLog
 from kumihimo.server.problems import (
@@ -27,7 +28,6 @@ from kumihimo.server.problems import (
     Unauthorized,
     WrongHost,
     WrongType,
-    problem,
     unexpected_problem,
     wants_page,
 )
@@ -107,7 +107,7 @@ class Guard:
         is_page = scope["method"] in _SAFE_METHODS and wants_page(path, headers)
         if isinstance(error, Unauthorized) and is_page:
             return RedirectResponse("/login", 303)
-        response = problem(error, path)
+        response = error_response(error, path)
         if has_two_lengths(headers):  # the rest may be a request that nobody sent
             response.headers["Connection"] = "close"
         return response
@@ -121,7 +121,7 @@ class Guard:
             nonlocal has_started, is_refused
             if limits.error and not has_started:  # a route may have taken the error for a malformed body
                 has_started = is_refused = True
-                await problem(limits.error, scope["path"])(scope, receive, send)
+                await error_response(limits.error, scope["path"])(scope, receive, send)
             has_started = True
             if not is_refused:
                 await send(message)

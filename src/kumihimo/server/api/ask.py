@@ -11,13 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import Field
 
-from kumihimo.app.json_values import (
-    Json,
-    answer_json,
-    bare_evidence_json,
-    context_json,
-    evidence_json,
-)
+from kumihimo.app.json_values import Json, answer_json, bare_evidence_json, context_json, evidence_json
 from kumihimo.app.progress import describe_event
 from kumihimo.app.question_limits import check_question
 from kumihimo.app.snapshot import Length
