@@ -1,17 +1,21 @@
 """a request -> Access: which index it may use, in which role, and what it may see."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
-from typing import Annotated, cast
+from typing import Annotated, TypeVar, cast
 
 from fastapi import Depends, Request
 
+from kumihimo.app.facade import Kumihimo
 from kumihimo.app.keys import ROLES, Role
+from kumihimo.app.snapshot import Snapshot
 from kumihimo.llm.budget import Budget
 from kumihimo.server.problems import Forbidden, NotFound, Unauthorized
 from kumihimo.server.workspace import ServedIndex, Workspace
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,15 @@ class Access:
         """Return whether the grant includes a role."""
         return ROLES.index(self.grant.role) >= ROLES.index(role)
 
+    async def read(self, read: Callable[[Snapshot], T]) -> T:
+        """Return the result of a read of what the sender may see."""
+
+        def read_with_rights(kumi: Kumihimo) -> T:
+            with kumi.snapshot(rights=self.rights) as snapshot:
+                return read(snapshot)
+
+        return await self.served.questions.run(read_with_rights)
+
 
 def find_access(request: Request, name: str = "") -> Access:
     """Return the access to an index.
@@ -73,7 +86,7 @@ def find_access(request: Request, name: str = "") -> Access:
 
     Raises NotFound for an index that does not exist, or that the caller may not use.
     """
-    return choose_access(cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller), name)
+    return choose_access(request.app.state.workspace, request.state.caller, name)
 
 
 def choose_access(workspace: Workspace, caller: Caller, name: str = "") -> Access:
@@ -93,14 +106,27 @@ def usable_names(workspace: Workspace, caller: Caller) -> list[str]:
     return [name for name in workspace.indexes if name in caller.grants]
 
 
-def require(role: Role) -> Callable[[Request], Access]:
+def usable_indexes(request: Request) -> list[str]:
+    """Return the indexes that the sender of a request may use."""
+    return usable_names(request.app.state.workspace, request.state.caller)
+
+
+def check_access(request: Request, role: Role) -> Access:
+    """Return the access to the index of an address.
+
+    Raises NotFound as `find_access`, and Forbidden without the role.
+    """
+    access = find_access(request, request.path_params.get("index_name", ""))
+    if not access.may(role):
+        raise Forbidden(f"this needs a key with the role {role}: `kumi key new --role {role}` makes one")
+    return access
+
+
+def require(role: Role) -> Callable[[Request], Awaitable[Access]]:
     """Return a dependency that finds the access for a role."""
 
-    def find_and_check(request: Request) -> Access:
-        access = find_access(request, request.path_params.get("index_name", ""))
-        if not access.may(role):
-            raise Forbidden(f"this needs a key with the role {role}: `kumi key new --role {role}` makes one")
-        return access
+    async def find_and_check(request: Request) -> Access:  # a plain function would wait for a thread
+        return check_access(request, role)
 
     return find_and_check
 

@@ -1,7 +1,5 @@
 """news -> server-sent events: a bounded log with ids, which a client reads from the last event that it has."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import deque
@@ -10,8 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from fastapi.responses import StreamingResponse
+
 HEARTBEAT = b": \n\n"  # a comment: proxies close a connection that is silent
 _HEARTBEAT_SECONDS = 15.0
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the second one is for nginx
 _MAX_EVENTS = 500
 _MAX_ID_DIGITS = 15
 
@@ -87,6 +88,11 @@ class EventLog:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def event_response(events: AsyncIterator[Encodable], headers: Mapping[str, str] = _HEADERS) -> StreamingResponse:
+    """Return a response that streams events."""
+    return StreamingResponse(encode_events(events), media_type="text/event-stream", headers=headers)
 
 
 async def encode_events(

@@ -8,10 +8,11 @@ import re
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -207,27 +208,19 @@ def _read_values(served: ServedIndex) -> Iterator[tuple[str | float, ...]]:
             yield "tokens", entry.scope, entry.usage.tokens
 
 
-def find_workspace(request: Request) -> Workspace:
-    """Return the served indexes."""
-    workspace: Workspace = request.app.state.workspace
-    return workspace
-
-
 @router.get("/health")
 async def health() -> dict[str, str]:
     """Return at once: the process is alive."""
-    from importlib.metadata import version
-
     return {"status": "ok", "version": version("kumihimo")}
 
 
 @router.get("/ready")
-async def ready(request: Request, workspace: Annotated[Workspace, Depends(find_workspace)]) -> Response:
+async def ready(request: Request) -> Response:
     """Return 200 if each index can be read, else 503.
 
     It needs no key, and names no index: the log does. However many ask, the indexes are read once at a time.
     """
-    state = request.app.state
+    state, workspace = request.app.state, request.app.state.workspace
     if state.reading is None or state.reading.done():
         state.reading = asyncio.create_task(_read_all(workspace, state.unreadable))
     failures, count = await asyncio.shield(state.reading), len(workspace.indexes)

@@ -107,7 +107,7 @@ def remedy_of(error: errors.KumiError) -> str:
 
 
 def headers_of(error: errors.KumiError) -> dict[str, str]:
-    """Return the headers that tell a client how, or when, to come back."""
+    """Return the headers that say how, or when, to come back."""
     if isinstance(error, TooManyRequests):
         return {"Retry-After": str(max(1, round(error.seconds)))}
     return {"WWW-Authenticate": 'Bearer realm="Kumihimo"'} if isinstance(error, Unauthorized) else {}

@@ -1,7 +1,5 @@
 """a request + its access -> what a function reads from the indexes, until the client leaves."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +10,6 @@ from urllib.parse import quote
 from fastapi import Request
 
 from kumihimo.app.async_facade import AsyncKumihimo
-from kumihimo.app.facade import Kumihimo
 from kumihimo.app.questions import Questions
 from kumihimo.app.several import SeveralIndexes
 from kumihimo.app.snapshot import Snapshot
@@ -22,7 +19,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.joint_budget import JointBudget
-from kumihimo.server.access import Access, find_access, usable_names
+from kumihimo.server.access import Access, find_access, usable_indexes
 from kumihimo.server.problems import NotFound
 
 T = TypeVar("T")
@@ -108,17 +105,7 @@ def find_asked(request: Request, access: Access, more: Sequence[str]) -> AskedIn
 
 async def read_index(request: Request, access: Access, read: Callable[[Snapshot], T]) -> T:
     """Return the result of a read; a client that leaves ends it."""
-    return await cancel_on_disconnect(request, read_snapshot(access, read))
-
-
-async def read_snapshot(access: Access, read: Callable[[Snapshot], T]) -> T:
-    """Return the result of a read of what the sender may see."""
-
-    def read_with_rights(kumi: Kumihimo) -> T:
-        with kumi.snapshot(rights=access.rights) as snapshot:
-            return read(snapshot)
-
-    return await access.served.questions.run(read_with_rights)
+    return await cancel_on_disconnect(request, access.read(read))
 
 
 def found(row: T | None, kind: str, id: str) -> T:
@@ -145,7 +132,7 @@ def check_search(snapshot: Snapshot, method: str, filter: str, settings: Mapping
 
 def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
     """Return a function: a passage -> the address that marks it."""
-    usable = usable_names(request.app.state.workspace, request.state.caller)
+    usable = usable_indexes(request)
 
     def link(span: Span) -> str:
         index = span.index or access.served.name

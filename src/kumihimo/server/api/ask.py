@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from kumihimo.app.json_values import Json, answer_json, bare_evidence_json, context_json, evidence_json
@@ -20,9 +20,8 @@ from kumihimo.core.errors import KumiError
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.server.access import Reader
-from kumihimo.server.api.builds import STREAM_HEADERS
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, MoreIndexes, Name, Question, Settings
-from kumihimo.server.events import ServerEvent, encode_events
+from kumihimo.server.events import ServerEvent, event_response
 from kumihimo.server.problems import problem
 from kumihimo.server.reading import AskedIndexes, cancel_on_disconnect, check_search, find_asked
 from kumihimo.text.translation import message_language, suggest_language
@@ -106,8 +105,7 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
     asked = find_asked(request, access, body.more_indexes)
     if body.stream:
         await cancel_on_disconnect(request, _check(asked, body))
-        events = encode_events(answer_events(asked, body))
-        return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+        return event_response(answer_events(asked, body))
 
     async def answer() -> Json:
         await _check(asked, body)

@@ -16,11 +16,10 @@ from kumihimo.llm.budget import Budget, Caps
 from kumihimo.server.access import Access, Editor
 from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
 from kumihimo.server.builds import BuildJob
-from kumihimo.server.events import ServerEvent, encode_events, parse_last_event_id
+from kumihimo.server.events import ServerEvent, event_response, parse_last_event_id
 from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["builds"])
-STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the second one is for nginx
 _OPEN_FIELDS = ("id", "kind", "state", "created", "started", "ended")
 
 
@@ -84,7 +83,7 @@ async def follow_build(
             async for event in events:
                 yield build_event(access, event)
 
-    return StreamingResponse(encode_events(limited()), media_type="text/event-stream", headers=STREAM_HEADERS)
+    return event_response(limited())
 
 
 @router.post("/builds/{id}/cancel")
@@ -157,11 +156,6 @@ def _includes(options: Mapping[str, Any], wanted: Mapping[str, object], paths: S
     """Return whether a build does what is wanted, for these paths too."""
     has_paths = {*paths} <= {*options["paths"]} and bool(paths) == bool(options["paths"])
     return has_paths and all(options[name] == value for name, value in wanted.items())
-
-
-def queue_remove(access: Access, target: str) -> BuildJob:
-    """Queue the removal of a document or a file."""
-    return access.served.builds.remove(target)
 
 
 def _cap(caps: Caps, budget: Budget | None) -> Caps:

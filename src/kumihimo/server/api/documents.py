@@ -17,20 +17,20 @@ from kumihimo.app.surroundings import surround
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.access import Access, Editor, Reader
-from kumihimo.server.api.builds import build_json, queue_index, queue_remove
+from kumihimo.server.api.builds import build_json, queue_index
 from kumihimo.server.api.parameters import (
     STRICT,
     Body,
     Cursor,
     FilterQuery,
-    PageSize,
+    Limit,
     PathText,
     RowId,
     SearchText,
     Table,
 )
 from kumihimo.server.problems import Forbidden, NotFound
-from kumihimo.server.reading import found, read_index, read_snapshot
+from kumihimo.server.reading import found, read_index
 from kumihimo.server.uploads import allowed_path, receive_form
 
 _MAX_TEXT = 100_000  # characters of one response
@@ -55,7 +55,7 @@ async def list_documents(
     q: SearchText = "",
     filter: FilterQuery = "",
     after: Cursor = "",
-    limit: PageSize = 50,
+    limit: Limit = 50,
 ) -> JSONResponse:
     """List documents by uri, with their state.
 
@@ -153,7 +153,7 @@ async def excluded_paths(access: Access, folder: Path, names: list[str]) -> list
     kumi, paths = access.served.kumi, [folder.resolve() / name for name in names]
     if not kumi.store.exists():
         return []
-    return await read_snapshot(access, lambda snapshot: [str(p) for p in paths if is_excluded(kumi, snapshot, p)])
+    return await access.read(lambda snapshot: [str(p) for p in paths if is_excluded(kumi, snapshot, p)])
 
 
 @router.post("/documents/paths", status_code=202)
@@ -222,14 +222,14 @@ async def delete_document(request: Request, access: Editor, id: RowId, whole_fil
             return file, file.uri, path
         return document, document.file, find_file(access.served.kumi, snapshot, document.file)
 
-    document, file, path = await read_snapshot(access, locate)
+    document, file, path = await access.read(locate)
     uploads: Path = access.served.uploads
     is_whole = whole_file or document.uri == file
     if is_whole and path and uploads.resolve() in path.resolve().parents:
         path.unlink(missing_ok=True)
         job = queue_index(request, access, [str(uploads)])
     else:
-        job = queue_remove(access, file if is_whole else document.uri)
+        job = access.served.builds.remove(file if is_whole else document.uri)
     return JSONResponse({"document": plain(document), "build": build_json(access, job)}, 202)
 
 

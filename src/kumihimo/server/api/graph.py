@@ -23,7 +23,7 @@ from kumihimo.app.json_values import (
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity
 from kumihimo.server.access import Reader
-from kumihimo.server.api.parameters import Cursor, PageSize, RowId, SearchText
+from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
 from kumihimo.server.reading import found, read_index
 
 router = APIRouter(tags=["graph"])
@@ -44,7 +44,7 @@ async def list_entities(
     q: SearchText = "",
     kind: EntityType = "",
     after: Cursor = "",
-    limit: PageSize = 50,
+    limit: Limit = 50,
 ) -> JSONResponse:
     """List entities, most mentions first.
 
@@ -91,7 +91,7 @@ async def get_entity(request: Request, access: Reader, id: RowId) -> JSONRespons
 
 @router.get("/entities/{id}/relations")
 async def list_relations(
-    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: PageSize = 20
+    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: Limit = 20
 ) -> JSONResponse:
     """List the relations of an entity, most mentions first."""
 
@@ -105,7 +105,7 @@ async def list_relations(
 
 @router.get("/entities/{id}/passages")
 async def list_passages(
-    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: PageSize = 20
+    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: Limit = 20
 ) -> JSONResponse:
     """List excerpts of the passages that mention an entity."""
 
@@ -167,7 +167,7 @@ async def list_communities(
     parent: Parent = "",
     level: Level = None,
     after: Cursor = "",
-    limit: PageSize = 50,
+    limit: Limit = 50,
 ) -> JSONResponse:
     """List communities, largest first.
 
@@ -210,7 +210,7 @@ async def list_reports(
     parent: Parent = "",
     level: Level = None,
     after: Cursor = "",
-    limit: PageSize = 50,
+    limit: Limit = 50,
 ) -> JSONResponse:
     """List reports, those on the largest communities first.
 

@@ -1,7 +1,7 @@
 """the served indexes -> HTTP: names, methods, estimated and spent cost, and the state of each."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -13,12 +13,11 @@ from kumihimo.app.missing import missing_tables
 from kumihimo.app.results import Plan
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.status import read_status
-from kumihimo.server.access import Access, Caller, Reader
+from kumihimo.server.access import Access, Reader, usable_indexes
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
 from kumihimo.server.problems import Forbidden
-from kumihimo.server.reading import cancel_on_disconnect, check_search, read_index, read_snapshot
+from kumihimo.server.reading import cancel_on_disconnect, check_search, read_index
 from kumihimo.server.uploads import allowed_path
-from kumihimo.server.workspace import Workspace
 
 router = APIRouter(tags=["state"])
 _FOR_EDITORS = ("folder", "sources", "removed", "spent", "cache", "bytes", "waiting")
@@ -71,7 +70,7 @@ async def plan(request: Request, access: Reader, body: Body[PlanBody]) -> JSONRe
 
     async def estimate() -> Plan:
         if body.question:
-            await read_snapshot(access, lambda s: check_search(s, body.method, body.filter, body.settings))
+            await access.read(lambda s: check_search(s, body.method, body.filter, body.settings))
             search: dict[str, Any] = {**body.settings, "filter": body.filter, "rights": access.rights}
             return await access.served.questions.run(
                 lambda kumi: kumi.estimate_query_cost(body.method, body.question, **search)
@@ -126,7 +125,9 @@ async def list_indexes(request: Request) -> JSONResponse:
 
     The first one has the short addresses.
     """
-    workspace, caller = cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller)
-    roles = {name: caller.grants[name].role for name in workspace.indexes if name in caller.grants}
-    indexes = [{"name": name, "role": role, "address": f"/api/v1/indexes/{name}"} for name, role in roles.items()]
+    grants = request.state.caller.grants
+    indexes = [
+        {"name": name, "role": grants[name].role, "address": f"/api/v1/indexes/{name}"}
+        for name in usable_indexes(request)
+    ]
     return JSONResponse({"indexes": indexes})

@@ -135,12 +135,8 @@ class _Handlers:
     async def _read(self, context: RequestContext, access: Access, read: Callable[[Any], T]) -> T:
         """Return a result read from what the caller may see."""
 
-        def run(kumi: Any) -> T:
-            with kumi.snapshot(rights=access.rights) as snapshot:
-                return read(snapshot)
-
         try:
-            return await _until_left(context, access.served.questions.run(run))
+            return await _until_left(context, access.read(read))
         except KumiError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
 

@@ -4,16 +4,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from kumihimo.app.facade import Kumihimo
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Answer
 from kumihimo.core.task import ProgressEvent
-from kumihimo.server.access import Access, Caller, choose_access
-from kumihimo.server.mcp import reading
+from kumihimo.server.access import Access, Caller, choose_access, usable_names
+from kumihimo.server.mcp import reading, results
 from kumihimo.server.mcp.arguments import (
     AskArguments,
     DocumentsArguments,
@@ -23,21 +22,9 @@ from kumihimo.server.mcp.arguments import (
     SearchArguments,
     schema_of,
 )
-from kumihimo.server.mcp.results import (
-    AskResult,
-    CitedPassage,
-    DocumentsResult,
-    EntityResult,
-    OpenedPassage,
-    Place,
-    ReportResult,
-    SearchResult,
-    cut,
-)
 from kumihimo.server.problems import NotFound
 from kumihimo.server.workspace import Workspace
 
-T = TypeVar("T")
 _MAX_ANSWER, _MAX_QUOTE, _MAX_CITATIONS = 30_000, 1_000, 60
 
 
@@ -62,23 +49,13 @@ class ToolCall:
     @property
     def indexes(self) -> tuple[str, ...]:
         """Return the names of the indexes that the sender may use."""
-        return tuple(name for name in self.workspace.indexes if name in self.caller.grants)
+        return tuple(usable_names(self.workspace, self.caller))
 
 
-async def _read(access: Access, read: Callable[[Snapshot], T]) -> T:
-    """Return a result read from what the caller may see."""
-
-    def run(kumi: Kumihimo) -> T:
-        with kumi.snapshot(rights=access.rights) as snapshot:
-            return read(snapshot)
-
-    return await access.served.questions.run(run)
-
-
-async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
+async def search(call: ToolCall, arguments: SearchArguments) -> results.SearchResult:
     """Find passages."""
     access = call.access(arguments.index, arguments.question)
-    method = arguments.method or await _read(access, Snapshot.default_method)
+    method = arguments.method or await access.read(Snapshot.default_method)
     settings: dict[str, Any] = {"k": arguments.k}
     if "k" not in access.served.kumi.catalogue.method(method).settings:
         settings = {}
@@ -91,10 +68,10 @@ async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
         **settings,
     )
     found = context.top(arguments.k)
-    return await _read(access, lambda s: reading.show_evidence(s, access.served.name, method, found))
+    return await access.read(lambda s: reading.show_evidence(s, access.served.name, method, found))
 
 
-async def ask(call: ToolCall, arguments: AskArguments) -> AskResult:
+async def ask(call: ToolCall, arguments: AskArguments) -> results.AskResult:
     """Answer a question."""
     access = call.access(arguments.index, arguments.question)
     events = access.served.questions.events(
@@ -122,42 +99,44 @@ def _describe_progress(event: ProgressEvent) -> str:
     return "searching" if event.step == "search" else f"building {event.step}"
 
 
-def _ask_result(index: str, answer: Answer) -> AskResult:
-    return AskResult(
+def _ask_result(index: str, answer: Answer) -> results.AskResult:
+    return results.AskResult(
         index=index,
         method=answer.method,
         model=answer.model.partition(" ")[0],
         status=answer.status,
-        answer=cut(answer.text, _MAX_ANSWER),
+        answer=results.cut(answer.text, _MAX_ANSWER),
         citations=tuple(
-            CitedPassage(n=citation.n, quote=cut(citation.span.text, _MAX_QUOTE), place=Place.of(citation.span))
+            results.CitedPassage(
+                n=citation.n, quote=results.cut(citation.span.text, _MAX_QUOTE), place=results.Place.of(citation.span)
+            )
             for citation in answer.citations[:_MAX_CITATIONS]
         ),
     )
 
 
-async def open_citation(call: ToolCall, arguments: OpenArguments) -> OpenedPassage:
+async def open_citation(call: ToolCall, arguments: OpenArguments) -> results.OpenedPassage:
     """Show a passage in its document."""
-    return await _read(call.access(arguments.index), lambda s: reading.open_passage(s, arguments))
+    return await call.access(arguments.index).read(lambda s: reading.open_passage(s, arguments))
 
 
-async def list_documents(call: ToolCall, arguments: DocumentsArguments) -> DocumentsResult:
+async def list_documents(call: ToolCall, arguments: DocumentsArguments) -> results.DocumentsResult:
     """List documents."""
     access = call.access(arguments.index)
     name, indexes = access.served.name, call.indexes
-    return await _read(access, lambda s: reading.list_documents(s, name, indexes, arguments))
+    return await access.read(lambda s: reading.list_documents(s, name, indexes, arguments))
 
 
-async def entity(call: ToolCall, arguments: EntityArguments) -> EntityResult:
+async def entity(call: ToolCall, arguments: EntityArguments) -> results.EntityResult:
     """Show an entity of the graph."""
-    return await _read(call.access(arguments.index), lambda s: reading.show_entity(s, arguments.name))
+    return await call.access(arguments.index).read(lambda s: reading.show_entity(s, arguments.name))
 
 
-async def report(call: ToolCall, arguments: ReportArguments) -> ReportResult:
+async def report(call: ToolCall, arguments: ReportArguments) -> results.ReportResult:
     """Show a report."""
     access = call.access(arguments.index)
     budget = access.served.kumi.models.budget(None, access.grant.new_budget())
-    return await _read(access, lambda s: reading.show_report(s, arguments.topic, budget))
+    return await access.read(lambda s: reading.show_report(s, arguments.topic, budget))
 
 
 @dataclass(frozen=True)
@@ -195,7 +174,7 @@ _TOOLS = (
         "Find passages of the user's documents that answer a question. Use it to read the evidence yourself; each "
         "passage has an id and its place. For a finished answer with citations use ask.",
         SearchArguments,
-        SearchResult,
+        results.SearchResult,
         search,
     ),
     Tool(
@@ -204,7 +183,7 @@ _TOOLS = (
         "Answer a question from the user's documents, with numbered citations [1] that name file, page or line. "
         "It may take a minute if a language model writes the answer. Keep the citations when you pass it on.",
         AskArguments,
-        AskResult,
+        results.AskResult,
         ask,
     ),
     Tool(
@@ -213,7 +192,7 @@ _TOOLS = (
         "Show a passage in its document with the text around it, to check a citation or to read on. "
         "The passage stands between >>> and <<<.",
         OpenArguments,
-        OpenedPassage,
+        results.OpenedPassage,
         open_citation,
     ),
     Tool(
@@ -222,7 +201,7 @@ _TOOLS = (
         "List the documents of a collection with their metadata, by path. Use it to see what there is, or to learn "
         "the fields for a filter.",
         DocumentsArguments,
-        DocumentsResult,
+        results.DocumentsResult,
         list_documents,
     ),
     Tool(
@@ -231,7 +210,7 @@ _TOOLS = (
         "Show what the documents say about a person, place, organisation or thing: description, related entities, "
         "and passages that mention it.",
         EntityArguments,
-        EntityResult,
+        results.EntityResult,
         entity,
     ),
     Tool(
@@ -240,7 +219,7 @@ _TOOLS = (
         "Read a report on a topic of the whole collection, written when it was indexed. Use it for an overview; use "
         "search for details.",
         ReportArguments,
-        ReportResult,
+        results.ReportResult,
         report,
     ),
 )

@@ -96,20 +96,21 @@ class ChatRequest:
         """Return whether the stream ends with the usage."""
         return bool(self.stream_options and self.stream_options.include_usage)
 
+    @classmethod
+    def parse(cls, body: bytes) -> "ChatRequest":
+        """Return the request. Raise BadParameter if it cannot be answered."""
+        request = parse_body(_CHAT, body)
+        if request.n not in (None, 1):
+            raise BadParameter("n is 1 here: send the request again for another answer", "n")
+        if request.tool_choice not in (None, "none", "auto"):
+            raise BadParameter("this model calls no tools: leave tool_choice out, or set it to auto", "tool_choice")
+        if request.response_format and request.response_format.get("type") != "text":
+            raise BadParameter("answers are text with citations: leave response_format out", "response_format")
+        return request
 
-CHAT = TypeAdapter(ChatRequest)
 
-
-def parse_chat_request(body: bytes) -> ChatRequest:
-    """Return the request. Raise BadParameter if it cannot be answered."""
-    request = parse_body(CHAT, body)
-    if request.n not in (None, 1):
-        raise BadParameter("n is 1 here: send the request again for another answer", "n")
-    if request.tool_choice not in (None, "none", "auto"):
-        raise BadParameter("this model calls no tools: leave tool_choice out, or set it to auto", "tool_choice")
-    if request.response_format and request.response_format.get("type") != "text":
-        raise BadParameter("answers are text with citations: leave response_format out", "response_format")
-    return request
+_CHAT = TypeAdapter(ChatRequest)
+CHAT_BODY = body_schema(_CHAT)
 
 
 def split_conversation(messages: Sequence[Message]) -> tuple[str, list[Answer]]:
@@ -169,22 +170,23 @@ class EmbeddingRequest:
     def texts(self) -> list[str]:
         return [self.input] if isinstance(self.input, str) else [text for text in self.input if isinstance(text, str)]
 
+    @classmethod
+    def parse(cls, body: bytes) -> "EmbeddingRequest":
+        """Return the request. Raise BadParameter if it cannot be answered."""
+        request = parse_body(_EMBEDDINGS, body)
+        if not request.input:
+            raise BadParameter("input is empty: send a text, or a list of texts", "input")
+        if isinstance(request.input, list) and len(request.texts) < len(request.input):
+            raise BadParameter(
+                "input holds tokens: send texts; in LangChain, OpenAIEmbeddings(check_embedding_ctx_length=False) does",
+                "input",
+            )
+        if len(request.texts) > MAX_TEXTS:
+            raise BadParameter(f"input has {len(request.texts):,} texts, and {MAX_TEXTS:,} is the limit", "input")
+        if longest := max((len(text) for text in request.texts if len(text) > MAX_CHARS), default=0):
+            raise BadParameter(f"a text has {longest:,} characters, and {MAX_CHARS:,} is the limit: split it", "input")
+        return request
 
-EMBEDDINGS = TypeAdapter(EmbeddingRequest)
 
-
-def parse_embedding_request(body: bytes) -> EmbeddingRequest:
-    """Return the request. Raise BadParameter if it cannot be answered."""
-    request = parse_body(EMBEDDINGS, body)
-    if not request.input:
-        raise BadParameter("input is empty: send a text, or a list of texts", "input")
-    if isinstance(request.input, list) and len(request.texts) < len(request.input):
-        raise BadParameter(
-            "input holds tokens: send texts; in LangChain, OpenAIEmbeddings(check_embedding_ctx_length=False) does",
-            "input",
-        )
-    if len(request.texts) > MAX_TEXTS:
-        raise BadParameter(f"input has {len(request.texts):,} texts, and {MAX_TEXTS:,} is the limit", "input")
-    if longest := max((len(text) for text in request.texts if len(text) > MAX_CHARS), default=0):
-        raise BadParameter(f"a text has {longest:,} characters, and {MAX_CHARS:,} is the limit: split it", "input")
-    return request
+_EMBEDDINGS = TypeAdapter(EmbeddingRequest)
+EMBEDDINGS_BODY = body_schema(_EMBEDDINGS)

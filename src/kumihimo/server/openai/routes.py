@@ -4,10 +4,10 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 
 from kumihimo.app.embedding import embed_texts
 from kumihimo.app.usable_methods import usable_methods
@@ -15,23 +15,19 @@ from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import Vectors
-from kumihimo.server.access import Access, Caller, find_access
-from kumihimo.server.events import encode_events
+from kumihimo.server.access import Access, find_access, usable_indexes
+from kumihimo.server.events import event_response
 from kumihimo.server.openai.errors import BadParameter, ModelNotFound
 from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
 from kumihimo.server.openai.requests import (
-    CHAT,
-    EMBEDDINGS,
+    CHAT_BODY,
+    EMBEDDINGS_BODY,
     ChatRequest,
     EmbeddingRequest,
-    body_schema,
-    parse_chat_request,
-    parse_embedding_request,
     split_conversation,
 )
 from kumihimo.server.problems import NotFound
 from kumihimo.server.reading import AskedIndexes, cancel_on_disconnect, find_asked, passage_link
-from kumihimo.server.workspace import Workspace
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 FIRST_INDEX = "kumi"  # the name of the first index that the caller may use
@@ -56,7 +52,7 @@ def choose_model(request: Request, name: str) -> ChosenModel:
     `NAME+NAME` asks several indexes together. Raises ModelNotFound if they do not exist.
     """
     index, _, method = name.partition("/")
-    known = index_names(request)
+    known = usable_indexes(request)
     names = [index] if index in known else index.split("+")
     try:
         first, *others = ("" if each == FIRST_INDEX and each not in known else each for each in names)
@@ -66,12 +62,6 @@ def choose_model(request: Request, name: str) -> ChosenModel:
     if method and method not in asked.first.served.kumi.catalogue.methods:
         raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names")
     return ChosenModel(asked, method)
-
-
-def index_names(request: Request) -> list[str]:
-    """Return the indexes that the caller may use, the first one first."""
-    workspace, caller = cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller)
-    return [name for name in workspace.indexes if name in caller.grants]
 
 
 def model_names(methods: Mapping[str, list[str]]) -> Iterator[tuple[str, str, str]]:
@@ -106,7 +96,7 @@ async def show_model(request: Request, name: str) -> dict[str, Any]:
 
 async def _models(request: Request) -> list[dict[str, Any]]:
     methods: dict[str, list[str]] = {}
-    served = {name: find_access(request, name).served for name in index_names(request)}
+    served = {name: find_access(request, name).served for name in usable_indexes(request)}
     for name, index in served.items():
         try:
             methods[name] = await index.questions.run(usable_methods)
@@ -133,10 +123,10 @@ def _description(catalogue: Catalogue, method: str) -> str:
     return f"For {catalogue.methods[method].declaration.best_for}." if method else "The default method."
 
 
-@router.post("/chat/completions", openapi_extra=body_schema(CHAT), response_model=None)
+@router.post("/chat/completions", openapi_extra=CHAT_BODY, response_model=None)
 async def complete_chat(request: Request) -> Response:
     """Answer the last question of a conversation, with citations."""
-    body = parse_chat_request(await request.body())
+    body = ChatRequest.parse(await request.body())
     chosen = choose_model(request, body.model)
     head, link = ReplyHead(body.model), passage_link(request, chosen.access)
     question, options = _question_options(chosen, body)
@@ -147,9 +137,7 @@ async def complete_chat(request: Request) -> Response:
     events = questions.events(question, chosen.method, **options)
     received = await cancel_on_disconnect(request, first_events(events))
     chunks = stream_chunks(head, received, events, link, with_usage=body.with_usage)
-    return StreamingResponse(
-        encode_events(chunks), media_type="text/event-stream", headers={"cache-control": "no-store"}
-    )
+    return event_response(chunks, {"cache-control": "no-store"})
 
 
 def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -171,10 +159,10 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
     }
 
 
-@router.post("/embeddings", openapi_extra=body_schema(EMBEDDINGS), response_model=None)
+@router.post("/embeddings", openapi_extra=EMBEDDINGS_BODY, response_model=None)
 async def create_embeddings(request: Request) -> Response:
     """Embed texts with the embedding model of an index."""
-    body = parse_embedding_request(await request.body())
+    body = EmbeddingRequest.parse(await request.body())
     chosen = choose_model(request, body.model)
     if len(chosen.asked.accesses) > 1:
         raise BadParameter("embeddings are those of one index: name one model", "model")

@@ -14,7 +14,7 @@ from kumihimo.app.json_values import Json
 from kumihimo.app.snapshot import Length, Snapshot, check_length
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import ask as ask_api
-from kumihimo.server.pages.context import ReaderVisit, Visit, read_or
+from kumihimo.server.pages.context import IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces
 from kumihimo.server.pages.rendering import render
@@ -38,51 +38,51 @@ class QuestionForm:
 
 
 @router.get("/")
-async def show_ask(visit: ReaderVisit, question: str = "", method: str = "", filter: str = "") -> HTMLResponse:
+async def show_ask(page: ReaderPage, question: str = "", method: str = "", filter: str = "") -> HTMLResponse:
     """Send the page that asks."""
-    chosen = visit.look.preferences
+    chosen = page.preferences
     form = QuestionForm(question, method or chosen.method, filter or chosen.filter, chosen.length)
-    return await _render(visit, form)
+    return await _render(page, form)
 
 
 @router.post("/")
-async def answer_question(visit: ReaderVisit) -> HTMLResponse:
+async def answer_question(page: ReaderPage) -> HTMLResponse:
     """Send the page with the answer, for a browser without scripts."""
-    fields = await read_form(visit.request)
+    fields = await read_form(page.request)
     form = QuestionForm(*(str(fields.get(name, "")) for name in ("question", "method", "filter", "length", "hint")))
     length: Length | None = check_length(form.length) if form.length else None
     question = ask_api.AskBody(
         question=form.hint or form.question, method=form.method, filter=form.filter, length=length
     )
-    response = await ask_api.ask(visit.request, visit.access, question)
+    response = await ask_api.ask(page.request, page.access, question)
     answer = cast(Json, json.loads(bytes(response.body)))
-    return await _render(visit, QuestionForm("", form.method, form.filter, form.length), show_answer(visit, answer))
+    return await _render(page, QuestionForm("", form.method, form.filter, form.length), show_answer(page, answer))
 
 
-async def _render(visit: Visit, form: QuestionForm, answer: object = None) -> HTMLResponse:
-    facts = await read_or(visit, dict[str, Any](documents=0, hints=[], methods=[]), lambda s: _read(visit, s))
-    model = visit.access.served.kumi.models.chat("answer")
-    length = visit.access.served.kumi.settings["answer"]["length"]
-    return render(visit, "ask.html", form=form, answer=answer, model=model, usual_length=length, **facts)
+async def _render(page: IndexPage, form: QuestionForm, answer: object = None) -> HTMLResponse:
+    facts = await read_or(page, dict[str, Any](documents=0, hints=[], methods=[]), lambda s: _read(page, s))
+    model = page.access.served.kumi.models.chat("answer")
+    length = page.access.served.kumi.settings["answer"]["length"]
+    return render(page, "ask.html", form=form, answer=answer, model=model, usual_length=length, **facts)
 
 
-def _read(visit: Visit, snapshot: Snapshot) -> dict[str, Any]:
+def _read(page: IndexPage, snapshot: Snapshot) -> dict[str, Any]:
     names = [entity.name for entity in list_entities(snapshot, limit=_MAX_NAMES).items]
-    hints = [*_hints(visit, names)]
+    hints = [*_hints(page, names)]
     return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": list_methods(snapshot)}
 
 
-def _hints(visit: Visit, names: list[str]) -> Iterator[str]:
+def _hints(page: IndexPage, names: list[str]) -> Iterator[str]:
     """Yield questions about the entities with most mentions.
 
     A name of several words, or in kanji, rarely stands for something else.
     """
     clear = [name for name in names if " " in name or not name.isascii()]
     for name in (clear or names)[:_MAX_HINTS]:
-        yield visit.translate(f"What do the documents say about {name}?")
+        yield page.translate(f"What do the documents say about {name}?")
 
 
-def show_answer(visit: Visit, answer: Json) -> Json:
+def show_answer(page: IndexPage, answer: Json) -> Json:
     """Return the values of the template of an answer.
 
     answer: as `answer_json` returns it. An answer of excerpts shows each one with its source, others list the sources.
@@ -96,10 +96,10 @@ def show_answer(visit: Visit, answer: Json) -> Json:
         "text": answer["text"],
         "status": answer["status"],
         "parts": excerpts or [{"excerpt": False, "blocks": markdown_blocks(answer["text"])}],
-        "cites": {n: _link(visit, n, found) for n, found in spans.items()},
+        "cites": {n: _link(page, n, found) for n, found in spans.items()},
         "sources": [] if excerpts else [{"n": n, "places": _by_place(found)} for n, found in sorted(spans.items())],
         "evidence": [{**item, "pieces": marked_pieces(item["snippet"], item["marks"])} for item in answer["evidence"]],
-        "about": describe_cost(visit, answer),
+        "about": describe_cost(page, answer),
     }
 
 
@@ -125,19 +125,19 @@ def _by_place(spans: Sequence[Json]) -> list[list[Json]]:
     return list(places.values())
 
 
-def _link(visit: Visit, n: int, spans: Sequence[Json]) -> dict[str, str]:
+def _link(page: IndexPage, n: int, spans: Sequence[Json]) -> dict[str, str]:
     """Return the address and the name of a citation."""
     first = spans[0]
-    where = ", ".join(filter(None, [first["title"] or first["uri"], visit.translate(first["place"])]))
-    return {"address": visit.passage(first), "label": visit.translate(f"Source {n}: {where}")}
+    where = ", ".join(filter(None, [first["title"] or first["uri"], page.translate(first["place"])]))
+    return {"address": page.passage(first), "label": page.translate(f"Source {n}: {where}")}
 
 
-def describe_cost(visit: Visit, answer: Mapping[str, Any]) -> str:
+def describe_cost(page: IndexPage, answer: Mapping[str, Any]) -> str:
     """Return the method, the time, and what a model took."""
     usage, parts = answer["usage"], [answer["method"]]
     if answer["model"]:
         tokens = usage["prompt_tokens"] + usage["completion_tokens"]
-        parts += [answer["model"], visit.look.count_of(usage["calls"], "call"), visit.look.count_of(tokens, "token")]
+        parts += [answer["model"], page.count_of(usage["calls"], "call"), page.count_of(tokens, "token")]
     if usage["cost"]:
         parts.append(f"${usage['cost']:.4f}")
-    return " · ".join([*parts, visit.translate(f"{usage['seconds']:.1f} s")])
+    return " · ".join([*parts, page.translate(f"{usage['seconds']:.1f} s")])

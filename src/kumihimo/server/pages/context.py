@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import Depends, Request
@@ -10,10 +10,9 @@ from fastapi import Depends, Request
 from kumihimo.app.keys import Role
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
-from kumihimo.server.access import Access, Caller, require
+from kumihimo.server.access import Access, check_access, usable_indexes
 from kumihimo.server.reading import read_index
 from kumihimo.server.sessions import cookie_name, csrf_token
-from kumihimo.server.workspace import Workspace
 from kumihimo.text.translation import LANGUAGES, translate
 
 T = TypeVar("T")
@@ -84,16 +83,12 @@ def _parse_weight(parameters: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The language and preferences of a page."""
+class PageContext:
+    """A requested page: its language, preferences and forms."""
 
     request: Request
     language: str
     preferences: Preferences
-
-    @property
-    def workspace(self) -> Workspace:
-        return cast(Workspace, self.request.app.state.workspace)
 
     @property
     def csrf(self) -> str:
@@ -103,7 +98,7 @@ class Look:
     @property
     def signed_in(self) -> bool:
         """Return whether the browser has the session of a key."""
-        return is_signed_in(self.request)
+        return bool(self.request.state.caller.key) and cookie_name(self.request) in self.request.cookies
 
     @property
     def here(self) -> str:
@@ -121,28 +116,15 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """A request for a page of an index: how it looks, and what its sender may do."""
+class IndexPage(PageContext):
+    """A requested page of an index: its addresses, and what its sender may do."""
 
-    look: Look
     access: Access
-
-    @property
-    def request(self) -> Request:
-        return self.look.request
-
-    @property
-    def language(self) -> str:
-        return self.look.language
-
-    def translate(self, text: str) -> str:
-        """Return a message in the language of the page."""
-        return self.look.translate(text)
 
     @property
     def prefix(self) -> str:
         """Return the beginning of the addresses of this index."""
-        name = self.look.request.path_params.get("index_name", "")
+        name = self.request.path_params.get("index_name", "")
         return f"/indexes/{quote(name)}" if name else ""
 
     @property
@@ -153,7 +135,7 @@ class Visit:
     @property
     def indexes(self) -> list[str]:
         """Return the names of all indexes that the sender may use."""
-        return usable_indexes(self.look.request)
+        return usable_indexes(self.request)
 
     def passage(self, span: Mapping[str, Any]) -> str:
         """Return the address of a span in its document.
@@ -182,41 +164,38 @@ class Visit:
         return f"{self.prefix}{path}{'?' if query else ''}{query}{'#' if fragment else ''}{fragment}"
 
 
-def find_look(request: Request) -> Look:
-    """Return how pages look to the sender of a request."""
+def find_page(request: Request) -> PageContext:
+    """Return the page of a request, in the language of its sender."""
     preferences = parse_preferences(request.cookies.get(COOKIE, ""))
     language = preferences.language or accepted_language(request.headers.get("accept-language", ""))
-    return Look(request, language, preferences)
+    return PageContext(request, language, preferences)
 
 
-def visit_as(role: Role) -> Callable[[Request], Visit]:
-    """Return a dependency: the visit of a request, for a role."""
-    find_access = require(role)
+def find_index_page(request: Request, role: Role) -> IndexPage:
+    """Return the page of a request for an index, in a role.
 
-    def find_visit(request: Request) -> Visit:
-        return Visit(find_look(request), find_access(request))
-
-    return find_visit
-
-
-ReaderVisit = Annotated[Visit, Depends(visit_as("reader"))]
-EditorVisit = Annotated[Visit, Depends(visit_as("editor"))]
+    Raises NotFound and Forbidden as `check_access`.
+    """
+    page = find_page(request)
+    return IndexPage(request, page.language, page.preferences, check_access(request, role))
 
 
-def is_signed_in(request: Request) -> bool:
-    """Return whether the browser has the session of a key."""
-    caller = cast(Caller, request.state.caller)
-    return bool(caller.key) and cookie_name(request) in request.cookies
+async def find_reader_page(request: Request) -> IndexPage:  # a plain function would wait for a thread
+    """Return the page of a request for a reader."""
+    return find_index_page(request, "reader")
 
 
-def usable_indexes(request: Request) -> list[str]:
-    """Return the names of the indexes that the sender may use."""
-    workspace, caller = cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller)
-    return [name for name in workspace.indexes if name in caller.grants]
+async def find_editor_page(request: Request) -> IndexPage:
+    """Return the page of a request for an editor."""
+    return find_index_page(request, "editor")
 
 
-async def read_or(visit: Visit, empty: T, read: Callable[[Snapshot], T]) -> T:
+ReaderPage = Annotated[IndexPage, Depends(find_reader_page)]
+EditorPage = Annotated[IndexPage, Depends(find_editor_page)]
+
+
+async def read_or(page: IndexPage, empty: T, read: Callable[[Snapshot], T]) -> T:
     """Return what a function reads; `empty` before the first build."""
-    if not visit.access.served.kumi.store.exists():
+    if not page.access.served.kumi.store.exists():
         return empty
-    return await read_index(visit.request, visit.access, read)
+    return await read_index(page.request, page.access, read)

@@ -17,7 +17,7 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import documents as documents_api
 from kumihimo.server.api.builds import queue_index
 from kumihimo.server.api.documents import describe_files, excluded_paths, upload_folder
-from kumihimo.server.pages.context import EditorVisit, ReaderVisit, Visit, read_or
+from kumihimo.server.pages.context import EditorPage, IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.pages.status import list_jobs
@@ -35,72 +35,72 @@ _NEAR = 1_000  # characters: a window begins at a paragraph near its place
 
 
 @router.get("/documents")
-async def show_documents(visit: ReaderVisit, q: str = "", filter: str = "", after: str = "") -> HTMLResponse:
+async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after: str = "") -> HTMLResponse:
     """Send a page of the list of documents."""
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
         documents, listed = DocumentList(snapshot), DocumentList(snapshot.narrowed(filter))
-        page = listed.page(q, after=after, limit=_PAGE_SIZE)
-        uploads = file_uri(visit.access.served.kumi, snapshot, upload_folder(visit.access).resolve() / "_")[:-1]
-        return {"page": page, "uploads": uploads, **describe_files(visit.access, snapshot, documents)}
+        rows = listed.page(q, after=after, limit=_PAGE_SIZE)
+        uploads = file_uri(page.access.served.kumi, snapshot, upload_folder(page.access).resolve() / "_")[:-1]
+        return {"rows": rows, "uploads": uploads, **describe_files(page.access, snapshot, documents)}
 
     empty: dict[str, Any] = {
-        "page": None,
+        "rows": None,
         "uploads": "",
         "counts": {"documents": 0, "partial": 0, "failed": 0},
         "failed": [],
     }
-    values = await read_or(visit, empty, read)
-    suffixes = sorted({*visit.access.served.kumi.catalogue.readers} - {""})
-    jobs = list_jobs(visit, running=True)
-    return render(visit, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs)
+    values = await read_or(page, empty, read)
+    suffixes = sorted({*page.access.served.kumi.catalogue.readers} - {""})
+    jobs = list_jobs(page, running=True)
+    return render(page, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs)
 
 
 @router.post("/documents")
-async def upload_documents(visit: EditorVisit) -> Response:
+async def upload_documents(page: EditorPage) -> Response:
     """Store the files of a form, and queue a build."""
-    request, access = visit.request, visit.access
+    request, access = page.request, page.access
     folder, kumi, limit = upload_folder(access), access.served.kumi, request.app.state.settings.max_upload
     async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
         check_csrf(request, form.fields.get("csrf", ""))
         names = form.store(folder)
     queue_index(request, access, [str(access.served.uploads), *await excluded_paths(access, folder, names)])
-    return RedirectResponse(visit.address("/documents", "builds"), 303)
+    return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.get("/documents/{id}/delete")
-async def confirm_delete(visit: EditorVisit, id: str) -> HTMLResponse:
+async def confirm_delete(page: EditorPage, id: str) -> HTMLResponse:
     """Send the question whether to delete a document."""
-    document = found(await read_index(visit.request, visit.access, lambda s: DocumentList(s).find(id)), "document", id)
-    return render(visit, "delete.html", document=document)
+    document = found(await read_index(page.request, page.access, lambda s: DocumentList(s).find(id)), "document", id)
+    return render(page, "delete.html", document=document)
 
 
 @router.post("/documents/{id}/delete")
-async def delete_document(visit: EditorVisit, id: str) -> Response:
+async def delete_document(page: EditorPage, id: str) -> Response:
     """Queue the removal of a document."""
-    await read_form(visit.request)
-    await documents_api.delete_document(visit.request, visit.access, id)
-    return RedirectResponse(visit.address("/documents", "builds"), 303)
+    await read_form(page.request)
+    await documents_api.delete_document(page.request, page.access, id)
+    return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.post("/builds")
-async def start_build(visit: EditorVisit) -> Response:
+async def start_build(page: EditorPage) -> Response:
     """Queue a build, which tries failed files again."""
-    await read_form(visit.request)
-    queue_index(visit.request, visit.access)
-    return RedirectResponse(visit.address("/documents", "builds"), 303)
+    await read_form(page.request)
+    queue_index(page.request, page.access)
+    return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.post("/builds/{id}/cancel")
-async def cancel_build(visit: EditorVisit, id: str) -> Response:
+async def cancel_build(page: EditorPage, id: str) -> Response:
     """Stop a build."""
-    await read_form(visit.request)
-    visit.access.served.builds.cancel(id)
-    return RedirectResponse(visit.address("/documents", "builds"), 303)
+    await read_form(page.request)
+    page.access.served.builds.cancel(id)
+    return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.get("/documents/{id}")
-async def show_document(visit: ReaderVisit, id: str, start: int = 0, end: int = 0, at: int = 0) -> HTMLResponse:
+async def show_document(page: ReaderPage, id: str, start: int = 0, end: int = 0, at: int = 0) -> HTMLResponse:
     """Send a part of the text of a document.
 
     start, end: a passage to mark, in characters. at: where the part begins if there is no passage.
@@ -110,11 +110,11 @@ async def show_document(visit: ReaderVisit, id: str, start: int = 0, end: int = 
         documents = DocumentList(snapshot)
         document = found(documents.find(id), "document", id)
         part = found(documents.read_text(id, *choose_window(start, end, at)), "document", id)
-        return document, part, _named_places(visit, snapshot.table(ROOT)[id].places)
+        return document, part, _named_places(page, snapshot.table(ROOT)[id].places)
 
-    document, part, places = await read_index(visit.request, visit.access, read)
+    document, part, places = await read_index(page.request, page.access, read)
     return render(
-        visit,
+        page,
         "document.html",
         document=document,
         part=part,
@@ -125,8 +125,8 @@ async def show_document(visit: ReaderVisit, id: str, start: int = 0, end: int = 
     )
 
 
-def _named_places(visit: Visit, places: tuple[tuple[int, str], ...]) -> list[tuple[int, str]]:
-    return [(start, visit.translate(name)) for start, name in places[:_MAX_PLACES] if name]
+def _named_places(page: IndexPage, places: tuple[tuple[int, str], ...]) -> list[tuple[int, str]]:
+    return [(start, page.translate(name)) for start, name in places[:_MAX_PLACES] if name]
 
 
 @dataclass(frozen=True, slots=True)

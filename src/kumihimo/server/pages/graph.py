@@ -22,7 +22,7 @@ from kumihimo.app.graph_path import GraphPath, find_path
 from kumihimo.app.json_values import Json, neighbour_json, relation_json
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity
-from kumihimo.server.pages.context import ReaderVisit, read_or
+from kumihimo.server.pages.context import ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import marked_pieces, plain_text
 from kumihimo.server.pages.rendering import render
@@ -53,7 +53,7 @@ class GraphQuery:
 
 @router.get("/graph")
 async def show_graph(
-    visit: ReaderVisit,
+    page: ReaderPage,
     q: str = "",
     entity: str = "",
     to: str = "",
@@ -64,8 +64,8 @@ async def show_graph(
     """Send the graph: a search, an entity, or a path."""
     query = GraphQuery(q.strip(), entity, to.strip(), after, relations_after, passages_after)
     empty: dict[str, Any] = {"found": Page(()), "shown": None, "path": None, "end": None, "total": 0}
-    values = await read_or(visit, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
-    return render(visit, "graph.html", query=query, **values)
+    values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
+    return render(page, "graph.html", query=query, **values)
 
 
 def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:

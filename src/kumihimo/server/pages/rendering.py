@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.page import script_labels
-from kumihimo.server.pages.context import Look, Visit
+from kumihimo.server.pages.context import IndexPage, PageContext
 from kumihimo.server.pages.markdown import markdown_blocks, plain_text
 from kumihimo.server.problems import NotFound
 from kumihimo.text.translation import LANGUAGES, script_language, translate
@@ -28,24 +28,20 @@ _TEMPLATES = Path(__file__).parents[1] / "templates"
 _LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
 
 
-def render(page: Look | Visit, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
-    """Return a page; that of a Visit also shows the index.
+def render(page: PageContext, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
+    """Return a page; that of an IndexPage also shows the index.
 
     values: of the template.
     """
-    look = page.look if isinstance(page, Visit) else page
+    functions = {
+        "translate": page.translate,
+        "count_of": page.count_of,
+        "asset": lambda name: asset_address(name, page.language),
+    }
     text = (
         environment()
         .get_template(template)
-        .render(
-            look=look,
-            visit=page if isinstance(page, Visit) else None,
-            language_names=_LANGUAGE_NAMES,
-            asset=lambda name: asset_address(name, look.language),
-            translate=look.translate,
-            count_of=look.count_of,
-            **values,
-        )
+        .render(page=page, has_index=isinstance(page, IndexPage), **functions, **values)
     )
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
 
@@ -70,7 +66,7 @@ def environment() -> "Environment":
         "quoted": quote_value,
         "code": mark_code,
     }
-    templates.globals |= {"languages": LANGUAGES}
+    templates.globals |= {"languages": LANGUAGES, "language_names": _LANGUAGE_NAMES}
     return templates
 
 

@@ -16,7 +16,7 @@ from kumihimo.app.json_values import Json, community_json, place_json, report_js
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Record, Report
 from kumihimo.core.table import Table
-from kumihimo.server.pages.context import ReaderVisit, read_or
+from kumihimo.server.pages.context import ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks
 from kumihimo.server.pages.rendering import render
@@ -30,7 +30,7 @@ _PAGES_OF_ROWS = {"documents": "/documents/", "reports": "/reports/", "communiti
 
 
 @router.get("/reports")
-async def show_reports(visit: ReaderVisit, skip: int = 0) -> HTMLResponse:
+async def show_reports(page: ReaderPage, skip: int = 0) -> HTMLResponse:
     """Send the broadest reports, largest first."""
 
     def read(snapshot: Snapshot) -> tuple[list[Json], int]:
@@ -40,12 +40,12 @@ async def show_reports(visit: ReaderVisit, skip: int = 0) -> HTMLResponse:
         written = reports.get_many(shown)
         return [_card(tree, id, written.get(id)) for id in shown], len(roots)
 
-    cards, total = await read_or(visit, (list[Json](), 0), read)
-    return render(visit, "reports.html", cards=cards, total=total, skip=skip, more=_MAX_ROWS)
+    cards, total = await read_or(page, (list[Json](), 0), read)
+    return render(page, "reports.html", cards=cards, total=total, skip=skip, more=_MAX_ROWS)
 
 
 @router.get("/reports/{id}")
-async def show_report(visit: ReaderVisit, id: str) -> HTMLResponse:
+async def show_report(page: ReaderPage, id: str) -> HTMLResponse:
     """Send a report, beside the part of the tree around it."""
 
     def read(snapshot: Snapshot) -> tuple[Json, list[Json]]:
@@ -57,11 +57,11 @@ async def show_report(visit: ReaderVisit, id: str) -> HTMLResponse:
             finding["sources"] = list(_link_sources(snapshot, finding["sources"], finding["explanation"]))
         return shown, _open_branches(tree, id, reports)
 
-    shown, branches = await read_index(visit.request, visit.access, read)
+    shown, branches = await read_index(page.request, page.access, read)
     shown["summary_blocks"] = markdown_blocks(shown["summary"])
     for finding in shown["findings"]:
         finding["blocks"] = markdown_blocks(finding["explanation"])
-    return render(visit, "report.html", report=shown, branches=branches, more=_MAX_ROWS)
+    return render(page, "report.html", report=shown, branches=branches, more=_MAX_ROWS)
 
 
 def _card(tree: CommunityTree, id: str, report: Report | None) -> Json:
@@ -110,10 +110,10 @@ def _open_branches(tree: CommunityTree, id: str, reports: Table[Any]) -> list[Js
 
 
 @router.get("/trace/{table}/{id:path}")
-async def show_sources(visit: ReaderVisit, table: str, id: str) -> Response:
+async def show_sources(page: ReaderPage, table: str, id: str) -> Response:
     """Send the passages behind a row; for a chunk, go to it."""
     if table in _PAGES_OF_ROWS:
-        return RedirectResponse(visit.address(f"{_PAGES_OF_ROWS[table]}{quote(id)}"), 303)
+        return RedirectResponse(page.address(f"{_PAGES_OF_ROWS[table]}{quote(id)}"), 303)
 
     def read(snapshot: Snapshot) -> tuple[str, str, list[Json]]:
         known = table in snapshot.record_types
@@ -121,7 +121,7 @@ async def show_sources(visit: ReaderVisit, table: str, id: str) -> Response:
         spans = [span.to_dict() for span in islice(snapshot.trace((table, id)), _MAX_PLACES)]
         return display_name(snapshot, (table, id)), row.text, spans
 
-    name, text, spans = await read_index(visit.request, visit.access, read)
+    name, text, spans = await read_index(page.request, page.access, read)
     if table == "chunks":
-        return RedirectResponse(visit.passage(spans[0]), 303)
-    return render(visit, "trace.html", name=name, text=text, table=table, id=id, spans=spans)
+        return RedirectResponse(page.passage(spans[0]), 303)
+    return render(page, "trace.html", name=name, text=text, table=table, id=id, spans=spans)

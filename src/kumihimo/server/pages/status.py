@@ -14,7 +14,7 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.server.api.builds import build_json
-from kumihimo.server.pages.context import ReaderVisit, Visit, read_or
+from kumihimo.server.pages.context import IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
 
@@ -33,15 +33,15 @@ class Spent:
 
 
 @router.get("/status")
-async def show_status(visit: ReaderVisit) -> HTMLResponse:
+async def show_status(page: ReaderPage) -> HTMLResponse:
     """Send the page about the index."""
-    access = visit.access
+    access = page.access
     kumi, sees_all = access.served.kumi, access.may("editor") and not access.rights
-    facts = await read_or(visit, {"rows": dict[str, int](), "methods": list[Json](), "failures": 0}, _read_facts)
+    facts = await read_or(page, {"rows": dict[str, int](), "methods": list[Json](), "failures": 0}, _read_facts)
     spent = await access.served.questions.run(_group_usage) if sees_all else []
     budget = access.grant.new_budget()
     return render(
-        visit,
+        page,
         "status.html",
         **facts,
         bytes=kumi.store.size() if sees_all else 0,
@@ -52,7 +52,7 @@ async def show_status(visit: ReaderVisit) -> HTMLResponse:
         budget=budget,
         total=sum((row.usage for row in spent), Usage()),
         saved=sum((row.saved for row in spent), Usage()),
-        jobs=list_jobs(visit),
+        jobs=list_jobs(page),
         folder=kumi.folder.resolve().parent,
     )
 
@@ -77,22 +77,22 @@ def _group_usage(kumi: Kumihimo) -> list[Spent]:
     return sorted(spent, key=lambda row: (-row.usage.tokens, -row.saved.tokens, row.scope, row.model))
 
 
-def list_jobs(visit: Visit, *, running: bool = False) -> list[Json]:
+def list_jobs(page: IndexPage, *, running: bool = False) -> list[Json]:
     """Return the latest builds, newest first; for readers none.
 
     running: only those that wait or run, and the last one that has ended.
     """
-    if not visit.access.may("editor"):
+    if not page.access.may("editor"):
         return []
-    jobs = visit.access.served.builds.jobs
+    jobs = page.access.served.builds.jobs
     ended = [job for job in jobs if job.has_ended]
     shown = [job for job in jobs if not job.has_ended or job in ended[:1]] if running else jobs[:_MAX_SHOWN]
-    return [{**build_json(visit.access, job), "doing": describe_progress(visit, job.progress)} for job in shown]
+    return [{**build_json(page.access, job), "doing": describe_progress(page, job.progress)} for job in shown]
 
 
-def describe_progress(visit: Visit, progress: Any) -> str:
+def describe_progress(page: IndexPage, progress: Any) -> str:
     """Return what a build does, in words; empty: nothing yet."""
-    return describe_event(ProgressEvent(progress["step"]), visit.language) if progress else ""
+    return describe_event(ProgressEvent(progress["step"]), page.language) if progress else ""
 
 
 def list_methods(snapshot: Snapshot) -> list[Json]:
