@@ -1,7 +1,5 @@
 """builds of one index -> one child process after the other: a queue with progress, results and cancel."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -2,9 +2,8 @@
 
 from http import HTTPStatus
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from kumihimo.core.errors import KumiError

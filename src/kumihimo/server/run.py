@@ -211,7 +211,6 @@ def warm_up(workspace: Workspace) -> None:
 
     Many who begin at the same time would wait for each other. What fails here fails for them too, with a message.
     """
-    import_module("jinja2")
     for served in workspace.indexes.values():
         try:
             _warm_up_index(served.kumi, served.questions.room)

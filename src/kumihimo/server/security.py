@@ -2,17 +2,15 @@
 
 import logging
 import re
-from collections.abc import MutableMapping
 from hmac import compare_digest
 from ipaddress import ip_address
 from time import monotonic
-from typing import Any
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kumihimo.app.keys import token_digest
 from kumihimo.core.errors import KumiError
@@ -66,7 +64,7 @@ class Guard:
         started, scope["state"] = monotonic(), {**scope.get("state", {}), "caller": Caller({}), "csrf": ""}
         status = 499  # the client has left
 
-        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -107,7 +105,7 @@ class Guard:
         limits = BodyLimits(receive, Headers(scope=scope), self._max_body(scope), self.settings.body_seconds)
         has_started = is_refused = False
 
-        async def send_or_refuse(message: MutableMapping[str, Any]) -> None:
+        async def send_or_refuse(message: Message) -> None:
             nonlocal has_started, is_refused
             if limits.error and not has_started:  # a route may have taken the error for a malformed body
                 has_started = is_refused = True
@@ -273,7 +271,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _add_headers(message: MutableMapping[str, Any], path: str) -> None:
+def _add_headers(message: Message, path: str) -> None:
     headers = MutableHeaders(scope=message)
     for name, value in _HEADERS.items():
         headers.setdefault(name, value)

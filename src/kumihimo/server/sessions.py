@@ -6,10 +6,9 @@ from hmac import new as hmac
 from secrets import token_bytes, token_urlsafe
 from time import monotonic
 
-from fastapi import Request
+from fastapi import Request, Response
 from starlette.datastructures import FormData
 from starlette.requests import HTTPConnection
-from starlette.responses import Response
 
 from kumihimo.app.keys import token_digest
 from kumihimo.server.access import find_caller

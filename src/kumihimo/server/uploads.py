@@ -1,7 +1,5 @@
 """a form with files, or a path -> files in a folder, streamed under limits, whole or not at all."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterable
@@ -9,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 from unicodedata import normalize
 
 from fastapi import Request
@@ -24,9 +22,6 @@ _MAX_BYTES = 200  # file systems allow 255, and a temporary name is longer
 # C0 and C1, what Windows does not allow, and marks of the writing direction, which hide an ending
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffd]')
 
-
-if TYPE_CHECKING:
-    from python_multipart.multipart import MultipartCallbacks
 
 MAX_FILES = 100
 _MAX_FIELDS, _MAX_FIELD = 20, 10_000  # fields of a form beside the files, and bytes of one
@@ -73,7 +68,7 @@ async def receive_form(request: Request, folder: Path, *, max_file: int, readers
     try:
         reader = _FormReader(incoming, max_file, [*readers])
         try:
-            parser = MultipartParser(options[b"boundary"], reader.callbacks)
+            parser = reader.parser(options[b"boundary"])
             async for part in request.stream():
                 parser.write(part)
             parser.finalize()
@@ -103,18 +98,21 @@ class _FormReader:
     _value: bytes = b""
     _file: BinaryIO | None = None
 
-    @property
-    def callbacks(self) -> MultipartCallbacks:
-        return {
-            "on_part_begin": self._count_part,
-            "on_header_field": lambda data, start, end: self._add_header(data[start:end], b""),
-            "on_header_value": lambda data, start, end: self._add_header(b"", data[start:end]),
-            "on_header_end": self._end_header,
-            "on_headers_finished": self._begin_part,
-            "on_part_data": lambda data, start, end: self._add_data(data[start:end]),
-            "on_part_end": self._end_part,
-            "on_end": self._end,
-        }
+    def parser(self, boundary: bytes) -> MultipartParser:
+        """Return a parser that calls this reader."""
+        return MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._count_part,
+                "on_header_field": lambda data, start, end: self._add_header(data[start:end], b""),
+                "on_header_value": lambda data, start, end: self._add_header(b"", data[start:end]),
+                "on_header_end": self._end_header,
+                "on_headers_finished": self._begin_part,
+                "on_part_data": lambda data, start, end: self._add_data(data[start:end]),
+                "on_part_end": self._end_part,
+                "on_end": self._end,
+            },
+        )
 
     def close(self) -> None:
         """Close a file that has not ended."""

@@ -18,17 +18,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.access import Access, Editor, Reader
 from kumihimo.server.api.builds import build_json, queue_index
-from kumihimo.server.api.parameters import (
-    STRICT,
-    Body,
-    Cursor,
-    FilterQuery,
-    Limit,
-    PathText,
-    RowId,
-    SearchText,
-    Table,
-)
+from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
 from kumihimo.server.problems import Forbidden, NotFound
 from kumihimo.server.reading import found, read_index
 from kumihimo.server.uploads import allowed_path, receive_form

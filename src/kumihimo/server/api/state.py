@@ -47,21 +47,23 @@ async def list_methods(request: Request, access: Reader) -> JSONResponse:
     costs nothing.
     """
 
-    def read(snapshot: Snapshot) -> Json:
-        default = snapshot.default_method()
-        methods = []
-        for name, method in snapshot.catalogue.methods.items():
-            needs_model = "llm" in method.ports and "llm" not in method.optional_ports
-            state = {
-                "default": name == default,
-                "needs_model": needs_model,
-                "has_model": snapshot.models.chat(name) is not None,
-                "built": not missing_tables(snapshot.db, snapshot.catalogue, name),
-            }
-            methods.append({"name": name, **method_json(name, method), **state})
-        return {"methods": methods}
+    return JSONResponse({"methods": await read_index(request, access, describe_methods)})
 
-    return JSONResponse(await read_index(request, access, read))
+
+def describe_methods(snapshot: Snapshot) -> list[Json]:
+    """Return the methods with their settings and their state."""
+    default = snapshot.default_method()
+    methods = []
+    for name, method in snapshot.catalogue.methods.items():
+        needs_model = "llm" in method.ports and "llm" not in method.optional_ports
+        state = {
+            "default": name == default,
+            "needs_model": needs_model,
+            "has_model": snapshot.models.chat(name) is not None,
+            "built": not missing_tables(snapshot.db, snapshot.catalogue, name),
+        }
+        methods.append({"name": name, **method_json(name, method), **state})
+    return methods
 
 
 @router.post("/plan")

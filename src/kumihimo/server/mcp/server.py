@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import mcp_types as types
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 from mcp.server import Server, ServerRequestContext
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
-from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 

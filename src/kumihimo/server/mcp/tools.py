@@ -12,16 +12,7 @@ from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.context import Answer
 from kumihimo.core.task import ProgressEvent
 from kumihimo.server.access import Access, Caller, choose_access, usable_names
-from kumihimo.server.mcp import reading, results
-from kumihimo.server.mcp.arguments import (
-    AskArguments,
-    DocumentsArguments,
-    EntityArguments,
-    OpenArguments,
-    ReportArguments,
-    SearchArguments,
-    schema_of,
-)
+from kumihimo.server.mcp import arguments, reading, results
 from kumihimo.server.problems import NotFound
 from kumihimo.server.workspace import Workspace
 
@@ -52,33 +43,33 @@ class ToolCall:
         return tuple(usable_names(self.workspace, self.caller))
 
 
-async def search(call: ToolCall, arguments: SearchArguments) -> results.SearchResult:
+async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.SearchResult:
     """Find passages."""
-    access = call.access(arguments.index, arguments.question)
-    method = arguments.method or await access.read(Snapshot.default_method)
-    settings: dict[str, Any] = {"k": arguments.k}
+    access = call.access(inputs.index, inputs.question)
+    method = inputs.method or await access.read(Snapshot.default_method)
+    settings: dict[str, Any] = {"k": inputs.k}
     if "k" not in access.served.kumi.catalogue.method(method).settings:
         settings = {}
     context = await access.served.questions.retrieve(
-        arguments.question,
+        inputs.question,
         method,
-        filter=arguments.filter,
+        filter=inputs.filter,
         rights=access.rights,
         paid_by=access.grant.new_budget(),
         **settings,
     )
-    found = context.top(arguments.k)
+    found = context.top(inputs.k)
     return await access.read(lambda s: reading.show_evidence(s, access.served.name, method, found))
 
 
-async def ask(call: ToolCall, arguments: AskArguments) -> results.AskResult:
+async def ask(call: ToolCall, inputs: arguments.AskArguments) -> results.AskResult:
     """Answer a question."""
-    access = call.access(arguments.index, arguments.question)
+    access = call.access(inputs.index, inputs.question)
     events = access.served.questions.events(
-        arguments.question,
-        arguments.method,
-        filter=arguments.filter,
-        length=arguments.length,
+        inputs.question,
+        inputs.method,
+        filter=inputs.filter,
+        length=inputs.length,
         rights=access.rights,
         paid_by=access.grant.new_budget(),
     )
@@ -115,28 +106,28 @@ def _ask_result(index: str, answer: Answer) -> results.AskResult:
     )
 
 
-async def open_citation(call: ToolCall, arguments: OpenArguments) -> results.OpenedPassage:
+async def open_citation(call: ToolCall, inputs: arguments.OpenArguments) -> results.OpenedPassage:
     """Show a passage in its document."""
-    return await call.access(arguments.index).read(lambda s: reading.open_passage(s, arguments))
+    return await call.access(inputs.index).read(lambda s: reading.open_passage(s, inputs))
 
 
-async def list_documents(call: ToolCall, arguments: DocumentsArguments) -> results.DocumentsResult:
+async def list_documents(call: ToolCall, inputs: arguments.DocumentsArguments) -> results.DocumentsResult:
     """List documents."""
-    access = call.access(arguments.index)
+    access = call.access(inputs.index)
     name, indexes = access.served.name, call.indexes
-    return await access.read(lambda s: reading.list_documents(s, name, indexes, arguments))
+    return await access.read(lambda s: reading.list_documents(s, name, indexes, inputs))
 
 
-async def entity(call: ToolCall, arguments: EntityArguments) -> results.EntityResult:
+async def entity(call: ToolCall, inputs: arguments.EntityArguments) -> results.EntityResult:
     """Show an entity of the graph."""
-    return await call.access(arguments.index).read(lambda s: reading.show_entity(s, arguments.name))
+    return await call.access(inputs.index).read(lambda s: reading.show_entity(s, inputs.name))
 
 
-async def report(call: ToolCall, arguments: ReportArguments) -> results.ReportResult:
+async def report(call: ToolCall, inputs: arguments.ReportArguments) -> results.ReportResult:
     """Show a report."""
-    access = call.access(arguments.index)
+    access = call.access(inputs.index)
     budget = access.served.kumi.models.budget(None, access.grant.new_budget())
-    return await access.read(lambda s: reading.show_report(s, arguments.topic, budget))
+    return await access.read(lambda s: reading.show_report(s, inputs.topic, budget))
 
 
 @dataclass(frozen=True)
@@ -160,11 +151,11 @@ class Tool:
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
-        return schema_of(self.argument_adapter, "validation")
+        return arguments.schema_of(self.argument_adapter, "validation")
 
     @cached_property
     def output_schema(self) -> dict[str, Any]:
-        return schema_of(self.result_adapter, "serialization")
+        return arguments.schema_of(self.result_adapter, "serialization")
 
 
 _TOOLS = (
@@ -173,7 +164,7 @@ _TOOLS = (
         "Search the documents",
         "Find passages of the user's documents that answer a question. Use it to read the evidence yourself; each "
         "passage has an id and its place. For a finished answer with citations use ask.",
-        SearchArguments,
+        arguments.SearchArguments,
         results.SearchResult,
         search,
     ),
@@ -182,7 +173,7 @@ _TOOLS = (
         "Answer from the documents",
         "Answer a question from the user's documents, with numbered citations [1] that name file, page or line. "
         "It may take a minute if a language model writes the answer. Keep the citations when you pass it on.",
-        AskArguments,
+        arguments.AskArguments,
         results.AskResult,
         ask,
     ),
@@ -191,7 +182,7 @@ _TOOLS = (
         "Open a passage",
         "Show a passage in its document with the text around it, to check a citation or to read on. "
         "The passage stands between >>> and <<<.",
-        OpenArguments,
+        arguments.OpenArguments,
         results.OpenedPassage,
         open_citation,
     ),
@@ -200,7 +191,7 @@ _TOOLS = (
         "List the documents",
         "List the documents of a collection with their metadata, by path. Use it to see what there is, or to learn "
         "the fields for a filter.",
-        DocumentsArguments,
+        arguments.DocumentsArguments,
         results.DocumentsResult,
         list_documents,
     ),
@@ -209,7 +200,7 @@ _TOOLS = (
         "Show an entity",
         "Show what the documents say about a person, place, organisation or thing: description, related entities, "
         "and passages that mention it.",
-        EntityArguments,
+        arguments.EntityArguments,
         results.EntityResult,
         entity,
     ),
@@ -218,7 +209,7 @@ _TOOLS = (
         "Read a report",
         "Read a report on a topic of the whole collection, written when it was indexed. Use it for an overview; use "
         "search for details.",
-        ReportArguments,
+        arguments.ReportArguments,
         results.ReportResult,
         report,
     ),

@@ -3,7 +3,6 @@
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -11,10 +10,7 @@ from fastapi.responses import JSONResponse, Response
 
 from kumihimo.app.embedding import embed_texts
 from kumihimo.app.usable_methods import usable_methods
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.core.usage import Usage
-from kumihimo.llm.protocols import Vectors
 from kumihimo.server.access import Access, find_access, usable_indexes
 from kumihimo.server.events import event_response
 from kumihimo.server.openai.errors import BadParameter, ModelNotFound
@@ -102,25 +98,15 @@ async def _models(request: Request) -> list[dict[str, Any]]:
             methods[name] = await index.questions.run(usable_methods)
         except IndexUnavailable:  # it has not been built
             methods[name] = []
-    return [
-        {
-            "id": id,
-            "object": "model",
-            "created": _created(served[index].kumi.folder),
-            "owned_by": "kumihimo",
-            "description": _description(served[index].kumi.catalogue, method),
-        }
-        for id, index, method in model_names(methods)
-    ]
-
-
-def _created(folder: Path) -> int:
-    """Return the time of an index folder, 0 without one here."""
-    return int(folder.stat().st_mtime) if folder.exists() else 0
-
-
-def _description(catalogue: Catalogue, method: str) -> str:
-    return f"For {catalogue.methods[method].declaration.best_for}." if method else "The default method."
+    models = []
+    for id, name, method in model_names(methods):
+        kumi = served[name].kumi
+        created = int(kumi.folder.stat().st_mtime) if kumi.folder.exists() else 0  # it may be elsewhere
+        best_for = kumi.catalogue.methods[method].declaration.best_for if method else ""
+        description = f"For {best_for}." if method else "The default method."
+        fields = {"created": created, "owned_by": "kumihimo", "description": description}
+        models.append({"id": id, "object": "model", **fields})
+    return models
 
 
 @router.post("/chat/completions", openapi_extra=CHAT_BODY, response_model=None)
@@ -171,23 +157,17 @@ async def create_embeddings(request: Request) -> Response:
     vectors, usage = await access.served.questions.run(
         lambda kumi: embed_texts(kumi, body.texts, as_questions=as_questions, budget=budget)
     )
-    return JSONResponse(embedding_reply(body, vectors, usage))
-
-
-def embedding_reply(request: EmbeddingRequest, vectors: Vectors, usage: Usage) -> dict[str, Any]:
-    """Return the reply. Raise BadParameter if the vectors have another length."""
     dimensions = vectors.shape[1]
-    if request.dimensions not in (None, dimensions):
+    if body.dimensions not in (None, dimensions):
         raise BadParameter(f"vectors have {dimensions} dimensions here: leave dimensions out", "dimensions")
-    return {
+    encoded = [_encode(vector, body.encoding_format) for vector in vectors]
+    reply = {
         "object": "list",
-        "model": request.model,
-        "data": [
-            {"object": "embedding", "index": i, "embedding": _encode(vector, request.encoding_format)}
-            for i, vector in enumerate(vectors)
-        ],
+        "model": body.model,
+        "data": [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(encoded)],
         "usage": {"prompt_tokens": usage.prompt_tokens, "total_tokens": usage.tokens},
     }
+    return JSONResponse(reply)
 
 
 def _encode(vector: Any, encoding: str | None) -> str | list[float]:

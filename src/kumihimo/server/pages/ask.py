@@ -14,11 +14,11 @@ from kumihimo.app.json_values import Json
 from kumihimo.app.snapshot import Length, Snapshot, check_length
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import ask as ask_api
+from kumihimo.server.api.state import describe_methods
 from kumihimo.server.pages.context import IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces
 from kumihimo.server.pages.rendering import render
-from kumihimo.server.pages.status import list_methods
 from kumihimo.server.sessions import read_form
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -69,7 +69,7 @@ async def _render(page: IndexPage, form: QuestionForm, answer: object = None) ->
 def _read(page: IndexPage, snapshot: Snapshot) -> dict[str, Any]:
     names = [entity.name for entity in list_entities(snapshot, limit=_MAX_NAMES).items]
     hints = [*_hints(page, names)]
-    return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": list_methods(snapshot)}
+    return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": describe_methods(snapshot)}
 
 
 def _hints(page: IndexPage, names: list[str]) -> Iterator[str]:

@@ -16,7 +16,6 @@ from kumihimo.app.source_files import file_uri
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import documents as documents_api
 from kumihimo.server.api.builds import queue_index
-from kumihimo.server.api.documents import describe_files, excluded_paths, upload_folder
 from kumihimo.server.pages.context import EditorPage, IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
@@ -41,8 +40,10 @@ async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after:
     def read(snapshot: Snapshot) -> dict[str, Any]:
         documents, listed = DocumentList(snapshot), DocumentList(snapshot.narrowed(filter))
         rows = listed.page(q, after=after, limit=_PAGE_SIZE)
-        uploads = file_uri(page.access.served.kumi, snapshot, upload_folder(page.access).resolve() / "_")[:-1]
-        return {"rows": rows, "uploads": uploads, **describe_files(page.access, snapshot, documents)}
+        uploads = file_uri(page.access.served.kumi, snapshot, documents_api.upload_folder(page.access).resolve() / "_")[
+            :-1
+        ]
+        return {"rows": rows, "uploads": uploads, **documents_api.describe_files(page.access, snapshot, documents)}
 
     empty: dict[str, Any] = {
         "rows": None,
@@ -60,11 +61,13 @@ async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after:
 async def upload_documents(page: EditorPage) -> Response:
     """Store the files of a form, and queue a build."""
     request, access = page.request, page.access
-    folder, kumi, limit = upload_folder(access), access.served.kumi, request.app.state.settings.max_upload
+    folder, kumi, limit = documents_api.upload_folder(access), access.served.kumi, request.app.state.settings.max_upload
     async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
         check_csrf(request, form.fields.get("csrf", ""))
         names = form.store(folder)
-    queue_index(request, access, [str(access.served.uploads), *await excluded_paths(access, folder, names)])
+    queue_index(
+        request, access, [str(access.served.uploads), *await documents_api.excluded_paths(access, folder, names)]
+    )
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 

@@ -3,10 +3,11 @@
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.page import script_labels
@@ -14,10 +15,6 @@ from kumihimo.server.pages.context import IndexPage, PageContext
 from kumihimo.server.pages.markdown import markdown_blocks, plain_text
 from kumihimo.server.problems import NotFound
 from kumihimo.text.translation import LANGUAGES, script_language, translate
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
 
 _STATIC = Path(__file__).parents[1] / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -33,24 +30,20 @@ def render(page: PageContext, template: str, status: int = 200, /, **values: obj
 
     values: of the template.
     """
-    functions = {
+    values |= {
+        "page": page,
+        "has_index": isinstance(page, IndexPage),
         "translate": page.translate,
         "count_of": page.count_of,
         "asset": lambda name: asset_address(name, page.language),
     }
-    text = (
-        environment()
-        .get_template(template)
-        .render(page=page, has_index=isinstance(page, IndexPage), **functions, **values)
-    )
+    text = environment().get_template(template).render(values)
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
 
 
 @cache
-def environment() -> "Environment":
+def environment() -> Environment:
     """Return the templates of the page, which escape all texts."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     templates = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -80,14 +73,12 @@ def text_language(text: str) -> str:
     return "" if language == "en" else language
 
 
-def mark_code(text: str) -> "Markup":
+def mark_code(text: str) -> Markup:
     """Return a message whose parts in backquotes are code.
 
     >>> print(mark_code("run `kumi index <b>`"))
     run <code>kumi index &lt;b&gt;</code>
     """
-    from markupsafe import Markup, escape
-
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)

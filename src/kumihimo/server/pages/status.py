@@ -7,13 +7,13 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.json_values import Json, method_json
-from kumihimo.app.missing import missing_tables
+from kumihimo.app.json_values import Json
 from kumihimo.app.progress import describe_event
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.server.api.builds import build_json
+from kumihimo.server.api.state import describe_methods
 from kumihimo.server.pages.context import IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
@@ -59,7 +59,7 @@ async def show_status(page: ReaderPage) -> HTMLResponse:
 
 def _read_facts(snapshot: Snapshot) -> dict[str, Any]:
     failures = 0 if snapshot.rights else len(snapshot.db.failures())
-    return {"rows": snapshot.row_counts(), "methods": list_methods(snapshot), "failures": failures}
+    return {"rows": snapshot.row_counts(), "methods": describe_methods(snapshot), "failures": failures}
 
 
 def _model_name(model: Any) -> str:
@@ -87,29 +87,9 @@ def list_jobs(page: IndexPage, *, running: bool = False) -> list[Json]:
     jobs = page.access.served.builds.jobs
     ended = [job for job in jobs if job.has_ended]
     shown = [job for job in jobs if not job.has_ended or job in ended[:1]] if running else jobs[:_MAX_SHOWN]
-    return [{**build_json(page.access, job), "doing": describe_progress(page, job.progress)} for job in shown]
+    return [{**build_json(page.access, job), "doing": _describe_progress(page, job.progress)} for job in shown]
 
 
-def describe_progress(page: IndexPage, progress: Any) -> str:
+def _describe_progress(page: IndexPage, progress: Any) -> str:
     """Return what a build does, in words; empty: nothing yet."""
     return describe_event(ProgressEvent(progress["step"]), page.language) if progress else ""
-
-
-def list_methods(snapshot: Snapshot) -> list[Json]:
-    """Return the methods with their settings.
-
-    usable: no model is missing. built: its tables are there.
-    """
-    default = snapshot.default_method()
-    return [
-        {
-            **method_json(name, method),
-            "name": name,
-            "default": name == default,
-            "usable": "llm" not in method.ports
-            or "llm" in method.optional_ports
-            or snapshot.models.chat(name) is not None,
-            "built": not missing_tables(snapshot.db, snapshot.catalogue, name),
-        }
-        for name, method in snapshot.catalogue.methods.items()
-    ]
