@@ -98,7 +98,7 @@ class LimitedProtocol(H11Protocol):
         self._stop(self._reading_due)
 
     def _is_one_too_many(self) -> bool:
-        """Return whether this sender has all its places, or nobody waits."""
+        """Return whether a limit is reached, and no idle connection was closed."""
         if self.places.senders[self.sender] > self.max_of_sender and not is_loopback(self.sender):
             return True
         return len(self.connections) > self.max_connections and not self._close_longest_waiting()

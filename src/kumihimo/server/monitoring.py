@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -20,7 +20,6 @@ from starlette.types import Scope
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import KumiError, SettingsError
-from kumihimo.server.access import Caller
 from kumihimo.server.problems import Forbidden, problem_response
 from kumihimo.server.settings import MEGABYTE, ServerSettings
 from kumihimo.server.workspace import ServedIndex, Workspace
@@ -29,7 +28,6 @@ _MAX_FILE = 20 * MEGABYTE
 _MAX_FILES = 5  # older ones, beside the file itself
 # What ends a line or acts on a terminal, and JSON leaves as it is: DEL, C1, separators, marks of direction.
 _CONTROLS = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-log = logging.getLogger("kumihimo")
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS")  # a sender may invent others: each would stay in memory
 _GAUGES = {
@@ -41,6 +39,7 @@ _GAUGES = {
     "tokens": ("kumihimo_model_tokens", "Tokens by step and method.", ("index", "scope")),
 }
 router = APIRouter(tags=["server"])
+log = logging.getLogger("kumihimo")
 
 
 class RequestLog:
@@ -269,7 +268,7 @@ async def metrics(request: Request) -> Response:
 
     They are of the indexes that the key may administer without a filter; of the whole server, if these are all.
     """
-    grants = cast(Caller, request.state.caller).grants
+    grants = request.state.caller.grants
     names = [name for name, grant in grants.items() if grant.role == "admin" and not grant.rights]
     if not names:
         raise Forbidden("this needs a key with the role admin and without a filter: `kumi key new --role admin`")

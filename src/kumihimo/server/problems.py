@@ -1,13 +1,14 @@
 """an error -> application/problem+json (RFC 9457) with its remedy."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi.responses import JSONResponse
 
 from kumihimo.core import errors
 from kumihimo.text.translation import translate
 
+T = TypeVar("T")
 PROBLEM_TYPE = "application/problem+json"
 PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, not pages
 
@@ -147,3 +148,10 @@ def describe_invalid(problems: Any) -> str:
     first = list(problems)[:5]
     places = (".".join(str(part) for part in item["loc"][1:]) or str(item["loc"][0]) for item in first)
     return "; ".join(f"{place}: {item['msg']}" for place, item in zip(places, first, strict=True))
+
+
+def found(row: T | None, kind: str, id: str) -> T:
+    """Return the row. Raise NotFound if none is visible."""
+    if row is None:
+        raise NotFound(f"no {kind} {id[:100]!r}: it may have changed since; list them again")
+    return row

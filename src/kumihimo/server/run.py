@@ -29,10 +29,6 @@ from kumihimo.server.monitoring import AuditFile
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.workspace import Workspace, open_workspace
 
-_QUESTION = "Who wrote the first letter about the harbour?"  # any question with words does
-log = logging.getLogger("kumihimo")
-
-
 try:
     import resource
 except ImportError:  # not on this system
@@ -45,6 +41,8 @@ _AT_ONCE = 100  # accepted before the first of them can be refused: each takes a
 _SHARES = 4  # one other machine has this part of the connections
 _TURN = 0.001  # seconds of a thread that computes, while others wait
 _SHUTDOWN = 5  # seconds for requests in progress
+_QUESTION = "Who wrote the first letter about the harbour?"  # any question with words does
+log = logging.getLogger("kumihimo")
 
 
 def run_server(

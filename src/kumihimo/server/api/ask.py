@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
@@ -14,16 +14,16 @@ from pydantic import Field
 from kumihimo.app.json_values import Json, answer_json, bare_evidence_json, context_json, evidence_json
 from kumihimo.app.progress import describe_event
 from kumihimo.app.question_limits import check_question
-from kumihimo.app.snapshot import Length
+from kumihimo.app.snapshot import Length, Snapshot
 from kumihimo.core.context import Answer, Context
-from kumihimo.core.errors import KumiError
+from kumihimo.core.errors import KumiError, SettingsError, describe_unknown
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
-from kumihimo.server.access import Reader
+from kumihimo.core.wiring import ROOT
+from kumihimo.server.access import AskedIndexes, Reader, find_asked
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, MoreIndexes, Name, Question, Settings
-from kumihimo.server.events import ServerEvent, event_response
+from kumihimo.server.events import ServerEvent, cancel_on_disconnect, event_response
 from kumihimo.server.problems import problem
-from kumihimo.server.reading import AskedIndexes, cancel_on_disconnect, check_search, find_asked
 from kumihimo.text.translation import message_language, suggest_language
 
 router = APIRouter(tags=["questions"])
@@ -121,6 +121,21 @@ async def _check(asked: AskedIndexes, body: SearchBody | AskBody) -> None:
     check_question(body.question)
     suggest_language(body.question)
     await asked.read(lambda s: check_search(s, body.method, body.filter, body.settings))
+
+
+def check_search(snapshot: Snapshot, method: str, filter: str, settings: Mapping[str, object]) -> None:
+    """Raise every error of a question that its options alone show.
+
+    A name that is no setting would be an option of `ask`: nothing else may pass.
+    """
+    name = method or snapshot.default_method()
+    known = snapshot.method(name).settings
+    for setting, value in settings.items():
+        if setting not in known:
+            raise SettingsError(f"{name} has {describe_unknown('setting', setting, known)}")
+        known[setting].parse(name, value)
+    if filter.strip():
+        snapshot.narrowed(filter).table(ROOT)
 
 
 def _search_options(asked: AskedIndexes, body: SearchBody | AskBody) -> dict[str, Any]:

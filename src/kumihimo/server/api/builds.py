@@ -153,7 +153,7 @@ def queue_index(
 
 
 def _includes(options: Mapping[str, Any], wanted: Mapping[str, object], paths: Sequence[str]) -> bool:
-    """Return whether a build does what is wanted, for these paths too."""
+    """Return whether a build has these options, and includes these paths."""
     has_paths = {*paths} <= {*options["paths"]} and bool(paths) == bool(options["paths"])
     return has_paths and all(options[name] == value for name, value in wanted.items())
 

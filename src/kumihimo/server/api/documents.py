@@ -1,6 +1,5 @@
 """documents of an index -> HTTP: list, upload, add, delete, the text of one, the passages of a row."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -16,18 +15,17 @@ from kumihimo.app.source_files import file_uri, find_file, is_excluded
 from kumihimo.app.surroundings import surround
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
-from kumihimo.server.access import Access, Editor, Reader
+from kumihimo.server.access import Access, Editor, Reader, read_index
 from kumihimo.server.api.builds import build_json, queue_index
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
-from kumihimo.server.problems import Forbidden, NotFound
-from kumihimo.server.reading import found, read_index
+from kumihimo.server.problems import Forbidden, NotFound, found
 from kumihimo.server.uploads import allowed_path, receive_form
 
+router = APIRouter(tags=["documents"])
 _MAX_TEXT = 100_000  # characters of one response
 _MAX_FAILED = 200
+_MAX_AROUND = 5000  # characters beside a passage
 _EMPTY = "no text was found in this file: if it is a scan, run a text recognition over it first"
-router = APIRouter(tags=["documents"])
-_MAX_AROUND = 5000  # characters
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) ->
 
 
 def _list_failed(
-    access: Access, listing: DocumentList, unread: Sequence[tuple[str, str]]
+    access: Access, listing: DocumentList, unread: list[tuple[str, str]]
 ) -> tuple[list[FailedFile], list[str]]:
     """Return the files that could not be read.
 

@@ -22,15 +22,15 @@ from kumihimo.app.json_values import (
 )
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity
-from kumihimo.server.access import Reader
+from kumihimo.server.access import Reader, read_index
 from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
-from kumihimo.server.reading import found, read_index
+from kumihimo.server.problems import found
 
 router = APIRouter(tags=["graph"])
+reports_router = APIRouter(tags=["reports"])
 _MAX_CLAIMS = 50
 EntityType = Annotated[str, Query(alias="type", max_length=200, description="The main type.")]
 EntityId = Annotated[str, Query(max_length=2000, description="An id, a name, or a form of a name.")]
-reports_router = APIRouter(tags=["reports"])
 _MAX_MEMBERS = 200
 _MAX_PASSAGES = 500  # that are counted by document
 Parent = Annotated[str, Query(max_length=200, description="Only the parts of this community.")]

@@ -13,17 +13,18 @@ from kumihimo.app.missing import missing_tables
 from kumihimo.app.results import Plan
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.status import read_status
-from kumihimo.server.access import Access, Reader, usable_indexes
+from kumihimo.server.access import Access, Reader, read_index, usable_indexes
+from kumihimo.server.api.ask import check_search
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
+from kumihimo.server.events import cancel_on_disconnect
 from kumihimo.server.problems import Forbidden
-from kumihimo.server.reading import cancel_on_disconnect, check_search, read_index
 from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["state"])
+indexes_router = APIRouter(tags=["indexes"])
 _FOR_EDITORS = ("folder", "sources", "removed", "spent", "cache", "bytes", "waiting")
 _LEFT_OUT = ("levels", "modularity")  # they take long to compute
 _MAX_LISTED = 1000  # failures and documents read in part
-indexes_router = APIRouter(tags=["indexes"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,21 @@
 """requests to /v1 -> models, chat completions and embeddings."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from kumihimo.app.embedding import embed_texts
 from kumihimo.app.usable_methods import usable_methods
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.server.access import Access, find_access, usable_indexes
-from kumihimo.server.events import event_response
+from kumihimo.core.spans import Span
+from kumihimo.server.access import Access, AskedIndexes, find_access, find_asked, usable_indexes
+from kumihimo.server.events import cancel_on_disconnect, event_response
 from kumihimo.server.openai.errors import BadParameter, ModelNotFound
 from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
 from kumihimo.server.openai.requests import (
@@ -23,7 +26,6 @@ from kumihimo.server.openai.requests import (
     split_conversation,
 )
 from kumihimo.server.problems import NotFound
-from kumihimo.server.reading import AskedIndexes, cancel_on_disconnect, find_asked, passage_link
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 FIRST_INDEX = "kumi"  # the name of the first index that the caller may use
@@ -58,6 +60,19 @@ def choose_model(request: Request, name: str) -> ChosenModel:
     if method and method not in asked.first.served.kumi.catalogue.methods:
         raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names")
     return ChosenModel(asked, method)
+
+
+def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
+    """Return a function: a passage -> the address that marks it."""
+    usable = usable_indexes(request)
+
+    def link(span: Span) -> str:
+        index = span.index or access.served.name
+        part = "" if usable[:1] == [index] else f"indexes/{quote(index, safe='')}/"
+        address = f"{request.base_url}{part}documents/{hash_parts(span.uri)}"
+        return f"{address}?start={span.start}&end={span.end}#passage"
+
+    return link
 
 
 def model_names(methods: Mapping[str, list[str]]) -> Iterator[tuple[str, str, str]]:

@@ -10,8 +10,7 @@ from fastapi import Depends, Request
 from kumihimo.app.keys import Role
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
-from kumihimo.server.access import Access, check_access, usable_indexes
-from kumihimo.server.reading import read_index
+from kumihimo.server.access import Access, check_access, read_index, usable_indexes
 from kumihimo.server.sessions import cookie_name, csrf_token
 from kumihimo.text.translation import LANGUAGES, translate
 

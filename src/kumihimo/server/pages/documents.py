@@ -14,13 +14,14 @@ from kumihimo.app.document_list import DocumentList, DocumentText, ListedDocumen
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.app.source_files import file_uri
 from kumihimo.core.wiring import ROOT
+from kumihimo.server.access import read_index
 from kumihimo.server.api import documents as documents_api
 from kumihimo.server.api.builds import queue_index
 from kumihimo.server.pages.context import EditorPage, IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.pages.status import list_jobs
-from kumihimo.server.reading import found, read_index
+from kumihimo.server.problems import found
 from kumihimo.server.sessions import check_csrf, read_form
 from kumihimo.server.uploads import receive_form
 
@@ -40,9 +41,8 @@ async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after:
     def read(snapshot: Snapshot) -> dict[str, Any]:
         documents, listed = DocumentList(snapshot), DocumentList(snapshot.narrowed(filter))
         rows = listed.page(q, after=after, limit=_PAGE_SIZE)
-        uploads = file_uri(page.access.served.kumi, snapshot, documents_api.upload_folder(page.access).resolve() / "_")[
-            :-1
-        ]
+        folder = documents_api.upload_folder(page.access).resolve()
+        uploads = file_uri(page.access.served.kumi, snapshot, folder / "_")[:-1]
         return {"rows": rows, "uploads": uploads, **documents_api.describe_files(page.access, snapshot, documents)}
 
     empty: dict[str, Any] = {
@@ -65,9 +65,8 @@ async def upload_documents(page: EditorPage) -> Response:
     async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
         check_csrf(request, form.fields.get("csrf", ""))
         names = form.store(folder)
-    queue_index(
-        request, access, [str(access.served.uploads), *await documents_api.excluded_paths(access, folder, names)]
-    )
+    excluded = await documents_api.excluded_paths(access, folder, names)
+    queue_index(request, access, [str(access.served.uploads), *excluded])
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 

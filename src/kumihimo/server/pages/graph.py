@@ -17,11 +17,12 @@ from kumihimo.app.json_values import Json, community_json, neighbour_json, place
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.records import Entity, Record, Report
 from kumihimo.core.table import Table
+from kumihimo.server.access import read_index
 from kumihimo.server.pages.context import ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, plain_text
 from kumihimo.server.pages.rendering import render
-from kumihimo.server.reading import found, read_index
+from kumihimo.server.problems import found
 from kumihimo.text.matching import mark_matches
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.tokens import subject_terms

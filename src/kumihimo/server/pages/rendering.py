@@ -16,12 +16,12 @@ from kumihimo.server.pages.markdown import markdown_blocks, plain_text
 from kumihimo.server.problems import NotFound
 from kumihimo.text.translation import LANGUAGES, script_language, translate
 
+router = APIRouter(include_in_schema=False)
+_TEMPLATES = Path(__file__).parents[1] / "templates"
 _STATIC = Path(__file__).parents[1] / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LABELS = "labels.js"
 _FOREVER = "public, max-age=31536000, immutable"  # the address changes with the content
-router = APIRouter(include_in_schema=False)
-_TEMPLATES = Path(__file__).parents[1] / "templates"
 _LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
 
 
