@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     questions = QUESTIONS[:2] if options.quick else QUESTIONS
     with TemporaryDirectory() as folder, Kumihimo(Path(folder, ".kumi")) as kumi:
         with measured() as cost:
-            imported = import_store(kumi.opened, "graphrag", options.data / STORE, methods=METHODS)
+            imported = import_store(kumi, "graphrag", options.data / STORE, methods=METHODS)
         print(f"  read and built in {cost.cpu:.1f} CPU s; rows in the store and here:")
         for table, count in imported.counts.items():
             print(f"    {table:12} {count:>6,} {imported.built.rows[table]:>6,}")
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             units: list[Chunk] = list(snapshot.table("chunks"))
         print(f"    {kept} reports are those of the store, {len(reports) - kept} are made by rule")
         with measured() as cost:
-            import_store(kumi.opened, "graphrag", options.data / STORE)
+            import_store(kumi, "graphrag", options.data / STORE)
         print(f"  imported again: nothing changed, {cost.cpu:.1f} CPU s")
         ask_all(kumi, questions)
         add_letter(kumi, Path(folder, "letter.md"), units)

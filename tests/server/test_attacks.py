@@ -15,8 +15,7 @@ from starlette.testclient import TestClient
 from kumihimo.app.upkeep.keys import create_key, revoke_key, token_digest
 from kumihimo.core.usage import Usage
 from kumihimo.server.app import create_app
-from kumihimo.server.protocol import limited_protocol
-from kumihimo.server.rate_limits import RateLimits
+from kumihimo.server.limits import RateLimits, limited_protocol
 from kumihimo.server.sessions import COOKIE
 from kumihimo.server.workspace import Workspace, open_workspace
 from tests.server.clients import ADDRESS, GUARDED, LOCAL, Open, bearer

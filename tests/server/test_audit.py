@@ -14,7 +14,7 @@ import pytest
 from starlette.applications import Starlette
 
 from kumihimo.server.access import Caller
-from kumihimo.server.audit import AuditFile, RequestLog, route_of
+from kumihimo.server.monitoring import AuditFile, RequestLog, route_of
 from kumihimo.server.settings import ServerSettings
 
 

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 from starlette.types import Message
 
-from kumihimo.server.body_limits import BodyLimits
+from kumihimo.server.limits import BodyLimits
 from kumihimo.server.problems import TooLarge, TooSlow
 from tests.server.clients import LOCAL, Open
 

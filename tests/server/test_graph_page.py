@@ -10,8 +10,7 @@ from fastapi.testclient import TestClient
 
 from kumihimo.core.records import Relation, RelationMention
 from kumihimo.server.app import create_app
-from kumihimo.server.pages.markdown import inline_pieces
-from kumihimo.server.pages.plain_text import marked_pieces, plain_text
+from kumihimo.server.pages.markdown import inline_pieces, marked_pieces, plain_text
 from kumihimo.server.workspace import open_workspace
 from tests.factories_graph_text import document, entity, id, mention, put, relation
 from tests.server.test_page import ADDRESS, Site, Tags

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kumihimo.server.metrics import Metrics
+from kumihimo.server.monitoring import Metrics
 from kumihimo.server.workspace import Workspace
 
 

@@ -15,8 +15,8 @@ from httpx2 import Response
 
 from kumihimo.app.upkeep.keys import create_key
 from kumihimo.server.app import create_app
-from kumihimo.server.pages.assets import asset_version
 from kumihimo.server.pages.markdown import markdown_blocks
+from kumihimo.server.pages.rendering import asset_version
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import ServedIndex, open_workspace
 from tests.server.api.town import BuildHere, parse_events

@@ -8,6 +8,7 @@ import pytest
 
 from kumihimo.core import errors
 from kumihimo.server import problems
+from kumihimo.server.error_responses import error_response
 
 
 def all_errors(kind: type[errors.KumiError] = errors.KumiError) -> list[type[errors.KumiError]]:
@@ -39,7 +40,7 @@ def test_each_error_has_a_status_and_a_remedy(kind: type[errors.KumiError]) -> N
     ],
 )
 def test_a_problem_says_what_went_wrong_and_what_helps(error: errors.KumiError, status: int) -> None:
-    response = problems.problem(error, "/api/v1/ask")
+    response = error_response(error, "/api/v1/ask")
     body = json.loads(bytes(response.body))
     assert (response.status_code, response.media_type) == (status, "application/problem+json")
     assert body == {
@@ -54,12 +55,12 @@ def test_a_problem_says_what_went_wrong_and_what_helps(error: errors.KumiError, 
 def test_a_client_learns_how_to_come_in_and_when_to_come_back() -> None:
     refused = problems.problem(problems.Unauthorized("no key"))
     assert refused.headers["www-authenticate"] == 'Bearer realm="Kumihimo"'
-    late = problems.problem(problems.TooManyRequests("wait", 0.2), "/v1/models")
+    late = error_response(problems.TooManyRequests("wait", 0.2), "/v1/models")
     assert (late.status_code, late.headers["retry-after"]) == (429, "1")
 
 
 def test_clients_of_openai_get_their_form() -> None:
-    body = json.loads(bytes(problems.problem(problems.NotFound("no model"), "/v1/chat/completions").body))
+    body = json.loads(bytes(error_response(problems.NotFound("no model"), "/v1/chat/completions").body))
     assert body["error"]["message"].startswith("no model")
 
 

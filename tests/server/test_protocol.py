@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from kumihimo.server.app import create_app
-from kumihimo.server.protocol import LimitedProtocol, limited_protocol
+from kumihimo.server.limits import LimitedProtocol, limited_protocol
 from kumihimo.server.workspace import Workspace
 from tests.server.clients import LOCAL
 from tests.server.running import running

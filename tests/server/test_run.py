@@ -153,7 +153,7 @@ def test_a_server_that_needs_keys_does_not_start_without_one(
 
 
 def test_the_audit_log_is_tried_before_the_first_request(workspace: Workspace, tmp_path: Path) -> None:
-    from kumihimo.server.audit import RequestLog
+    from kumihimo.server.monitoring import RequestLog
 
     with pytest.raises(SettingsError, match=r"the audit log .* cannot be written"):
         RequestLog(replace(LOCAL, audit=tmp_path / "nowhere" / "audit.jsonl"))

@@ -15,10 +15,10 @@ from urllib.parse import urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from kumihimo.server import rate_limits, sessions
+from kumihimo.server import sessions
 from kumihimo.server.app import create_app
-from kumihimo.server.audit import AuditFile
-from kumihimo.server.rate_limits import RateLimits
+from kumihimo.server.limits import RateLimits
+from kumihimo.server.monitoring import AuditFile
 from kumihimo.server.run import server_config
 from kumihimo.server.sessions import COOKIE, Sessions
 from kumihimo.server.settings import ServerSettings
@@ -166,7 +166,7 @@ def test_no_form_leads_to_another_site(open_client: Open, back: str) -> None:
 
 
 def test_memory_for_senders_and_sessions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limits, "_MAX_TRACKED", 5)
+    monkeypatch.setattr("kumihimo.server.limits._MAX_TRACKED", 5)
     monkeypatch.setattr(sessions, "_MAX_SESSIONS", 5)
     limits, kept = RateLimits(), Sessions()
     for i in range(50):

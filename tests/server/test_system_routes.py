@@ -65,7 +65,7 @@ def test_many_who_ask_are_answered_by_one_look(workspace: Workspace, monkeypatch
         looks.append(kumi)
         return may_end.wait(30)
 
-    monkeypatch.setattr("kumihimo.server.system_routes._read_anything", look)
+    monkeypatch.setattr("kumihimo.server.monitoring._read_anything", look)
     app, waiting, shield = create_app(Workspace(workspace.indexes), LOCAL), [], asyncio.shield
     monkeypatch.setattr(asyncio, "shield", lambda task: waiting.append(task) or shield(task))  # type: ignore[func-returns-value]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import READERS
 from kumihimo.server.problems import Forbidden
-from kumihimo.server.upload_names import allowed_path, safe_name
+from kumihimo.server.uploads import allowed_path, safe_name
 
 
 @pytest.mark.parametrize(

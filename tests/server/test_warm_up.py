@@ -13,7 +13,6 @@ import pytest
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.server import run
 from kumihimo.server.settings import ServerSettings
-from kumihimo.server.warm_up import warm_up
 from kumihimo.server.workspace import Workspace, open_workspace
 from kumihimo.testing.fake_models import FakeChat
 from tests.server.running import answered_by
@@ -35,13 +34,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_question_is_asked_where_no_model_answers(harbour: Workspace, asked: list[str]) -> None:
-    warm_up(harbour)
+    run.warm_up(harbour)
     assert asked == ["ask"]
 
 
 def test_a_process_is_asked_where_there_are_some(harbour_folder: Path, asked: list[str]) -> None:
     workspace = open_workspace([harbour_folder], ServerSettings(workers=2))
-    warm_up(workspace)
+    run.warm_up(workspace)
     (served,) = workspace.indexes.values()
     assert (asked, len(served.questions.pids)) == ([], 1)
     asyncio.run(workspace.aclose())
@@ -50,7 +49,7 @@ def test_a_process_is_asked_where_there_are_some(harbour_folder: Path, asked: li
 def test_a_model_is_not_asked(harbour: Workspace, asked: list[str]) -> None:
     model = FakeChat(lambda _: "No.")
     with answered_by(next(iter(harbour.indexes.values())).kumi, model):
-        warm_up(harbour)
+        run.warm_up(harbour)
     assert asked == ["retrieve"]
     assert not model.prompt_counts
 
@@ -63,7 +62,7 @@ def test_an_index_that_cannot_be_read_keeps_no_other_waiting(
     (broken / "index.db").write_bytes(b"no index" * 1000)
     shutil.copytree(harbour_folder, whole)
     with caplog.at_level(logging.INFO, "kumihimo"):
-        warm_up(open_workspace([empty, broken, whole]))
+        run.warm_up(open_workspace([empty, broken, whole]))
     assert asked == ["ask"]
     assert {record.getMessage().split(" is ")[0] for record in caplog.records} == {"the index broken"}
     assert not empty.exists()

@@ -159,7 +159,7 @@ class Kumihimo(Questions):
         No model is called. Without a question, a typical one is used.
         """
         with self.snapshot(rights=rights) as snapshot:
-            return estimate_query_cost(snapshot, question, method, filter=filter, **settings)
+            return estimate_query_cost(snapshot, question, method, filter, settings)
 
     def remove(
         self,

@@ -24,7 +24,7 @@ def import_(
     """
     with session.open() as kumi, session.progress_bar() as progress:
         imported = import_store(
-            kumi.opened,
+            kumi,
             kind,
             path,
             name=name,

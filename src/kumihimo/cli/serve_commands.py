@@ -124,7 +124,7 @@ def mcp(
 ) -> None:
     """Serve indexes to an AI application that starts this command."""
     try:
-        from kumihimo.server.mcp.stdio import run_stdio
+        from kumihimo.server.mcp.server import run_stdio
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("kumihimo"):
             raise

@@ -109,7 +109,7 @@ def select_systems(snapshot: Snapshot, names: str) -> tuple[list[System], dict[s
     if names.strip():
         parsed = parse_systems(names, snapshot.settings, snapshot.catalogue)
         for system in parsed:
-            snapshot.validate_method(system.method, **system.settings)
+            snapshot.validate_method(system.method, system.settings)
         return parsed, {}
     ready: list[System] = []
     skipped: dict[str, str] = {}

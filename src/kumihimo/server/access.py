@@ -1,17 +1,27 @@
-"""a request -> Access: which index it may use, in which role, and what it may see."""
+"""a request -> Access: which indexes it may use, in which role, and what it may see and read there."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from operator import itemgetter
-from typing import Annotated, cast
+from operator import attrgetter, itemgetter
+from typing import Annotated, TypeVar, cast
 
 from fastapi import Depends, Request
 
+from kumihimo.app.ask.questions import Questions
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.facade import Kumihimo
+from kumihimo.app.processes.async_facade import AsyncKumihimo
+from kumihimo.app.several.several_indexes import SeveralIndexes
 from kumihimo.app.upkeep.keys import ROLES, Role
+from kumihimo.core.errors import SettingsError
 from kumihimo.llm.budget import Budget
+from kumihimo.llm.joint_budget import JointBudget
+from kumihimo.server.events import cancel_on_disconnect
 from kumihimo.server.problems import Forbidden, NotFound, Unauthorized
 from kumihimo.server.workspace import ServedIndex, Workspace
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,15 @@ class Access:
         """Return whether the grant includes a role."""
         return ROLES.index(self.grant.role) >= ROLES.index(role)
 
+    async def read(self, read: Callable[[Snapshot], T]) -> T:
+        """Return the result of a read of what the sender may see."""
+
+        def read_with_rights(kumi: Kumihimo) -> T:
+            with kumi.snapshot(rights=self.rights) as snapshot:
+                return read(snapshot)
+
+        return await self.served.questions.run(read_with_rights)
+
 
 def find_access(request: Request, name: str = "") -> Access:
     """Return the access to an index.
@@ -73,7 +92,7 @@ def find_access(request: Request, name: str = "") -> Access:
 
     Raises NotFound for an index that does not exist, or that the caller may not use.
     """
-    return choose_access(cast(Workspace, request.app.state.workspace), cast(Caller, request.state.caller), name)
+    return choose_access(request.app.state.workspace, request.state.caller, name)
 
 
 def choose_access(workspace: Workspace, caller: Caller, name: str = "") -> Access:
@@ -93,14 +112,88 @@ def usable_names(workspace: Workspace, caller: Caller) -> list[str]:
     return [name for name in workspace.indexes if name in caller.grants]
 
 
-def require(role: Role) -> Callable[[Request], Access]:
+def usable_indexes(request: Request) -> list[str]:
+    """Return the indexes that the sender of a request may use."""
+    return usable_names(request.app.state.workspace, request.state.caller)
+
+
+def check_access(request: Request, role: Role) -> Access:
+    """Return the access to the index of an address.
+
+    Raises NotFound as `find_access`, and Forbidden without the role.
+    """
+    access = find_access(request, request.path_params.get("index_name", ""))
+    if not access.may(role):
+        raise Forbidden(f"this needs a key with the role {role}: `kumi key new --role {role}` makes one")
+    return access
+
+
+@dataclass(frozen=True, slots=True)
+class AskedIndexes:
+    """The indexes that a question asks together; the first one leads."""
+
+    accesses: tuple[Access, ...]
+
+    @property
+    def first(self) -> Access:
+        return self.accesses[0]
+
+    @property
+    def facade(self) -> Questions:
+        """Return the index, or several with the rights of each."""
+        if len(self.accesses) == 1:
+            return self.first.served.kumi
+        indexes = {access.served.name: access.served.kumi for access in self.accesses}
+        return SeveralIndexes(indexes, rights={access.served.name: access.rights for access in self.accesses})
+
+    @property
+    def questions(self) -> AsyncKumihimo:
+        """Return the facade for asyncio, in places of the first index."""
+        questions = self.first.served.questions
+        return questions if len(self.accesses) == 1 else questions.asking(self.facade)
+
+    @property
+    def rights(self) -> str:
+        """Return the rights of the question itself."""
+        return self.first.rights if len(self.accesses) == 1 else ""
+
+    def new_budget(self) -> Budget | None:
+        """Return the budget of a request, for the key in each index."""
+        budgets = [access.grant.new_budget() for access in sorted(self.accesses, key=attrgetter("served.name"))]
+        paying = [budget for budget in budgets if budget]
+        return JointBudget(paying) if len(paying) > 1 else next(iter(paying), None)
+
+    async def read(self, read: Callable[[Snapshot], T]) -> T:
+        """Return the result of a read of what the sender may see."""
+
+        def read_with_rights(_: object) -> T:
+            with self.facade.snapshot(rights=self.rights) as snapshot:
+                return read(snapshot)
+
+        return await self.first.served.questions.run(read_with_rights)
+
+
+def find_asked(request: Request, access: Access, more: Sequence[str]) -> AskedIndexes:
+    """Return the index of an address and further ones, by name.
+
+    Raises NotFound as `find_access`, and SettingsError for a repeated name.
+    """
+    names = [access.served.name, *more]
+    if repeated := next((name for n, name in enumerate(names) if name in names[:n]), ""):
+        raise SettingsError(f"the index {repeated} is named twice: name each index once")
+    return AskedIndexes((access, *(find_access(request, name) for name in more)))
+
+
+async def read_index(request: Request, access: Access, read: Callable[[Snapshot], T]) -> T:
+    """Return the result of a read; a client that leaves ends it."""
+    return await cancel_on_disconnect(request, access.read(read))
+
+
+def require(role: Role) -> Callable[[Request], Awaitable[Access]]:
     """Return a dependency that finds the access for a role."""
 
-    def find_and_check(request: Request) -> Access:
-        access = find_access(request, request.path_params.get("index_name", ""))
-        if not access.may(role):
-            raise Forbidden(f"this needs a key with the role {role}: `kumi key new --role {role}` makes one")
-        return access
+    async def find_and_check(request: Request) -> Access:  # a plain function would wait for a thread
+        return check_access(request, role)
 
     return find_and_check
 

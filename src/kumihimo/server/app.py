@@ -1,24 +1,67 @@
-"""a workspace -> the FastAPI application."""
+"""a workspace -> the FastAPI application, and its description in /openapi.json."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI
 
-from kumihimo.server import system_routes
+from kumihimo.server import monitoring
 from kumihimo.server.api import include_api
-from kumihimo.server.mcp.endpoint import add_mcp
-from kumihimo.server.metrics import Metrics
+from kumihimo.server.error_responses import add_error_handlers
+from kumihimo.server.limits import RateLimits
+from kumihimo.server.mcp.server import add_mcp
+from kumihimo.server.monitoring import Metrics
 from kumihimo.server.openai.routes import router as openai_router
-from kumihimo.server.openapi import describe_app
 from kumihimo.server.pages import add_pages
-from kumihimo.server.problems import add_problem_handlers
-from kumihimo.server.rate_limits import RateLimits
+from kumihimo.server.problems import PROBLEM_TYPE
 from kumihimo.server.security import Guard
-from kumihimo.server.sessions import Sessions
+from kumihimo.server.sessions import COOKIE, Sessions
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace
+
+_KEY = "key"
+_SESSION = "session"
+_SCHEMES = {
+    _KEY: {"type": "http", "scheme": "bearer", "description": "A key, from `kumi key new`."},
+    _SESSION: {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "The session of the page."},
+}
+_WITHOUT_KEY = ("/health", "/ready")
+_TEXT = {"type": "string"}
+_PROBLEM = {
+    "type": "object",
+    "description": "Why a request has failed (RFC 9457), and what its sender can do.",
+    "required": ["type", "title", "status", "detail", "remedy"],
+    "properties": {"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT, "remedy": _TEXT},
+}
+_OPENAI_ERROR = {
+    "type": "object",
+    "description": "Why a request has failed, as OpenAI's clients expect it.",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": _TEXT,
+                "type": _TEXT,
+                "param": {"type": ["string", "null"]},
+                "code": {"type": ["string", "null"]},
+            },
+        }
+    },
+}
+_FAILURES = {  # of every route that needs a key
+    "400": "A value of the request is wrong.",
+    "401": "The key is missing, unknown or revoked.",
+    "403": "The key does not allow this.",
+    "404": "There is nothing with this name or id that the key may see.",
+    "413": "The request is too large.",
+    "429": "There were too many requests, or the budget is used up. `Retry-After` has seconds.",
+    "503": "The index cannot be read, or has not been built for this.",
+}
+_UNUSED = ("HTTPValidationError", "ValidationError")  # of FastAPI, whose errors are problems here
 
 
 def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> FastAPI:
@@ -34,8 +77,8 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
     app.state.workspace, app.state.settings = workspace, settings
     app.state.sessions, app.state.metrics, app.state.failed_keys = Sessions(), Metrics(workspace), RateLimits()
     app.state.reading, app.state.unreadable = None, {}
-    add_problem_handlers(app)
-    app.include_router(system_routes.router)
+    add_error_handlers(app)
+    app.include_router(monitoring.router)
     include_api(app)
     app.include_router(openai_router)
     add_mcp(app, workspace, settings)
@@ -43,3 +86,44 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
     describe_app(app)
     app.add_middleware(Guard, workspace=workspace, settings=settings, sessions=app.state.sessions)
     return app
+
+
+def describe_app(app: FastAPI) -> None:
+    """Let an application describe its security and its errors too."""
+    describe_routes = app.openapi
+
+    def describe() -> dict[str, Any]:
+        description = describe_routes()
+        components: dict[str, Any] = description.setdefault("components", {})
+        if "securitySchemes" not in components:
+            components["securitySchemes"] = _SCHEMES
+            _add_failures(description, components.setdefault("schemas", {}))
+        return description
+
+    app.openapi = describe  # type: ignore[method-assign]
+
+
+def _add_failures(description: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Add the errors of each operation, and their schemas."""
+    for name in _UNUSED:
+        schemas.pop(name, None)
+    schemas |= {"Problem": _PROBLEM, "OpenAIError": _OPENAI_ERROR}
+    description["security"] = [{_KEY: []}, {_SESSION: []}, {}]  # on loopback, none is needed
+    for path, operation in _operations(description):
+        responses: dict[str, Any] = operation["responses"]
+        responses.pop("422", None)
+        failures = {} if path in _WITHOUT_KEY else _FAILURES
+        if path in _WITHOUT_KEY:
+            operation["security"] = []
+        is_openai = path.startswith("/v1/")
+        kind, schema = ("application/json", "OpenAIError") if is_openai else (PROBLEM_TYPE, "Problem")
+        content = {kind: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+        responses |= {status: {"description": text, "content": content} for status, text in failures.items()}
+        responses["default"] = {"description": "Another failure.", "content": content}
+
+
+def _operations(description: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the path and the description of each operation."""
+    for path, methods in description["paths"].items():
+        for operation in methods.values():
+            yield path, operation

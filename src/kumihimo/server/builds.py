@@ -1,7 +1,5 @@
 """builds of one index -> one child process after the other: a queue with progress, results and cancel."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -12,7 +10,7 @@ from secrets import token_hex
 from typing import Any, Literal
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.opened.open_index import IndexAddress, find_address
+from kumihimo.app.opened.open_index import IndexAddress
 from kumihimo.app.processes.build_process import HANDLER
 from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
 from kumihimo.llm.budget import Caps
@@ -81,7 +79,7 @@ class BuildQueue:
     """
 
     def __init__(self, kumi: Kumihimo, *, waiting: int = _MAX_WAITING, kept: int = _MAX_KEPT) -> None:
-        address = find_address(kumi)
+        address = kumi.opened.address
         if address is None:
             raise SettingsError(
                 "builds run in a process of their own, which cannot have the functions that were passed to "

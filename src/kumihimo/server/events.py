@@ -1,19 +1,24 @@
-"""news -> server-sent events: a bounded log with ids, which a client reads from the last event that it has."""
-
-from __future__ import annotations
+"""news -> server-sent events, from the last one that a client has; work for a client ends when it leaves."""
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+from fastapi import Request
+from fastapi.responses import StreamingResponse
+
+from kumihimo.core.errors import Cancelled
 
 HEARTBEAT = b": \n\n"  # a comment: proxies close a connection that is silent
 _HEARTBEAT_SECONDS = 15.0
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the second one is for nginx
 _MAX_EVENTS = 500
 _MAX_ID_DIGITS = 15
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,11 @@ class EventLog:
         self._changed = asyncio.Event()
 
 
+def event_response(events: AsyncIterator[Encodable], headers: Mapping[str, str] = _HEADERS) -> StreamingResponse:
+    """Return a response that streams events."""
+    return StreamingResponse(encode_events(events), media_type="text/event-stream", headers=headers)
+
+
 async def encode_events(
     events: AsyncIterator[Encodable], heartbeat: float = _HEARTBEAT_SECONDS
 ) -> AsyncGenerator[bytes, None]:
@@ -132,3 +142,25 @@ def parse_last_event_id(value: str | None) -> int:
     """
     is_id = value is not None and value.isascii() and value.isdigit() and len(value) <= _MAX_ID_DIGITS
     return int(value) if value and is_id else 0
+
+
+async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine; cancel it when the client leaves.
+
+    The body of the request has been read. Raises Cancelled for a client that has left.
+    """
+    task, left = asyncio.create_task(work), asyncio.create_task(_wait_for_disconnect(request))
+    try:
+        await asyncio.wait([task, left], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise Cancelled("the client has left before the answer: ask again")
+        return await task
+    finally:
+        task.cancel()
+        left.cancel()
+        await asyncio.wait([task, left])
+
+
+async def _wait_for_disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

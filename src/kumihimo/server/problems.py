@@ -1,18 +1,14 @@
 """an error -> application/problem+json (RFC 9457) with its remedy."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
-from starlette.exceptions import HTTPException
+from fastapi.responses import JSONResponse
 
 from kumihimo.core import errors
-from kumihimo.server.languages import accepted_language
 from kumihimo.text.translation import translate
 
+T = TypeVar("T")
 PROBLEM_TYPE = "application/problem+json"
 PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, not pages
 
@@ -111,24 +107,17 @@ def remedy_of(error: errors.KumiError) -> str:
     return next((remedy for kind, remedy in _REMEDIES.items() if isinstance(error, kind)), "")
 
 
-def problem(error: errors.KumiError, path: str = "", language: str = "en") -> Response:
-    """Return the response for an error.
-
-    path: of the request; clients of `/v1` expect another form. language: of the message.
-    """
-    headers = {}
-    if isinstance(error, Unauthorized):
-        headers["WWW-Authenticate"] = 'Bearer realm="Kumihimo"'
+def headers_of(error: errors.KumiError) -> dict[str, str]:
+    """Return the headers that say how, or when, to come back."""
     if isinstance(error, TooManyRequests):
-        headers["Retry-After"] = str(max(1, round(error.seconds)))
-    if path.startswith("/v1/"):
-        from kumihimo.server.openai.errors import error_response  # here: it imports this module
+        return {"Retry-After": str(max(1, round(error.seconds)))}
+    return {"WWW-Authenticate": 'Bearer realm="Kumihimo"'} if isinstance(error, Unauthorized) else {}
 
-        response = error_response(error)
-        response.headers.update(headers)
-        return response
+
+def problem(error: errors.KumiError, language: str = "en") -> JSONResponse:
+    """Return the problem for an error, with its message in a language."""
     detail = translate(str(error), language)
-    return problem_response(status_of(error), type(error).__name__, detail, remedy_of(error), headers)
+    return problem_response(status_of(error), type(error).__name__, detail, remedy_of(error), headers_of(error))
 
 
 def problem_response(
@@ -137,33 +126,6 @@ def problem_response(
     """Return a problem with these fields."""
     body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "remedy": remedy}
     return JSONResponse(body, status, headers=headers, media_type=PROBLEM_TYPE)
-
-
-def add_problem_handlers(app: FastAPI) -> None:
-    """Answer each error of a route with a problem.
-
-    Other exceptions are for `Guard`.
-    """
-
-    @app.exception_handler(errors.KumiError)
-    async def respond(request: Request, error: errors.KumiError) -> Response:
-        language = accepted_language(request.headers.get("accept-language", ""))
-        return problem(error, request.url.path, language)
-
-    @app.exception_handler(RequestValidationError)
-    async def respond_invalid(request: Request, error: RequestValidationError) -> Response:
-        return problem(InvalidRequest(describe_invalid(error.errors())), request.url.path)
-
-    @app.exception_handler(HTTPException)
-    async def respond_http(request: Request, error: HTTPException) -> Response:
-        if error.status_code == 404 and wants_page(request.url.path, request.headers):
-            from kumihimo.server.pages.errors import error_page  # here: it imports this module
-
-            return error_page(request, 404, f"there is no page at {request.url.path}: begin at the start")
-        if error.status_code == 404:
-            return problem(NotFound(f"there is nothing at {request.url.path}: see /openapi.json"), request.url.path)
-        title = HTTPStatus(error.status_code).phrase
-        return problem_response(error.status_code, title, str(error.detail), "See /openapi.json.", error.headers)
 
 
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:
@@ -186,3 +148,10 @@ def describe_invalid(problems: Any) -> str:
     first = list(problems)[:5]
     places = (".".join(str(part) for part in item["loc"][1:]) or str(item["loc"][0]) for item in first)
     return "; ".join(f"{place}: {item['msg']}" for place, item in zip(places, first, strict=True))
+
+
+def found(row: T | None, kind: str, id: str) -> T:
+    """Return the row. Raise NotFound if none is visible."""
+    if row is None:
+        raise NotFound(f"no {kind} {id[:100]!r}: it may have changed since; list them again")
+    return row

@@ -9,19 +9,23 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from types import FrameType
 
 import uvicorn
 
+from kumihimo.app.ask.query import Query
+from kumihimo.app.browse.json_values import evidence_json
+from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.open_index import IndexPlace
-from kumihimo.core.errors import SettingsError
+from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
+from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.server.app import create_app
-from kumihimo.server.audit import AuditFile
-from kumihimo.server.protocol import limited_protocol
+from kumihimo.server.limits import limited_protocol
+from kumihimo.server.monitoring import AuditFile
 from kumihimo.server.settings import ServerSettings, is_loopback
-from kumihimo.server.warm_up import warm_up
 from kumihimo.server.workspace import Workspace, open_workspace
 
 try:
@@ -36,6 +40,8 @@ _AT_ONCE = 100  # accepted before the first of them can be refused: each takes a
 _SHARES = 4  # one other machine has this part of the connections
 _TURN = 0.001  # seconds of a thread that computes, while others wait
 _SHUTDOWN = 5  # seconds for requests in progress
+_QUESTION = "Who wrote the first letter about the harbour?"  # any question with words does
+log = logging.getLogger("kumihimo")
 
 
 def run_server(
@@ -195,3 +201,34 @@ def _listen(settings: ServerSettings) -> socket.socket:
         ) from error
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each part of a response waits 40 ms
     return listener
+
+
+def warm_up(workspace: Workspace) -> None:
+    """Load what the first questions need.
+
+    Many who begin at the same time would wait for each other. What fails here fails for them too, with a message.
+    """
+    for served in workspace.indexes.values():
+        try:
+            _warm_up_index(served.kumi, served.questions.room)
+        except (KumiError, OSError) as error:
+            log.info("the index %s is not ready: %s", served.name, error)
+
+
+def _warm_up_index(kumi: Kumihimo, room: QuestionRoom | None) -> None:
+    """Ask by the default method, if that needs no model."""
+    if kumi.models.chat("answer"):
+        import_module("openai")
+    if not kumi.store.exists():
+        return
+    with kumi.snapshot() as snapshot:
+        query = Query.of(_QUESTION, snapshot.default_method(), explain=True)
+        if not needs_no_model(kumi.opened, query, is_answer=False):
+            return
+        if room:
+            context = room.run("search", query)
+        elif needs_no_model(kumi.opened, query, is_answer=True):
+            context = snapshot.answer(query).context
+        else:
+            context = snapshot.search(query)
+    evidence_json(_QUESTION, context)

@@ -2,36 +2,23 @@
 
 import logging
 import re
-from collections.abc import MutableMapping
 from hmac import compare_digest
 from ipaddress import ip_address
 from time import monotonic
-from typing import Any
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.core.errors import KumiError
+from kumihimo.server import problems
 from kumihimo.server.access import Caller, find_caller, local_caller
-from kumihimo.server.audit import RequestLog
-from kumihimo.server.body_limits import BodyLimits
-from kumihimo.server.problems import (
-    PROGRAM_PATHS,
-    Forbidden,
-    InvalidRequest,
-    TooLarge,
-    Unauthorized,
-    WrongHost,
-    WrongType,
-    problem,
-    unexpected_problem,
-    wants_page,
-)
-from kumihimo.server.rate_limits import RateLimits, count_failed_key
+from kumihimo.server.error_responses import error_response
+from kumihimo.server.limits import BodyLimits, RateLimits, count_failed_key
+from kumihimo.server.monitoring import RequestLog
 from kumihimo.server.sessions import Sessions, cookie_name
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.workspace import Workspace
@@ -77,7 +64,7 @@ class Guard:
         started, scope["state"] = monotonic(), {**scope.get("state", {}), "caller": Caller({}), "csrf": ""}
         status = 499  # the client has left
 
-        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -104,11 +91,11 @@ class Guard:
         path, headers = scope["path"], Headers(scope=scope)
         if not isinstance(error, KumiError):
             log.exception("%s %s failed", scope["method"], quote(path), exc_info=error)
-            return unexpected_problem()
-        is_page = scope["method"] in _SAFE_METHODS and wants_page(path, headers)
-        if isinstance(error, Unauthorized) and is_page:
+            return problems.unexpected_problem()
+        is_page = scope["method"] in _SAFE_METHODS and problems.wants_page(path, headers)
+        if isinstance(error, problems.Unauthorized) and is_page:
             return RedirectResponse("/login", 303)
-        response = problem(error, path)
+        response = error_response(error, path)
         if has_two_lengths(headers):  # the rest may be a request that nobody sent
             response.headers["Connection"] = "close"
         return response
@@ -118,11 +105,11 @@ class Guard:
         limits = BodyLimits(receive, Headers(scope=scope), self._max_body(scope), self.settings.body_seconds)
         has_started = is_refused = False
 
-        async def send_or_refuse(message: MutableMapping[str, Any]) -> None:
+        async def send_or_refuse(message: Message) -> None:
             nonlocal has_started, is_refused
             if limits.error and not has_started:  # a route may have taken the error for a malformed body
                 has_started = is_refused = True
-                await problem(limits.error, scope["path"])(scope, receive, send)
+                await error_response(limits.error, scope["path"])(scope, receive, send)
             has_started = True
             if not is_refused:
                 await send(message)
@@ -133,9 +120,9 @@ class Guard:
         """Raise the error of a request that no route is to see."""
         request, method = HTTPConnection(scope), scope["method"]
         if len(scope.get("raw_path", b"")) + len(scope["query_string"]) > _MAX_URL:
-            raise TooLarge(f"the address has more than {_MAX_URL:,} characters: send long values in the body")
+            raise problems.TooLarge(f"the address has more than {_MAX_URL:,} characters: send long values in the body")
         if has_two_lengths(request.headers):
-            raise InvalidRequest("the request has both Content-Length and Transfer-Encoding: send one of them")
+            raise problems.InvalidRequest("the request has both Content-Length and Transfer-Encoding: send one of them")
         check_host(request.headers, self.settings)
         check_origin(request, method)
         check_type(request.headers, method, scope["path"])
@@ -156,7 +143,7 @@ class Guard:
         elif not self._needs_key(request):
             state["caller"] = local_caller(self.workspace)
         elif path not in _OPEN_PATHS and not is_asset:
-            raise Unauthorized(
+            raise problems.Unauthorized(
                 "this server needs a key"
                 if self.settings.needs_keys
                 else "a request that a proxy has passed on needs a key"
@@ -178,7 +165,7 @@ class Guard:
         """
         try:
             return find_caller(self.workspace, digest)
-        except Unauthorized:
+        except problems.Unauthorized:
             if not self._needs_key(request):  # programs that insist on a key send any
                 return local_caller(self.workspace)
             count_failed_key(request)
@@ -189,7 +176,7 @@ class Guard:
         digest = self.sessions.find(session) if session else None
         try:
             return find_caller(self.workspace, digest) if digest else None
-        except Unauthorized:
+        except problems.Unauthorized:
             self.sessions.end(session)
             return None
 
@@ -198,11 +185,11 @@ class Guard:
 
         Forms carry it in a field.
         """
-        if scope["method"] in _SAFE_METHODS or not scope["path"].startswith(PROGRAM_PATHS):
+        if scope["method"] in _SAFE_METHODS or not scope["path"].startswith(problems.PROGRAM_PATHS):
             return
         sent = request.headers.get("x-csrf-token", "")
         if not compare_digest(sent.encode(), scope["state"]["csrf"].encode()):
-            raise Forbidden("the header X-CSRF-Token is missing or wrong: open the page again")
+            raise problems.Forbidden("the header X-CSRF-Token is missing or wrong: open the page again")
 
     def _max_body(self, scope: Scope) -> int:
         """Return the most bytes of the body; files may be larger."""
@@ -228,8 +215,8 @@ def check_type(headers: Headers, method: str, path: str) -> None:
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     is_plain = media_type in ("", "text/plain", "application/x-www-form-urlencoded")
-    if method not in _SAFE_METHODS and path.startswith(PROGRAM_PATHS) and has_body and is_plain:
-        raise WrongType(f"the body has the type {media_type or 'none'}: send application/json")
+    if method not in _SAFE_METHODS and path.startswith(problems.PROGRAM_PATHS) and has_body and is_plain:
+        raise problems.WrongType(f"the body has the type {media_type or 'none'}: send application/json")
 
 
 def check_host(headers: Headers, settings: ServerSettings) -> None:
@@ -242,18 +229,18 @@ def check_host(headers: Headers, settings: ServerSettings) -> None:
     allowed = {settings.host, *settings.hosts, *_LOOPBACK_NAMES}
     if host in allowed or (not is_loopback(settings.host) and _is_address(host)):
         return
-    raise WrongHost(f"this server is not called {host[:100] or 'so'}")
+    raise problems.WrongHost(f"this server is not called {host[:100] or 'so'}")
 
 
 def check_origin(request: HTTPConnection, method: str) -> None:
     """Raise Forbidden for a request that a page of another site sends."""
     headers, site = request.headers, request.headers.get("sec-fetch-site", "")
-    is_change, is_for_programs = method not in _SAFE_METHODS, request.scope["path"].startswith(PROGRAM_PATHS)
+    is_change, is_for_programs = method not in _SAFE_METHODS, request.scope["path"].startswith(problems.PROGRAM_PATHS)
     is_embedded = site in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate"
     if is_embedded or ((is_change or is_for_programs) and is_foreign(headers.get("origin"), request)):
-        raise Forbidden("a page of another site sent this request")
+        raise problems.Forbidden("a page of another site sent this request")
     if is_change and site == "cross-site":
-        raise Forbidden("a form of another site sent this request")
+        raise problems.Forbidden("a form of another site sent this request")
 
 
 def is_foreign(origin: str | None, request: HTTPConnection) -> bool:
@@ -284,7 +271,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _add_headers(message: MutableMapping[str, Any], path: str) -> None:
+def _add_headers(message: Message, path: str) -> None:
     headers = MutableHeaders(scope=message)
     for name, value in _HEADERS.items():
         headers.setdefault(name, value)

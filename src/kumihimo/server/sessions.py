@@ -6,15 +6,14 @@ from hmac import new as hmac
 from secrets import token_bytes, token_urlsafe
 from time import monotonic
 
-from fastapi import Request
+from fastapi import Request, Response
 from starlette.datastructures import FormData
 from starlette.requests import HTTPConnection
-from starlette.responses import Response
 
 from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.server.access import find_caller
+from kumihimo.server.limits import count_failed_key
 from kumihimo.server.problems import Forbidden, Unauthorized
-from kumihimo.server.rate_limits import count_failed_key
 
 COOKIE = "kumi_session"
 _SAFE_COOKIE = f"__Host-{COOKIE}"  # no other host can set it; browsers take it over HTTPS only

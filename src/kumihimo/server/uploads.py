@@ -1,24 +1,27 @@
-"""a form with files -> files in a folder, streamed to the disk under limits, whole or not at all."""
+"""a form with files, or a path -> files in a folder, streamed under limits, whole or not at all."""
 
-from __future__ import annotations
-
+import re
 import shutil
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from secrets import token_hex
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
+from unicodedata import normalize
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from kumihimo.core.errors import LimitExceeded, SettingsError
-from kumihimo.server.upload_names import safe_name
+from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError, describe_unknown
+from kumihimo.server.problems import Forbidden
+from kumihimo.text.file_names import is_reserved
 
-if TYPE_CHECKING:
-    from python_multipart.multipart import MultipartCallbacks
+_MAX_BYTES = 200  # file systems allow 255, and a temporary name is longer
+# C0 and C1, what Windows does not allow, and marks of the writing direction, which hide an ending
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffd]')
+
 
 MAX_FILES = 100
 _MAX_FIELDS, _MAX_FIELD = 20, 10_000  # fields of a form beside the files, and bytes of one
@@ -65,7 +68,7 @@ async def receive_form(request: Request, folder: Path, *, max_file: int, readers
     try:
         reader = _FormReader(incoming, max_file, [*readers])
         try:
-            parser = MultipartParser(options[b"boundary"], reader.callbacks)
+            parser = reader.parser(options[b"boundary"])
             async for part in request.stream():
                 parser.write(part)
             parser.finalize()
@@ -95,18 +98,21 @@ class _FormReader:
     _value: bytes = b""
     _file: BinaryIO | None = None
 
-    @property
-    def callbacks(self) -> MultipartCallbacks:
-        return {
-            "on_part_begin": self._count_part,
-            "on_header_field": lambda data, start, end: self._add_header(data[start:end], b""),
-            "on_header_value": lambda data, start, end: self._add_header(b"", data[start:end]),
-            "on_header_end": self._end_header,
-            "on_headers_finished": self._begin_part,
-            "on_part_data": lambda data, start, end: self._add_data(data[start:end]),
-            "on_part_end": self._end_part,
-            "on_end": self._end,
-        }
+    def parser(self, boundary: bytes) -> MultipartParser:
+        """Return a parser that calls this reader."""
+        return MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._count_part,
+                "on_header_field": lambda data, start, end: self._add_header(data[start:end], b""),
+                "on_header_value": lambda data, start, end: self._add_header(b"", data[start:end]),
+                "on_header_end": self._end_header,
+                "on_headers_finished": self._begin_part,
+                "on_part_data": lambda data, start, end: self._add_data(data[start:end]),
+                "on_part_end": self._end_part,
+                "on_end": self._end,
+            },
+        )
 
     def close(self) -> None:
         """Close a file that has not ended."""
@@ -175,3 +181,42 @@ class _FormReader:
 
     def _end(self) -> None:
         self.is_complete = True
+
+
+def safe_name(name: str, readers: Iterable[str]) -> str:
+    r"""Return the name under which an uploaded file is stored.
+
+    Folders are left out, whichever way they are written. readers: the suffixes of readable files. Raises SourceError.
+
+    >>> [safe_name(name, [".txt"]) for name in ("../../etc/x.txt", "C:\\notes\\nul.txt", "..a\0b?.txt", "名前.TXT")]
+    ['x.txt', '_nul.txt', 'a_b_.txt', '名前.TXT']
+    """
+    last = re.split(r"[/\\]", name)[-1]
+    cleaned = _UNSAFE.sub("_", normalize("NFC", last)).strip(". ")
+    path, known = PurePosixPath(cleaned), [*filter(None, readers)]
+    if path.suffix.lower() not in known:
+        what = describe_unknown("reader for", path.suffix or cleaned[:100], known)
+        raise SourceError(f"{cleaned[:100] or 'a file without a name'}: {what}")
+    stem = path.stem.encode()[: _MAX_BYTES - len(path.suffix.encode())].decode(errors="ignore").strip()
+    return f"{'_' * is_reserved(cleaned)}{stem}{path.suffix}"
+
+
+def allowed_path(path: str, roots: Iterable[Path]) -> Path:
+    """Return a path inside a root, with its links resolved.
+
+    A relative path is inside the first root. Whether a path outside exists is not told. Raises Forbidden and
+    SourceError.
+    """
+    resolved_roots = [root.resolve() for root in roots]
+    if not resolved_roots:
+        raise Forbidden("this server adds no paths: upload the files, or start it with `kumi serve --root FOLDER`")
+    try:
+        resolved = (resolved_roots[0] / path).resolve()
+        exists = resolved.exists()
+    except (OSError, ValueError, RuntimeError):  # a zero byte, a name that is too long, links in a circle
+        raise SourceError(f"{path[:100]!r} is no path: check it") from None
+    if not any(resolved == root or root in resolved.parents for root in resolved_roots):
+        raise Forbidden(f"{path[:100]!r} is outside the folders that this server may read: see `kumi serve --root`")
+    if not exists:
+        raise SourceError(f"{path[:100]} does not exist: check the path")
+    return resolved

@@ -77,4 +77,4 @@ def serve_index(name: str, kumi: Kumihimo, settings: ServerSettings) -> ServedIn
     """Return an open index as a server needs it."""
     uploads = (settings.uploads or kumi.base / "uploads") / name
     questions = AsyncKumihimo(kumi, workers=settings.workers, questions=settings.questions, seconds=settings.seconds)
-    return ServedIndex(name, kumi, questions, BuildQueue(kumi), IndexKeys.of(kumi), uploads.resolve())
+    return ServedIndex(name, kumi, questions, BuildQueue(kumi), IndexKeys.of(kumi.opened), uploads.resolve())

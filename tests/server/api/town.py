@@ -20,7 +20,7 @@ from kumihimo.app.processes.build_process import answer_build
 from kumihimo.app.upkeep.keys import Role
 from kumihimo.server.access import Caller, Grant
 from kumihimo.server.api import include_api
-from kumihimo.server.problems import add_problem_handlers
+from kumihimo.server.error_responses import add_error_handlers
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import ServedIndex, Workspace, serve_index
 
@@ -146,7 +146,7 @@ def serve(folder: Path, **settings: Any) -> Iterator[Api]:
 
     app = FastAPI(lifespan=lifespan)
     app.state.workspace, app.state.settings = Workspace({"town": served}), limits
-    add_problem_handlers(app)
+    add_error_handlers(app)
     include_api(app)
     app.add_middleware(_WithCaller, grant=lambda: api.grant)
     with pytest.MonkeyPatch.context() as patch, TestClient(app) as client:

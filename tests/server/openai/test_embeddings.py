@@ -11,7 +11,7 @@ import pytest
 from openai import OpenAI
 
 from kumihimo import Kumihimo
-from kumihimo.server.openai.embeddings import MAX_CHARS, MAX_TEXTS
+from kumihimo.server.openai.requests import MAX_CHARS, MAX_TEXTS
 
 
 def embed(client: OpenAI, texts: Any, **options: Any) -> Any:

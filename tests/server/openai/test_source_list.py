@@ -7,7 +7,7 @@ import pytest
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
-from kumihimo.server.openai.source_list import source_list, url_citations, without_source_list
+from kumihimo.server.openai.replies import source_list, url_citations, without_source_list
 
 
 def link(span: Span) -> str:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Self, cast
 
 from kumihimo.app.ask import data_frames
@@ -142,7 +143,9 @@ class Snapshot:
         """
         return self.answer(Query.of(question, method, **options))
 
-    def validate_method(self, name: str, *, filter: str = "", **settings: Any) -> None:
+    def validate_method(
+        self, name: str, settings: Mapping[str, object] = MappingProxyType({}), *, filter: str = ""
+    ) -> None:
         """Validate the method and its settings.
 
         Raises every error that does not depend on the question.
@@ -264,12 +267,12 @@ class Snapshot:
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
         snapshot, chat, asked, note = self.narrowed(query.filter), self.models.chat("answer"), query.question, ""
         bound = snapshot._bind_method(method, query.settings, budget)  # raises errors before anything is paid
+        query.progress(ProgressEvent("search"))
         if query.history and chat:
             asked = ParsedQuestion.read(rewrite_standalone(asked.text, query.history, self._llm("answer", budget)))
         elif query.history:
             text, note = carry_names(asked.text, query.history)
             asked = ParsedQuestion.read(text) if note else asked
-        query.progress(ProgressEvent("search"))
         context, searched = snapshot._find(method, bound, asked, explain=query.explain)
         if chat:
             query.progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))

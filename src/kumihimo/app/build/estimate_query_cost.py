@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds
@@ -27,7 +28,9 @@ _TOKENIZER_SPREAD: Range = (0.5, 1.2)  # tokens of a server, relative to those o
 _REPLY_SPREAD: Range = (0.7, 1.3)  # tokens of a reply, relative to earlier replies of the scope
 
 
-def estimate_query_cost(snapshot: Snapshot, question: str, name: str, *, filter: str = "", **settings: Any) -> Plan:
+def estimate_query_cost(
+    snapshot: Snapshot, question: str, name: str, filter: str = "", settings: Mapping[str, Any] = MappingProxyType({})
+) -> Plan:
     """Estimate the minimum and maximum cost of `snapshot.ask`.
 
     The bounds follow from the settings of the method and the sizes of the index. Cached replies are not considered:
@@ -37,7 +40,7 @@ def estimate_query_cost(snapshot: Snapshot, question: str, name: str, *, filter:
     if question.strip():
         ParsedQuestion.read(question)  # raises SettingsError
     name = name or snapshot.default_method()
-    snapshot.validate_method(name, filter=filter, **settings)
+    snapshot.validate_method(name, settings, filter=filter)
     return _QueryEstimator(snapshot.narrowed(filter), snapshot.method(name), question, settings).plan()
 
 

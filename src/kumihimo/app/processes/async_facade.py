@@ -191,12 +191,10 @@ class AsyncKumihimo:
         return answer
 
     def _answer_in_room(self, room: QuestionRoom, query: Query, emit: Emit | None) -> Answer:
-        if emit:
-            emit(ProgressEvent("search"))
         answer: Answer = room.run("answer", query)
         if emit:
-            emit(answer.context)
-            emit(answer.text)
+            for event in (ProgressEvent("search"), answer.context, answer.text):
+                emit(event)
         return answer
 
     def _search(self, query: Query, cancel: CancelToken) -> Context:

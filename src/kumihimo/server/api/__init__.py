@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from kumihimo.server.api import ask, builds, communities, documents, entities, indexes, state, trace
+from kumihimo.server.api import ask, builds, documents, graph, state
 
 INDEX_PREFIXES = ("/api/v1", "/api/v1/indexes/{index_name}")  # of the first index, and of each
 
@@ -10,7 +10,7 @@ INDEX_PREFIXES = ("/api/v1", "/api/v1/indexes/{index_name}")  # of the first ind
 def include_api(app: FastAPI) -> None:
     """Add the routes of the API."""
     app.state.charges = set()
-    app.include_router(indexes.router, prefix=INDEX_PREFIXES[0])
-    for module in (ask, builds, communities, documents, entities, state, trace):
+    app.include_router(state.indexes_router, prefix=INDEX_PREFIXES[0])
+    for router in (ask.router, builds.router, graph.reports_router, documents.router, graph.router, state.router):
         for prefix in INDEX_PREFIXES:
-            app.include_router(module.router, prefix=prefix)
+            app.include_router(router, prefix=prefix)

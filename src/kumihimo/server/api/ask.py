@@ -8,30 +8,20 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from kumihimo.app.ask.question_limits import check_question
+from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.snapshot import Length
+from kumihimo.app.browse.json_values import Json, answer_json, bare_evidence_json, context_json, evidence_json
 from kumihimo.app.build.progress import describe_event
+from kumihimo.app.processes.async_facade import QuestionEvent
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import KumiError
-from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
-from kumihimo.server.access import Reader
-from kumihimo.server.api.builds import STREAM_HEADERS
+from kumihimo.server.access import AskedIndexes, Reader, find_asked
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, MoreIndexes, Name, Question, Settings
-from kumihimo.server.api.reading import check_search
-from kumihimo.server.asked_indexes import AskedIndexes, find_asked
-from kumihimo.server.disconnect import cancel_on_disconnect
-from kumihimo.server.events import ServerEvent, encode_events
-from kumihimo.server.json_values import (
-    Json,
-    answer_json,
-    bare_evidence_json,
-    context_json,
-    evidence_json,
-)
+from kumihimo.server.events import ServerEvent, cancel_on_disconnect, event_response
 from kumihimo.server.problems import problem
 from kumihimo.text.translation import message_language, suggest_language
 
@@ -91,16 +81,9 @@ class AskBody:
 @router.post("/retrieve")
 async def retrieve(request: Request, access: Reader, body: Body[SearchBody]) -> JSONResponse:
     """Return the evidence for a question, best first, with reasons."""
-
-    async def search() -> Json:
-        asked = find_asked(request, access, body.more_indexes)
-        await _check(asked, body)
-        options = {**_search_options(asked, body), "paid_by": asked.new_budget()}
-        context = await asked.questions.retrieve(body.question, body.method, **options)
-        evidence = await _describe_evidence(asked, body, context)
-        return {"question": body.question, **context_json(context, evidence)}
-
-    return JSONResponse(await cancel_on_disconnect(request, search()))
+    asked = find_asked(request, access, body.more_indexes)
+    context = await cancel_on_disconnect(request, asked.questions.search(_query(asked, body)))
+    return JSONResponse({"question": body.question, **context_json(context, _evidence(body, body.question, context))})
 
 
 @router.post("/ask")
@@ -110,76 +93,41 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
     With `stream`, the events are `progress`, `evidence`, `token`, `citations` and `answer`, or `error`. A client that
     leaves stops the search and the model.
     """
-    suggest_language(body.question)  # here, so that the stream has it too
     asked = find_asked(request, access, body.more_indexes)
+    history = [Answer(turn.question, "", turn.answer, (), Context(), Usage()) for turn in body.history]
+    query = _query(asked, body, length=body.length, history=history)
     if body.stream:
-        await cancel_on_disconnect(request, _check(asked, body))
-        events = encode_events(answer_events(asked, body))
-        return StreamingResponse(events, media_type="text/event-stream", headers=STREAM_HEADERS)
-
-    async def answer() -> Json:
-        await _check(asked, body)
-        result = await asked.questions.ask(body.question, body.method, **_options(asked, body))
-        return answer_json(result, await _describe_evidence(asked, body, result.context, result.question))
-
-    return JSONResponse(await cancel_on_disconnect(request, answer()))
+        events = asked.questions.answer_events(query)
+        first = await cancel_on_disconnect(request, anext(events))  # or an error that is known before the search
+        return event_response(answer_events(body, first, events))
+    answer = await cancel_on_disconnect(request, asked.questions.answer(query))
+    return JSONResponse(answer_json(answer, _evidence(body, answer.question, answer.context)))
 
 
-async def _check(asked: AskedIndexes, body: SearchBody | AskBody) -> None:
-    """Raise every error that can be known before the search."""
+def _query(asked: AskedIndexes, body: SearchBody | AskBody, **more: Any) -> Query:
+    """Return the query of a request. Raise SettingsError if it cannot be asked."""
     asked.first.notes.question = body.question
-    check_question(body.question)
     suggest_language(body.question)
-    await asked.read(lambda s: check_search(s, body.method, body.filter, body.settings))
+    limits = {"filter": body.filter, "rights": asked.rights, "paid_by": asked.new_budget()}
+    return Query.of(body.question, body.method, settings=body.settings, explain=body.reasons, **limits, **more)
 
 
-def _search_options(asked: AskedIndexes, body: SearchBody | AskBody) -> dict[str, Any]:
-    return {**body.settings, "filter": body.filter, "rights": asked.rights}  # the rights are not theirs to set
+def _evidence(body: SearchBody | AskBody, question: str, context: Context) -> list[Json]:
+    """Return the evidence, with its reasons if they are wanted."""
+    return evidence_json(question, context) if body.reasons else bare_evidence_json(context)
 
 
-def _options(asked: AskedIndexes, body: AskBody) -> dict[str, Any]:
-    return {
-        **_search_options(asked, body),
-        "length": body.length,
-        "history": [Answer(turn.question, "", turn.answer, (), Context(), Usage()) for turn in body.history],
-        "paid_by": asked.new_budget(),
-    }
-
-
-async def _describe_evidence(
-    asked: AskedIndexes, body: SearchBody | AskBody, context: Context, rewritten: str = ""
-) -> list[Json]:
-    """Return the evidence, with its reasons if they are wanted.
-
-    rewritten: the question as it was asked in the end. If a build has just removed some of it, without reasons.
-    """
-    question = rewritten or body.question
-    if not body.reasons:
-        return bare_evidence_json(context)
-    try:
-        return await asked.read(lambda snapshot: evidence_json(snapshot, question, context))
-    except KumiError as error:
-        log.info("the evidence has changed since the search: %s", error)
-        return bare_evidence_json(context)
-
-
-async def answer_events(asked: AskedIndexes, body: AskBody) -> AsyncGenerator[ServerEvent, None]:
+async def answer_events(
+    body: AskBody, first: QuestionEvent, later: AsyncGenerator[QuestionEvent, None]
+) -> AsyncGenerator[ServerEvent, None]:
     """Yield the events of one question, up to `answer` or `error`."""
-    call = asked.questions.events(body.question, body.method, **_options(asked, body))
-    shown, evidence = Context(), list[Json]()
+    yield _describe(body, first)
     try:
-        async with aclosing(call) as events:
+        async with aclosing(later) as events:
             async for event in events:
-                if isinstance(event, Context):
-                    shown, evidence = event, await _describe_evidence(asked, body, event)
-                    yield ServerEvent("evidence", context_json(shown, evidence))
-                elif isinstance(event, Answer):
-                    if event.context != shown or event.question != body.question:
-                        evidence = await _describe_evidence(asked, body, event.context, event.question)
+                if isinstance(event, Answer):
                     yield ServerEvent("citations", {"citations": [c.to_dict() for c in event.citations]})
-                    yield ServerEvent("answer", answer_json(event, evidence))
-                else:
-                    yield _describe(event)
+                yield _describe(body, event)
     except KumiError as error:
         yield ServerEvent("error", json.loads(bytes(problem(error, language=message_language()).body)))
     except Exception:
@@ -187,7 +135,13 @@ async def answer_events(asked: AskedIndexes, body: AskBody) -> AsyncGenerator[Se
         yield ServerEvent("error", {"title": "InternalError", "status": 500, "detail": _INTERNAL})
 
 
-def _describe(event: ProgressEvent | str) -> ServerEvent:
-    if isinstance(event, str):
-        return ServerEvent("token", {"text": event})
+def _describe(body: AskBody, event: QuestionEvent) -> ServerEvent:
+    """Return an event of a question as a server-sent event."""
+    match event:
+        case Answer():
+            return ServerEvent("answer", answer_json(event, _evidence(body, event.question, event.context)))
+        case Context():
+            return ServerEvent("evidence", context_json(event, _evidence(body, body.question, event)))
+        case str():
+            return ServerEvent("token", {"text": event})
     return ServerEvent("progress", {"step": event.step, "text": describe_event(event), "model": event.model})

@@ -1,6 +1,7 @@
-"""builds of an index -> HTTP: start, list, follow and cancel them."""
+"""builds of an index -> HTTP: start, list, follow and cancel them, as far as the sender may see."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
@@ -9,15 +10,17 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import Field
 
-from kumihimo.llm.budget import Caps
-from kumihimo.server.access import Editor
-from kumihimo.server.api.build_values import build_event, build_json, queue_index
+from kumihimo.app.browse.json_values import Json, plain
+from kumihimo.core.usage import Usage
+from kumihimo.llm.budget import Budget, Caps
+from kumihimo.server.access import Access, Editor
 from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
-from kumihimo.server.events import ServerEvent, encode_events, parse_last_event_id
-from kumihimo.server.upload_names import allowed_path
+from kumihimo.server.builds import BuildJob
+from kumihimo.server.events import ServerEvent, event_response, parse_last_event_id
+from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["builds"])
-STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the second one is for nginx
+_OPEN_FIELDS = ("id", "kind", "state", "created", "started", "ended")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +83,7 @@ async def follow_build(
             async for event in events:
                 yield build_event(access, event)
 
-    return StreamingResponse(encode_events(limited()), media_type="text/event-stream", headers=STREAM_HEADERS)
+    return event_response(limited())
 
 
 @router.post("/builds/{id}/cancel")
@@ -90,3 +93,84 @@ async def cancel_build(access: Editor, id: Name) -> JSONResponse:
     The index stays as it was before.
     """
     return JSONResponse(build_json(access, access.served.builds.cancel(id)))
+
+
+def build_json(access: Access, job: BuildJob) -> Json:
+    """Return a build as JSON.
+
+    For one who sees only some documents: without names and numbers of files and rows.
+    """
+    return _limit_state(plain(job)) if access.rights else plain(job)
+
+
+def build_event(access: Access, event: ServerEvent) -> ServerEvent:
+    """Return an event of a build, limited in the same way."""
+    if not access.rights:
+        return event
+    data = _limit_progress(event.data) if event.name == "progress" else _limit_state(event.data)
+    return ServerEvent(event.name, data, event.id)
+
+
+def _limit_state(state: Mapping[str, Any]) -> Json:
+    error = state["error"]
+    return {
+        **{name: state[name] for name in _OPEN_FIELDS},
+        "progress": _limit_progress(state["progress"]) if state["progress"] else None,
+        "error": {"name": error["name"], "message": "the build has failed"} if error else None,
+    }
+
+
+def _limit_progress(progress: Mapping[str, Any]) -> Json:
+    return {"step": progress["step"], "share": progress["share"]}
+
+
+def queue_index(
+    request: Request,
+    access: Access,
+    paths: Sequence[str] = (),
+    *,
+    methods: Sequence[str] = (),
+    refresh: bool = False,
+    caps: Caps | None = None,
+    consent: bool = False,
+) -> BuildJob:
+    """Queue a build, or return one with the same options that waits.
+
+    The budget of the key limits what it spends, and is charged at its end.
+    """
+    builds = access.served.builds
+    caps = _cap(caps or Caps(), access.grant.new_budget())
+    wanted = {"methods": [*methods], "refresh": refresh, "caps": plain(caps), "consent": consent}
+    for job in builds.jobs:
+        if job.state == "queued" and job.kind == "index" and _includes(job.options, wanted, paths):
+            return job
+    queued = builds.index(paths, methods=methods, refresh=refresh, caps=caps, consent=consent)
+    charges: set[asyncio.Task[None]] = request.app.state.charges
+    charge = asyncio.create_task(_charge(access, queued.id))
+    charges.add(charge)  # the loop alone would forget it
+    charge.add_done_callback(charges.discard)
+    return queued
+
+
+def _includes(options: Mapping[str, Any], wanted: Mapping[str, object], paths: Sequence[str]) -> bool:
+    """Return whether a build has these options, and includes these paths."""
+    has_paths = {*paths} <= {*options["paths"]} and bool(paths) == bool(options["paths"])
+    return has_paths and all(options[name] == value for name, value in wanted.items())
+
+
+def _cap(caps: Caps, budget: Budget | None) -> Caps:
+    """Return the caps, with what is left of a budget."""
+    if budget is None or budget.caps.tokens is None:
+        return caps
+    left = max(0, budget.caps.tokens - budget.total.tokens)
+    return Caps(caps.calls, left if caps.tokens is None else min(caps.tokens, left), caps.cost)
+
+
+async def _charge(access: Access, id: str) -> None:
+    """Charge the key of the sender once a build has ended."""
+    budget = access.grant.new_budget()
+    if budget is None:
+        return
+    job = await access.served.builds.wait(id)
+    for scope, usage in ((job.result or {}).get("spent") or {}).items():
+        budget.record_spent(scope, "", Usage(**usage))

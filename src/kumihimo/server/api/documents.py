@@ -1,7 +1,7 @@
-"""documents of an index -> HTTP: list, upload, add, delete, and the text of one."""
+"""documents of an index -> HTTP: list, upload, add, delete, the text of one, the passages of a row."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -10,21 +10,20 @@ from fastapi.responses import JSONResponse
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.document_list import DocumentList, FailedFile, ListedDocument
-from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded
+from kumihimo.app.browse.json_values import Json, plain
+from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded, surround
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
-from kumihimo.server.access import Access, Editor, Reader
-from kumihimo.server.api.build_values import build_json, queue_index, queue_remove
-from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, PageSize, PathText, RowId, SearchText
-from kumihimo.server.api.reading import found, read_index, read_snapshot
-from kumihimo.server.json_values import Json, plain
-from kumihimo.server.problems import Forbidden
-from kumihimo.server.upload_names import allowed_path
-from kumihimo.server.uploads import receive_form
+from kumihimo.server.access import Access, Editor, Reader, read_index
+from kumihimo.server.api.builds import build_json, queue_index
+from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
+from kumihimo.server.problems import Forbidden, NotFound, found
+from kumihimo.server.uploads import allowed_path, receive_form
 
 router = APIRouter(tags=["documents"])
 _MAX_TEXT = 100_000  # characters of one response
 _MAX_FAILED = 200
+_MAX_AROUND = 5000  # characters beside a passage
 _EMPTY = "no text was found in this file: if it is a scan, run a text recognition over it first"
 
 
@@ -43,7 +42,7 @@ async def list_documents(
     q: SearchText = "",
     filter: FilterQuery = "",
     after: Cursor = "",
-    limit: PageSize = 50,
+    limit: Limit = 50,
 ) -> JSONResponse:
     """List documents by uri, with their state.
 
@@ -78,7 +77,7 @@ def describe_files(access: Access, snapshot: Snapshot, listing: DocumentList) ->
 
 
 def _list_failed(
-    access: Access, listing: DocumentList, unread: Sequence[tuple[str, str]]
+    access: Access, listing: DocumentList, unread: list[tuple[str, str]]
 ) -> tuple[list[FailedFile], list[str]]:
     """Return the files that could not be read.
 
@@ -97,7 +96,7 @@ def _list_failed(
 def _unread_uploads(access: Access, snapshot: Snapshot) -> list[tuple[str, str]]:
     """Return uri and name of the sender's uploads without a document."""
     folder, documents = upload_folder(access).resolve(), snapshot.stored_table("documents")
-    uris = [(file_uri(access.served.kumi, snapshot, folder / name), name) for name in _upload_names(access)]
+    uris = [(file_uri(access.served.kumi.opened, snapshot, folder / name), name) for name in _upload_names(access)]
     return [(uri, name) for uri, name in uris if not uri or not documents.ids(file=uri)]
 
 
@@ -141,7 +140,7 @@ async def excluded_paths(access: Access, folder: Path, names: list[str]) -> list
     kumi, paths = access.served.kumi, [folder.resolve() / name for name in names]
     if not kumi.store.exists():
         return []
-    return await read_snapshot(access, lambda snapshot: [str(p) for p in paths if is_excluded(kumi, snapshot, p)])
+    return await access.read(lambda snapshot: [str(p) for p in paths if is_excluded(kumi.opened, snapshot, p)])
 
 
 @router.post("/documents/paths", status_code=202)
@@ -208,16 +207,16 @@ async def delete_document(request: Request, access: Editor, id: RowId, whole_fil
         if document is None:
             file, path = _find_failed(access, snapshot, id)
             return file, file.uri, path
-        return document, document.file, find_file(access.served.kumi, snapshot, document.file)
+        return document, document.file, find_file(access.served.kumi.opened, snapshot, document.file)
 
-    document, file, path = await read_snapshot(access, locate)
+    document, file, path = await access.read(locate)
     uploads: Path = access.served.uploads
     is_whole = whole_file or document.uri == file
     if is_whole and path and uploads.resolve() in path.resolve().parents:
         path.unlink(missing_ok=True)
         job = queue_index(request, access, [str(uploads)])
     else:
-        job = queue_remove(access, file if is_whole else document.uri)
+        job = access.served.builds.remove(file if is_whole else document.uri)
     return JSONResponse({"document": plain(document), "build": build_json(access, job)}, 202)
 
 
@@ -233,3 +232,29 @@ def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFil
         raise SettingsError(f"{file.uri} was not uploaded: delete the file where it is, then start a build")
     names = {uri or name: name for uri, name in unread}
     return file, upload_folder(access) / names[file.uri]
+
+
+@router.get("/trace/{table}/{id:path}")
+async def trace(
+    request: Request,
+    access: Reader,
+    table: Table,
+    id: RowId,
+    around: Annotated[int, Query(ge=0, le=_MAX_AROUND, description="Characters before and after.")] = 600,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> JSONResponse:
+    """Return the passages that a row comes from.
+
+    Each has its `page`: the text around it, no more than its page, slide or sheet, with `start` and `end` of the
+    passage in this text. `more` says whether there are further passages.
+    """
+
+    def read(snapshot: Snapshot) -> Json:
+        if table not in snapshot.record_types or not snapshot.db.has(table):
+            raise NotFound(f"no table {table!r} here: a piece of evidence has `table` and `id`")
+        row = found(snapshot.table(table).get(id), "row", id)
+        spans = list(islice(snapshot.trace((table, id)), limit + 1))
+        pages = [{**span.to_dict(), "page": surround(snapshot, span, around)} for span in spans[:limit]]
+        return {"table": table, "id": id, "text": row.text, "spans": pages, "more": len(spans) > limit}
+
+    return JSONResponse(await read_index(request, access, read))

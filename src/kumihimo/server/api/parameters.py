@@ -20,7 +20,7 @@ _MAX_NUMBER = 1e6
 _MAX_PATH = 4000
 _MAX_INDEXES = 20
 
-PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Rows of a page.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Rows of a page.")]
 Cursor = Annotated[str, Query(max_length=_MAX_ID, description="`next` of the page before.")]
 SearchText = Annotated[str, Query(alias="q", max_length=_MAX_NAME, description="A part of a name.")]
 FilterQuery = Annotated[str, Query(alias="filter", max_length=_MAX_FILTER, description="Only documents that match.")]

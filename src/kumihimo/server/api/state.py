@@ -1,4 +1,4 @@
-"""an index -> HTTP: its methods, what a build or a question would cost, what was spent, and its state."""
+"""the served indexes -> HTTP: names, methods, estimated and spent cost, and the state of each."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
@@ -8,19 +8,20 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.json_values import Json, method_json, plain
+from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import missing_tables
 from kumihimo.app.opened.results import Plan
 from kumihimo.app.upkeep.status import read_status
-from kumihimo.server.access import Access, Reader
+from kumihimo.server.access import Access, Reader, read_index, usable_indexes
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
-from kumihimo.server.api.reading import check_search, read_index, read_snapshot
-from kumihimo.server.disconnect import cancel_on_disconnect
-from kumihimo.server.json_values import Json, method_json, plain
+from kumihimo.server.events import cancel_on_disconnect
 from kumihimo.server.problems import Forbidden
-from kumihimo.server.upload_names import allowed_path
+from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["state"])
+indexes_router = APIRouter(tags=["indexes"])
 _FOR_EDITORS = ("folder", "sources", "removed", "spent", "cache", "bytes", "waiting")
 _LEFT_OUT = ("levels", "modularity")  # they take long to compute
 _MAX_LISTED = 1000  # failures and documents read in part
@@ -47,21 +48,23 @@ async def list_methods(request: Request, access: Reader) -> JSONResponse:
     costs nothing.
     """
 
-    def read(snapshot: Snapshot) -> Json:
-        default = snapshot.default_method()
-        methods = []
-        for name, method in snapshot.catalogue.methods.items():
-            needs_model = "llm" in method.ports and "llm" not in method.optional_ports
-            state = {
-                "default": name == default,
-                "needs_model": needs_model,
-                "has_model": snapshot.models.chat(name) is not None,
-                "built": not missing_tables(snapshot.db, snapshot.catalogue, name),
-            }
-            methods.append({"name": name, **method_json(name, method), **state})
-        return {"methods": methods}
+    return JSONResponse({"methods": await read_index(request, access, describe_methods)})
 
-    return JSONResponse(await read_index(request, access, read))
+
+def describe_methods(snapshot: Snapshot) -> list[Json]:
+    """Return the methods with their settings and their state."""
+    default = snapshot.default_method()
+    methods = []
+    for name, method in snapshot.catalogue.methods.items():
+        needs_model = "llm" in method.ports and "llm" not in method.optional_ports
+        state = {
+            "default": name == default,
+            "needs_model": needs_model,
+            "has_model": snapshot.models.chat(name) is not None,
+            "built": not missing_tables(snapshot.db, snapshot.catalogue, name),
+        }
+        methods.append({"name": name, **method_json(name, method), **state})
+    return methods
 
 
 @router.post("/plan")
@@ -70,11 +73,8 @@ async def plan(request: Request, access: Reader, body: Body[PlanBody]) -> JSONRe
 
     async def estimate() -> Plan:
         if body.question:
-            await read_snapshot(access, lambda s: check_search(s, body.method, body.filter, body.settings))
-            search: dict[str, Any] = {**body.settings, "filter": body.filter, "rights": access.rights}
-            return await access.served.questions.run(
-                lambda kumi: kumi.estimate_query_cost(body.method, body.question, **search)
-            )
+            search = body.question, body.method, body.filter, body.settings
+            return await access.read(lambda snapshot: estimate_query_cost(snapshot, *search))
         if access.rights or not access.may("editor"):
             raise Forbidden("the plan of a build counts all documents: it needs a key for editors without a filter")
         paths = [allowed_path(path, request.app.state.settings.roots) for path in body.paths]
@@ -109,7 +109,7 @@ async def get_status(request: Request, access: Reader) -> JSONResponse:
     """Return the contents of the index that the sender sees."""
 
     def read(kumi: Kumihimo) -> Json:
-        status = plain(read_status(kumi, levels=False, rights=access.rights, modularity=False))
+        status = plain(read_status(kumi.opened, levels=False, rights=access.rights, modularity=False))
         for name in ("failed", "partial"):
             status[name] = status[name][:_MAX_LISTED]
         sees_all = access.may("editor") and not access.rights
@@ -117,3 +117,17 @@ async def get_status(request: Request, access: Reader) -> JSONResponse:
         return {name: value for name, value in status.items() if name not in left_out}
 
     return JSONResponse(await cancel_on_disconnect(request, access.served.questions.run(read)))
+
+
+@indexes_router.get("/indexes")
+async def list_indexes(request: Request) -> JSONResponse:
+    """List the indexes that the sender may use.
+
+    The first one has the short addresses.
+    """
+    grants = request.state.caller.grants
+    indexes = [
+        {"name": name, "role": grants[name].role, "address": f"/api/v1/indexes/{name}"}
+        for name in usable_indexes(request)
+    ]
+    return JSONResponse({"indexes": indexes})

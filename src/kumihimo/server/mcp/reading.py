@@ -14,22 +14,8 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Entity, Relation, Report
 from kumihimo.core.spans import Span
 from kumihimo.llm.budget import Budget
+from kumihimo.server.mcp import results
 from kumihimo.server.mcp.arguments import BadArgument, DocumentsArguments, OpenArguments
-from kumihimo.server.mcp.results import (
-    DocumentRow,
-    DocumentsResult,
-    EntityLink,
-    EntityResult,
-    FoundPassage,
-    OpenedPassage,
-    Place,
-    RelatedEntity,
-    ReportLink,
-    ReportResult,
-    SearchResult,
-    cut,
-    places,
-)
 from kumihimo.text.sentences import shorten_line
 
 _MAX_TEXT = 10_000  # characters of a passage, or of a report
@@ -42,21 +28,21 @@ _MAX_DESCRIPTION, _MAX_LINE = 3_000, 300
 _MAX_FIELDS = 12  # of the metadata of a document
 
 
-def show_evidence(snapshot: Snapshot, index: str, method: str, context: Context) -> SearchResult:
+def show_evidence(snapshot: Snapshot, index: str, method: str, context: Context) -> results.SearchResult:
     """Return what a search found; long texts are cut."""
     limit = min(_MAX_EACH, _MAX_FOUND // max(len(context), 1))
     passages = tuple(
-        FoundPassage(
+        results.FoundPassage(
             id=":".join(item.reference),
             title=item.title,
-            text=cut(item.text, limit),
-            places=places(islice(_trace(snapshot, item), _MAX_PLACES)),
+            text=results.cut(item.text, limit),
+            places=results.places(islice(_trace(snapshot, item), _MAX_PLACES)),
         )
         for item in context
     )
     is_cut = any(len(item.text) > limit for item in context)
     note = "Texts that end with … are cut: open_citation shows the whole." if is_cut else ""
-    return SearchResult(index=index, method=method, passages=passages, note=note)
+    return results.SearchResult(index=index, method=method, passages=passages, note=note)
 
 
 def _trace(snapshot: Snapshot, item: Evidence) -> Iterator[Span]:
@@ -69,7 +55,7 @@ def _trace(snapshot: Snapshot, item: Evidence) -> Iterator[Span]:
         yield from snapshot.trace(item)
 
 
-def open_passage(snapshot: Snapshot, arguments: OpenArguments) -> OpenedPassage:
+def open_passage(snapshot: Snapshot, arguments: OpenArguments) -> results.OpenedPassage:
     """Return a passage of a document with its surroundings.
 
     Of a row, it is the first source.
@@ -90,14 +76,14 @@ def open_passage(snapshot: Snapshot, arguments: OpenArguments) -> OpenedPassage:
         raise BadArgument(f"the document {id!r} has no character {start:,}{size}")
     last = min(last, read.characters)
     span = snapshot.tracer.locate(Span("", read.uri, start, last, read.text[start - read.start : last - read.start]))
-    return OpenedPassage(
-        passage=Place.of(span),
+    return results.OpenedPassage(
+        passage=results.Place.of(span),
         before=read.text[: start - read.start],
         text=span.text,
         after=read.text[last - read.start :],
         characters=read.characters,
         next_start=last if last < min(end, read.characters) else None,
-        more=places(spans[1:]),
+        more=results.places(spans[1:]),
     )
 
 
@@ -115,11 +101,11 @@ def _row_spans(snapshot: Snapshot, id: str) -> list[Span]:
 
 def list_documents(
     snapshot: Snapshot, index: str, indexes: tuple[str, ...], arguments: DocumentsArguments
-) -> DocumentsResult:
+) -> results.DocumentsResult:
     """Return a page of documents."""
     documents = DocumentList(snapshot.narrowed(arguments.filter))
     page = documents.page(arguments.text, after=arguments.cursor, limit=arguments.limit)
-    return DocumentsResult(
+    return results.DocumentsResult(
         index=index,
         indexes=indexes,
         total=len(documents.table),
@@ -128,9 +114,9 @@ def list_documents(
     )
 
 
-def _document_row(document: ListedDocument) -> DocumentRow:
+def _document_row(document: ListedDocument) -> results.DocumentRow:
     fields = islice(document.metadata.items(), _MAX_FIELDS)
-    return DocumentRow(
+    return results.DocumentRow(
         id=document.id,
         uri=document.uri,
         title=shorten_line(document.title, _MAX_LINE),
@@ -145,7 +131,7 @@ def _short_value(value: object) -> Any:
     return value if isinstance(value, bool | int | float | None) else shorten_line(str(value), _MAX_LINE)
 
 
-def show_entity(snapshot: Snapshot, name: str) -> EntityResult:
+def show_entity(snapshot: Snapshot, name: str) -> results.EntityResult:
     """Return an entity with its neighbours and passages.
 
     Raises BadArgument, with similar names, if there is none.
@@ -160,26 +146,28 @@ def show_entity(snapshot: Snapshot, name: str) -> EntityResult:
     relations = list_relations(snapshot, entity.id, limit=_MAX_RELATIONS)
     passages = list_passages(snapshot, entity, limit=_MAX_PASSAGES)
     note = "There are more relations or passages: ask about them." if relations.next or passages.next else ""
-    return EntityResult(
+    return results.EntityResult(
         id=entity.id,
         name=entity.name,
         type=entity.type,
         forms=entity.forms[:_MAX_MORE],
         mentions=entity.mentions,
-        description=cut(entity.text, _MAX_DESCRIPTION),
+        description=results.cut(entity.text, _MAX_DESCRIPTION),
         relations=tuple(_related(entity, relation) for relation in relations.items),
         passages=tuple(
-            FoundPassage(id=f"chunks:{span.chunk}", title=span.title, text=span.text, places=(Place.of(span),))
+            results.FoundPassage(
+                id=f"chunks:{span.chunk}", title=span.title, text=span.text, places=(results.Place.of(span),)
+            )
             for span in passages.items
         ),
-        similar=tuple(EntityLink(id=found.id, name=found.name) for found in similar),
+        similar=tuple(results.EntityLink(id=found.id, name=found.name) for found in similar),
         note=note,
     )
 
 
-def _related(entity: Entity, relation: Relation) -> RelatedEntity:
+def _related(entity: Entity, relation: Relation) -> results.RelatedEntity:
     end = 1 if relation.source == entity.id else 0
-    return RelatedEntity(
+    return results.RelatedEntity(
         id=(relation.source, relation.target)[end],
         name=relation.names[end],
         weight=relation.weight,
@@ -187,7 +175,7 @@ def _related(entity: Entity, relation: Relation) -> RelatedEntity:
     )
 
 
-def show_report(snapshot: Snapshot, topic: str, budget: Budget) -> ReportResult:
+def show_report(snapshot: Snapshot, topic: str, budget: Budget) -> results.ReportResult:
     """Return the report with this id, or the best on a topic.
 
     Without a topic, the main ones are listed. budget: of an embedding model that is paid.
@@ -196,23 +184,23 @@ def show_report(snapshot: Snapshot, topic: str, budget: Budget) -> ReportResult:
     if not topic.strip():
         roots = browse_communities(snapshot).roots()
         listed = reports.get_many(roots[:_MAX_MORE]).values()
-        return ReportResult(others=tuple(map(_report_link, listed)), note="Call report with one of the ids.")
+        return results.ReportResult(others=tuple(map(_report_link, listed)), note="Call report with one of the ids.")
     named = reports.get(topic.strip().removeprefix("reports:"))
     matches = [named] if named else _search_reports(snapshot, topic, budget)
     if not matches:
         raise BadArgument(f"no report on {topic!r}: call report without a topic to list the main ones")
     found, *related = matches
-    return ReportResult(
+    return results.ReportResult(
         id=found.id,
         title=found.title,
-        text=cut(found.text, _MAX_TEXT),
-        sources=places(islice(snapshot.trace(("reports", found.id)), _MAX_REPORTS)),
+        text=results.cut(found.text, _MAX_TEXT),
+        sources=results.places(islice(snapshot.trace(("reports", found.id)), _MAX_REPORTS)),
         others=tuple(map(_report_link, related)),
     )
 
 
-def _report_link(report: Report) -> ReportLink:
-    return ReportLink(id=report.id, title=shorten_line(report.title, _MAX_LINE))
+def _report_link(report: Report) -> results.ReportLink:
+    return results.ReportLink(id=report.id, title=shorten_line(report.title, _MAX_LINE))
 
 
 def _search_reports(snapshot: Snapshot, topic: str, budget: Budget) -> list[Report]:

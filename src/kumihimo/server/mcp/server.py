@@ -1,21 +1,32 @@
-"""a workspace -> the MCP server over it, for any transport."""
+"""a workspace -> the MCP server over it: at /mcp, or on standard input and output."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import mcp_types as types
+from fastapi import FastAPI, Response
 from mcp.server import Server, ServerRequestContext
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
+from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.core.errors import BudgetExceeded, Cancelled, KumiError
-from kumihimo.server.access import Access, Caller
+from kumihimo.server.access import Access, Caller, local_caller
 from kumihimo.server.mcp import resources
 from kumihimo.server.mcp.arguments import parse_arguments
 from kumihimo.server.mcp.tools import TOOLS, Tool, ToolCall
 from kumihimo.server.problems import remedy_of
-from kumihimo.server.workspace import Workspace
+from kumihimo.server.settings import ServerSettings
+from kumihimo.server.workspace import Workspace, open_workspace
 
 T = TypeVar("T")
 RequestContext = ServerRequestContext[Any, Any]
@@ -26,6 +37,9 @@ INSTRUCTIONS = (
     "passages behind it, open_citation to check or read on, report for an overview, entity for a person, place or "
     "thing, list_documents for what there is. Say only what the passages say, and cite them."
 )
+PATH = "/mcp"
+_MAX_SESSIONS = 4000  # of clients before 2026, 42 kB each: more than one key may open until they end
+_IDLE_SECONDS = 1200.0
 
 
 def create_mcp_server(workspace: Workspace, find_caller: Callable[[RequestContext], Caller]) -> Server[Any]:
@@ -120,12 +134,8 @@ class _Handlers:
     async def _read(self, context: RequestContext, access: Access, read: Callable[[Any], T]) -> T:
         """Return a result read from what the caller may see."""
 
-        def run(kumi: Any) -> T:
-            with kumi.snapshot(rights=access.rights) as snapshot:
-                return read(snapshot)
-
         try:
-            return await _until_left(context, access.served.questions.run(run))
+            return await _until_left(context, access.read(read))
         except KumiError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
@@ -194,3 +204,82 @@ def _checked(call: Callable[[], T]) -> T:
         return call()
     except KumiError as error:
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
+
+
+class McpEndpoint:
+    """The ASGI application at `/mcp`: streamable HTTP, for clients of every version of the protocol."""
+
+    def __init__(self, workspace: Workspace, settings: ServerSettings) -> None:
+        self.workspace, self.settings = workspace, settings
+        self._manager: StreamableHTTPSessionManager | None = None
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Serve requests as long as the context lasts."""
+        self._manager = StreamableHTTPSessionManager(
+            create_mcp_server(self.workspace, _find_caller),
+            max_request_body_size=self.settings.max_body,
+            max_sessions=_MAX_SESSIONS,
+            session_idle_timeout=_IDLE_SECONDS,
+        )
+        try:
+            async with self._manager.run():
+                yield
+        finally:
+            self._manager = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in ("POST", "DELETE"):  # nothing is sent without a request
+            await Response(status_code=405, headers={"allow": "POST, DELETE"})(scope, receive, send)
+            return
+        left = asyncio.Event()
+        scope["state"] = {**scope["state"], LEFT: left}
+        scope["user"] = _owner(scope["state"]["caller"])
+
+        async def receive_and_notice() -> Message:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                left.set()
+            return message
+
+        assert self._manager  # the application is running
+        await self._manager.handle_request(scope, receive_and_notice, send)
+
+
+def _find_caller(context: RequestContext) -> Caller:
+    """Return the sender of a request, never that of a session."""
+    assert context.request  # by HTTP there is one
+    return cast(Caller, context.request.state.caller)
+
+
+def _owner(caller: Caller) -> AuthenticatedUser:
+    """Return the owner of a session: the key that may use it."""
+    return AuthenticatedUser(AccessToken(token="", client_id=caller.key, scopes=[]))
+
+
+def add_mcp(app: FastAPI, workspace: Workspace, settings: ServerSettings) -> None:
+    """Add the endpoint to an application, and to its lifespan."""
+    endpoint, run_app = McpEndpoint(workspace, settings), app.router.lifespan_context
+    app.router.routes.append(Route(PATH, endpoint))
+
+    @asynccontextmanager
+    async def run_both(_: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
+        async with endpoint.run(), run_app(app) as state:
+            yield state or {}
+
+    app.router.lifespan_context = run_both
+
+
+def run_stdio(places: Sequence[IndexPlace | Path]) -> None:
+    """Serve these indexes to one client until it closes the input."""
+    asyncio.run(_serve(places))
+
+
+async def _serve(places: Sequence[IndexPlace | Path]) -> None:
+    workspace = open_workspace(places)
+    server = create_mcp_server(workspace, lambda _: local_caller(workspace))
+    try:
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+    finally:
+        await workspace.aclose()

@@ -4,40 +4,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.facade import Kumihimo
 from kumihimo.core.context import Answer
 from kumihimo.core.task import ProgressEvent
-from kumihimo.server.access import Access, Caller, choose_access
-from kumihimo.server.mcp import reading
-from kumihimo.server.mcp.arguments import (
-    AskArguments,
-    DocumentsArguments,
-    EntityArguments,
-    OpenArguments,
-    ReportArguments,
-    SearchArguments,
-    schema_of,
-)
-from kumihimo.server.mcp.results import (
-    AskResult,
-    CitedPassage,
-    DocumentsResult,
-    EntityResult,
-    OpenedPassage,
-    Place,
-    ReportResult,
-    SearchResult,
-    cut,
-)
+from kumihimo.server.access import Access, Caller, choose_access, usable_names
+from kumihimo.server.mcp import arguments, reading, results
 from kumihimo.server.problems import NotFound
 from kumihimo.server.workspace import Workspace
 
-T = TypeVar("T")
 _MAX_ANSWER, _MAX_QUOTE, _MAX_CITATIONS = 30_000, 1_000, 60
 
 
@@ -62,46 +40,36 @@ class ToolCall:
     @property
     def indexes(self) -> tuple[str, ...]:
         """Return the names of the indexes that the sender may use."""
-        return tuple(name for name in self.workspace.indexes if name in self.caller.grants)
+        return tuple(usable_names(self.workspace, self.caller))
 
 
-async def _read(access: Access, read: Callable[[Snapshot], T]) -> T:
-    """Return a result read from what the caller may see."""
-
-    def run(kumi: Kumihimo) -> T:
-        with kumi.snapshot(rights=access.rights) as snapshot:
-            return read(snapshot)
-
-    return await access.served.questions.run(run)
-
-
-async def search(call: ToolCall, arguments: SearchArguments) -> SearchResult:
+async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.SearchResult:
     """Find passages."""
-    access = call.access(arguments.index, arguments.question)
-    method = arguments.method or await _read(access, Snapshot.default_method)
-    settings: dict[str, Any] = {"k": arguments.k}
+    access = call.access(inputs.index, inputs.question)
+    method = inputs.method or await access.read(Snapshot.default_method)
+    settings: dict[str, Any] = {"k": inputs.k}
     if "k" not in access.served.kumi.catalogue.method(method).settings:
         settings = {}
     context = await access.served.questions.retrieve(
-        arguments.question,
+        inputs.question,
         method,
-        filter=arguments.filter,
+        filter=inputs.filter,
         rights=access.rights,
         paid_by=access.grant.new_budget(),
         **settings,
     )
-    found = context.top(arguments.k)
-    return await _read(access, lambda s: reading.show_evidence(s, access.served.name, method, found))
+    found = context.top(inputs.k)
+    return await access.read(lambda s: reading.show_evidence(s, access.served.name, method, found))
 
 
-async def ask(call: ToolCall, arguments: AskArguments) -> AskResult:
+async def ask(call: ToolCall, inputs: arguments.AskArguments) -> results.AskResult:
     """Answer a question."""
-    access = call.access(arguments.index, arguments.question)
+    access = call.access(inputs.index, inputs.question)
     events = access.served.questions.events(
-        arguments.question,
-        arguments.method,
-        filter=arguments.filter,
-        length=arguments.length,
+        inputs.question,
+        inputs.method,
+        filter=inputs.filter,
+        length=inputs.length,
         rights=access.rights,
         paid_by=access.grant.new_budget(),
     )
@@ -122,42 +90,44 @@ def _describe_progress(event: ProgressEvent) -> str:
     return "searching" if event.step == "search" else f"building {event.step}"
 
 
-def _ask_result(index: str, answer: Answer) -> AskResult:
-    return AskResult(
+def _ask_result(index: str, answer: Answer) -> results.AskResult:
+    return results.AskResult(
         index=index,
         method=answer.method,
         model=answer.model.partition(" ")[0],
         status=answer.status,
-        answer=cut(answer.text, _MAX_ANSWER),
+        answer=results.cut(answer.text, _MAX_ANSWER),
         citations=tuple(
-            CitedPassage(n=citation.n, quote=cut(citation.span.text, _MAX_QUOTE), place=Place.of(citation.span))
+            results.CitedPassage(
+                n=citation.n, quote=results.cut(citation.span.text, _MAX_QUOTE), place=results.Place.of(citation.span)
+            )
             for citation in answer.citations[:_MAX_CITATIONS]
         ),
     )
 
 
-async def open_citation(call: ToolCall, arguments: OpenArguments) -> OpenedPassage:
+async def open_citation(call: ToolCall, inputs: arguments.OpenArguments) -> results.OpenedPassage:
     """Show a passage in its document."""
-    return await _read(call.access(arguments.index), lambda s: reading.open_passage(s, arguments))
+    return await call.access(inputs.index).read(lambda s: reading.open_passage(s, inputs))
 
 
-async def list_documents(call: ToolCall, arguments: DocumentsArguments) -> DocumentsResult:
+async def list_documents(call: ToolCall, inputs: arguments.DocumentsArguments) -> results.DocumentsResult:
     """List documents."""
-    access = call.access(arguments.index)
+    access = call.access(inputs.index)
     name, indexes = access.served.name, call.indexes
-    return await _read(access, lambda s: reading.list_documents(s, name, indexes, arguments))
+    return await access.read(lambda s: reading.list_documents(s, name, indexes, inputs))
 
 
-async def entity(call: ToolCall, arguments: EntityArguments) -> EntityResult:
+async def entity(call: ToolCall, inputs: arguments.EntityArguments) -> results.EntityResult:
     """Show an entity of the graph."""
-    return await _read(call.access(arguments.index), lambda s: reading.show_entity(s, arguments.name))
+    return await call.access(inputs.index).read(lambda s: reading.show_entity(s, inputs.name))
 
 
-async def report(call: ToolCall, arguments: ReportArguments) -> ReportResult:
+async def report(call: ToolCall, inputs: arguments.ReportArguments) -> results.ReportResult:
     """Show a report."""
-    access = call.access(arguments.index)
+    access = call.access(inputs.index)
     budget = access.served.kumi.models.budget(None, access.grant.new_budget())
-    return await _read(access, lambda s: reading.show_report(s, arguments.topic, budget))
+    return await access.read(lambda s: reading.show_report(s, inputs.topic, budget))
 
 
 @dataclass(frozen=True)
@@ -181,11 +151,11 @@ class Tool:
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
-        return schema_of(self.argument_adapter, "validation")
+        return arguments.schema_of(self.argument_adapter, "validation")
 
     @cached_property
     def output_schema(self) -> dict[str, Any]:
-        return schema_of(self.result_adapter, "serialization")
+        return arguments.schema_of(self.result_adapter, "serialization")
 
 
 _TOOLS = (
@@ -194,8 +164,8 @@ _TOOLS = (
         "Search the documents",
         "Find passages of the user's documents that answer a question. Use it to read the evidence yourself; each "
         "passage has an id and its place. For a finished answer with citations use ask.",
-        SearchArguments,
-        SearchResult,
+        arguments.SearchArguments,
+        results.SearchResult,
         search,
     ),
     Tool(
@@ -203,8 +173,8 @@ _TOOLS = (
         "Answer from the documents",
         "Answer a question from the user's documents, with numbered citations [1] that name file, page or line. "
         "It may take a minute if a language model writes the answer. Keep the citations when you pass it on.",
-        AskArguments,
-        AskResult,
+        arguments.AskArguments,
+        results.AskResult,
         ask,
     ),
     Tool(
@@ -212,8 +182,8 @@ _TOOLS = (
         "Open a passage",
         "Show a passage in its document with the text around it, to check a citation or to read on. "
         "The passage stands between >>> and <<<.",
-        OpenArguments,
-        OpenedPassage,
+        arguments.OpenArguments,
+        results.OpenedPassage,
         open_citation,
     ),
     Tool(
@@ -221,8 +191,8 @@ _TOOLS = (
         "List the documents",
         "List the documents of a collection with their metadata, by path. Use it to see what there is, or to learn "
         "the fields for a filter.",
-        DocumentsArguments,
-        DocumentsResult,
+        arguments.DocumentsArguments,
+        results.DocumentsResult,
         list_documents,
     ),
     Tool(
@@ -230,8 +200,8 @@ _TOOLS = (
         "Show an entity",
         "Show what the documents say about a person, place, organisation or thing: description, related entities, "
         "and passages that mention it.",
-        EntityArguments,
-        EntityResult,
+        arguments.EntityArguments,
+        results.EntityResult,
         entity,
     ),
     Tool(
@@ -239,8 +209,8 @@ _TOOLS = (
         "Read a report",
         "Read a report on a topic of the whole collection, written when it was indexed. Use it for an overview; use "
         "search for details.",
-        ReportArguments,
-        ReportResult,
+        arguments.ReportArguments,
+        results.ReportResult,
         report,
     ),
 )

@@ -3,7 +3,7 @@
 from fastapi.responses import JSONResponse
 
 from kumihimo.core import errors
-from kumihimo.server.problems import NotFound, TooManyRequests, remedy_of, status_of
+from kumihimo.server.problems import NotFound, TooManyRequests, headers_of, remedy_of, status_of
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
@@ -28,14 +28,15 @@ def error_body(error: errors.KumiError, status: int) -> dict[str, object]:
     return {"error": {"message": message, "type": kind, "param": param, "code": _code(error)}}
 
 
-def error_response(error: errors.KumiError) -> JSONResponse:
+def openai_error(error: errors.KumiError) -> JSONResponse:
     """Return the response for an error.
 
     Clients try again only where another try may succeed.
     """
     status = status_of(error)
     may_retry = isinstance(error, errors.IndexBusy | TooManyRequests)
-    return JSONResponse(error_body(error, status), status, {} if may_retry else {"x-should-retry": "false"})
+    headers = headers_of(error) if may_retry else {"x-should-retry": "false", **headers_of(error)}
+    return JSONResponse(error_body(error, status), status, headers)
 
 
 def _code(error: errors.KumiError) -> str | None:

@@ -1,16 +1,33 @@
-"""an answer -> the objects of a chat completion, whole or as the chunks of a stream."""
+"""an answer -> the objects of a chat completion, whole or as a stream, with a list of sources."""
 
+import json
+import re
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from time import time
 from typing import Any
 from uuid import uuid4
 
-from kumihimo.app.evidence.citation_markers import is_truncated
-from kumihimo.core.context import Answer
+from kumihimo.app.evidence.citation_markers import find_markers, is_truncated
+from kumihimo.app.processes.async_facade import QuestionEvent
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.errors import KumiError
+from kumihimo.core.spans import Span
 from kumihimo.core.usage import Usage
-from kumihimo.server.openai.source_list import Link, source_list, url_citations
+from kumihimo.server.openai.errors import error_body
+from kumihimo.server.problems import status_of
+from kumihimo.text.sentences import shorten_line
 
 _MAX_EVIDENCE = 100  # ids of rows in a reply
+Link = Callable[[Span], str]  # a passage -> the address of its page
+_MAX_LINES = 30  # of the list
+_MAX_SPANS = 3  # of one number
+_RULE = "\n\n---\n\n"  # between the text and its sources, in any language
+# Possessive: a text that nearly is a list would else be tried in endless ways.
+_LINE = r"- \[\d{1,3}\] \[(?:\\.|[^\\\]\n]){0,500}+\]\([^\s()]{1,500}+\)"
+_LIST = re.compile(rf"{_RULE}{_LINE}(?:\n{_LINE})*+\s*+\Z")
+_MARKDOWN = re.compile(r"([\\`*\[\]<])")
+_MAX_LABEL = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +81,139 @@ def extension_json(answer: Answer) -> dict[str, Any]:
     """Return the method, the model, the status and the rows found."""
     evidence = [":".join(item.reference) for item in answer.context][:_MAX_EVIDENCE]
     return {"method": answer.method, "model": answer.model, "status": answer.status, "evidence": evidence}
+
+
+@dataclass(frozen=True, slots=True)
+class DataEvent:
+    """A server-sent event that is nothing but a line of data."""
+
+    data: str
+
+    def encode(self) -> bytes:
+        return f"data: {self.data}\n\n".encode()
+
+
+DONE = DataEvent("[DONE]")
+
+
+async def first_events(events: AsyncIterator[QuestionEvent]) -> list[QuestionEvent]:
+    """Return the events up to the first evidence or text.
+
+    Most errors are raised before it, while the status of the response can still be chosen.
+    """
+    received: list[QuestionEvent] = []
+    async for event in events:
+        received.append(event)
+        if isinstance(event, Context | str | Answer):
+            break
+    return received
+
+
+async def stream_chunks(
+    head: ReplyHead,
+    received: list[QuestionEvent],
+    events: AsyncIterator[QuestionEvent],
+    link: Link,
+    *,
+    with_usage: bool,
+) -> AsyncIterator[DataEvent]:
+    """Yield the chunks of a reply.
+
+    An error that comes later than the first text is the last event. received: the events so far.
+    """
+    usage: dict[str, Any] = {"usage": None} if with_usage else {}
+    yield _event(head.chunk({"role": "assistant", "content": ""}, **usage))
+    text = ""
+    try:
+        async for event in _chain(received, events):
+            if isinstance(event, str):
+                text += event
+                yield _event(head.chunk({"content": event}, **usage))
+            elif isinstance(event, Answer):
+                for chunk in _last_chunks(head, event, text, link):
+                    yield _event({**chunk, **usage})
+                if with_usage:
+                    yield _event(head.object("chat.completion.chunk", choices=[], usage=usage_json(event.usage)))
+    except KumiError as error:
+        yield _event(error_body(error, status_of(error)))
+    yield DONE
+
+
+def _last_chunks(head: ReplyHead, answer: Answer, text: str, link: Link) -> list[dict[str, Any]]:
+    """Return the chunks after the text: the sources and the annotations.
+
+    text: as it was streamed.
+    """
+    rest = answer.text.removeprefix(text) if answer.text.startswith(text) else ""
+    last = {"content": rest + source_list(answer, link)}
+    return [
+        *([head.chunk(last)] if last["content"] else []),
+        head.chunk(
+            {"annotations": url_citations(answer, link)}, finish_reason(answer), kumihimo=extension_json(answer)
+        ),
+    ]
+
+
+async def _chain(received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]) -> AsyncIterator[QuestionEvent]:
+    """Yield the events that have been received, then the others."""
+    for event in received:
+        yield event
+    async for event in events:
+        yield event
+
+
+def _event(value: dict[str, Any]) -> DataEvent:
+    return DataEvent(json.dumps(value, ensure_ascii=False))
+
+
+def source_list(answer: Answer, link: Link) -> str:
+    """Return the sources of an answer, in Markdown.
+
+    They are added to its text. Empty without citations.
+    """
+    lines: dict[str, None] = {}
+    counts: dict[int, int] = {}
+    for citation in answer.citations:
+        span = citation.span
+        counts[citation.n] = counts.get(citation.n, 0) + 1
+        if counts[citation.n] <= _MAX_SPANS:
+            lines[f"- [{citation.n}] [{_escape(_label(span))}]({link(span)})"] = None
+    return _RULE + "\n".join([*lines][:_MAX_LINES]) if lines else ""
+
+
+def without_source_list(text: str) -> str:
+    """Return a text without the sources that `source_list` has added.
+
+    >>> without_source_list("At nine. [1]\\n\\n---\\n\\n- [1] [a.md, line 1](http://localhost/documents/a?start=0&end=8)")
+    'At nine. [1]'
+    """
+    return _LIST.sub("", text)
+
+
+def url_citations(answer: Answer, link: Link) -> list[dict[str, Any]]:
+    """Return the citations in the text of an answer.
+
+    Each has its characters `[start_index, end_index)`, a title and an address.
+    """
+    return [
+        {
+            "type": "url_citation",
+            "url_citation": {
+                "start_index": marker.start,
+                "end_index": marker.end,
+                "title": _label(span),
+                "url": link(span),
+            },
+        }
+        for marker in find_markers(answer)
+        for span in marker.spans[:_MAX_SPANS]
+    ]
+
+
+def _label(span: Span) -> str:
+    return shorten_line(f"{span.title} · {span.location}" if span.title else span.location, _MAX_LABEL)
+
+
+def _escape(text: str) -> str:
+    """Return a text that Markdown shows as it is, on one line."""
+    return _MARKDOWN.sub(r"\\\1", text)

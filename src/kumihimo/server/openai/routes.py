@@ -1,30 +1,93 @@
 """requests to /v1 -> models, chat completions and embeddings."""
 
-from pathlib import Path
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 
 from kumihimo.app.build.prepare_build import usable_methods
 from kumihimo.app.upkeep.embedding import embed_texts
-from kumihimo.core.catalogue import Catalogue
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.server.access import find_access
-from kumihimo.server.disconnect import cancel_on_disconnect
-from kumihimo.server.events import encode_events
-from kumihimo.server.openai.chat_request import ADAPTER as CHAT
-from kumihimo.server.openai.chat_request import ChatRequest, parse_chat_request, split_conversation
-from kumihimo.server.openai.embeddings import ADAPTER as EMBEDDINGS
-from kumihimo.server.openai.embeddings import embedding_reply, parse_embedding_request
+from kumihimo.core.spans import Span
+from kumihimo.server.access import Access, AskedIndexes, find_access, find_asked, usable_indexes
+from kumihimo.server.events import cancel_on_disconnect, event_response
 from kumihimo.server.openai.errors import BadParameter, ModelNotFound
-from kumihimo.server.openai.model_names import ChosenModel, choose_model, index_names, model_names
-from kumihimo.server.openai.replies import ReplyHead, completion
-from kumihimo.server.openai.request_body import body_schema
-from kumihimo.server.openai.stream import first_events, stream_chunks
-from kumihimo.server.passage_links import passage_link
+from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
+from kumihimo.server.openai.requests import (
+    CHAT_BODY,
+    EMBEDDINGS_BODY,
+    ChatRequest,
+    EmbeddingRequest,
+    split_conversation,
+)
+from kumihimo.server.problems import NotFound
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
+FIRST_INDEX = "kumi"  # the name of the first index that the caller may use
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """An index, or several, and a method of them; an empty method is the default."""
+
+    asked: AskedIndexes
+    method: str
+
+    @property
+    def access(self) -> Access:
+        """Return the access to the index that leads."""
+        return self.asked.first
+
+
+def choose_model(request: Request, name: str) -> ChosenModel:
+    """Return the index and the method of a model, `kumi/bm25` or `NAME/bm25`.
+
+    `NAME+NAME` asks several indexes together. Raises ModelNotFound if they do not exist.
+    """
+    index, _, method = name.partition("/")
+    known = usable_indexes(request)
+    names = [index] if index in known else index.split("+")
+    try:
+        first, *others = ("" if each == FIRST_INDEX and each not in known else each for each in names)
+        asked = find_asked(request, find_access(request, first), others)
+    except NotFound:
+        raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names") from None
+    if method and method not in asked.first.served.kumi.catalogue.methods:
+        raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names")
+    return ChosenModel(asked, method)
+
+
+def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
+    """Return a function: a passage -> the address that marks it."""
+    usable = usable_indexes(request)
+
+    def link(span: Span) -> str:
+        index = span.index or access.served.name
+        part = "" if usable[:1] == [index] else f"indexes/{quote(index, safe='')}/"
+        address = f"{request.base_url}{part}documents/{hash_parts(span.uri)}"
+        return f"{address}?start={span.start}&end={span.end}#passage"
+
+    return link
+
+
+def model_names(methods: Mapping[str, list[str]]) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the index and the method of each model.
+
+    methods: those that work, of each index; without one the index is left out.
+
+    >>> [name for name, *_ in model_names({"notes": ["bm25"], "reports": []})]
+    ['kumi', 'kumi/bm25', 'notes', 'notes/bm25']
+    """
+    first = "" if FIRST_INDEX in methods else next(iter(methods), "")
+    for prefix, index in [*([(FIRST_INDEX, first)] if first else []), *((name, name) for name in methods)]:
+        if methods[index]:
+            yield prefix, index, ""
+            yield from ((f"{prefix}/{method}", index, method) for method in methods[index])
 
 
 @router.get("/models")
@@ -44,37 +107,27 @@ async def show_model(request: Request, name: str) -> dict[str, Any]:
 
 async def _models(request: Request) -> list[dict[str, Any]]:
     methods: dict[str, list[str]] = {}
-    served = {name: find_access(request, name).served for name in index_names(request)}
+    served = {name: find_access(request, name).served for name in usable_indexes(request)}
     for name, index in served.items():
         try:
-            methods[name] = await index.questions.run(usable_methods)
+            methods[name] = await index.questions.run(lambda kumi: usable_methods(kumi.opened))
         except IndexUnavailable:  # it has not been built
             methods[name] = []
-    return [
-        {
-            "id": id,
-            "object": "model",
-            "created": _created(served[index].kumi.folder),
-            "owned_by": "kumihimo",
-            "description": _description(served[index].kumi.catalogue, method),
-        }
-        for id, index, method in model_names(methods)
-    ]
+    models = []
+    for id, name, method in model_names(methods):
+        kumi = served[name].kumi
+        created = int(kumi.folder.stat().st_mtime) if kumi.folder.exists() else 0  # it may be elsewhere
+        best_for = kumi.catalogue.methods[method].declaration.best_for if method else ""
+        description = f"For {best_for}." if method else "The default method."
+        fields = {"created": created, "owned_by": "kumihimo", "description": description}
+        models.append({"id": id, "object": "model", **fields})
+    return models
 
 
-def _created(folder: Path) -> int:
-    """Return the time of an index folder, 0 without one here."""
-    return int(folder.stat().st_mtime) if folder.exists() else 0
-
-
-def _description(catalogue: Catalogue, method: str) -> str:
-    return f"For {catalogue.methods[method].declaration.best_for}." if method else "The default method."
-
-
-@router.post("/chat/completions", openapi_extra=body_schema(CHAT), response_model=None)
+@router.post("/chat/completions", openapi_extra=CHAT_BODY, response_model=None)
 async def complete_chat(request: Request) -> Response:
     """Answer the last question of a conversation, with citations."""
-    body = parse_chat_request(await request.body())
+    body = ChatRequest.parse(await request.body())
     chosen = choose_model(request, body.model)
     head, link = ReplyHead(body.model), passage_link(request, chosen.access)
     question, options = _question_options(chosen, body)
@@ -85,9 +138,7 @@ async def complete_chat(request: Request) -> Response:
     events = questions.events(question, chosen.method, **options)
     received = await cancel_on_disconnect(request, first_events(events))
     chunks = stream_chunks(head, received, events, link, with_usage=body.with_usage)
-    return StreamingResponse(
-        encode_events(chunks), media_type="text/event-stream", headers={"cache-control": "no-store"}
-    )
+    return event_response(chunks, {"cache-control": "no-store"})
 
 
 def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -109,16 +160,31 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
     }
 
 
-@router.post("/embeddings", openapi_extra=body_schema(EMBEDDINGS), response_model=None)
+@router.post("/embeddings", openapi_extra=EMBEDDINGS_BODY, response_model=None)
 async def create_embeddings(request: Request) -> Response:
     """Embed texts with the embedding model of an index."""
-    body = parse_embedding_request(await request.body())
+    body = EmbeddingRequest.parse(await request.body())
     chosen = choose_model(request, body.model)
     if len(chosen.asked.accesses) > 1:
         raise BadParameter("embeddings are those of one index: name one model", "model")
     access = chosen.access
     as_questions, budget = body.kumihimo.input_type == "query", access.grant.new_budget()
     vectors, usage = await access.served.questions.run(
-        lambda kumi: embed_texts(kumi, body.texts, as_questions=as_questions, budget=budget)
+        lambda kumi: embed_texts(kumi.opened, body.texts, as_questions=as_questions, budget=budget)
     )
-    return JSONResponse(embedding_reply(body, vectors, usage))
+    dimensions = vectors.shape[1]
+    if body.dimensions not in (None, dimensions):
+        raise BadParameter(f"vectors have {dimensions} dimensions here: leave dimensions out", "dimensions")
+    encoded = [_encode(vector, body.encoding_format) for vector in vectors]
+    reply = {
+        "object": "list",
+        "model": body.model,
+        "data": [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(encoded)],
+        "usage": {"prompt_tokens": usage.prompt_tokens, "total_tokens": usage.tokens},
+    }
+    return JSONResponse(reply)
+
+
+def _encode(vector: Any, encoding: str | None) -> str | list[float]:
+    """Return a vector as numbers, or in base64: little-endian, 32 bits."""
+    return b64encode(vector.astype("<f4").tobytes()).decode() if encoding == "base64" else vector.tolist()

@@ -2,14 +2,14 @@
 
 from fastapi import FastAPI
 
-from kumihimo.server.pages import ask, assets, choices, documents, graph, reports, status
-from kumihimo.server.pages.rendering import INDEX_PREFIXES
+from kumihimo.server.pages import ask, documents, graph, login, rendering, status
+from kumihimo.server.pages.context import INDEX_PREFIXES
 
 
 def add_pages(app: FastAPI) -> None:
     """Add the routes of the page."""
-    for router in (assets.router, choices.router):
+    for router in (rendering.router, login.router):
         app.include_router(router)
     for prefix in INDEX_PREFIXES:
-        for router in (ask.router, documents.router, graph.router, reports.router, status.router):
+        for router in (ask.router, documents.router, graph.router, status.router):
             app.include_router(router, prefix=prefix)

@@ -1,7 +1,8 @@
 """a question in a form -> the page that asks, or the page with the answer; scripts stream it instead."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,15 +15,16 @@ from kumihimo.app.browse.browse import list_entities
 from kumihimo.app.browse.json_values import Json
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import ask as ask_api
-from kumihimo.server.pages.answers import show_answer
+from kumihimo.server.api.state import describe_methods
+from kumihimo.server.pages.context import IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.method_list import list_methods
-from kumihimo.server.pages.reading import read_or
-from kumihimo.server.pages.rendering import ReaderVisit, Visit, render
+from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces
+from kumihimo.server.pages.rendering import render
 from kumihimo.server.sessions import read_form
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _MAX_HINTS, _MAX_NAMES = 3, 20
+_NUMBERED = re.compile(r"(.*?)(?: \[(\d+)\])?", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,45 +39,106 @@ class QuestionForm:
 
 
 @router.get("/")
-async def show_ask(visit: ReaderVisit, question: str = "", method: str = "", filter: str = "") -> HTMLResponse:
+async def show_ask(page: ReaderPage, question: str = "", method: str = "", filter: str = "") -> HTMLResponse:
     """Send the page that asks."""
-    chosen = visit.look.preferences
+    chosen = page.preferences
     form = QuestionForm(question, method or chosen.method, filter or chosen.filter, chosen.length)
-    return await _render(visit, form)
+    return await _render(page, form)
 
 
 @router.post("/")
-async def answer_question(visit: ReaderVisit) -> HTMLResponse:
+async def answer_question(page: ReaderPage) -> HTMLResponse:
     """Send the page with the answer, for a browser without scripts."""
-    fields = await read_form(visit.request)
+    fields = await read_form(page.request)
     form = QuestionForm(*(str(fields.get(name, "")) for name in ("question", "method", "filter", "length", "hint")))
     length: Length | None = check_length(form.length) if form.length else None
     question = ask_api.AskBody(
         question=form.hint or form.question, method=form.method, filter=form.filter, length=length
     )
-    response = await ask_api.ask(visit.request, visit.access, question)
+    response = await ask_api.ask(page.request, page.access, question)
     answer = cast(Json, json.loads(bytes(response.body)))
-    return await _render(visit, QuestionForm("", form.method, form.filter, form.length), show_answer(visit, answer))
+    return await _render(page, QuestionForm("", form.method, form.filter, form.length), show_answer(page, answer))
 
 
-async def _render(visit: Visit, form: QuestionForm, answer: object = None) -> HTMLResponse:
-    facts = await read_or(visit, dict[str, Any](documents=0, hints=[], methods=[]), lambda s: _read(visit, s))
-    model = visit.access.served.kumi.models.chat("answer")
-    length = visit.access.served.kumi.settings["answer"]["length"]
-    return render(visit, "ask.html", form=form, answer=answer, model=model, usual_length=length, **facts)
+async def _render(page: IndexPage, form: QuestionForm, answer: object = None) -> HTMLResponse:
+    facts = await read_or(page, dict[str, Any](documents=0, hints=[], methods=[]), lambda s: _read(page, s))
+    model = page.access.served.kumi.models.chat("answer")
+    length = page.access.served.kumi.settings["answer"]["length"]
+    return render(page, "ask.html", form=form, answer=answer, model=model, usual_length=length, **facts)
 
 
-def _read(visit: Visit, snapshot: Snapshot) -> dict[str, Any]:
+def _read(page: IndexPage, snapshot: Snapshot) -> dict[str, Any]:
     names = [entity.name for entity in list_entities(snapshot, limit=_MAX_NAMES).items]
-    hints = [*_hints(visit, names)]
-    return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": list_methods(snapshot)}
+    hints = [*_hints(page, names)]
+    return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": describe_methods(snapshot)}
 
 
-def _hints(visit: Visit, names: list[str]) -> Iterator[str]:
+def _hints(page: IndexPage, names: list[str]) -> Iterator[str]:
     """Yield questions about the entities with most mentions.
 
     A name of several words, or in kanji, rarely stands for something else.
     """
     clear = [name for name in names if " " in name or not name.isascii()]
     for name in (clear or names)[:_MAX_HINTS]:
-        yield visit.translate(f"What do the documents say about {name}?")
+        yield page.translate(f"What do the documents say about {name}?")
+
+
+def show_answer(page: IndexPage, answer: Json) -> Json:
+    """Return the values of the template of an answer.
+
+    answer: as `answer_json` returns it. An answer of excerpts shows each one with its source, others list the sources.
+    """
+    spans: dict[int, list[Json]] = {}
+    for citation in answer["citations"]:
+        spans.setdefault(citation["n"], []).append(citation)
+    excerpts = [] if answer["model"] else _split_excerpts(answer["text"], spans)
+    return {
+        "question": answer["question"],
+        "text": answer["text"],
+        "status": answer["status"],
+        "parts": excerpts or [{"excerpt": False, "blocks": markdown_blocks(answer["text"])}],
+        "cites": {n: _link(page, n, found) for n, found in spans.items()},
+        "sources": [] if excerpts else [{"n": n, "places": _by_place(found)} for n, found in sorted(spans.items())],
+        "evidence": [{**item, "pieces": marked_pieces(item["snippet"], item["marks"])} for item in answer["evidence"]],
+        "about": describe_cost(page, answer),
+    }
+
+
+def _split_excerpts(text: str, spans: Mapping[int, Sequence[Json]]) -> list[Json]:
+    """Return the excerpts of an answer with the lines between.
+
+    Empty for another answer.
+    """
+    parts: list[Json] = []
+    for block in filter(None, text.split("\n\n")):
+        match = _NUMBERED.fullmatch(block)
+        n = int(match[2]) if match and match[2] else 0
+        excerpt = match[1] if match and n in spans else block
+        parts.append({"excerpt": n in spans, "n": n, "span": spans.get(n, [{}])[0], "blocks": markdown_blocks(excerpt)})
+    return parts if sum(part["excerpt"] for part in parts) == len(spans) > 0 else []
+
+
+def _by_place(spans: Sequence[Json]) -> list[list[Json]]:
+    """Return the spans of each place, such as a page."""
+    places: dict[tuple[str, str], list[Json]] = {}
+    for span in spans:
+        places.setdefault((span["uri"], span["place"]), []).append(span)
+    return list(places.values())
+
+
+def _link(page: IndexPage, n: int, spans: Sequence[Json]) -> dict[str, str]:
+    """Return the address and the name of a citation."""
+    first = spans[0]
+    where = ", ".join(filter(None, [first["title"] or first["uri"], page.translate(first["place"])]))
+    return {"address": page.passage(first), "label": page.translate(f"Source {n}: {where}")}
+
+
+def describe_cost(page: IndexPage, answer: Mapping[str, Any]) -> str:
+    """Return the method, the time, and what a model took."""
+    usage, parts = answer["usage"], [answer["method"]]
+    if answer["model"]:
+        tokens = usage["prompt_tokens"] + usage["completion_tokens"]
+        parts += [answer["model"], page.count_of(usage["calls"], "call"), page.count_of(tokens, "token")]
+    if usage["cost"]:
+        parts.append(f"${usage['cost']:.4f}")
+    return " · ".join([*parts, page.translate(f"{usage['seconds']:.1f} s")])

@@ -1,5 +1,10 @@
 """addresses under /documents -> the documents of an index, and each as text with a passage marked."""
 
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from fastapi import APIRouter
@@ -9,90 +14,95 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.document_list import DocumentList, DocumentText, ListedDocument
 from kumihimo.app.browse.source_files import file_uri
 from kumihimo.core.wiring import ROOT
+from kumihimo.server.access import read_index
 from kumihimo.server.api import documents as documents_api
-from kumihimo.server.api.build_values import queue_index
-from kumihimo.server.api.documents import describe_files, excluded_paths, upload_folder
-from kumihimo.server.api.reading import found, read_index
+from kumihimo.server.api.builds import queue_index
+from kumihimo.server.pages.context import EditorPage, IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.job_list import list_jobs
-from kumihimo.server.pages.passages import WINDOW, choose_window, split_paragraphs
-from kumihimo.server.pages.reading import read_or
-from kumihimo.server.pages.rendering import EditorVisit, ReaderVisit, Visit, render
+from kumihimo.server.pages.rendering import render
+from kumihimo.server.pages.status import list_jobs
+from kumihimo.server.problems import found
 from kumihimo.server.sessions import check_csrf, read_form
 from kumihimo.server.uploads import receive_form
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _PAGE_SIZE = 50
 _MAX_PLACES = 400  # links to pages of one document
+WINDOW = 20_000  # characters of a document on one page
+_LEAD = WINDOW // 4  # before a passage
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n+|\n(?=[#|-] ?)")
+_NEAR = 1_000  # characters: a window begins at a paragraph near its place
 
 
 @router.get("/documents")
-async def show_documents(visit: ReaderVisit, q: str = "", filter: str = "", after: str = "") -> HTMLResponse:
+async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after: str = "") -> HTMLResponse:
     """Send a page of the list of documents."""
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
         documents, listed = DocumentList(snapshot), DocumentList(snapshot.narrowed(filter))
-        page = listed.page(q, after=after, limit=_PAGE_SIZE)
-        uploads = file_uri(visit.access.served.kumi, snapshot, upload_folder(visit.access).resolve() / "_")[:-1]
-        return {"page": page, "uploads": uploads, **describe_files(visit.access, snapshot, documents)}
+        rows = listed.page(q, after=after, limit=_PAGE_SIZE)
+        folder = documents_api.upload_folder(page.access).resolve()
+        uploads = file_uri(page.access.served.kumi.opened, snapshot, folder / "_")[:-1]
+        return {"rows": rows, "uploads": uploads, **documents_api.describe_files(page.access, snapshot, documents)}
 
     empty: dict[str, Any] = {
-        "page": None,
+        "rows": None,
         "uploads": "",
         "counts": {"documents": 0, "partial": 0, "failed": 0},
         "failed": [],
     }
-    values = await read_or(visit, empty, read)
-    suffixes = sorted({*visit.access.served.kumi.catalogue.readers} - {""})
-    jobs = list_jobs(visit, running=True)
-    return render(visit, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs)
+    values = await read_or(page, empty, read)
+    suffixes = sorted({*page.access.served.kumi.catalogue.readers} - {""})
+    jobs = list_jobs(page, running=True)
+    return render(page, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs)
 
 
 @router.post("/documents")
-async def upload_documents(visit: EditorVisit) -> Response:
+async def upload_documents(page: EditorPage) -> Response:
     """Store the files of a form, and queue a build."""
-    request, access = visit.request, visit.access
-    folder, kumi, limit = upload_folder(access), access.served.kumi, request.app.state.settings.max_upload
+    request, access = page.request, page.access
+    folder, kumi, limit = documents_api.upload_folder(access), access.served.kumi, request.app.state.settings.max_upload
     async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
         check_csrf(request, form.fields.get("csrf", ""))
         names = form.store(folder)
-    queue_index(request, access, [str(access.served.uploads), *await excluded_paths(access, folder, names)])
-    return RedirectResponse(visit.address("/documents", "builds"), 303)
+    excluded = await documents_api.excluded_paths(access, folder, names)
+    queue_index(request, access, [str(access.served.uploads), *excluded])
+    return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.get("/documents/{id}/delete")
-async def confirm_delete(visit: EditorVisit, id: str) -> HTMLResponse:
+async def confirm_delete(page: EditorPage, id: str) -> HTMLResponse:
     """Send the question whether to delete a document."""
-    document = found(await read_index(visit.request, visit.access, lambda s: DocumentList(s).find(id)), "document", id)
-    return render(visit, "delete.html", document=document)
+    document = found(await read_index(page.request, page.access, lambda s: DocumentList(s).find(id)), "document", id)
+    return render(page, "delete.html", document=document)
 
 
 @router.post("/documents/{id}/delete")
-async def delete_document(visit: EditorVisit, id: str) -> Response:
+async def delete_document(page: EditorPage, id: str) -> Response:
     """Queue the removal of a document."""
-    await read_form(visit.request)
-    await documents_api.delete_document(visit.request, visit.access, id)
-    return RedirectResponse(visit.address("/documents", "builds"), 303)
+    await read_form(page.request)
+    await documents_api.delete_document(page.request, page.access, id)
+    return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.post("/builds")
-async def start_build(visit: EditorVisit) -> Response:
+async def start_build(page: EditorPage) -> Response:
     """Queue a build, which tries failed files again."""
-    await read_form(visit.request)
-    queue_index(visit.request, visit.access)
-    return RedirectResponse(visit.address("/documents", "builds"), 303)
+    await read_form(page.request)
+    queue_index(page.request, page.access)
+    return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.post("/builds/{id}/cancel")
-async def cancel_build(visit: EditorVisit, id: str) -> Response:
+async def cancel_build(page: EditorPage, id: str) -> Response:
     """Stop a build."""
-    await read_form(visit.request)
-    visit.access.served.builds.cancel(id)
-    return RedirectResponse(visit.address("/documents", "builds"), 303)
+    await read_form(page.request)
+    page.access.served.builds.cancel(id)
+    return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.get("/documents/{id}")
-async def show_document(visit: ReaderVisit, id: str, start: int = 0, end: int = 0, at: int = 0) -> HTMLResponse:
+async def show_document(page: ReaderPage, id: str, start: int = 0, end: int = 0, at: int = 0) -> HTMLResponse:
     """Send a part of the text of a document.
 
     start, end: a passage to mark, in characters. at: where the part begins if there is no passage.
@@ -102,11 +112,11 @@ async def show_document(visit: ReaderVisit, id: str, start: int = 0, end: int = 
         documents = DocumentList(snapshot)
         document = found(documents.find(id), "document", id)
         part = found(documents.read_text(id, *choose_window(start, end, at)), "document", id)
-        return document, part, _named_places(visit, snapshot.table(ROOT)[id].places)
+        return document, part, _named_places(page, snapshot.table(ROOT)[id].places)
 
-    document, part, places = await read_index(visit.request, visit.access, read)
+    document, part, places = await read_index(page.request, page.access, read)
     return render(
-        visit,
+        page,
         "document.html",
         document=document,
         part=part,
@@ -117,5 +127,80 @@ async def show_document(visit: ReaderVisit, id: str, start: int = 0, end: int = 
     )
 
 
-def _named_places(visit: Visit, places: tuple[tuple[int, str], ...]) -> list[tuple[int, str]]:
-    return [(start, visit.translate(name)) for start, name in places[:_MAX_PLACES] if name]
+def _named_places(page: IndexPage, places: tuple[tuple[int, str], ...]) -> list[tuple[int, str]]:
+    return [(start, page.translate(name)) for start, name in places[:_MAX_PLACES] if name]
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph of a document.
+
+    pieces: its text, and whether each piece is of the passage. place: a page or sheet that begins here. line: its
+    number in the file; 0: unknown. first: whether the passage begins here.
+    """
+
+    pieces: tuple[tuple[str, bool], ...]
+    place: str = ""
+    line: int = 0
+    first: bool = False
+
+
+def choose_window(start: int, end: int, at: int) -> tuple[int, int]:
+    """Return the part of a document to read.
+
+    start, end: of a passage; without one, the part begins at `at`.
+
+    >>> choose_window(30_000, 30_200, 0), choose_window(0, 0, 20_000)
+    ((25000, 45000), (20000, 40000))
+    """
+    begin = max(0, start - _LEAD) if end > start else max(0, at)
+    return begin, max(begin + WINDOW, min(end, begin + 3 * WINDOW))
+
+
+def split_paragraphs(part: DocumentText, start: int, end: int) -> Iterator[Paragraph]:
+    """Yield the paragraphs of a part of a document.
+
+    start, end: the passage to mark, in characters of the document.
+    """
+    line, begun = part.line, end <= start
+    for first, last in _paragraph_spans(part):
+        text = part.text[first - part.start : last - part.start]
+        pieces = tuple(_mark(text.rstrip("\n"), start - first, end - first))
+        is_first = not begun and any(marked for _, marked in pieces)
+        begun = begun or is_first
+        if text.strip():
+            yield Paragraph(pieces, _place_at(part.places, first, part.start), line, is_first)
+        line += text.count("\n") if line else 0
+
+
+def _paragraph_spans(part: DocumentText) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each paragraph.
+
+    A new page begins one too.
+    """
+    ends = {part.start + match.end() for match in _PARAGRAPH_END.finditer(part.text)}
+    cuts = sorted({part.start, part.end, *ends, *(start for start, _ in part.places if start > part.start)})
+    yield from pairwise(cuts)
+
+
+def _place_at(places: Sequence[tuple[int, str]], position: int, begin: int) -> str:
+    """Return the name of the page that begins here.
+
+    At the beginning of the part, it is the page around it.
+    """
+    starts = [start for start, _ in places]
+    if position in starts:
+        return places[starts.index(position)][1]
+    before = bisect_right(starts, position) - 1
+    return places[before][1] if position == begin and before >= 0 else ""
+
+
+def _mark(text: str, start: int, end: int) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of a text, one of them marked."""
+    start, end = max(start, 0), min(end, len(text))
+    if end <= start:
+        yield text, False
+        return
+    for piece, marked in ((text[:start], False), (text[start:end], True), (text[end:], False)):
+        if piece:
+            yield piece, marked

@@ -10,7 +10,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from kumihimo.core import errors
-from kumihimo.server.pages.rendering import Look, Visit, find_look, render, visit_as
+from kumihimo.server.pages.context import find_index_page, find_page
+from kumihimo.server.pages.rendering import render
 from kumihimo.server.problems import status_of
 from kumihimo.server.sessions import check_csrf
 from kumihimo.text.translation import choose_language
@@ -23,7 +24,7 @@ class PageRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_page(request: Request) -> Response:
-            choose_language(find_look(request).language)
+            choose_language(find_page(request).language)
             try:
                 await check_form(request)
                 return await handle(request)
@@ -51,12 +52,11 @@ def error_page(request: Request, status: int, message: str) -> Response:
 
     message: it names the remedy after its last colon.
     """
-    look = find_look(request)
-    page: Look | Visit = look
-    translated = look.translate(message)  # its order is that of the language
+    page = find_page(request)
+    translated = page.translate(message)  # its order is that of the language
     what, remedy = split_remedy(message) if translated == message else (translated, "")
     with suppress(errors.KumiError, AttributeError):  # without an index, the page has no menu
-        page = visit_as("reader")(request)
+        page = find_index_page(request, "reader")
     return render(page, "error.html", status, status=status, what=what, remedy=remedy)
 
 

@@ -1,38 +1,38 @@
-"""addresses under /graph -> an entity with its relations, passages and communities; the path between two entities."""
+"""addresses under /graph and /reports -> entities with their relations, paths, reports with their sources."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.browse import (
-    Page,
-    browse_communities,
-    count_passages,
-    find_entity,
-    list_claims,
-    list_entities,
-    list_passages,
-    list_relations,
-    search_entities,
-)
-from kumihimo.app.browse.community_tree import display_name
+from kumihimo.app.browse import browse
+from kumihimo.app.browse.community_tree import CommunityTree, display_name, table_or_empty
 from kumihimo.app.browse.graph_path import GraphPath, find_path
-from kumihimo.app.browse.json_values import Json, neighbour_json, relation_json
-from kumihimo.core.records import Entity
-from kumihimo.server.api.reading import found
+from kumihimo.app.browse.json_values import Json, community_json, neighbour_json, place_json, relation_json, report_json
+from kumihimo.core.records import Entity, Record, Report
+from kumihimo.core.table import Table
+from kumihimo.server.access import read_index
+from kumihimo.server.pages.context import ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.plain_text import marked_pieces, plain_text
-from kumihimo.server.pages.reading import read_or
-from kumihimo.server.pages.rendering import ReaderVisit, render
+from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, plain_text
+from kumihimo.server.pages.rendering import render
+from kumihimo.server.problems import found
 from kumihimo.text.matching import mark_matches
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.tokens import subject_terms
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _MAX_FOUND, _MAX_RELATIONS, _MAX_PASSAGES, _MAX_CLAIMS, _MAX_NAMES = 40, 30, 8, 20, 7
+_MAX_ROWS = 100  # of one community
+_MAX_PLACES = 100
+_MAX_COUNTED = 500  # passages, by document
+_PAGES_OF_ROWS = {"documents": "/documents/", "reports": "/reports/", "communities": "/reports/"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class GraphQuery:
 
 @router.get("/graph")
 async def show_graph(
-    visit: ReaderVisit,
+    page: ReaderPage,
     q: str = "",
     entity: str = "",
     to: str = "",
@@ -63,9 +63,9 @@ async def show_graph(
 ) -> HTMLResponse:
     """Send the graph: a search, an entity, or a path."""
     query = GraphQuery(q.strip(), entity, to.strip(), after, relations_after, passages_after)
-    empty: dict[str, Any] = {"found": Page(()), "shown": None, "path": None, "end": None, "total": 0}
-    values = await read_or(visit, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
-    return render(visit, "graph.html", query=query, **values)
+    empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0}
+    values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
+    return render(page, "graph.html", query=query, **values)
 
 
 def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
@@ -75,36 +75,36 @@ def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
     total = len(snapshot.table("entities"))
     if not query.entity:
         return {"total": total, "found": _find(snapshot, query)}
-    entity = found(find_entity(snapshot, query.entity), "entity", query.entity)
-    end = find_entity(snapshot, query.to) if query.to else None
+    entity = found(browse.find_entity(snapshot, query.entity), "entity", query.entity)
+    end = browse.find_entity(snapshot, query.to) if query.to else None
     path = _show_path(find_path(snapshot, entity, end)) if end else None
     return {"total": total, "shown": _show_entity(snapshot, entity, query), "path": path, "end": end}
 
 
-def _find(snapshot: Snapshot, query: GraphQuery) -> Page[Entity]:
+def _find(snapshot: Snapshot, query: GraphQuery) -> browse.Page[Entity]:
     """Return entities by name; by their descriptions if no name matches."""
-    page = list_entities(snapshot, query.q, after=query.after, limit=_MAX_FOUND)
+    page = browse.list_entities(snapshot, query.q, after=query.after, limit=_MAX_FOUND)
     if page.items or not query.q or query.after:
         return page
-    return Page(tuple(search_entities(snapshot, query.q, _MAX_FOUND)))
+    return browse.Page(tuple(browse.search_entities(snapshot, query.q, _MAX_FOUND)))
 
 
 def _show_entity(snapshot: Snapshot, entity: Entity, query: GraphQuery) -> Json:
     """Return an entity with its relations, passages, claims and communities."""
-    relations = list_relations(snapshot, entity.id, after=query.relations_after, limit=_MAX_RELATIONS)
-    passages = list_passages(snapshot, entity, after=query.passages_after, limit=_MAX_PASSAGES)
-    tree = browse_communities(snapshot)
+    relations = browse.list_relations(snapshot, entity.id, after=query.relations_after, limit=_MAX_RELATIONS)
+    passages = browse.list_passages(snapshot, entity, after=query.passages_after, limit=_MAX_PASSAGES)
+    tree = browse.browse_communities(snapshot)
     communities = list(dict.fromkeys(tree.entity_path(entity.id)))
     terms = frozenset(subject_terms(" ".join((entity.name, *entity.forms))))
     return {
         "entity": entity,
         "other_names": _other_names(entity),
-        "passage_count": count_passages(snapshot, entity),
+        "passage_count": browse.count_passages(snapshot, entity),
         "relations": [neighbour_json(entity.id, relation) for relation in relations.items],
         "relations_next": relations.next,
         "passages": [_show_passage(span.to_dict(), terms) for span in passages.items],
         "passages_next": passages.next,
-        "claims": list_claims(snapshot, entity.id, _MAX_CLAIMS),
+        "claims": browse.list_claims(snapshot, entity.id, _MAX_CLAIMS),
         "communities": [(id, display_name(snapshot, ("reports", id))) for id in communities],
     }
 
@@ -135,3 +135,101 @@ def _show_path(path: GraphPath) -> Json:
         else []
     )
     return {"first": path.entities[0] if path.entities else None, "steps": steps, "complete": path.complete}
+
+
+@router.get("/reports")
+async def show_reports(page: ReaderPage, skip: int = 0) -> HTMLResponse:
+    """Send the broadest reports, largest first."""
+
+    def read(snapshot: Snapshot) -> tuple[list[Json], int]:
+        tree, reports = browse.browse_communities(snapshot), table_or_empty(snapshot, "reports")
+        roots = tree.roots()
+        shown = roots[max(skip, 0) : max(skip, 0) + _MAX_ROWS]
+        written = reports.get_many(shown)
+        return [_card(tree, id, written.get(id)) for id in shown], len(roots)
+
+    cards, total = await read_or(page, (list[Json](), 0), read)
+    return render(page, "reports.html", cards=cards, total=total, skip=skip, more=_MAX_ROWS)
+
+
+@router.get("/reports/{id}")
+async def show_report(page: ReaderPage, id: str) -> HTMLResponse:
+    """Send a report, beside the part of the tree around it."""
+
+    def read(snapshot: Snapshot) -> tuple[Json, list[Json]]:
+        tree, reports = browse.browse_communities(snapshot), table_or_empty(snapshot, "reports")
+        report: Report = found(reports.get(id) if id in tree.level else None, "report", id)
+        shown = report_json(snapshot, tree, report, most_passages=_MAX_COUNTED)
+        shown["summary_sources"] = list(_link_sources(snapshot, shown["summary_sources"], shown["summary"]))
+        for finding in shown["findings"]:
+            finding["sources"] = list(_link_sources(snapshot, finding["sources"], finding["explanation"]))
+        return shown, _open_branches(tree, id, reports)
+
+    shown, branches = await read_index(page.request, page.access, read)
+    shown["summary_blocks"] = markdown_blocks(shown["summary"])
+    for finding in shown["findings"]:
+        finding["blocks"] = markdown_blocks(finding["explanation"])
+    return render(page, "report.html", report=shown, branches=branches, more=_MAX_ROWS)
+
+
+def _card(tree: CommunityTree, id: str, report: Report | None) -> Json:
+    return {**community_json(tree, id, report), "summary": report.summary if report else ""}
+
+
+def _link_sources(snapshot: Snapshot, rows: list[Json], text: str) -> Iterator[Json]:
+    """Yield the sources of a text, chunks as the sentences it copies.
+
+    place: of such a sentence, or else None.
+    """
+    for row in rows:
+        places = _find_sentences(snapshot, row["id"], text) if row["table"] == "chunks" else []
+        for place in places:
+            yield {**row, "name": ", ".join(filter(None, [place["uri"], place["place"]])), "place": place}
+        if not places:
+            yield {**row, "place": None}
+
+
+def _find_sentences(snapshot: Snapshot, chunk: str, text: str) -> list[Json]:
+    """Return the places in a chunk of lines of a text."""
+    whole = next(snapshot.trace(("chunks", chunk)), None)
+    if whole is None or len(whole.text) != whole.end - whole.start:
+        return []
+    lines = [r"\s*".join(map(re.escape, line.split())) for line in text.splitlines() if line.strip()]
+    spans = [match.span() for line in lines if (match := re.search(line, whole.text))]
+    parts = [replace(whole, start=whole.start + a, end=whole.start + b, text=whole.text[a:b]) for a, b in spans]
+    return [place_json(snapshot.tracer.locate(part)) for part in parts]
+
+
+def _open_branches(tree: CommunityTree, id: str, reports: Table[Any]) -> list[Json]:
+    """Return the rows of the tree, open down to a community."""
+    path, rows = tree.ancestors(id), list[Json]()
+
+    def add(ids: list[str], depth: int) -> None:
+        shown = [each for n, each in enumerate(ids) if n < _MAX_ROWS or each in path]
+        for each in shown:
+            rows.append({**community_json(tree, each, reports.get(each)), "depth": depth, "open": each in path})
+            if each in path and tree.children[each]:
+                add(tree.sorted_children(each), depth + 1)
+        if len(shown) < len(ids):
+            rows.append({"id": "", "depth": depth, "hidden": len(ids) - len(shown)})
+
+    add(tree.roots(), 0)
+    return rows
+
+
+@router.get("/trace/{table}/{id:path}")
+async def show_sources(page: ReaderPage, table: str, id: str) -> Response:
+    """Send the passages behind a row; for a chunk, go to it."""
+    if table in _PAGES_OF_ROWS:
+        return RedirectResponse(page.address(f"{_PAGES_OF_ROWS[table]}{quote(id)}"), 303)
+
+    def read(snapshot: Snapshot) -> tuple[str, str, list[Json]]:
+        known = table in snapshot.record_types
+        row: Record = found(table_or_empty(snapshot, table).get(id) if known else None, "row", id)
+        spans = [span.to_dict() for span in islice(snapshot.trace((table, id)), _MAX_PLACES)]
+        return display_name(snapshot, (table, id)), row.text, spans
+
+    name, text, spans = await read_index(page.request, page.access, read)
+    if table == "chunks":
+        return RedirectResponse(page.passage(spans[0]), 303)
+    return render(page, "trace.html", name=name, text=text, table=table, id=id, spans=spans)

@@ -8,15 +8,18 @@ from fastapi.responses import HTMLResponse
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.json_values import Json
+from kumihimo.app.build.progress import describe_event
 from kumihimo.app.facade import Kumihimo
+from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
+from kumihimo.server.api.builds import build_json
+from kumihimo.server.api.state import describe_methods
+from kumihimo.server.pages.context import IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.job_list import list_jobs
-from kumihimo.server.pages.method_list import list_methods
-from kumihimo.server.pages.reading import read_or
-from kumihimo.server.pages.rendering import ReaderVisit, render
+from kumihimo.server.pages.rendering import render
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_MAX_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +33,15 @@ class Spent:
 
 
 @router.get("/status")
-async def show_status(visit: ReaderVisit) -> HTMLResponse:
+async def show_status(page: ReaderPage) -> HTMLResponse:
     """Send the page about the index."""
-    access = visit.access
+    access = page.access
     kumi, sees_all = access.served.kumi, access.may("editor") and not access.rights
-    facts = await read_or(visit, {"rows": dict[str, int](), "methods": list[Json](), "failures": 0}, _read_facts)
+    facts = await read_or(page, {"rows": dict[str, int](), "methods": list[Json](), "failures": 0}, _read_facts)
     spent = await access.served.questions.run(_group_usage) if sees_all else []
     budget = access.grant.new_budget()
     return render(
-        visit,
+        page,
         "status.html",
         **facts,
         bytes=kumi.store.size() if sees_all else 0,
@@ -49,14 +52,14 @@ async def show_status(visit: ReaderVisit) -> HTMLResponse:
         budget=budget,
         total=sum((row.usage for row in spent), Usage()),
         saved=sum((row.saved for row in spent), Usage()),
-        jobs=list_jobs(visit),
+        jobs=list_jobs(page),
         folder=kumi.folder.resolve().parent,
     )
 
 
 def _read_facts(snapshot: Snapshot) -> dict[str, Any]:
     failures = 0 if snapshot.rights else len(snapshot.db.failures())
-    return {"rows": snapshot.row_counts(), "methods": list_methods(snapshot), "failures": failures}
+    return {"rows": snapshot.row_counts(), "methods": describe_methods(snapshot), "failures": failures}
 
 
 def _model_name(model: Any) -> str:
@@ -72,3 +75,21 @@ def _group_usage(kumi: Kumihimo) -> list[Spent]:
         row[entry.kind] += entry.usage
     spent = [Spent(scope, model, row["spent"], row["saved"]) for (scope, model), row in rows.items()]
     return sorted(spent, key=lambda row: (-row.usage.tokens, -row.saved.tokens, row.scope, row.model))
+
+
+def list_jobs(page: IndexPage, *, running: bool = False) -> list[Json]:
+    """Return the latest builds, newest first; for readers none.
+
+    running: only those that wait or run, and the last one that has ended.
+    """
+    if not page.access.may("editor"):
+        return []
+    jobs = page.access.served.builds.jobs
+    ended = [job for job in jobs if job.has_ended]
+    shown = [job for job in jobs if not job.has_ended or job in ended[:1]] if running else jobs[:_MAX_SHOWN]
+    return [{**build_json(page.access, job), "doing": _describe_progress(page, job.progress)} for job in shown]
+
+
+def _describe_progress(page: IndexPage, progress: Any) -> str:
+    """Return what a build does, in words; empty: nothing yet."""
+    return describe_event(ProgressEvent(progress["step"]), page.language) if progress else ""

@@ -1,4 +1,4 @@
-// a text in Markdown -> the text without the signs of Markdown, and its pieces; pages/plain_text.py does the same.
+// a text in Markdown -> the text without the signs of Markdown, and its pieces; pages/markdown.py does the same.
 
 const ADDRESS = String.raw`\((?:[^()\s]|\([^()\s]{0,200}\)){0,500}(?: "[^"\n]{0,200}")?\)`;
 const CUT = String.raw`\([^)\s]{0,500}$(?![^])`;

@@ -1,16 +1,27 @@
-"""a connection -> HTTP by uvicorn, within limits on connections, and on time to send headers and to read responses."""
+"""connections, requests and bodies -> the same, within limits of number, bytes and time."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address
+from time import monotonic
 from typing import Any
 
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import Message, Receive
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kumihimo.server.rate_limits import sender_of
+from kumihimo.core.errors import KumiError
+from kumihimo.server.problems import TooLarge, TooManyRequests, TooSlow
 from kumihimo.server.settings import is_loopback
 
 _REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
+_MAX_TRACKED = 10_000
+_FAILED_KEYS_PER_MINUTE = 20  # of one sender
+_SHARED_BITS = 64  # of an IPv6 address; one sender has all addresses that begin with them
+_MIN_BYTES_A_SECOND = 1_000  # of a body, beside `seconds`
 
 
 @dataclass(slots=True)
@@ -87,7 +98,7 @@ class LimitedProtocol(H11Protocol):
         self._stop(self._reading_due)
 
     def _is_one_too_many(self) -> bool:
-        """Return whether this sender has all its places, or nobody waits."""
+        """Return whether a limit is reached, and no idle connection was closed."""
         if self.places.senders[self.sender] > self.max_of_sender and not is_loopback(self.sender):
             return True
         return len(self.connections) > self.max_connections and not self._close_longest_waiting()
@@ -147,3 +158,91 @@ def limited_protocol(
     limits = {"max_connections": max_connections, "max_of_sender": max_of_sender or max_connections}
     seconds = {"header_seconds": header_seconds, "read_seconds": read_seconds}
     return type("LimitedProtocol", (LimitedProtocol,), {**limits, **seconds, "places": Places()})
+
+
+class RateLimits:
+    """A token bucket for each name: it holds the requests of one minute, and fills evenly."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name -> requests left, time
+
+    def take(self, name: str, per_minute: int) -> None:
+        """Count one request. Raise TooManyRequests if nothing is left."""
+        now = self._clock()
+        left, before = self._buckets.pop(name, (float(per_minute), now))
+        left = min(float(per_minute), left + (now - before) * per_minute / 60)
+        self._buckets[name] = left - (left >= 1), now
+        if len(self._buckets) > _MAX_TRACKED:
+            self._buckets.popitem(last=False)
+        if left < 1:
+            seconds = (1 - left) * 60 / per_minute
+            raise TooManyRequests(f"more than {per_minute:,} requests a minute: wait {seconds:.0f} s", seconds)
+
+
+def count_failed_key(request: HTTPConnection) -> None:
+    """Count a wrong key. Raise TooManyRequests if its sender has tried many.
+
+    A right key still opens the server: another program may have the same address.
+    """
+    failures: RateLimits = request.app.state.failed_keys
+    failures.take(sender_of(request.client.host if request.client else ""), _FAILED_KEYS_PER_MINUTE)
+
+
+def sender_of(address: str) -> str:
+    """Return the part of an address that its sender cannot change.
+
+    >>> [sender_of(address) for address in ("192.0.2.7", "2001:db8:1:2:3::4", "::1", "testclient")]
+    ['192.0.2.7', '2001:db8:1:2::', '::1', 'testclient']
+    """
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(ip, IPv6Address) and not (ip.ipv4_mapped or ip.is_loopback):
+        return str(IPv6Address(int(ip) >> _SHARED_BITS << _SHARED_BITS))
+    return address
+
+
+class BodyLimits:
+    """The body of one request, received within limits.
+
+    seconds: without any part of the body. Beside them, the body has a second for each 1,000 bytes. error: the limit
+    that was reached.
+    """
+
+    def __init__(self, receive: Receive, headers: Headers, max_bytes: int, seconds: float) -> None:
+        self._receive, self._max_bytes, self._seconds = receive, max_bytes, seconds
+        announced = headers.get("content-length", "0")
+        self._is_too_large = not announced.isdecimal() or int(announced) > max_bytes
+        self._arrived, self._is_complete, self._started = 0, False, 0.0
+        self.error: KumiError | None = None
+
+    async def receive(self) -> Message:
+        """Return the next part of the body.
+
+        Raises TooLarge, before any part if Content-Length says so, and TooSlow.
+        """
+        if self._is_complete:
+            return await self._receive()
+        try:
+            return await self._receive_part()
+        except KumiError as error:
+            self.error = error
+            raise
+
+    async def _receive_part(self) -> Message:
+        if self._is_too_large:
+            raise TooLarge(f"the body has more than {self._max_bytes:,} bytes")
+        now = asyncio.get_running_loop().time()
+        self._started = self._started or now
+        ends = self._started + self._seconds + self._arrived / _MIN_BYTES_A_SECOND
+        try:
+            message = await asyncio.wait_for(self._receive(), max(0.0, min(self._seconds, ends - now)))
+        except TimeoutError:
+            raise TooSlow(f"the body arrives too slowly: no part of it came for {self._seconds:g} s") from None
+        self._arrived += len(message.get("body", b""))
+        if self._arrived > self._max_bytes:
+            raise TooLarge(f"the body has more than {self._max_bytes:,} bytes")
+        self._is_complete = not message.get("more_body", False)
+        return message

@@ -1,11 +1,11 @@
-"""forms of any page -> a cookie with preferences, or the session of a key."""
+"""forms of any page -> the session of a key, or a cookie with preferences."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from kumihimo.server.pages.context import COOKIE, find_page, parse_preferences
 from kumihimo.server.pages.errors import PageRoute, sentence
-from kumihimo.server.pages.preferences import COOKIE, parse_preferences
-from kumihimo.server.pages.rendering import find_look, render
+from kumihimo.server.pages.rendering import render
 from kumihimo.server.problems import TooManyRequests, Unauthorized, status_of
 from kumihimo.server.sessions import read_form, sign_in, sign_out
 
@@ -24,9 +24,9 @@ async def keep_preferences(request: Request) -> Response:
 
 
 @router.get("/login")
-def show_login(request: Request) -> Response:
+async def show_login(request: Request) -> Response:
     """Send the form for a key."""
-    return render(find_look(request), "login.html", failed="")
+    return render(find_page(request), "login.html", failed="")
 
 
 @router.post("/login")
@@ -37,8 +37,8 @@ async def start_session(request: Request) -> Response:
     try:
         sign_in(request, response, str(form.get("key", "")))
     except (Unauthorized, TooManyRequests) as error:
-        look = find_look(request)
-        return render(look, "login.html", status_of(error), failed=sentence(look.translate(str(error))))
+        page = find_page(request)
+        return render(page, "login.html", status_of(error), failed=sentence(page.translate(str(error))))
     return response
 
 

@@ -1,5 +1,6 @@
-"""the graph -> HTTP: entities by name, one of them, its neighbours, and the path between two."""
+"""the graph -> HTTP: entities, their relations and paths, communities and their reports."""
 
+from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -7,25 +8,33 @@ from fastapi.responses import JSONResponse
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import browse
+from kumihimo.app.browse.community_tree import CommunityTree, table_or_empty
 from kumihimo.app.browse.graph_path import find_path
-from kumihimo.core.records import Entity
-from kumihimo.server.access import Reader
-from kumihimo.server.api.parameters import Cursor, PageSize, RowId, SearchText
-from kumihimo.server.api.reading import found, read_index
-from kumihimo.server.json_values import (
+from kumihimo.app.browse.json_values import (
     Json,
     claim_json,
+    community_json,
     entity_json,
     neighbour_json,
     plain,
     relation_json,
+    report_json,
     title_json,
 )
+from kumihimo.core.records import Entity
+from kumihimo.server.access import Reader, read_index
+from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
+from kumihimo.server.problems import found
 
 router = APIRouter(tags=["graph"])
+reports_router = APIRouter(tags=["reports"])
 _MAX_CLAIMS = 50
 EntityType = Annotated[str, Query(alias="type", max_length=200, description="The main type.")]
 EntityId = Annotated[str, Query(max_length=2000, description="An id, a name, or a form of a name.")]
+_MAX_MEMBERS = 200
+_MAX_PASSAGES = 500  # that are counted by document
+Parent = Annotated[str, Query(max_length=200, description="Only the parts of this community.")]
+Level = Annotated[int | None, Query(ge=0, le=100, description="All of this level; 0 has the largest.")]
 
 
 @router.get("/entities")
@@ -35,7 +44,7 @@ async def list_entities(
     q: SearchText = "",
     kind: EntityType = "",
     after: Cursor = "",
-    limit: PageSize = 50,
+    limit: Limit = 50,
 ) -> JSONResponse:
     """List entities, most mentions first.
 
@@ -82,7 +91,7 @@ async def get_entity(request: Request, access: Reader, id: RowId) -> JSONRespons
 
 @router.get("/entities/{id}/relations")
 async def list_relations(
-    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: PageSize = 20
+    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: Limit = 20
 ) -> JSONResponse:
     """List the relations of an entity, most mentions first."""
 
@@ -96,7 +105,7 @@ async def list_relations(
 
 @router.get("/entities/{id}/passages")
 async def list_passages(
-    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: PageSize = 20
+    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: Limit = 20
 ) -> JSONResponse:
     """List excerpts of the passages that mention an entity."""
 
@@ -149,3 +158,99 @@ async def get_path(
 
 def _find(snapshot: Snapshot, id: str) -> Entity:
     return found(browse.find_entity(snapshot, id), "entity", id)
+
+
+@reports_router.get("/communities")
+async def list_communities(
+    request: Request,
+    access: Reader,
+    parent: Parent = "",
+    level: Level = None,
+    after: Cursor = "",
+    limit: Limit = 50,
+) -> JSONResponse:
+    """List communities, largest first.
+
+    Without `parent` and `level`, those of level 0.
+    """
+
+    def read(snapshot: Snapshot) -> Json:
+        ids, following = _page(_select(browse.browse_communities(snapshot), parent, level), after, limit)
+        return {"communities": _rows(snapshot, ids), "next": following}
+
+    return JSONResponse(await read_index(request, access, read))
+
+
+@reports_router.get("/communities/{id}")
+async def get_community(request: Request, access: Reader, id: RowId) -> JSONResponse:
+    """Return a community with its neighbours in the tree.
+
+    `above` has the communities that it is part of, `parts` its own; a leaf has `members`, its entities.
+    """
+
+    def read(snapshot: Snapshot) -> Json:
+        tree = browse.browse_communities(snapshot)
+        found(tree.level.get(id), "community", id)
+        entities = table_or_empty(snapshot, "entities")
+        members = entities.get_many(islice(tree.members[id], _MAX_MEMBERS)).values()
+        return {
+            **_rows(snapshot, [id])[0],
+            "above": _rows(snapshot, tree.ancestors(id)[:-1]),
+            "parts": _rows(snapshot, tree.sorted_children(id)[:_MAX_MEMBERS]),
+            "members": [entity_json(entity) for entity in members],
+        }
+
+    return JSONResponse(await read_index(request, access, read))
+
+
+@reports_router.get("/reports")
+async def list_reports(
+    request: Request,
+    access: Reader,
+    parent: Parent = "",
+    level: Level = None,
+    after: Cursor = "",
+    limit: Limit = 50,
+) -> JSONResponse:
+    """List reports, those on the largest communities first.
+
+    Without `parent` and `level`, those of level 0.
+    """
+
+    def read(snapshot: Snapshot) -> Json:
+        selected = _select(browse.browse_communities(snapshot), parent, level)
+        written = table_or_empty(snapshot, "reports")
+        ids, following = _page([id for id in selected if written.ids(id=id)], after, limit)
+        return {"reports": _rows(snapshot, ids), "next": following}
+
+    return JSONResponse(await read_index(request, access, read))
+
+
+@reports_router.get("/reports/{id}")
+async def get_report(request: Request, access: Reader, id: RowId) -> JSONResponse:
+    """Return a report with its findings and their sources."""
+
+    def read(snapshot: Snapshot) -> Json:
+        report = found(table_or_empty(snapshot, "reports").get(id), "report", id)
+        return report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
+
+    return JSONResponse(await read_index(request, access, read))
+
+
+def _select(tree: CommunityTree, parent: str, level: int | None) -> list[str]:
+    """Return the communities of a part of the tree, largest first."""
+    if parent:
+        found(tree.level.get(parent), "community", parent)
+        return tree.sorted_children(parent)
+    return tree.roots() if level is None else tree.at_level(level)
+
+
+def _page(ids: list[str], after: str, limit: int) -> tuple[list[str], str]:
+    first = ids.index(after) + 1 if after in ids else 0 if not after else len(ids)
+    taken = ids[first : first + limit]
+    return taken, taken[-1] if len(ids) > first + limit else ""
+
+
+def _rows(snapshot: Snapshot, ids: list[str]) -> list[Json]:
+    tree, reports = browse.browse_communities(snapshot), table_or_empty(snapshot, "reports").get_many(ids)
+    return [community_json(tree, id, reports.get(id)) for id in ids]

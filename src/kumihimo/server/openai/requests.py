@@ -1,0 +1,192 @@
+"""the body of a request -> its question, history, texts and options, or an error that names the wrong one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from kumihimo.app.ask.snapshot import Length
+from kumihimo.core.context import Answer, Context
+from kumihimo.core.usage import Usage
+from kumihimo.server.api.parameters import FilterText, Settings
+from kumihimo.server.openai.errors import BadParameter
+from kumihimo.server.openai.replies import without_source_list
+
+T = TypeVar("T")
+_MAX_MESSAGES = 2_000
+MAX_TEXTS = 2048
+MAX_CHARS = 100_000  # of a text
+
+
+def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
+    """Return the parameters. Raise BadParameter for a wrong one."""
+    try:
+        return adapter.validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        param = ".".join(map(str, first["loc"]))
+        raise BadParameter(f"{param or 'the body'}: {first['msg']}", param) from None
+
+
+def body_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
+    """Return the description of a body for `/openapi.json`."""
+    schema = adapter.json_schema()
+    definitions = schema.pop("$defs", {})
+    return {
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _inline(schema, definitions)}}}
+    }
+
+
+def _inline(value: Any, definitions: dict[str, Any]) -> Any:
+    """Return a schema with each reference replaced by what it refers to."""
+    if isinstance(value, list):
+        return [_inline(item, definitions) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if reference := value.get("$ref"):
+        return _inline(definitions[reference.rpartition("/")[2]], definitions)
+    return {key: _inline(item, definitions) for key, item in value.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A turn of the conversation."""
+
+    role: str
+    content: str | list[dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """The options of a stream."""
+
+    include_usage: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """The options that OpenAI's API does not have.
+
+    filter: an expression over document metadata. length: `brief`, `normal` or `full`. settings: of the method.
+    """
+
+    filter: FilterText = ""
+    length: Length | None = None
+    settings: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """A request to `/v1/chat/completions`; other parameters are ignored."""
+
+    messages: Annotated[list[Message], Field(max_length=_MAX_MESSAGES)]
+    model: str
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    n: int | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    response_format: dict[str, Any] | None = None
+    kumihimo: Extension = field(default_factory=Extension)
+
+    @property
+    def with_usage(self) -> bool:
+        """Return whether the stream ends with the usage."""
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+    @classmethod
+    def parse(cls, body: bytes) -> "ChatRequest":
+        """Return the request. Raise BadParameter if it cannot be answered."""
+        request = parse_body(_CHAT, body)
+        if request.n not in (None, 1):
+            raise BadParameter("n is 1 here: send the request again for another answer", "n")
+        if request.tool_choice not in (None, "none", "auto"):
+            raise BadParameter("this model calls no tools: leave tool_choice out, or set it to auto", "tool_choice")
+        if request.response_format and request.response_format.get("type") != "text":
+            raise BadParameter("answers are text with citations: leave response_format out", "response_format")
+        return request
+
+
+_CHAT = TypeAdapter(ChatRequest)
+CHAT_BODY = body_schema(_CHAT)
+
+
+def split_conversation(messages: Sequence[Message]) -> tuple[str, list[Answer]]:
+    """Return the last question, and the answers before it.
+
+    A question without an answer is no part of the history. Messages of other roles are left out.
+    """
+    last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
+    if last is None:
+        raise BadParameter("there is no message of the user: the last one is the question", "messages")
+    history: list[Answer] = []
+    asked = ""
+    for message in messages[:last]:
+        if message.role == "user":
+            asked = _text(message, strict=False)
+        elif message.role == "assistant" and asked:
+            text = without_source_list(_text(message, strict=False))
+            history.append(Answer(asked, "", text, (), Context(), Usage()))
+            asked = ""
+    return _text(messages[last], strict=True), history
+
+
+def _text(message: Message, *, strict: bool) -> str:
+    """Return the text of a message.
+
+    strict: raise BadParameter for other content.
+    """
+    if not isinstance(message.content, list):
+        return message.content or ""
+    other = next((part.get("type") for part in message.content if part.get("type") != "text"), None)
+    if strict and other:
+        raise BadParameter(f"the question has a part of the type {other}: only text is understood", "messages")
+    return "\n".join(str(part.get("text", "")) for part in message.content if part.get("type") == "text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingOptions:
+    """The options that OpenAI's API does not have.
+
+    input_type: `passage`, or `query` for questions, which some models embed in another way.
+    """
+
+    input_type: Literal["passage", "query"] = "passage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingRequest:
+    """A request to `/v1/embeddings`; other parameters are ignored."""
+
+    model: str
+    input: str | list[str] | list[int] | list[list[int]]
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: int | None = None
+    kumihimo: EmbeddingOptions = field(default_factory=EmbeddingOptions)
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.input] if isinstance(self.input, str) else [text for text in self.input if isinstance(text, str)]
+
+    @classmethod
+    def parse(cls, body: bytes) -> "EmbeddingRequest":
+        """Return the request. Raise BadParameter if it cannot be answered."""
+        request = parse_body(_EMBEDDINGS, body)
+        if not request.input:
+            raise BadParameter("input is empty: send a text, or a list of texts", "input")
+        if isinstance(request.input, list) and len(request.texts) < len(request.input):
+            raise BadParameter(
+                "input holds tokens: send texts; in LangChain, OpenAIEmbeddings(check_embedding_ctx_length=False) does",
+                "input",
+            )
+        if len(request.texts) > MAX_TEXTS:
+            raise BadParameter(f"input has {len(request.texts):,} texts, and {MAX_TEXTS:,} is the limit", "input")
+        if longest := max((len(text) for text in request.texts if len(text) > MAX_CHARS), default=0):
+            raise BadParameter(f"a text has {longest:,} characters, and {MAX_CHARS:,} is the limit: split it", "input")
+        return request
+
+
+_EMBEDDINGS = TypeAdapter(EmbeddingRequest)
+EMBEDDINGS_BODY = body_schema(_EMBEDDINGS)
