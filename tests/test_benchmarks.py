@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from unittest.mock import Mock
 
 import benchmarks.__main__
 import pytest
-from benchmarks import meter, simulation, weights
+from benchmarks import meter, same_answers, simulation, weights
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.options import run_benchmark
 from benchmarks.tiny_data import write_tiny_data
@@ -21,7 +22,7 @@ from kumihimo.core.errors import SettingsError
 
 HELPERS = {"__init__", "__main__", "instant", "meter", "options", "question_sets", "tiny_data"}
 HELPERS |= {"server_clients", "server_flood", "server_process"}
-HELPERS |= {"corpus_statistics", "made_up", "postgres_process", "stored"}
+HELPERS |= {"corpus_statistics", "made_up", "postgres_process", "same_answers", "stored"}
 FOLDER = Path(meter.__file__).parent
 
 
@@ -124,3 +125,40 @@ def test_a_benchmark_without_its_extra_is_skipped(
     monkeypatch.setattr(benchmarks.__main__, "find_spec", lambda _: None)
     benchmarks.__main__.main()
     assert "Skipped meanings: it needs the extra `multilingual`" in capsys.readouterr().out
+
+
+def _answers(score: float, text: str) -> dict[str, Any]:
+    answer = {"text": text, "evidence": [{"row": ["chunks", "1"], "score": score}]}
+    methods = ("tables", *same_answers.METHODS, *same_answers.VARIANTS)
+    return {"code": "src", "sets": {"messy": {method: {"Why?": answer} for method in methods}}}
+
+
+@pytest.mark.parametrize(
+    ("new", "figures", "status"),
+    [
+        (_answers(0.1, "a"), "1 | 1 | 0 | 0", 0),
+        (_answers(0.1 + 1e-12, "a"), "1 | 0 | 1 | 0", 0),
+        (_answers(0.1 + 1e-7, "a"), "1 | 0 | 0 | 1", 1),
+        (_answers(0.1, "b"), "1 | 0 | 0 | 1", 1),
+        ({"code": "src", "sets": {"messy": {"bm25": {}}}}, "1 | 0 | 0 | 1", 1),
+        ({"code": "src", "sets": {}}, "1 | 0 | 0 | 1", 1),
+    ],
+)
+def test_answers_that_differ_are_found(
+    new: dict[str, Any], figures: str, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / "old.json", tmp_path / "new.json"]
+    for path, found in zip(paths, (_answers(0.1, "a"), new), strict=True):
+        path.write_text(json.dumps(found), encoding="utf-8")
+    with pytest.raises(SystemExit) as stop:
+        same_answers.main(["compare", *map(str, paths), "--sets", "messy"])
+    assert (stop.value.code, f"| messy | bm25 | {figures} |" in capsys.readouterr().out) == (status, True)
+
+
+def test_answers_that_neither_file_has_are_not_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(_answers(0.1, "a")), encoding="utf-8")
+    with pytest.raises(SystemExit) as stop:
+        same_answers.main(["compare", str(path), str(path), "--sets", "examples,messy"])
+    assert stop.value.code == 1
+    assert "examples, bm25: neither file has it" in capsys.readouterr().out
