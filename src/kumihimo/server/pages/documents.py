@@ -31,7 +31,6 @@ _MAX_PLACES = 400  # links to pages of one document
 WINDOW = 20_000  # characters of a document on one page
 _LEAD = WINDOW // 4  # before a passage
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n+|\n(?=[#|-] ?)")
-_NEAR = 1_000  # characters: a window begins at a paragraph near its place
 
 
 @router.get("/documents")
