@@ -26,7 +26,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Answer
 from kumihimo.methods.braid.topic_extracts import assign_communities
-from kumihimo.text.question_types import detect_topic
+from kumihimo.text.question import ParsedQuestion
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -42,7 +42,7 @@ LARGEST = (10, 20)  # communities that an answer on the whole corpus should cite
 
 def detect_type(question: str) -> str:
     """Return the question type that braid detects."""
-    topic = detect_topic(question)
+    topic = ParsedQuestion(question).topic
     return "one" if topic is None else "broad" if topic else "whole"
 
 

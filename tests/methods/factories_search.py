@@ -67,8 +67,8 @@ def row_tokens(text: str) -> RowTokens:
 class FakeKeywordSearch:
     """`KeywordSearch` that counts the words in common."""
 
-    def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
-        terms = set(content_tokens(text))
+    def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
+        terms = set(content_tokens(text) if isinstance(text, str) else text)
         scores = {record.id: float(len(terms & set(tokenize(record.index_text)))) for record in table}
         return _top_rows(table, {id: score for id, score in scores.items() if score}, k)
 

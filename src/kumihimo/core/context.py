@@ -86,12 +86,9 @@ class Evidence:
         return tuple(Evidence(self.table, record, self.score) for record in (self.record, *self.duplicates))
 
     def tokens(self, tokenizer: Tokenizer) -> int:
-        return sum(_count_tokens(record, tokenizer) for record in (self.record, *self.duplicates))
-
-
-def _count_tokens(record: Record, tokenizer: Tokenizer) -> int:
-    count = getattr(record, "tokens", None)
-    return count if isinstance(count, int) else len(tokenizer(record.text))
+        records = (self.record, *self.duplicates)
+        counts = ((getattr(record, "tokens", None), record) for record in records)
+        return sum(n if isinstance(n, int) else len(tokenizer(record.text)) for n, record in counts)
 
 
 def row_json(reference: Reference) -> dict[str, Any]:
@@ -132,7 +129,7 @@ class Context:
     def __post_init__(self) -> None:
         first: dict[Reference, Evidence] = {}
         for item in self.evidence:
-            first.setdefault(item.reference, item)
+            first.setdefault((item.table, item.record.id), item)
         object.__setattr__(self, "evidence", tuple(first.values()))
 
     def __iter__(self) -> Iterator[Evidence]:

@@ -25,7 +25,7 @@ from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.systems import System
 from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.llm.budget import Budget
-from kumihimo.text.question import question_problem
+from kumihimo.text.question import ParsedQuestion
 
 KS = (5, 10, 20)
 TOKEN_BUDGETS = (2000, 4000)  # of recall within a number of tokens
@@ -111,7 +111,7 @@ def retrieve_all(
     """
 
     def retrieve_one(question: EvalQuestion) -> RetrievalResult:
-        if problem := question_problem(question.text):
+        if problem := ParsedQuestion(question.text).problem:
             return RetrievalResult(system.name, question.id, failed=problem)
         start = clock()
         try:

@@ -22,7 +22,7 @@ from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.generation import answer as answering
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.registry import RULES
-from kumihimo.text.question import question_problem
+from kumihimo.text.question import ParsedQuestion
 
 _MAX_PLACES = 20  # of one piece of evidence, which may come from all documents
 
@@ -81,7 +81,7 @@ def _answer_question(
     """Ask one question; snapshot, budget: of this question alone."""
     start = perf_counter()
     key: dict[str, Any] = {"system": system.name, "question": question.id, "generation": snapshot.generation}
-    if problem := question_problem(question.text):
+    if problem := ParsedQuestion(question.text).problem:
         return SystemAnswer(**key, text="", usage=total_usage(budget), failed=problem)
     try:
         answer = snapshot.ask(question.text, system.method, **system.settings)

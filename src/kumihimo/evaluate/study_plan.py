@@ -216,7 +216,9 @@ class _StudyEstimator:
                 stored = [self.stored_answers(system.name, n) for n in range(self.request.generations)]
                 unanswered = [q.text for answers in stored for q in self.questions if q.id not in answers]
                 if unanswered:
-                    plan = estimate_query_cost(self.context.snapshot, unanswered[0], system.method, settings=system.settings)
+                    plan = estimate_query_cost(
+                        self.context.snapshot, unanswered[0], system.method, settings=system.settings
+                    )
                     rows = plan.estimates * len(unanswered)
                     estimates += [merge_estimates(f"run {system.name}", rows, _sum_ranges)] if rows else []
         return estimates

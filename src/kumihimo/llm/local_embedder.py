@@ -9,7 +9,7 @@ import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,6 +27,8 @@ LOCAL_PREFIX = "local:"  # of models to set that run inside this process
 _E5_MODEL = f"{LOCAL_PREFIX}e5-small"
 _environment_lock = Lock()
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
+# Words and line breaks, with the spaces before. No subword is part of two pieces, so a word has the same ones in every
+# text. The space before a text is put there by `_encode_text` and `LocalTokenizer`.
 _PIECE = re.compile(r"\n|[ ▁]+[^ ▁\n]*|[^ ▁\n]+")
 _MAX_WORD_CHARS = 40  # of a longer piece, such as a Japanese sentence, nothing is kept
 _MAX_WORDS = 65536  # that are kept
@@ -37,21 +39,10 @@ def _load_tokenizer() -> Any:
     from tokenizers import Tokenizer, normalizers
 
     tokenizer = Tokenizer.from_file(str(find_wheel_file(TOKENIZER_FILE)))
-    tokenizer.normalizer = normalizers.Replace(" ", "▁")  # `_split_pieces` puts the space before a text
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
     tokenizer.encode_special_tokens = True  # `<s>` in a text is text
     tokenizer.no_padding()
     return tokenizer
-
-
-def _split_pieces(text: str) -> list[str]:
-    r"""Return the words and line breaks, with the spaces before.
-
-    No subword is part of two pieces, so a word has the same ones in every text.
-
-    >>> _split_pieces("Two  boats\nwait ")
-    [' Two', '  boats', '\n', 'wait', ' ']
-    """
-    return _PIECE.findall(f" {text}") if text else []
 
 
 class _Encodings(dict[str, tuple[bytes, tuple[int, ...]]]):
@@ -70,11 +61,13 @@ class _Encodings(dict[str, tuple[bytes, tuple[int, ...]]]):
 _encodings = _Encodings()
 
 
+@lru_cache(maxsize=8)  # a search and an answer encode the same question
 def _encode_text(text: str) -> "NDArray[np.uint16]":
-    """Return the subwords of a text."""
+    """Return the subwords of a text; read-only."""
     import numpy as np
 
-    return np.frombuffer(b"".join([_encodings[piece][0] for piece in _split_pieces(text)]), np.uint16)
+    pieces = _PIECE.findall(f" {text}") if text else ()
+    return np.frombuffer(b"".join([_encodings[piece][0] for piece in pieces]), np.uint16)
 
 
 @cache
@@ -217,7 +210,7 @@ class LocalTokenizer:
     def __call__(self, text: str) -> list[int]:
         starts: list[int] = []
         begin = -1  # of the space that is put before the text
-        for piece in _split_pieces(text):
+        for piece in _PIECE.findall(f" {text}") if text else ():
             offsets = _encodings[piece][1]
             if len(offsets) == 1:  # most words are one subword
                 starts.append(begin + offsets[0])

@@ -24,7 +24,7 @@ from kumihimo.methods.shared.map_step import (
     shuffle_ids,
 )
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.text.question_types import detect_topic
+from kumihimo.text.question import ParsedQuestion
 
 _FLOOR = 0.2  # of the best row's score: a row below is far from the question (measured)
 _POOL = 1000  # rows of each search
@@ -103,7 +103,7 @@ def global_(
         else:
             table, tokens = _shorter_table(chunks, reports, _level_ids(communities, level))
             ids = list(tokens)
-            if detect_topic(question) != "":
+            if ParsedQuestion(question).topic != "":
                 ids = _near_ids(question, table, tokens, keyword_search, vector_search, window)
         rows = (Evidence(table.name, row, 0.0) for row in table.get_many(shuffle_ids(ids, seed)).values())
         points = extract_points(question, rows, llm, tokenizer, window=window)

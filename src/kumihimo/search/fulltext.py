@@ -123,9 +123,9 @@ class Bm25Search:
 
     db: Database
 
-    def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
+    def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
         words = self._word_store(table)
-        terms = content_tokens(text)
+        terms = content_tokens(text) if isinstance(text, str) else list(text)
         if not terms or k < 1:
             return Context()
         ranked = words.rank(terms, k, visible_slots(self.db, words.slot_table, table))

@@ -28,10 +28,11 @@ class RowTokens:
 class KeywordSearch(Protocol):
     """Keyword search in a table: the best `k` rows, best first.
 
-    tokens: the tokens of these rows, by id, if the table has a forward index; a row without text is left out.
+    text: or its index tokens without stopwords. tokens: the tokens of these rows, by id, if the table has a forward
+    index; a row without text is left out.
     """
 
-    def __call__(self, table: Table[Any], text: str, *, k: int) -> Context: ...
+    def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context: ...
     def tokens(self, table: Table[Any], ids: Sequence[str]) -> Mapping[str, RowTokens]: ...
 
 

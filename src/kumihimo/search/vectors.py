@@ -217,7 +217,9 @@ class CosineSearch:
         vectors = self._embed_query(embedder, texts)
         if vectors.shape[1] != state["dimensions"]:
             raise dimension_mismatch(state["embedder"], vectors.shape[1])
-        questions = np.divide(_mean_vector(vectors) if averaged else vectors, VECTOR_SCALE, dtype=np.float32)
+        questions = np.divide(
+            _mean_vector(vectors) if averaged and len(texts) > 1 else vectors, VECTOR_SCALE, dtype=np.float32
+        )
         scored_rows = self._score_rows(table, questions, k, candidate_ids)
         found: Iterable[Iterable[tuple[float, str]]] = scored_rows
         if table.view:

@@ -20,6 +20,7 @@ _KANJI_NUMBER = rf"{_KANJI}(?=年|月{_KANJI}[日号號])|(?<=年){_KANJI}(?=月
 _LOCAL_DATE = r"(?<![\d./])(\d\d?)([./])(\d\d?)\2((?:19|20)\d\d)(?![\d/])"
 _DIGIT = re.compile(r"\d")
 _YEAR = r"1\d{3}|20\d{2}"
+DATE_HINT = rf"\d|[〇零一二三四五六七八九十元][年月]|(?i:{'|'.join(_MONTHS)})"  # a text without it has no date
 
 
 # Slow to compile, so `re` does it at the first use.

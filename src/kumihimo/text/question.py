@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
 from unicodedata import normalize
 
 from kumihimo.core.context import Question
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import SettingsError
-from kumihimo.text.dates import find_dates, list_dates
-from kumihimo.text.question_types import detect_topic, has_content_words
-from kumihimo.text.tokens import content_tokens, subject_terms, tokenize
+from kumihimo.text.dates import DATE_HINT, find_dates, list_dates
+from kumihimo.text.question_types import class_stems, extract_topic, has_broad_words, question_pattern
+from kumihimo.text.tokens import STOPWORDS, content_tokens, subject_terms, tokenize
 
 MAX_QUESTION_CHARS = 10_000
 _RULES = Path(__file__).with_name("question_kinds.toml")
@@ -27,18 +26,6 @@ _ASKING_WORDS = frozenset(
         " anything something whos wat wats does did"
     )
 )
-
-
-def question_problem(question: str) -> str:
-    """Return why a question cannot be asked; empty if it can."""
-    if not question.strip():
-        return "the question is empty: write what you want to know"
-    if len(question) > MAX_QUESTION_CHARS:
-        return (
-            f"the question has {len(question):,} characters, and {MAX_QUESTION_CHARS:,} is the limit: "
-            "ask more briefly, and put long texts into documents"
-        )
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +42,51 @@ class Word:
     is_cjk: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of a question outside its dates, and the dates.
+
+    dates: as the question writes them, by ISO form. labelled: where a number follows a content word. has_capitals:
+    whether capital letters tell names from other words.
+    """
+
+    normalized: str
+    words: Sequence[Word]
+    dates: Mapping[str, str]
+    labelled: Sequence[int]
+    has_capitals: bool
+
+    def term_text(self, term: tuple[int, int] | str) -> str:
+        """Return a span of words, or a date in ISO form, as the question writes it."""
+        if isinstance(term, str):
+            return self.dates[term]
+        return self.normalized[self.words[term[0]].start : self.words[term[1] - 1].end]
+
+
 @dataclass(frozen=True)
 class ParsedQuestion(Question):
-    """A question without a model to understand it."""
+    """A question without a model to understand it: what its words say, each worked out once."""
 
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """Return a question. Raise SettingsError if it cannot be asked."""
-        if problem := question_problem(text):
+    def __post_init__(self) -> None:
+        if not self.text.isascii():  # no file can hold half of a surrogate pair
+            object.__setattr__(self, "text", replace_surrogates(self.text))
+
+    @property
+    def problem(self) -> str:
+        """Return why the question cannot be asked; empty if it can."""
+        if not self.text.strip():
+            return "the question is empty: write what you want to know"
+        if len(self.text) > MAX_QUESTION_CHARS:
+            return (
+                f"the question has {len(self.text):,} characters, and {MAX_QUESTION_CHARS:,} is the limit: "
+                "ask more briefly, and put long texts into documents"
+            )
+        return ""
+
+    def check(self) -> None:
+        """Raise SettingsError if the question cannot be asked."""
+        if problem := self.problem:
             raise SettingsError(problem)
-        return cls(replace_surrogates(text))
 
     @cached_property
     def normalized(self) -> str:
@@ -76,93 +98,136 @@ class ParsedQuestion(Question):
         """Return the normalized text on one line."""
         return " ".join(self.normalized.split())
 
-    # -- tokens
+    # -- words
 
     @cached_property
+    def _tokens_and_subjects(self) -> tuple[tuple[str, ...], frozenset[str]]:
+        return tuple(content_tokens(self.text)), frozenset(subject_terms(self.text))
+
+    @property
     def tokens(self) -> tuple[str, ...]:
         """Return the distinct index tokens without stopwords."""
-        return tuple(content_tokens(self.text))
+        return self._tokens_and_subjects[0]
 
-    @cached_property
+    @property
+    def subjects(self) -> frozenset[str]:
+        """Return the subject terms."""
+        return self._tokens_and_subjects[1]
+
+    @property
     def terms(self) -> frozenset[str]:
         """Return the subject terms that an answer should have."""
-        terms = frozenset(subject_terms(self.plain))
-        return (terms - _ASKING_WORDS) or terms
+        return (self.subjects - _ASKING_WORDS) or self.subjects
 
     @cached_property
     def content(self) -> str:
         """Return the question without the words that only ask."""
-        words = [word for word in re.findall(r"\w+", self.plain) if self.terms & set(subject_terms(word))]
+        terms = self.terms
+        words = [word for word in re.findall(r"\w+", self.plain) if not terms.isdisjoint(subject_terms(word))]
         return " ".join(words) or self.plain
 
     @cached_property
-    def lone_pairs(self) -> frozenset[str]:
-        """Return the words of two ideographs that stand alone."""
-        return frozenset(re.findall(r"(?<![\u3400-\u9fff])[\u3400-\u9fff]{2}(?![\u3400-\u9fff])", self.plain))
-
-    # -- words and dates
-
-    @cached_property
-    def _pieces(self) -> Sequence[re.Match[str]]:
-        """Return the words outside dates."""
-        plain = self.normalized
-        for start, end in find_dates(plain):
+    def wording(self) -> Wording:
+        """Return the words outside dates, and the dates."""
+        text = plain = self.normalized
+        has_dates = re.search(DATE_HINT, text) is not None
+        written = [text[start:end] for start, end in find_dates(text)] if has_dates else []
+        for start, end in find_dates(text) if written else ():
             plain = f"{plain[:start]}{'|' * (end - start)}{plain[end:]}"
-        return list(re.finditer(_PIECE, plain))
-
-    @cached_property
-    def has_capitals(self) -> bool:
-        """Return whether capital letters tell names from other words."""
-        has_small = any(piece[0].islower() for piece in self._pieces)
-        return has_small and any(piece[0] != piece[0].lower() for piece in self._pieces[1:])
-
-    @cached_property
-    def words(self) -> Sequence[Word]:
-        """Return the tokens outside dates, in order."""
+        pieces = list(re.finditer(_PIECE, plain))
+        has_small = any(piece[0].islower() for piece in pieces)
+        has_capitals = has_small and any(piece[0] != piece[0].lower() for piece in pieces[1:])
         words: list[Word] = []
-        for n, piece in enumerate(self._pieces):
+        for n, piece in enumerate(pieces):
             word, first = piece[0], piece.start()
-            is_name = self.has_capitals and word != word.lower() and (n > 0 or word[1:] != word[1:].lower())
+            is_name = has_capitals and word != word.lower() and (n > 0 or word[1:] != word[1:].lower())
             for offset, token in enumerate(tokenize(word)):
                 is_cjk = re.match(f"[{_CJK}]", token) is not None
                 start = first + (offset if is_cjk else 0)
                 words.append(Word(token, start, start + len(token) if is_cjk else piece.end(), is_name, is_cjk))
-        return words
-
-    @cached_property
-    def labelled_numbers(self) -> Sequence[int]:
-        """Return where a number follows a content word, by the place of that word."""
-        pairs = enumerate(pairwise(self.words))
-        return [i for i, (label, number) in pairs if number.token.isdigit() and subject_terms(label.token)]
-
-    def term_text(self, term: tuple[int, int] | str) -> str:
-        """Return a span of words, or a date in ISO form, as the question writes it."""
-        if isinstance(term, str):
-            return self.dates[term]
-        return self.normalized[self.words[term[0]].start : self.words[term[1] - 1].end]
-
-    @cached_property
-    def dates(self) -> Mapping[str, str]:
-        """Return the dates as the question writes them, by ISO form."""
-        text = self.normalized
-        written = [*(text[start:end] for start, end in find_dates(text)), *text.split()]
-        forms = {date: form.strip(".,;:?!") for form in reversed(written) for date in list_dates(form)}
-        return {date: forms.get(date, date) for date in list_dates(text)}
+        pairs = enumerate(pairwise(words))
+        labelled = [i for i, (label, number) in pairs if number.token.isdigit() and subject_terms(label.token)]
+        dates: dict[str, str] = {}
+        if has_dates:
+            texts = reversed([*written, *text.split()])
+            forms = {date: form.strip(".,;:?!") for form in texts for date in list_dates(form)}
+            dates = {date: forms.get(date, date) for date in list_dates(text)}
+        return Wording(text, words, dates, labelled, has_capitals)
 
     # -- what it asks for
 
     @cached_property
     def has_content(self) -> bool:
-        """Return whether it has more than function words."""
-        return has_content_words(self.text)
+        """Return whether it has more than function words.
+
+        Names may be made of these: a capital within the sentence counts.
+
+        >>> texts = ("the of and is it what", "What is it about?", "Who are The Who?", "これは何ですか", "什么是爱？")
+        >>> [ParsedQuestion(text).has_content for text in texts]
+        [False, True, True, False, True]
+        """
+        names = question_pattern("name").finditer(self.text)
+        words = re.findall(r"(?<!['’])\b\w+", question_pattern("cjk function").sub(" ", self.text.lower()))
+        return not STOPWORDS.issuperset(words) or any(name[0] != "I" for name in names)
+
+    @cached_property
+    def asks_one_fact(self) -> bool:
+        """Return whether it asks for a single fact."""
+        return question_pattern("single fact").search(self.text) is not None
+
+    @cached_property
+    def corpus_terms(self) -> frozenset[str]:
+        """Return the subject terms; none for a question about the whole corpus.
+
+        >>> [sorted(ParsedQuestion(text).corpus_terms) for text in ("What are the main themes?", "Is he the speaker?")]
+        [[], ['speaker']]
+        """
+        rest = question_pattern("cjk corpus").sub(" ", self.text)
+        terms = self.subjects if rest == self.text else frozenset(subject_terms(rest))
+        return terms - class_stems("corpus") or (self.subjects if self.asks_one_fact else frozenset())
 
     @cached_property
     def topic(self) -> str | None:
         """Return the topic of a broad question.
 
-        Empty for a corpus-level question, None for a specific one.
+        Empty for a question about the whole corpus, None for a specific one.
+
+        >>> [ParsedQuestion(text).topic for text in ("What do the guests say of tides?", "What are the main themes?")]
+        ['tides?', '']
+        >>> ParsedQuestion("Where is Osk?").topic is None
+        True
         """
-        return detect_topic(self.text)
+        if not self.corpus_terms and not self.asks_one_fact:
+            return ""
+        return (extract_topic(self.text) or None) if self.is_broad else None
+
+    @property
+    def is_broad(self) -> bool:
+        """Return whether it is about many documents, not one thing.
+
+        Broad questions ask what parts or authors of the corpus say, how often, or which views are common. One with a
+        name is not broad: a capitalised word within the sentence that is no acronym.
+
+        >>> texts = (f"What {rest}?" for rest in ("do guests say of tides", "do guests say of Osk", "is the tide"))
+        >>> [ParsedQuestion(text).is_broad for text in texts]
+        [True, False, False]
+        """
+        pattern = question_pattern
+        if pattern("cjk").search(self.text):
+            one_fact = pattern("single fact").search(pattern("cjk parts").sub("", self.text))
+            return bool(pattern("cjk broad").search(self.text)) and not (
+                one_fact or pattern("cjk name").search(self.text)
+            )
+        names = (name[0] for name in pattern("name").finditer(self.text))
+        is_named = any(not pattern("acronym").fullmatch(name) for name in names)
+        if is_named or any(pattern(name).search(self.text) for name in ("factoid", "first person")):
+            return False
+        return has_broad_words(self.text.lower())
+
+    @property
+    def forced_topic(self) -> str:
+        """Return the topic as if the question were broad."""
+        return extract_topic(self.text) if self.corpus_terms or self.asks_one_fact else ""
 
     @cached_property
     def kind(self) -> str:
@@ -180,12 +245,6 @@ class ParsedQuestion(Question):
                 subject = match["X"].strip(" \"'“”「」『』")
                 return subject if len(subject_terms(subject)) <= 5 else ""
         return ""
-
-    @property
-    def wants_definition(self) -> bool:
-        """Return whether an answer must define a name or word."""
-        is_phrase = re.search(r"\b(of|in|at|for|from|on|to|and)\b|[をがのと的]", self.subject)
-        return bool(self.subject) and self.kind in ("", "who") and not is_phrase
 
 
 @cache

@@ -1,61 +1,15 @@
-"""question -> whether it is corpus-level or broad, and its topic: by word lists in English, Japanese and Chinese."""
+"""words and patterns of questions in English, Japanese and Chinese -> what they say of one: broad words, its topic."""
 
 import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from kumihimo.text.tokens import STOPWORDS, subject_terms
+from kumihimo.text.tokens import subject_terms
 
 _WORDS = Path(__file__).with_name("question_words.tsv")
 _NOUN_CLASSES = ("views", "topics")
 _CLASSES = ("corpus parts", "possible parts", "people", "say", "contain", "frequent", *_NOUN_CLASSES, "discussed")
-
-
-def has_content_words(question: str) -> bool:
-    """Return whether a question has more than function words.
-
-    Names may be made of these: a capital within the sentence counts.
-
-    >>> [has_content_words(text) for text in ("the of and is it what", "What is it about?", "Who are The Who?")]
-    [False, True, True]
-    >>> [has_content_words(text) for text in ("これは何ですか", "何についてですか", "这是什么？", "什么是爱？")]
-    [False, True, False, True]
-    """
-    names = question_pattern("name").finditer(question)
-    words = re.findall(r"(?<!['’])\b\w+", question_pattern("cjk function").sub(" ", question.lower()))
-    return not STOPWORDS.issuperset(words) or any(name[0] != "I" for name in names)
-
-
-def question_terms(question: str) -> set[str]:
-    """Return the subject terms of a question; empty if it is corpus-level.
-
-    >>> question_terms("What are the main themes of these stories?"), question_terms("这些文档的主要主题是什么？")
-    (set(), set())
-    >>> question_terms("What do people in the stories say of ferries?")
-    {'ferry'}
-    >>> sorted(question_terms("Who is the main speaker?"))
-    ['main', 'speaker']
-    """
-    terms = set(subject_terms(question_pattern("cjk corpus").sub(" ", question))) - class_stems("corpus")
-    return terms or (set(subject_terms(question)) if _matches("single fact", question) else terms)
-
-
-def detect_topic(question: str, *, force: bool = False) -> str | None:
-    """Return the topic of a broad question.
-
-    Empty for a corpus-level question, None for a specific one. force: treat every question as broad or corpus-level.
-
-    >>> detect_topic("What do the guests say of tides?"), detect_topic("What are the main themes?")
-    ('tides?', '')
-    >>> detect_topic("Where is Osk?") is None
-    True
-    """
-    if not question_terms(question) and not _matches("single fact", question):
-        return ""
-    if force:
-        return extract_topic(question)
-    return (extract_topic(question) or None) if is_broad(question) else None
 
 
 def extract_topic(question: str) -> str:
@@ -79,35 +33,7 @@ def extract_topic(question: str) -> str:
     return " ".join(word for word in question.split() if not generic.issuperset(subject_terms(word)))
 
 
-def is_broad(question: str) -> bool:
-    """Return whether a question is broad: about many documents, not one thing.
-
-    Broad questions ask what parts or authors of the corpus say, how often, or which views are common.
-
-    >>> [is_broad(f"What {rest}?") for rest in ("do guests say of tides", "do guests say of Osk", "is the tide")]
-    [True, False, False]
-    """
-    if _matches("cjk", question):
-        one_fact = _matches("single fact", question_pattern("cjk parts").sub("", question))
-        return _matches("cjk broad", question) and not one_fact and not _matches("cjk name", question)
-    if _matches("factoid", question) or _matches("first person", question) or contains_name(question):
-        return False
-    return _has_broad_words(question.lower())
-
-
-def contains_name(question: str) -> bool:
-    """Return whether a Latin-script question contains a name or a year.
-
-    A name is a capitalised word within the sentence. Acronyms do not count.
-
-    >>> contains_name("What do guests say of AI and VR?"), contains_name("What do guests say of Osk?")
-    (False, True)
-    """
-    names = question_pattern("name").finditer(question)
-    return any(not question_pattern("acronym").fullmatch(name[0]) for name in names)
-
-
-def _has_broad_words(question: str) -> bool:
+def has_broad_words(question: str) -> bool:
     """Return whether the word classes combine as in a broad question."""
     words = frozenset(re.findall(r"[a-z]+", question))
     has = {name: not words.isdisjoint(word_class(name)) for name in _CLASSES}

@@ -8,6 +8,7 @@ inflected, or, if nothing else is found, with one other letter.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple, Protocol
 from unicodedata import normalize
 
@@ -80,11 +81,12 @@ def rewrite_question(question: ParsedQuestion, index: WordIndex | None) -> Rewri
         return Rewriting(question, ())
     rewritten = plain = question.normalized
     cjk = (_variants_of_katakana, _variants_of_hiragana, _variants_of_nouns, _variants_of_kanji)
+    variants = [_variants_of_spaced_words(list(re.finditer(_WORD, plain)), index)]
+    variants += [find(plain, index) for find in cjk] if re.search(_CJK, plain) else []
     changes: list[tuple[int, int, str]] = []
-    for find in (_variants_of_spaced_words, *(cjk if re.search(_CJK, plain) else ())):
-        for start, end, spelling in find(plain, index):
-            if spelling and all(end <= other or other_end <= start for other, other_end, _ in changes):
-                changes.append((start, end, spelling))
+    for start, end, spelling in chain.from_iterable(variants):
+        if spelling and all(end <= other or other_end <= start for other, other_end, _ in changes):
+            changes.append((start, end, spelling))
     for start, end, spelling in sorted(changes, reverse=True):
         rewritten = rewritten[:start] + spelling + rewritten[end:]
     replaced = dict.fromkeys((plain[start:end], spelling) for start, end, spelling in sorted(changes))
@@ -94,12 +96,11 @@ def rewrite_question(question: ParsedQuestion, index: WordIndex | None) -> Rewri
 # -- words between spaces
 
 
-def _variants_of_spaced_words(question: str, index: WordIndex) -> Iterator[tuple[int, int, str]]:
-    words = list(re.finditer(_WORD, question))
+def _variants_of_spaced_words(words: Sequence[re.Match[str]], index: WordIndex) -> Iterator[tuple[int, int, str]]:
     absent = [bool(subject_terms(word[0])) and not index.has(word[0]) for word in words]
     for i, word in enumerate(words):
         for before, right in zip(words[max(0, i - 1) : i + 1], words[i : i + 2], strict=False):
-            one_space = question[before.end() : right.start()] == " "
+            one_space = before.string[before.end() : right.start()] == " "
             if absent[i] and before is not right and one_space and (spelling := _join(before[0] + right[0], index)):
                 yield before.start(), right.end(), spelling
         if absent[i]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo.methods.shared.extracts import _find_themes, _order_texts, descendant_reports
-from kumihimo.text.question_types import question_terms
+from kumihimo.text.question import ParsedQuestion
 from tests.methods.factories_search import GraphBuilder
 
 QUESTIONS = Path(__file__).parents[2] / "golden" / "whole.tsv"
@@ -17,7 +17,7 @@ QUERY_TYPES = [line.split("\t") for line in QUESTIONS.read_text(encoding="utf-8"
 
 @pytest.mark.parametrize(("kind", "question"), QUERY_TYPES)
 def test_corpus_level_questions_are_detected(kind: str, question: str) -> None:
-    assert (not question_terms(question)) == (kind == "whole")
+    assert (not ParsedQuestion(question).corpus_terms) == (kind == "whole")
 
 
 def sourced(*texts: str) -> list[tuple[str, tuple[tuple[str, str], ...], bool]]:

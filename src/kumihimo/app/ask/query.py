@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Answer, Context
-from kumihimo.core.task import Progress, ignore_progress
+from kumihimo.core.task import Progress
 from kumihimo.generation.answer import Length as Length
 from kumihimo.generation.answer import check_length as check_length
 from kumihimo.llm.budget import Budget, Caps
@@ -19,6 +19,8 @@ from kumihimo.text.question import ParsedQuestion
 @dataclass(frozen=True, slots=True)
 class Query:
     """A question with everything that its caller says.
+
+    Raises SettingsError if the question cannot be asked, or for an unknown length.
 
     method: empty for the default. filter: limits the documents. rights: an expression, too: what the one who asks may
     see. settings: of the method. length, max_tokens: of a model's answer; None or more tokens: as set. history: earlier
@@ -42,21 +44,21 @@ class Query:
     cancel: CancelToken | None = None
     on_token: TokenCallback | None = None
     on_context: Callable[[Context], None] | None = None
-    progress: Progress = ignore_progress
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        self.question.check()
+        if self.length is not None:
+            check_length(self.length)
 
     @classmethod
     def of(cls, question: str, method: str = "", **options: Any) -> Self:
-        """Return the query with these fields; other options are settings of the method.
-
-        Raises SettingsError if the question cannot be asked, or for an unknown length.
-        """
+        """Return the query with these fields; other options are settings of the method."""
         own = {name: options.pop(name) for name in cls.__slots__ if name in options}
-        if own.get("length") is not None:
-            check_length(own["length"])
         own["settings"] = {**own.get("settings", {}), **options}
-        return cls(ParsedQuestion.read(question), method, **own)
+        return cls(ParsedQuestion(question), method, **own)
 
     def without_listeners(self) -> Self:
         """Return what another process needs of the query."""
-        bare = replace(self, paid_by=None, cancel=None, on_token=None, on_context=None, progress=ignore_progress)
+        bare = replace(self, paid_by=None, cancel=None, on_token=None, on_context=None, progress=None)
         return replace(bare, question=ParsedQuestion(self.question.text))

@@ -17,7 +17,7 @@ from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import IndexChanged, IndexUnavailable
 from kumihimo.core.records import Reference
 from kumihimo.core.spans import Span
-from kumihimo.core.task import Progress, ignore_progress
+from kumihimo.core.task import Progress
 from kumihimo.generation.answer import Length
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.concurrency import iterate_tokens
@@ -26,6 +26,7 @@ from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.stores import load_matrices
 from kumihimo.storage.database import as_database
+from kumihimo.text.question import ParsedQuestion
 
 T = TypeVar("T")
 MAX_RESTARTS = 2  # of a question, because of other builds
@@ -50,7 +51,7 @@ def open_snapshot(
         with index.store.read_transaction(cancel) as db:
             if is_prepared or not missing_tables(db, index.catalogue, method):
                 try:
-                    vectors = load_matrices(as_database(db), index.folder, index.files)
+                    vectors = load_matrices(as_database(db), index.place.folder, index.files)
                 except FileNotFoundError as error:  # a build has just replaced them: open the new ones
                     missing = error.filename
                     continue
@@ -99,8 +100,9 @@ class Questions(ABC):
         has is unset. explain: say of each piece why it was found, and where it is. Tables that the method lacks are
         built first, if they cost nothing. caps, paid_by, cancel: as for `ask`.
         """
-        own = {"filter": filter, "rights": rights, "explain": explain, "settings": settings}
-        return self.search(Query.of(question, method, **own, caps=caps, paid_by=paid_by, cancel=cancel))
+        limits: dict[str, Any] = {"caps": caps, "paid_by": paid_by, "cancel": cancel}
+        asked = ParsedQuestion(question)
+        return self.search(Query(asked, method, filter, rights, settings, explain=explain, **limits))
 
     def ask(
         self,
@@ -128,10 +130,10 @@ class Questions(ABC):
         on_context: receives the evidence before that. progress: receives an event as the search and the model begin.
         cancel: stops the question, which raises Cancelled; a request in flight is still paid.
         """
-        own = {"filter": filter, "rights": rights, "length": length, "history": history, "explain": explain}
-        listeners = {"on_token": on_token, "on_context": on_context, "progress": progress or ignore_progress}
-        limits = {"caps": caps, "paid_by": paid_by, "cancel": cancel}
-        return self.answer(Query.of(question, method, settings=settings, **own, **listeners, **limits))
+        own: dict[str, Any] = {"length": length, "history": history, "explain": explain}
+        own |= {"on_token": on_token, "on_context": on_context, "progress": progress}
+        own |= {"caps": caps, "paid_by": paid_by, "cancel": cancel}
+        return self.answer(Query(ParsedQuestion(question), method, filter, rights, settings, **own))
 
     def search(self, query: Query) -> Context:
         """Return the evidence for a query, as `retrieve` does."""

@@ -1,6 +1,6 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -14,8 +14,9 @@ from kumihimo.app.ask.visible_tables import visible_documents, visible_table
 from kumihimo.app.evidence.explanations import explain_context
 from kumihimo.app.evidence.source_tracer import SourceTracer
 from kumihimo.app.opened.catalogue import (
+    DEFAULT_METHOD,
+    FALLBACK_METHOD,
     INSTALL_AGAIN,
-    default_method,
     missing_entries,
     missing_tables,
     steps_without_llm,
@@ -34,7 +35,7 @@ from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import LENGTHS as LENGTHS
-from kumihimo.generation.answer import PROMPT, announce, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.answer import Length as Length
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
@@ -43,7 +44,7 @@ from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, create_local_embedder, is_local
-from kumihimo.llm.protocols import Embedder, RerankerName
+from kumihimo.llm.protocols import RerankerName
 from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import Bm25Search
@@ -86,7 +87,8 @@ class Snapshot:
         """
         key = self.rights, self.filter, name
         if key not in self.tables:
-            self.tables[key] = visible_table(self, self.stored_table(name))
+            stored = self.stored_table(name)
+            self.tables[key] = visible_table(self, stored) if self.rights or self.filter else stored
         return self.tables[key]
 
     def to_arrow(self, name: str) -> Any:
@@ -108,11 +110,12 @@ class Snapshot:
 
         Raises IndexUnavailable if it has not been built.
         """
-        if name not in self.record_types:
-            raise SettingsError(describe_unknown("table", name, self.record_types))
+        types = self.catalogue.record_types
+        if name not in types:
+            raise SettingsError(describe_unknown("table", name, types))
         if not self.db.has(name):
             raise IndexUnavailable(f"the index has no table {name} yet: `kumi index` builds it")
-        return Table(name, codec(self.record_types[name]), self.db.rows(name))
+        return Table(name, codec(types[name]), self.db.rows(name))
 
     @property
     def record_types(self) -> Mapping[str, type[Record]]:
@@ -126,8 +129,12 @@ class Snapshot:
         return self.catalogue.method(name)
 
     def default_method(self) -> str:
-        """Return the method for a question without one."""
-        return default_method(self.db, self.catalogue)
+        """Return the method for a question without one.
+
+        This is the default, or a method that the index was built for.
+        """
+        built = [m for m in self.db.meta("methods", []) if m in self.catalogue.methods] or [DEFAULT_METHOD]
+        return next((name for name in (DEFAULT_METHOD, FALLBACK_METHOD) if name in built), str(built[0]))
 
     def retrieve(self, question: str, method: str = "", **options: Any) -> Context:
         """Return the evidence for the question, best first.
@@ -159,9 +166,11 @@ class Snapshot:
         """
         signature = self.method(name)
         values = override_settings(name, signature.settings, self.settings.get(name, {}), settings)
-        self._require_indexed(name, signature)
+        if missing := missing_tables(self.db, self.catalogue, name):
+            raise self._lacking(name, signature, missing)
         reranker = self.models.candidate_reranker(name, budget, self.generation)
-        reranker.check_available(cast(RerankerName, values.get("reranker", "none")))
+        if (judge := cast(RerankerName, values.get("reranker", "none"))) != "none":
+            reranker.check_available(judge)
         ports: dict[str, Callable[[], object]] = {
             "llm": lambda: self._llm(name, budget) if self.uses_llm(signature) else None,
             "keyword_search": self.keyword_search,
@@ -215,31 +224,23 @@ class Snapshot:
         """
         return visible_documents(self.narrowed(filter))
 
-    def _require_indexed(self, name: str, signature: Signature) -> None:
-        """Raise IndexUnavailable if the method lacks tables or views.
+    def _lacking(self, name: str, signature: Signature, missing: Sequence[str]) -> IndexUnavailable:
+        """Return the error of a method that lacks tables or views.
 
         The message names the command that builds them.
         """
-        if missing := missing_tables(self.db, self.catalogue, name):
-            built = [method for method in self.db.meta("methods", []) if method in self.catalogue.methods]
-            methods = ",".join(dict.fromkeys([*built, name]))
-            steps = [self.catalogue.steps[name] for name in self.catalogue.upstream_steps(missing)]
-            if blocked := steps_without_llm(self.catalogue, self.models, missing):
-                raise IndexUnavailable(
-                    f"{name} needs a chat model, which writes {' and '.join(blocked)}: {SET_MODEL_HINT}; "
-                    f"then `kumi index --methods {methods}` builds them"
-                )
-            llm_available = any("llm" in step.ports and self.models.chat(step.scope) for step in steps)
-            paid = llm_available or ("vector_search" in signature.ports and self.models.paid_embedder)
-            cost = f", and `kumi plan --methods {methods}` says what it costs" if paid else ""
-            raise IndexUnavailable(
-                f"the index was not built for {name}: `kumi index --methods {methods}` does that{cost}"
+        built = [method for method in self.db.meta("methods", []) if method in self.catalogue.methods]
+        methods = ",".join(dict.fromkeys([*built, name]))
+        steps = [self.catalogue.steps[name] for name in self.catalogue.upstream_steps(missing)]
+        if blocked := steps_without_llm(self.catalogue, self.models, missing):
+            return IndexUnavailable(
+                f"{name} needs a chat model, which writes {' and '.join(blocked)}: {SET_MODEL_HINT}; "
+                f"then `kumi index --methods {methods}` builds them"
             )
-
-    def _quote_embedder(self) -> Embedder:
-        """Return the embedder for excerpts: that of the chunks, if it is inside this process."""
-        stored = self.embedder_of("chunks")
-        return create_local_embedder(stored) if is_local(stored) else LocalEmbedder()
+        llm_available = any("llm" in step.ports and self.models.chat(step.scope) for step in steps)
+        paid = llm_available or ("vector_search" in signature.ports and self.models.paid_embedder)
+        cost = f", and `kumi plan --methods {methods}` says what it costs" if paid else ""
+        return IndexUnavailable(f"the index was not built for {name}: `kumi index --methods {methods}` does that{cost}")
 
     def uses_local_embedders(self) -> bool:
         """Return whether models inside this process made the vectors."""
@@ -250,7 +251,8 @@ class Snapshot:
 
         budget: of the query, if it is open already.
         """
-        snapshot, method = self.narrowed(query.filter), query.method or self.default_method()
+        snapshot = self.narrowed(query.filter) if query.filter else self
+        method = query.method or self.default_method()
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
         bound = snapshot._bind_method(method, query.settings, budget)
         return snapshot._find(method, bound, query.question, explain=query.explain)[0]
@@ -265,25 +267,35 @@ class Snapshot:
         start, default = perf_counter(), self.default_method()
         method = query.method or default
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
-        snapshot, chat, asked, note = self.narrowed(query.filter), self.models.chat("answer"), query.question, ""
+        snapshot = self.narrowed(query.filter) if query.filter else self
+        chat, asked, note = self.models.chat("answer"), query.question, ""
         bound = snapshot._bind_method(method, query.settings, budget)  # raises errors before anything is paid
-        query.progress(ProgressEvent("search"))
+        if query.progress:
+            query.progress(ProgressEvent("search"))
         if query.history and chat:
-            asked = ParsedQuestion.read(rewrite_standalone(asked.text, query.history, self._llm("answer", budget)))
+            asked = ParsedQuestion(rewrite_standalone(asked.text, query.history, self._llm("answer", budget)))
+            asked.check()
         elif query.history:
             text, note = carry_names(asked.text, query.history)
-            asked = ParsedQuestion.read(text) if note else asked
+            asked = ParsedQuestion(text) if note else asked
         context, searched = snapshot._find(method, bound, asked, explain=query.explain)
         if chat:
-            query.progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
+            if query.progress:
+                query.progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
             result = snapshot._write(query, asked, method, context, self._llm("answer", budget))
         else:
-            reader, embedder, requests = snapshot.tracer, self._quote_embedder(), method == default
-            result = quote_answer(searched, method, context, reader, embedder, requests=requests)
+            stored, requests = self.embedder_of("chunks"), method == default
+            embedder = create_local_embedder(stored) if is_local(stored) else LocalEmbedder()
+            result = quote_answer(searched, method, context, snapshot.tracer, embedder, requests=requests)
             text = f"{note}\n\n{result.text}" if note else result.text
-            result = announce(replace(result, question=asked.text, text=text), query.on_token, query.on_context)
+            result = replace(result, question=asked.text, text=text)
+            if query.on_context:
+                query.on_context(context)
+            if query.on_token:
+                query.on_token(text)
         citations = tuple(replace(each, span=snapshot.tracer.locate(each.span)) for each in result.citations)
-        return add_usage(replace(result, citations=citations), budget, perf_counter() - start)
+        usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
+        return replace(result, citations=citations, usage=usage, saved=saved)
 
     def _find(
         self, method: str, bound: BoundMethod, asked: ParsedQuestion, *, explain: bool
@@ -384,9 +396,3 @@ class Snapshot:
     def row_counts(self) -> dict[str, int]:
         """Return the number of visible rows of each table."""
         return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}
-
-
-def add_usage(answer: Answer, budget: Budget, seconds: float) -> Answer:
-    """Return the answer with what its budget spent and saved."""
-    usage, saved = replace(budget.total, seconds=seconds), sum(budget.saved.values(), Usage())
-    return replace(answer, usage=usage, saved=saved)

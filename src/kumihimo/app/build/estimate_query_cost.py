@@ -38,7 +38,7 @@ def estimate_query_cost(
     bound is estimated at up to ten calls.
     """
     if question.strip():
-        ParsedQuestion.read(question)  # raises SettingsError
+        ParsedQuestion(question).check()
     name = name or snapshot.default_method()
     snapshot.validate_method(name, settings, filter=filter)
     return _QueryEstimator(snapshot.narrowed(filter), snapshot.method(name), question, settings).plan()

@@ -147,7 +147,7 @@ class SourceTracer:
                 yield from self.sources(part)
             return
         record = item.record if isinstance(item, Evidence) else self.table(item[0]).get(item[1])
-        reference = item.reference if isinstance(item, Evidence) else item
+        reference = (item.table, item.record.id) if isinstance(item, Evidence) else item
         for row in record.parents() if in_no_table and record else record.citations() if record else ():
             yield from self.sources(row)
         if isinstance(record, Passage) or (record and reference[0] in TRACE_ENDS):

@@ -126,15 +126,6 @@ def steps_without_llm(catalogue: Catalogue, models: ModelRegistry, tables: Itera
     ]
 
 
-def default_method(db: IndexTransaction, catalogue: Catalogue) -> str:
-    """Return the method for a question without one.
-
-    This is the default, or a method that the index was built for.
-    """
-    built = [m for m in db.meta("methods", []) if m in catalogue.methods] or [DEFAULT_METHOD]
-    return next((name for name in (DEFAULT_METHOD, FALLBACK_METHOD) if name in built), str(built[0]))
-
-
 def uses_llm(models: ModelRegistry, signature: Signature) -> bool:
     """Return whether a method may call a chat model."""
     optional = "llm" in signature.optional_ports and models.chat(signature.name) is None

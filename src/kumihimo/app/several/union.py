@@ -137,7 +137,7 @@ class UnionKeywordSearch:
 
     parts: Mapping[str, KeywordSearch]
 
-    def __call__(self, table: Table[Any], text: str, *, k: int) -> Context:
+    def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
         found = {index: self.parts[index](own, text, k=k) for index, own in part_tables(table).items()}
         return merge_hits(table, found, k)
 

@@ -8,9 +8,11 @@ from kumihimo.core.spans import Citation
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.phrases import closest_text, no_answer_text
+from kumihimo.generation.quoting.answer_kinds import AnswerRules
 from kumihimo.generation.quoting.excerpts import Excerpt, IndexReader, choose_excerpts
 from kumihimo.generation.quoting.readable import is_rule_row
 from kumihimo.generation.quoting.requested import write_requested
+from kumihimo.generation.quoting.requests import read_request
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import collapse_spaces, split_blocks
@@ -29,13 +31,13 @@ def quote_answer(
     extracted points, the points are the answer. If the excerpts match weakly, or not at all, the text and
     the status of the answer say so. requests: False for a method that the user named: its evidence answers.
     """
-    question = asked.text
-    if requests and (draft := write_requested(asked, context, reader, embed)):
+    question, request = asked.text, read_request(asked) if requests else None
+    if request and (draft := write_requested(request, question, context, reader, embed)):
         return Answer(question, method, draft.text, tuple(draft.citations), context, Usage(), status=draft.status)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         return _answer_from_points(question, method, context, points[:_MAX_POINTS], reader)
-    excerpts = choose_excerpts(asked, context, reader, embed)
+    excerpts = choose_excerpts(AnswerRules(asked), context, reader, embed)
     status = judge_excerpts(excerpts)
     if status == "nothing":
         return Answer(question, method, no_answer_text(question, context), (), context, Usage(), status=status)

@@ -25,6 +25,12 @@ class AnswerRules:
 
     asked: ParsedQuestion
 
+    @property
+    def wants_definition(self) -> bool:
+        """Return whether an answer must define a name or word."""
+        is_phrase = re.search(r"\b(of|in|at|for|from|on|to|and)\b|[をがのと的]", self.asked.subject)
+        return bool(self.asked.subject) and self.asked.kind in ("", "who") and not is_phrase
+
     @cached_property
     def _answers(self) -> tuple[re.Pattern[str], ...]:
         flags = 0 if self.asked.kind in ("name", "who", "where") else re.IGNORECASE

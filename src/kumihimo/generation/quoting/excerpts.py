@@ -1,9 +1,10 @@
 """question + evidence -> excerpts: readable stretches of documents, best first, and how well they match."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import log
 from typing import Any, Protocol
 
@@ -16,7 +17,6 @@ from kumihimo.generation.quoting.readable import Region, Stretch, grow, read_reg
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.name_keys import entity_id, name_key
-from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms
 
 MAX_CHARS = 1200  # of all excerpts together
@@ -82,11 +82,6 @@ class Excerpt:
     answers: bool = False
 
     @property
-    def readable(self) -> str:
-        """Return the text with the header of its table or list."""
-        return f"{self.lead}\n{self.span.text}"
-
-    @property
     def size(self) -> int:
         return len(self.span.text) + len(self.lead)
 
@@ -99,14 +94,6 @@ class Candidate:
     sentence: str
     rank: int  # of its evidence
 
-    @cached_property
-    def sentence_words(self) -> frozenset[str]:
-        return _find_words(f"{self.excerpt.lead}\n{self.sentence}")
-
-    @cached_property
-    def above_words(self) -> frozenset[str]:
-        return _find_words(f"{self.excerpt.title}\n{self.excerpt.heading}")
-
 
 @lru_cache(maxsize=1024)
 def _find_words(text: str) -> frozenset[str]:
@@ -115,12 +102,11 @@ def _find_words(text: str) -> frozenset[str]:
     return frozenset((*subject_terms(text), *joined))
 
 
-def choose_excerpts(asked: ParsedQuestion, context: Context, reader: IndexReader, embed: Embedder) -> list[Excerpt]:
+def choose_excerpts(rules: AnswerRules, context: Context, reader: IndexReader, embed: Embedder) -> list[Excerpt]:
     """Return the best excerpts of the evidence, best first.
 
     They do not overlap, and have at most `MAX_CHARS` characters together.
     """
-    rules = AnswerRules(asked)
     return select_excerpts(rules, find_candidates(rules, context, reader, embed))
 
 
@@ -134,7 +120,7 @@ def select_excerpts(
             span = candidate.excerpt.span
             answers[span] = max(features["sentence"], answers.get(span, 0.0))
     scored = [_score(candidate.excerpt, features, weights) for candidate, features in candidates]
-    if not rules.asked.wants_definition:
+    if not (rules.asked.subject and rules.wants_definition):
         scored = [
             replace(excerpt, answers=answers.get(excerpt.span, -1.0) >= features["sentence"] / 2)
             for excerpt, (_, features) in zip(scored, candidates, strict=True)
@@ -167,8 +153,9 @@ def find_candidates(
 def _read_candidates(rules: AnswerRules, context: Context, reader: IndexReader) -> Iterator[Candidate]:
     """Yield a stretch around each sentence of the best evidence."""
     items = [item for item in context if isinstance(item.record, Chunk)] or list(context)
-    same_heading = [item for item in items[_MAX_EVIDENCE:] if rules.names_heading(item.text)]
-    items = items[:_MAX_EVIDENCE] + same_heading + _defining_chunks(rules, reader)
+    rest, items = items[_MAX_EVIDENCE:], items[:_MAX_EVIDENCE]
+    if rules.asked.subject:
+        items += [item for item in rest if rules.names_heading(item.text)] + _defining_chunks(rules, reader)
     places: set[tuple[str, int, int]] = set()
     texts: set[str] = set()
     for rank, item in enumerate(items):
@@ -188,7 +175,7 @@ def _read_candidates(rules: AnswerRules, context: Context, reader: IndexReader) 
 def _defining_chunks(rules: AnswerRules, reader: IndexReader) -> list[Evidence]:
     """Return the chunks that define the subject of the question."""
     mentions, chunks = reader.find_table("mentions"), reader.find_table("chunks")
-    if not rules.asked.subject or mentions is None or chunks is None:
+    if mentions is None or chunks is None:
         return []
     rows = mentions.where(entity=entity_id(name_key(rules.asked.subject)))[:_MAX_MENTIONS]
     scored = sorted((-rules.definition_score(row.text), row.id) for row in rows)
@@ -209,39 +196,40 @@ def _read_features(
     rules: AnswerRules, candidates: Sequence[Candidate], embed: Embedder
 ) -> Iterator[tuple[Candidate, Features]]:
     """Yield the stretches with most words of the question, and their features."""
-    weights = _weigh_terms(
-        rules.asked.terms, rules.asked.lone_pairs, [candidate.sentence_words for candidate in candidates]
-    )
+    in_sentences = [_find_words(f"{candidate.excerpt.lead}\n{candidate.sentence}") for candidate in candidates]
+    weights = _weigh_terms(rules, in_sentences)
     total = sum(weights.values()) or 1.0
-
-    def share(words: frozenset[str]) -> float:
-        return sum(weight for term, weight in weights.items() if term in words) / total
-
     rows = []
-    for candidate in candidates:
-        in_sentence, above = candidate.sentence_words, candidate.above_words
+    for candidate, in_sentence in zip(candidates, in_sentences, strict=True):
+        above = _find_words(f"{candidate.excerpt.title}\n{candidate.excerpt.heading}")
+        parts = {
+            "sentence": in_sentence,
+            "nearby": candidate.excerpt.words - in_sentence - above,
+            "above": above - in_sentence,
+        }
+        shares = {
+            name: sum([w for term, w in weights.items() if term in words]) / total for name, words in parts.items()
+        }
         features = {
-            "sentence": share(in_sentence),
-            "nearby": share(candidate.excerpt.words - in_sentence - above),
-            "above": share(above - in_sentence),
+            **shares,
             "rank": 1 / (1 + candidate.rank),
             "answer": float(
                 rules.is_answered_by(candidate.excerpt.span.text if rules.asked.kind == "why" else candidate.sentence)
             ),
             "states": float(not candidate.sentence.rstrip().endswith(("?", "？"))),
             "definition": rules.definition_score(
-                candidate.sentence,
-                candidate.excerpt.span.text,
-                (candidate.excerpt.heading, candidate.excerpt.title),
-            ),
+                candidate.sentence, candidate.excerpt.span.text, (candidate.excerpt.heading, candidate.excerpt.title)
+            )
+            if rules.asked.subject
+            else 0.0,
         }
         features["coverage"] = features["sentence"] + 0.7 * features["above"] + 0.6 * features["nearby"]
-        shares = {term: weight / total for term, weight in weights.items() if term in candidate.excerpt.words}
-        rows.append((replace(candidate, excerpt=replace(candidate.excerpt, matched=shares)), features))
+        matched = {term: weight / total for term, weight in weights.items() if term in candidate.excerpt.words}
+        rows.append((replace(candidate, excerpt=replace(candidate.excerpt, matched=matched)), features))
     rows.sort(key=lambda row: -(row[1]["coverage"] + row[1]["sentence"] + row[1]["definition"] + 0.3 * row[1]["rank"]))
     rows = rows[:_MAX_EMBEDDED]
     if rows:
-        texts = [f"{candidate.excerpt.heading}\n{candidate.excerpt.readable}" for candidate, _ in rows]
+        texts = [f"{c.excerpt.heading}\n{c.excerpt.lead}\n{c.excerpt.span.text}" for c, _ in rows]
         numbers = {text: n for n, text in enumerate(dict.fromkeys(texts), 1)}
         vectors = embed([rules.asked.text, *numbers])
         topics = (vectors @ vectors[0])[[numbers[text] for text in texts]]
@@ -267,18 +255,19 @@ def _similar_words(rules: AnswerRules, sentences: Sequence[str]) -> Sequence[flo
     return [float(row @ weights) for row in best]
 
 
-def _weigh_terms(terms: frozenset[str], whole: frozenset[str], sentences: Sequence[frozenset[str]]) -> dict[str, float]:
-    """Return the rarity of each term in the sentences.
+def _weigh_terms(rules: AnswerRules, sentences: Sequence[frozenset[str]]) -> dict[str, float]:
+    """Return the rarity of each term of a question in the sentences.
 
     A pair of ideographs that no sentence has may be the end of one word and the beginning of another: it counts as far
     as no other pair of a longer run has its characters.
     """
-    counts = Counter(word for words in sentences for word in words)
+    terms, counts = rules.asked.terms, Counter(word for words in sentences for word in words)
+    whole = frozenset(re.findall(r"(?<![\u3400-\u9fff])[\u3400-\u9fff]{2}(?![\u3400-\u9fff])", rules.asked.plain))
     present = {char for term in terms if counts[term] for char in term}
     weights = {}
     for term in sorted(terms):
         share = 1.0
-        if not counts[term] and is_ideographic(term) and term not in whole:
+        if not counts[term] and term not in whole and all("\u3400" <= char <= "\u9fff" for char in term):
             share = sum(char not in present for char in term) / len(term)
         weights[term] = share * log(1 + len(sentences) / (1 + counts[term]))
     return weights
@@ -288,17 +277,10 @@ def _adds(excerpt: Excerpt, selected: Sequence[Excerpt]) -> bool:
     """Return whether an excerpt equals the best, or adds words."""
     if not selected:
         return excerpt.coverage > 0
-    if any(_overlaps(excerpt.span, other.span) for other in selected):
+    span = excerpt.span
+    others = [other.span for other in selected]
+    if any(span.uri == other.uri and span.start < other.end and other.start < span.end for other in others):
         return False
     covered = {word for other in selected for word in other.matched}
     gain = sum(share for word, share in excerpt.matched.items() if word not in covered)
     return excerpt.score >= _CLOSE * selected[0].score or gain >= _MIN_GAIN
-
-
-def is_ideographic(term: str) -> bool:
-    """Return whether a term consists of ideographs."""
-    return all("\u3400" <= char <= "\u9fff" for char in term)
-
-
-def _overlaps(a: Span, b: Span) -> bool:
-    return a.uri == b.uri and a.start < b.end and b.start < a.end

@@ -5,11 +5,12 @@ from functools import reduce
 
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
+from kumihimo.generation.quoting.answer_kinds import AnswerRules
 from kumihimo.generation.quoting.drafts import Draft
 from kumihimo.generation.quoting.excerpts import IndexReader, choose_excerpts
 from kumihimo.generation.quoting.listing import write_documents, write_list, write_outline
 from kumihimo.generation.quoting.passages import read_passages
-from kumihimo.generation.quoting.requests import ROW_KINDS, read_request
+from kumihimo.generation.quoting.requests import ROW_KINDS, Request
 from kumihimo.generation.quoting.table_rows import write_rows
 from kumihimo.generation.quoting.topics import write_topics
 from kumihimo.llm.protocols import Embedder
@@ -21,14 +22,13 @@ _MIN_COVERAGE = 0.5
 _MAX_CHARS = 560  # of each subject
 
 
-def write_requested(asked: ParsedQuestion, context: Context, reader: IndexReader, embed: Embedder) -> Draft | None:
+def write_requested(
+    request: Request, question: str, context: Context, reader: IndexReader, embed: Embedder
+) -> Draft | None:
     """Return the answer to a request, or None."""
-    request = read_request(asked)
-    if request is None:
-        return None
     subjects = (request.subject, request.other) if request.kind not in ROW_KINDS else ()
-    bare = reduce(lambda text, part: text.replace(part, ""), subjects, asked.text)
-    language = question_language(bare if any(map(str.isalpha, bare)) else asked.text, context)
+    bare = reduce(lambda text, part: text.replace(part, ""), subjects, question)
+    language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
     match request.kind:
         case "list":
             return write_list(request.subject, request.other, reader, language)
@@ -40,7 +40,7 @@ def write_requested(asked: ParsedQuestion, context: Context, reader: IndexReader
             return _write_comparison(request.subject, request.other, reader, embed)
         case "themes":
             return write_topics(request.subject, context, reader, embed, language)
-    return write_rows(request.kind, asked.text, context, reader, language)
+    return write_rows(request.kind, question, context, reader, language)
 
 
 def _write_comparison(one: str, other: str, reader: IndexReader, embed: Embedder) -> Draft | None:
@@ -54,7 +54,7 @@ def _write_comparison(one: str, other: str, reader: IndexReader, embed: Embedder
         counts = Counter({i: passages.texts[i].casefold().count(subject.casefold()) for i in numbers})
         best = sorted(numbers, key=lambda i: (-counts[i], i))[:_MAX_PASSAGES]
         context = Context(tuple(map(passages.evidence, best)))
-        excerpts = choose_excerpts(ParsedQuestion(subject), context, reader, embed)
+        excerpts = choose_excerpts(AnswerRules(ParsedQuestion(subject)), context, reader, embed)
         quoted = {citation.span for citation in draft.citations}
         excerpts = [
             e for e in excerpts if e.coverage >= _MIN_COVERAGE and e.size <= _MAX_CHARS and e.span not in quoted

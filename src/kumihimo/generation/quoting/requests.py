@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from itertools import chain
@@ -19,7 +19,6 @@ from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.question_types import class_stems
 
 _RULES = Path(__file__).with_suffix(".toml")
-_BEFORE_THEMES, _AFTER_THEMES = ("compare", "documents", "list"), ("outline",)
 ROW_KINDS = ("total", "average", "lowest", "highest")
 _QUOTES = " \"'“”‘’「」『』《》"
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
@@ -48,25 +47,14 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     >>> read_request(ParsedQuestion("登場する人物を挙げて")), read_request(ParsedQuestion("Who painted the gate?"))
     (Request(kind='list', subject='person', other=''), None)
     """
-    plain = asked.plain
-    if request := _match_request(_BEFORE_THEMES, plain):
-        return request
-    if asked.topic is not None:
-        return Request("themes", _clean_topic(asked.topic))
-    if request := _match_request(_AFTER_THEMES, plain):
-        return request
-    kinds = [kind for kind in ROW_KINDS if _matches("rows", kind, plain)]
-    return Request(kinds[0], plain) if kinds else None
-
-
-def _match_request(kinds: Iterable[str], plain: str) -> Request | None:
-    """Return the request of the first kind with a pattern that matches."""
-    for kind in kinds:
-        for pattern in _patterns(kind):
-            if match := pattern.search(plain):
+    for kind in ("compare", "documents", "list", "themes", "outline", *ROW_KINDS):
+        if kind == "themes" and asked.topic is not None:
+            return Request(kind, _clean_topic(asked.topic))
+        for pattern in () if kind == "themes" else _patterns(kind):
+            if match := pattern.search(asked.plain):
                 groups = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
-                subject = _read_type(groups.get("X", "")) if kind == "list" else groups.get("X", "")
-                return Request(kind, subject, groups.get("Y", ""))
+                subject = asked.plain if kind in ROW_KINDS else groups.get("X", "")
+                return Request(kind, _read_type(subject) if kind == "list" else subject, groups.get("Y", ""))
     return None
 
 
@@ -162,7 +150,8 @@ def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
                 pattern = pattern.replace(f"<{name}>", value)
         return pattern
 
-    return tuple(re.compile(expand(p), re.IGNORECASE) for group in _rules()[kind].values() for p in group)
+    groups = [_rules()["rows"][kind]] if kind in ROW_KINDS else _rules()[kind].values()
+    return tuple(re.compile(expand(pattern), re.IGNORECASE) for group in groups for pattern in group)
 
 
 def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:

@@ -24,7 +24,6 @@ from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.question_types import detect_topic
 
 WEIGHTS_PATH = Path(__file__).with_name("weights.json")
 _MAX_COMMUNITIES = 1000  # whose reports answer a question about the whole
@@ -73,9 +72,9 @@ def braid(
         raise SettingsError(message)
     if whole == "auto" and not question.has_content:
         return Context(query_type="question without content words: name what it is about")
-    settings = {"plain": plain_weights, "first": first_weights, "second": second_weights}
-    weights = {**published_weights(), **weights_from_settings(settings)}
-    topic = _find_topic(question, whole)
+    given = {"plain": plain_weights, "first": first_weights, "second": second_weights}
+    weights = {**published_weights(), **(weights_from_settings(given) if any(given.values()) else {})}
+    topic = question.forced_topic if whole == "always" else question.topic if whole == "auto" else None
     if topic == "" and communities is not None and reports is not None:
         points = _corpus_context(communities, reports, keyword_search, vector_search, tokenizer).fit(budget, tokenizer)
         if points:
@@ -94,14 +93,8 @@ def braid(
     if reranker != "none":
         ranked = _rerank_rest(question.text, ranked, last_pass, rerank, reranker)
     explained = tuple(_explain_item(item, last_pass, features, weights) for item in ranked.top(k))
-    return (broad + Context(explained)).fit(budget, tokenizer)
-
-
-def _find_topic(question: ParsedQuestion, whole: str) -> str | None:
-    """Return the topic of a question, by the setting `whole`."""
-    if whole == "always":
-        return detect_topic(question.text, force=True)
-    return question.topic if whole == "auto" else None
+    found = Context(explained)
+    return (broad + found if topic else found).fit(budget, tokenizer)
 
 
 def published_weights() -> BraidWeights:

@@ -11,7 +11,7 @@ from kumihimo.core.table import Table
 from kumihimo.index.document_description import Description, date_terms
 from kumihimo.search.protocols import KeywordSearch
 from kumihimo.text.dates import compare_dates
-from kumihimo.text.question import ParsedQuestion, Word
+from kumihimo.text.question import ParsedQuestion, Word, Wording
 from kumihimo.text.tokens import subject_terms, tokenize
 
 _MAX_HITS = 100  # descriptions that are compared; more documents than this are not told apart
@@ -46,19 +46,24 @@ def match_documents(
     documents share it. The scores are shares of the best document's sum, if that is above 1. candidates: ids of
     documents that are scored too; they show how common a name is that more documents have than a search returns.
     """
-    total, text = len(descriptions), _search_text(question)
+    wording, total = question.wording, len(descriptions)
+    text = _search_text(wording)
     hits = keyword_search(descriptions, text, k=_MAX_HITS) if total > 1 and text.strip() else Context()
     rows = {item.record.id: item.record for item in hits if isinstance(item.record, Description)}
     last = list(rows)[-1] if len(rows) == _MAX_HITS else ""
     sample = descriptions.get_many(candidates) if last else {}
     rows |= sample
-    names = {id: _match_names(question, row.text) for id, row in rows.items()}
-    dates = {id: _match_dates(question.dates, row.dates) for id, row in rows.items()}
+    names = {id: _match_names(wording, row.text) for id, row in rows.items()}
+    dates = {id: _match_dates(wording.dates, row.dates) if wording.dates else {} for id, row in rows.items()}
 
     @cache
     def rarity(term: Span | str) -> float:
         """Return how rare a span or date is, from 0 to 1."""
-        shares = {id: share for id in rows if (share := _term_share(term, names[id], dates[id]))}
+        if isinstance(term, str):
+            shares = {id: share for id in rows if (share := dates[id].get(term, 0.0))}
+        else:
+            first, last_word = term
+            shares = {id: 1.0 for id in rows if any(start <= first and last_word <= end for start, end in names[id])}
         count = max(1.0, sum(shares.values()))
         if last in shares:  # more documents have it than were returned
             count = max(count, total * sum(id in shares for id in sample) / len(sample) if sample else total)
@@ -67,17 +72,10 @@ def match_documents(
     sums = {id: _sum_terms(names[id], dates[id], rarity) for id in names}
     best = max((sum(weights.values()) for weights in sums.values()), default=0.0)
     return {
-        id: DocumentMatch(sum(weights.values()) / max(1.0, best), tuple(map(question.term_text, weights)))
+        id: DocumentMatch(sum(weights.values()) / max(1.0, best), tuple(map(wording.term_text, weights)))
         for id, weights in sums.items()
         if weights
     }
-
-
-def _term_share(term: Span | str, names: Mapping[Span, float], dates: Mapping[str, float]) -> float:
-    """Return how well a document has a span or date."""
-    if isinstance(term, str):
-        return dates.get(term, 0.0)
-    return float(any(start <= term[0] and term[1] <= end for start, end in names))
 
 
 def _sum_terms(
@@ -96,17 +94,17 @@ def _sum_terms(
 # -- the question
 
 
-def _search_text(question: ParsedQuestion) -> str:
+def _search_text(wording: Wording) -> str:
     """Return the text for keyword search, without isolated common words."""
-    words = question.words
+    words = wording.words
     counts = [bool(_subject_terms(word.token)) for word in words]
     beside = [any(counts[max(i - 1, 0) : i] + counts[i + 1 : i + 2]) for i in range(len(counts))]
     kept = (
-        near or word.is_name or word.is_cjk or not question.has_capitals
+        near or word.is_name or word.is_cjk or not wording.has_capitals
         for word, near in zip(words, beside, strict=True)
     )
     tokens = [word.token for word, is_kept in zip(words, kept, strict=True) if is_kept]
-    return " ".join([*tokens, *(term for date in question.dates for term in date_terms(date, is_question=True))])
+    return " ".join([*tokens, *(term for date in wording.dates for term in date_terms(date, is_question=True))])
 
 
 @lru_cache(maxsize=4096)
@@ -124,14 +122,14 @@ def _match_dates(query: Iterable[str], dates: Sequence[str]) -> dict[str, float]
     return {date: share for date, share in best.items() if share}
 
 
-def _match_names(question: ParsedQuestion, text: str) -> dict[Span, float]:
+def _match_names(wording: Wording, text: str) -> dict[Span, float]:
     """Return a factor for each span with a name of the description."""
     tokens = _tokenize_names(text)
-    labelled = dict.fromkeys(_labelled_numbers(question, tokens), 1.0)
+    labelled = dict.fromkeys(_labelled_numbers(wording, tokens), 1.0) if wording.labelled else {}
     runs = {
-        span: (question.words[slice(*span)], question.term_text(span)) for span in _common_runs(question.words, tokens)
+        span: (wording.words[slice(*span)], wording.term_text(span)) for span in _common_runs(wording.words, tokens)
     }
-    rated = {span: _rate_run(*run, text, tokens, question.has_capitals) for span, run in runs.items()}
+    rated = {span: _rate_run(*run, text, tokens, wording.has_capitals) for span, run in runs.items()}
     first = {
         _join_tokens(runs[span][0]): span for span in reversed(rated) if rated[span]
     }  # a repeated name counts once
@@ -197,13 +195,13 @@ def _cover_name(terms: int, run: str, text: str) -> float:
     return terms / min(max(len(subject_terms(name)), 1) for name in names)
 
 
-def _labelled_numbers(question: ParsedQuestion, tokens: str) -> Iterator[Span]:
+def _labelled_numbers(wording: Wording, tokens: str) -> Iterator[Span]:
     """Yield each label with its number, if the name has both.
 
     It may abbreviate the label: `EP 14` for `episode 14`.
     """
-    for position in question.labelled_numbers:
-        label, number = (word.token for word in question.words[position : position + 2])
+    for position in wording.labelled:
+        label, number = (word.token for word in wording.words[position : position + 2])
         before = re.findall(rf"(\S+) (?={number} )", tokens) if f" {number} " in tokens else []
         if any(label == word or (len(word) > 1 and label.startswith(word)) for word in before):
             yield position, position + 2

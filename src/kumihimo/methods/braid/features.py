@@ -43,7 +43,11 @@ class CandidateReader:
         tokens = pool if pool.keys() == set(ids) else self.keyword_search.tokens(self.chunks, ids)
         features, words = self.matcher.match(tokens)
         unscored = [id for id in tokens if id not in self.vector_scores]
-        hits = self.vector_search(self.chunks, question, k=len(unscored), candidate_ids=unscored)
+        hits = (
+            self.vector_search(self.chunks, question, k=len(unscored), candidate_ids=unscored)
+            if unscored
+            else Context()
+        )
         vector_scores = {**self.vector_scores, **positive_scores(hits)}
         document_scores = {id: match.score for id, match in self.documents.items()}
         best = max(self.keyword_scores.values(), default=0.0) or 1.0
@@ -84,7 +88,7 @@ class Candidates:
     def rarity(self) -> Scores:
         """Return the weight of each question word, by rarity; sum 1."""
         matcher = self.reader.matcher
-        return dict(zip(matcher.words, matcher.rarity.tolist(), strict=True))
+        return dict(zip(matcher.question.tokens, matcher.rarity.tolist(), strict=True))
 
     def coverage(self, words: Iterable[str]) -> float:
         """Return the total weight of these question words."""

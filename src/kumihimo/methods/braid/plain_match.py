@@ -60,25 +60,20 @@ class PlainMatcher:
     question: ParsedQuestion
     pool: Mapping[str, RowTokens]
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Return the words of the question."""
-        return self.question.tokens
-
     @cached_property
     def rarity(self) -> Floats:
         """Return the weight of each word, by rarity in the pool."""
         import numpy as np
 
-        if not self.words or not self.pool:
-            return np.zeros(len(self.words))
+        if not self.question.tokens or not self.pool:
+            return np.zeros(len(self.question.tokens))
         row_counts = (self._pool_hits.counts > 0).sum(axis=0)
         weights = np.log(1 + len(self.pool) / (1 + row_counts))
         return np.asarray(weights / (weights.sum() or 1.0))
 
     @cached_property
     def _pool_hits(self) -> _Hits:
-        return _find_hits(self.words, list(self.pool.values()))
+        return _find_hits(self.question.tokens, list(self.pool.values()))
 
     @cached_property
     def _clauses(self) -> Floats:
@@ -86,9 +81,9 @@ class PlainMatcher:
         import numpy as np
 
         parts = [frozenset(content_tokens(part)) for part in _CLAUSE_END.split(self.question.text) if part.strip()]
-        clauses = [part for part in parts if len(part.intersection(self.words)) >= _MIN_CLAUSE_WORDS]
-        whole = [] if len(clauses) > 1 else [frozenset(self.words)]
-        return np.array([[float(word in clause) for clause in whole or clauses] for word in self.words])
+        clauses = [part for part in parts if len(part.intersection(self.question.tokens)) >= _MIN_CLAUSE_WORDS]
+        whole = [] if len(clauses) > 1 else [frozenset(self.question.tokens)]
+        return np.array([[float(word in clause) for clause in whole or clauses] for word in self.question.tokens])
 
     @cached_property
     def _best_clause_scores(self) -> Floats:
@@ -112,9 +107,9 @@ class PlainMatcher:
         each subword of the question with a subword here. topic: the cosine of the sums of both, by rarity (Arora et
         al., 2017: SIF). clause: BM25 for the best clause of the question, as a share of the best row's.
         """
-        if not rows or not self.words:
+        if not rows or not self.question.tokens:
             return {id: {} for id in rows}, {id: frozenset() for id in rows}
-        hits = self._pool_hits if rows is self.pool else _find_hits(self.words, list(rows.values()))
+        hits = self._pool_hits if rows is self.pool else _find_hits(self.question.tokens, list(rows.values()))
         similar, topic = self._meaning(list(rows.values()))
         columns = {
             "window": _best_windows(hits, self.rarity),
@@ -125,7 +120,9 @@ class PlainMatcher:
         }
         present = hits.counts > 0
         features = {id: {name: float(column[i]) for name, column in columns.items()} for i, id in enumerate(rows)}
-        return features, {id: frozenset(self.words[j] for j in present[i].nonzero()[0]) for i, id in enumerate(rows)}
+        return features, {
+            id: frozenset(self.question.tokens[j] for j in present[i].nonzero()[0]) for i, id in enumerate(rows)
+        }
 
     @cached_property
     def lexical_trust(self) -> float:
@@ -133,7 +130,7 @@ class PlainMatcher:
 
         They count less if no row has many of them.
         """
-        best = _best_windows(self._pool_hits, self.rarity).max() if self.words and self.pool else 0.0
+        best = _best_windows(self._pool_hits, self.rarity).max() if self.question.tokens and self.pool else 0.0
         return min(1.0, float(best) / _MIN_WINDOW)
 
     @cached_property

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Mention
 from kumihimo.core.table import Table
 from kumihimo.index.document_description import Description
@@ -68,12 +69,14 @@ def run_first_pass(
     Links between entities lead from one document to another if each document has a subject. It has one if its text
     names its title.
     """
-    keyword_hits = keyword_search(chunks, question.text, k=max(pool, _SEARCH_DEPTH))
+    keyword_hits = keyword_search(chunks, question.tokens, k=max(pool, _SEARCH_DEPTH))
     vector_hits = vector_search(chunks, question.text, k=max(pool, _SEARCH_DEPTH))
     keyword_scores, vector_scores = features.positive_scores(keyword_hits), features.positive_scores(vector_hits)
     ids = sorted({*top_ids(keyword_scores, pool), *top_ids(vector_scores, pool)})
     unscored = [id for id in ids if id not in vector_scores]
-    other_hits = vector_search(chunks, question.text, k=len(unscored), candidate_ids=unscored)
+    other_hits = (
+        vector_search(chunks, question.text, k=len(unscored), candidate_ids=unscored) if unscored else Context()
+    )
     vector_scores |= features.positive_scores(other_hits)
     found = features.found_chunks((*keyword_hits, *vector_hits, *other_hits))
     matcher = PlainMatcher(question, keyword_search.tokens(chunks, ids))

@@ -14,7 +14,7 @@ from kumihimo.core.table import Table
 from kumihimo.index.data_refs import sources_of
 from kumihimo.methods.shared.map_step import make_point, rank_points
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.text.question_types import question_terms
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import is_table_row
 from kumihimo.text.tokens import subject_terms
 
@@ -70,7 +70,7 @@ def extract_report_points(
     own.
     """
     by_id = {report.id: report for report in selected}
-    terms = question_terms(question)
+    terms = set(ParsedQuestion(question).corpus_terms)
     if terms:
         report_scores = _search_reports(question, terms, by_id, reports, keyword_search, vector_search)
     else:
