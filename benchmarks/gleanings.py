@@ -26,7 +26,7 @@ from kumihimo.index.chunks import chunks
 from kumihimo.index.document_description import Description
 from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.mentions import ExtractionSettings, mentions
-from kumihimo.index.name_resolution import ChunkNames, NameMerges, SameName
+from kumihimo.index.name_records import ChunkNames, NameMerges, SameName
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.prompts import Reply

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.index.document_description import Description, document_date
-from kumihimo.index.name_resolution import NameMerges
+from kumihimo.index.name_records import NameMerges
 from kumihimo.text.repetition import contains_phrase
 from kumihimo.text.sentences import collapse_spaces, split_sentences
 

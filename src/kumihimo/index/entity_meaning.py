@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from kumihimo.core.records import Entity
-from kumihimo.index.name_resolution import PERSON_TYPES
+from kumihimo.index.name_records import PERSON_TYPES
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.similarity import fold_key, is_abbreviation, is_cjk, name_numbers

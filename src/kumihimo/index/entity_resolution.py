@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.table import Table
 from kumihimo.index.entity_meaning import MeaningPair, find_meaning_pairs
-from kumihimo.index.name_resolution import PERSON_TYPES
+from kumihimo.index.name_records import PERSON_TYPES
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.similarity import fold_key, similar_pairs

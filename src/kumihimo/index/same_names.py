@@ -25,7 +25,7 @@ from kumihimo.index.mentions import (
     entity_ids,
     extract_records,
 )
-from kumihimo.index.name_resolution import ChunkNames, NameMerges, NameResolver, SameName
+from kumihimo.index.name_records import ChunkNames, NameMerges, NameResolver, SameName
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.name_keys import name_key, parse_distinct_names

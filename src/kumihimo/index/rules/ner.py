@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kumihimo.core.errors import KumiError, StepError
 from kumihimo.core.records import Chunk, Mention, RelationMention
-from kumihimo.index.name_resolution import ChunkNames, NameResolver
+from kumihimo.index.name_records import ChunkNames, NameResolver
 from kumihimo.index.rules import abbreviations, ner_cjk, ner_latin, ner_tagged, ner_words
 from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.text import name_keys, parts_of_speech
