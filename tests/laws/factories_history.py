@@ -15,8 +15,8 @@ from kumihimo.core.records import Document
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Row, Table, codec
-from kumihimo.core.task import Pool, Port, inline
-from kumihimo.core.wiring import ROOT, order_steps
+from kumihimo.core.task import Pool, inline
+from kumihimo.core.wiring import ROOT, Port, order_steps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex, maintain_indexes
 from kumihimo.search.stores import load_matrices, remove_unused_files

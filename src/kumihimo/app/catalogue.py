@@ -9,7 +9,7 @@ from typing import Any
 from kumihimo.core.catalogue import Catalogue, collect_file_types
 from kumihimo.core.errors import SettingsError, StepError
 from kumihimo.core.signature import collect_signatures
-from kumihimo.core.task import Port
+from kumihimo.core.wiring import Port
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.readers import READERS

@@ -11,8 +11,7 @@ from kumihimo.core.errors import SettingsError, StepError, describe_unknown
 from kumihimo.core.records import Document, Record
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import METHOD_PORTS, STEP_PORTS, Signature
-from kumihimo.core.task import Port
-from kumihimo.core.wiring import ROOT, Step, check_table, order_steps
+from kumihimo.core.wiring import ROOT, Port, Step, check_table, order_steps
 
 F = TypeVar("F", bound=Callable[..., Any])
 Reader = Callable[[bytes, str], Iterable[Any]]  # the content of a file, its name in errors -> its pages

@@ -22,7 +22,6 @@ from kumihimo.core.task import (
     Executor,
     Job,
     Pool,
-    Port,
     Progress,
     ProgressEvent,
     StepResult,
@@ -31,7 +30,7 @@ from kumihimo.core.task import (
     inline,
     select_ports,
 )
-from kumihimo.core.wiring import ROOT, Step
+from kumihimo.core.wiring import ROOT, Port, Step
 
 WRITE_BATCH = 512  # keys whose rows are written at once
 READ_BATCH = 32  # keys whose rows are read at once: a document may be large
