@@ -21,9 +21,8 @@ from kumihimo.llm.cached_llm import create_llm
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex, maintain_indexes
 from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vectors import CosineSearch, VectorIndex
-from kumihimo.storage.database import Database
+from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import SqlLedger
-from kumihimo.storage.rows import SqlRows
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
 from tests.stores import open_cache, open_store
 from tests.toy_steps import TOY_STEPS

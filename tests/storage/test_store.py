@@ -19,7 +19,7 @@ from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, Newe
 from kumihimo.core.redaction import register_secret
 from kumihimo.storage import database
 from kumihimo.storage.checksums import sum_rows
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import SqlRows
 from kumihimo.storage.sqlite import store as module
 from kumihimo.storage.sqlite.schema import FORMAT
 from kumihimo.storage.sqlite.store import SqliteStore

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 from kumihimo.core.table import Codec, Row, lookup_hash
 from kumihimo.core.wiring import ROOT
 from kumihimo.storage.checksums import checksum_name, sum_rows
-from kumihimo.storage.database import PAGE_ROWS, Database
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import PAGE_ROWS, Database, SqlRows
 
 RESERVED_NAMES = ("steps", "failed", "looked", "meta", "texts", "files", "relations", "todo", "changed")  # not of steps
 _REMOVED_WAVE = -(2**62)  # of keys whose row was removed: it runs before all other waves

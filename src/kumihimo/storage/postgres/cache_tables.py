@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from kumihimo.storage.key_claims import KeyClaims
-from kumihimo.storage.postgres.connecting import connect, creating, rewrite_table
+from kumihimo.storage.postgres.connecting import SchemaPlace, connect, creating, rewrite_table
 from kumihimo.storage.postgres.connection import with_placeholders
 from kumihimo.storage.postgres.errors import explain_errors
 
 if TYPE_CHECKING:
     from psycopg import Connection
-
-    from kumihimo.storage.place import IndexPlace
 
 CACHE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BYTEA PRIMARY KEY, value BYTEA NOT NULL);
@@ -45,7 +43,7 @@ class SharedConnection:
     One that was lost is opened again, except in the middle of a transaction.
     """
 
-    def __init__(self, place: IndexPlace, location: str) -> None:
+    def __init__(self, place: SchemaPlace, location: str) -> None:
         self.place, self.location = place, location
         self._lock = RLock()
         self._connection: Connection[Any] | None = None
@@ -84,7 +82,7 @@ class SharedConnection:
 class CacheTables:
     """The `CacheDatabase` in the schema of an index."""
 
-    def __init__(self, place: IndexPlace) -> None:
+    def __init__(self, place: SchemaPlace) -> None:
         self.location = f"the cache of {place}"
         self.claims = KeyClaims(lambda: _AdvisoryLocks(place, self.location))
         self._shared = SharedConnection(place, self.location)
@@ -180,7 +178,7 @@ class SqlRunner:
 class _AdvisoryLocks:
     """Locks of the server; a lost connection frees them."""
 
-    place: IndexPlace
+    place: SchemaPlace
     location: str
     numbers: set[int] = field(default_factory=set)  # that threads of this process have
     lock: RLock = field(default_factory=RLock)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
 from kumihimo.core.errors import IndexUnavailable
@@ -13,13 +14,22 @@ from kumihimo.text.packages import loading_extra
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from kumihimo.storage.place import IndexPlace
-
 _TIMEOUT = 10  # seconds to reach a server
 OPTIONS: dict[str, Any] = {"autocommit": True, "client_encoding": "utf8", "connect_timeout": _TIMEOUT}
 
 
-def connect(place: IndexPlace) -> Connection[Any]:
+class SchemaPlace(Protocol):
+    """The place of an index in a database: its address, its schema, and a file for its cache if it has one."""
+
+    @property
+    def database(self) -> str: ...
+    @property
+    def schema(self) -> str: ...
+    @property
+    def cache_file(self) -> Path | None: ...
+
+
+def connect(place: SchemaPlace) -> Connection[Any]:
     """Return a new connection, which commits each statement.
 
     Raises IndexUnavailable where there is no server.

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from kumihimo.storage.postgres.cache_tables import SharedConnection, SqlRunner
-
-if TYPE_CHECKING:
-    from kumihimo.storage.place import IndexPlace
+from kumihimo.storage.postgres.connecting import SchemaPlace
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS keys (
@@ -27,7 +24,7 @@ CREATE TABLE IF NOT EXISTS key_usage (
 class KeyTables:
     """The `KeyDatabase` in the schema of an index."""
 
-    def __init__(self, place: IndexPlace) -> None:
+    def __init__(self, place: SchemaPlace) -> None:
         self._shared = SharedConnection(place, f"the keys of {place}")
 
     def exists(self) -> bool:

@@ -15,14 +15,12 @@ from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.storage.build_memory import BuildMemory
 from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
-from kumihimo.storage.postgres.connecting import OPTIONS, connect, creating, rewrite_table, use_schema
+from kumihimo.storage.postgres.connecting import OPTIONS, SchemaPlace, connect, creating, rewrite_table, use_schema
 from kumihimo.storage.postgres.connection import PostgresDb
 from kumihimo.storage.postgres.errors import explain_errors
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
-
-    from kumihimo.storage.place import IndexPlace
 
 FORMAT = 1  # of the schema
 _KEPT_BY_REBUILD = "communities"  # remember
@@ -47,7 +45,7 @@ CREATE TABLE IF NOT EXISTS files  (uri {text} PRIMARY KEY, source {text} NOT NUL
 class PostgresStore:
     """One schema of a database."""
 
-    def __init__(self, place: IndexPlace) -> None:
+    def __init__(self, place: SchemaPlace) -> None:
         self.place, self.location = place, str(place)
         self._memory, self._lock = BuildMemory(), Lock()
         self._pool: ConnectionPool | None = None

@@ -1,13 +1,7 @@
 """one index.db -> its format, and the tables that every build needs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from kumihimo.core.errors import IndexUnavailable
-
-if TYPE_CHECKING:
-    from kumihimo.storage.sqlite.connection import Db
+from kumihimo.storage.sqlite.connection import Db
 
 FORMAT = 4  # of index.db; version 0.1 wrote 1
 _KEPT_BY_REBUILD = ("communities", "meta", "steps")  # communities remember; meta holds the sources and methods
