@@ -29,8 +29,7 @@ from kumihimo.index.mentions import ExtractionSettings, mentions
 from kumihimo.index.name_records import ChunkNames, NameMerges, SameName
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import LLM
+from kumihimo.llm.protocols import LLM, Reply
 
 CHUNK_SIZES = (600, 1200, 2400)
 ROUNDS = (0, 1, 2, 3)

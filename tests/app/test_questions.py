@@ -21,8 +21,8 @@ from kumihimo.core.errors import Cancelled
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.core.task import ProgressEvent
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import LLM, Chat, ChatRequest
+from kumihimo.llm.cached_llm import Chat
+from kumihimo.llm.protocols import LLM, ChatRequest, Reply
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
 from kumihimo.storage.session import Session

@@ -22,7 +22,7 @@ from kumihimo.index.metadata import MetadataSettings, metadata, questions, split
 from kumihimo.index.metadata_fields import PRESETS, MetadataField, resolve_fields
 from kumihimo.llm.cached_llm import StructuredLLM, create_llm
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import Reply
 from kumihimo.search.metadata_filter import matching_documents
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat

@@ -13,8 +13,16 @@ from typing import Any, Literal
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, RequestRefused, SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest, TokenCallback, Vectors
+from kumihimo.llm.protocols import (
+    ChatRequest,
+    FailedTry,
+    Prices,
+    Reply,
+    TextsReply,
+    TextsRequest,
+    TokenCallback,
+    Vectors,
+)
 from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, read_json_body, split_lines
 from kumihimo.llm.transport import closed_when_cancelled, connect_server, reported_error
 
