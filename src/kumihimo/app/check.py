@@ -17,8 +17,8 @@ from kumihimo.llm.cached_llm import is_cached_value
 from kumihimo.rdf import store as rdf_store
 from kumihimo.search.fulltext import KeywordIndex, stored_indexes
 from kumihimo.search.stores import vector_store
-from kumihimo.storage.checksums import checksum_name, sum_rows
 from kumihimo.storage.database import Database, as_database
+from kumihimo.storage.ledger import checksum_name, sum_rows
 
 if TYPE_CHECKING:
     from kumihimo.app.facade import Kumihimo

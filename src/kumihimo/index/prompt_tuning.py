@@ -8,8 +8,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.llm.fences import number_sources
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Reply
 from kumihimo.text.sentences import split_sentences
 

@@ -14,8 +14,7 @@ from kumihimo.app.questions import Questions
 from kumihimo.app.several import SeveralIndexes
 from kumihimo.app.snapshot import Snapshot
 from kumihimo.core.errors import SettingsError
-from kumihimo.llm.budget import Budget
-from kumihimo.llm.joint_budget import JointBudget
+from kumihimo.llm.budget import Budget, JointBudget
 from kumihimo.server.access import Access, find_access
 
 T = TypeVar("T")

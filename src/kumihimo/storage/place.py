@@ -124,7 +124,7 @@ class IndexPlace:
         """Return the keys of a server."""
         if not self.database:
             return KeyFile(self.folder / "keys.db")
-        from kumihimo.storage.postgres.key_tables import KeyTables
+        from kumihimo.storage.postgres.cache_tables import KeyTables
 
         return KeyTables(self)
 

@@ -1,4 +1,7 @@
-"""a schema of PostgreSQL -> the tables of a response cache in it; claims on keys are advisory locks."""
+"""a schema of PostgreSQL -> the tables of a response cache and the keys of a server in it, for all its processes.
+
+Claims on keys of the cache are advisory locks.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from kumihimo.storage.key_claims import KeyClaims
-from kumihimo.storage.postgres.connecting import SchemaPlace, connect, creating, rewrite_table
+from kumihimo.storage.cache_database import KeyClaims
+from kumihimo.storage.postgres.connecting import SchemaPlace, connect, creating, explain_errors, rewrite_table
 from kumihimo.storage.postgres.connection import with_placeholders
-from kumihimo.storage.postgres.errors import explain_errors
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -219,3 +221,38 @@ class _AdvisoryLocks:
             self.numbers.clear()
             self.connection = connect(self.place)
         return self.connection
+
+
+_KEY_TABLES = """
+CREATE TABLE IF NOT EXISTS keys (
+    id TEXT COLLATE "C" PRIMARY KEY, hash BYTEA UNIQUE NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
+    rights TEXT NOT NULL, daily_tokens BIGINT, requests_per_minute BIGINT NOT NULL, created TEXT COLLATE "C" NOT NULL,
+    revoked TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS key_usage (
+    key TEXT COLLATE "C" NOT NULL, day TEXT COLLATE "C" NOT NULL, calls BIGINT NOT NULL, prompt_tokens BIGINT NOT NULL,
+    completion_tokens BIGINT NOT NULL, cost DOUBLE PRECISION NOT NULL, PRIMARY KEY (key, day)
+)
+"""
+
+
+class KeyTables:
+    """The `KeyDatabase` in the schema of an index."""
+
+    def __init__(self, place: SchemaPlace) -> None:
+        self._shared = SharedConnection(place, f"the keys of {place}")
+
+    def exists(self) -> bool:
+        return self._shared.has_table("keys")
+
+    def create(self) -> None:
+        self._shared.create_tables(_KEY_TABLES)
+
+    @contextmanager
+    def open(self) -> Iterator[SqlRunner]:
+        """Yield a transaction. Raise IndexUnavailable if it fails."""
+        with self._shared.open() as connection, connection.transaction():
+            yield SqlRunner(connection)
+
+    def close(self) -> None:
+        self._shared.disconnect()

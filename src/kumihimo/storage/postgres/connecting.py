@@ -1,4 +1,4 @@
-"""the place of an index -> a connection to its schema."""
+"""the place of an index -> a connection to its schema; an error of psycopg -> one of ours that names the remedy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
-from kumihimo.core.errors import IndexUnavailable
+from kumihimo.core.errors import IndexChanged, IndexUnavailable, KumiError
 from kumihimo.text.packages import loading_extra
 
 if TYPE_CHECKING:
@@ -80,3 +80,45 @@ def rewrite_table(connection: Connection[Any], table: str) -> None:
     """
     if (row := connection.execute(columns).fetchone()) and row[0]:
         connection.execute(f'ALTER TABLE "{table}" {row[0]}')
+
+
+def interruption() -> type[Exception]:
+    """Return the error of a statement that was interrupted."""
+    from psycopg import OperationalError
+
+    return OperationalError
+
+
+@contextmanager
+def explain_errors(location: str, *, is_reading: bool = False) -> Iterator[None]:
+    """Raise IndexUnavailable with a remedy where the server fails.
+
+    is_reading: a missing table is one of a build that has ended. Errors of our own SQL stay as they are.
+    """
+    import psycopg
+    from psycopg import errors
+
+    try:
+        yield
+    except errors.UndefinedTable as error:
+        if is_reading:
+            raise IndexChanged("another build has ended in the middle of the question: ask again") from error
+        raise
+    except errors.InsufficientPrivilege as error:
+        reason = str(error).splitlines()[0]
+        raise IndexUnavailable(
+            f"{location}: {reason}: connect as a role that may, or GRANT it (see the page on PostgreSQL)"
+        ) from error
+    except psycopg.OperationalError as error:
+        raise _explain(location, error) from error
+
+
+def _explain(location: str, error: Exception) -> KumiError:
+    from psycopg import errors
+
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, errors.DiskFull):
+        return IndexUnavailable(f"the disk of {location} is full: make room, and run the same command again")
+    if isinstance(error, errors.QueryCanceled):
+        return IndexUnavailable(f"{location} stopped a statement ({reason}): raise its statement_timeout")
+    return IndexUnavailable(f"{location} failed ({reason}): run the same command again when the server is well")

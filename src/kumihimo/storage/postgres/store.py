@@ -13,11 +13,18 @@ from zlib import crc32
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
-from kumihimo.storage.build_memory import BuildMemory
+from kumihimo.storage.database import BuildMemory
 from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
-from kumihimo.storage.postgres.connecting import OPTIONS, SchemaPlace, connect, creating, rewrite_table, use_schema
+from kumihimo.storage.postgres.connecting import (
+    OPTIONS,
+    SchemaPlace,
+    connect,
+    creating,
+    explain_errors,
+    rewrite_table,
+    use_schema,
+)
 from kumihimo.storage.postgres.connection import PostgresDb
-from kumihimo.storage.postgres.errors import explain_errors
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool

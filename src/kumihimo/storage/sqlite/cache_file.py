@@ -14,8 +14,8 @@ from threading import Lock
 from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.storage.key_claims import KeyClaims
-from kumihimo.storage.sqlite.file_locks import database_address, is_immutable
+from kumihimo.storage.cache_database import KeyClaims
+from kumihimo.storage.sqlite.database_file import database_address, is_immutable
 
 _CREATE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
