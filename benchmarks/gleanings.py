@@ -22,8 +22,8 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk, Document
 from kumihimo.core.table import NO_ROWS, Table, codec
 from kumihimo.core.wiring import ROOT
+from kumihimo.index.chunk_background import Description
 from kumihimo.index.chunks import chunks
-from kumihimo.index.document_description import Description
 from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.mentions import ExtractionSettings, mentions
 from kumihimo.index.name_records import ChunkNames, NameMerges, SameName

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kumihimo.core.records import Chunk
-from kumihimo.index.chunk_background import ChunkBackground, read_background
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import ChunkBackground, Description, read_background
 from kumihimo.index.name_records import NameMerges
 from tests.factories_tables import table
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from kumihimo.cli.merged_names import list_merged
+from kumihimo.cli.graph_commands import list_merged
 from kumihimo.core.errors import ItemFailed
 from tests import fake_graph_reader
 from tests.fixtures_index import Held, apart

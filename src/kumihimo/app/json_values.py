@@ -16,9 +16,8 @@ from kumihimo.core.context import Answer, Context, Evidence, row_json
 from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
-from kumihimo.text.matching import mark_matches, snippet_at
 from kumihimo.text.sentences import collapse_spaces
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import mark_matches, snippet_at, subject_terms
 
 Json = dict[str, Any]
 _MAX_PLACES = 20  # of one piece of evidence: a report may come from every passage

@@ -17,8 +17,7 @@ from kumihimo.app.snapshot import Length, Snapshot
 from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.text.matching import mark_matches
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import mark_matches, subject_terms
 from kumihimo.text.translation import suggest_language
 
 _EVIDENCE_KEYS = {"id", "question", "queries", "query_type", "evidence"}  # of each line of `retrieve --out`

@@ -5,8 +5,16 @@ from pathlib import Path
 
 from kumihimo.core.errors import SourceError
 from kumihimo.importers.lightrag import describe, weight
-from kumihimo.importers.store import ForeignStore, StoredDocument, StoredEntity, StoredRelation, StoredUnit
-from kumihimo.importers.xml_graph import Graph, Values, read_graph
+from kumihimo.importers.store import (
+    ForeignStore,
+    Graph,
+    StoredDocument,
+    StoredEntity,
+    StoredRelation,
+    StoredUnit,
+    Values,
+    read_graph,
+)
 
 UNIT_CHARS = 2_000  # of a text unit, which holds whole nodes
 _NAMES = ("entity_id", "name", "label", "title")

@@ -14,8 +14,7 @@ from kumihimo.core.records import Chunk, Entity, Mention, Record, RelationMentio
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import entity_clusters
-from kumihimo.index.chunk_background import read_background
-from kumihimo.index.document_description import Description, document_date
+from kumihimo.index.chunk_background import Description, document_date, read_background
 from kumihimo.index.entity_resolution import find_similar_entities
 from kumihimo.index.homonyms import Homonym, Meaning, collect_neighbourhoods, find_homonyms
 from kumihimo.index.mentions import (

@@ -1,6 +1,7 @@
 """the tables of a response cache -> rows, transactions that write, and claims on keys between processes.
 
-Claims are locks of the system on the bytes of a file. A claim costs no write, and the system frees the claims of a process that is killed.
+Claims are locks of the system on the bytes of a file. A claim costs no write, and the system frees the claims of a
+process that is killed.
 """
 
 import logging

@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 from kumihimo.core.context import Context
 from kumihimo.core.table import Table
-from kumihimo.index.document_description import Description, date_terms
+from kumihimo.index.chunk_background import Description, date_terms
 from kumihimo.search.protocols import KeywordSearch
 from kumihimo.text.dates import compare_dates, find_dates, list_dates
 from kumihimo.text.tokens import subject_terms, tokenize

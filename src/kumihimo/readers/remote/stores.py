@@ -14,8 +14,7 @@ from kumihimo.core.errors import SourceError
 from kumihimo.core.network import is_offline
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.readers.documents import ReadingLimits, has_reader
-from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
-from kumihimo.readers.remote.origins import Origin, file_name
+from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile, Origin, file_name
 
 _VERSION_KEYS = (
     ("ETag", "etag", "content_md5", "md5", "md5Hash", "checksum", "sha", "version_id", "generation"),
