@@ -14,17 +14,8 @@ from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import IndexedSource, load_sources
 from kumihimo.readers.documents import ReadingLimits
-from kumihimo.readers.remote.mirror import (
-    MIRRORS_FOLDER,
-    Mirror,
-    Origin,
-    file_name,
-    is_address,
-    local_path,
-    parse_origin,
-    remove_mirrored,
-    remove_unused_mirrors,
-)
+from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirrored, remove_unused_mirrors
+from kumihimo.readers.remote.origins import Origin, file_name, is_address, local_path, parse_origin
 from kumihimo.readers.remote.web import FetchSettings, WebClient
 from kumihimo.storage import IndexTransaction
 

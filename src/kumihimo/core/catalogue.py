@@ -1,7 +1,5 @@
 """steps, methods and readers -> Catalogue: everything that an index can use, in one value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -78,7 +76,7 @@ class Catalogue:
         methods: Mapping[str, Signature],
         readers: Mapping[str, FileType],
         origins: Mapping[str, str],
-    ) -> Catalogue:
+    ) -> "Catalogue":
         """Return a catalogue with more entries.
 
         Raises StepError where a name exists already.

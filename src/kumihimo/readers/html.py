@@ -13,17 +13,7 @@ from xml.etree.ElementTree import Element
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout
 from kumihimo.readers.archive import open_archive, read_part, read_xml
-from kumihimo.readers.page import (
-    Page,
-    PageLayout,
-    Visit,
-    Writer,
-    add_unread,
-    join_with_places,
-    layout_tree,
-    refuse_empty,
-    refuse_unread,
-)
+from kumihimo.readers.page import Page
 from kumihimo.readers.text import decode
 from kumihimo.text.sentences import collapse_spaces
 
@@ -65,16 +55,18 @@ STEP_TAGS: dict[layout.WriterStep, str] = {
     layout.PARAGRAPH: "p table blockquote dl figure hr article section form fieldset details",
     layout.LINE: "body div main header footer aside dt dd caption figcaption summary legend address center",
     layout.LIST: "ul ol menu",
-    Writer.bullet_item: "li",
-    Writer.row: "tr",
-    Writer.cell: "td th",
-    Writer.pre: "pre",
-    Writer.line_break: "br",
-    Writer.link: "a",
-    Writer.ruby: "ruby",
-    Writer.rt: "rt",
+    layout.Writer.bullet_item: "li",
+    layout.Writer.row: "tr",
+    layout.Writer.cell: "td th",
+    layout.Writer.pre: "pre",
+    layout.Writer.line_break: "br",
+    layout.Writer.link: "a",
+    layout.Writer.ruby: "ruby",
+    layout.Writer.rt: "rt",
 }
-TAG_STEPS: dict[str, layout.WriterStep] = {f"h{n}": partial(Writer.heading, mark="#" * n + " ") for n in range(1, 7)}
+TAG_STEPS: dict[str, layout.WriterStep] = {
+    f"h{n}": partial(layout.Writer.heading, mark="#" * n + " ") for n in range(1, 7)
+}
 TAG_STEPS |= {tag: step for step, tags in STEP_TAGS.items() for tag in tags.split()}
 
 MIN_MATCH_CHARS = 25  # shorter lines may match by chance
@@ -122,7 +114,7 @@ def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: b
     dropped = tree.css(DROPPED_SELECTOR)
     if is_web_page:
         dropped += [*tree.css(NAVIGATION_SELECTOR), *_find_site_chrome(tree.css("header, footer"))]
-    page = layout_tree(tree.body, partial(_visit_node, dropped={node.mem_id for node in dropped}))
+    page = layout.layout_tree(tree.body, partial(_visit_node, dropped={node.mem_id for node in dropped}))
     page = remove_menus(page, source) if is_web_page else page
     node = tree.css_first("head > title") or tree.css_first("h1")
     title = collapse_spaces(node.text()) if node else ""
@@ -206,7 +198,7 @@ def _find_site_chrome(candidates: Iterable[Node]) -> Iterator[Node]:
             yield node
 
 
-def _visit_node(node: Node, dropped: set[int]) -> str | Visit[Node]:
+def _visit_node(node: Node, dropped: set[int]) -> str | layout.Visit[Node]:
     if node.is_text_node:
         return node.text_content or ""
     if node.mem_id in dropped:
@@ -216,7 +208,7 @@ def _visit_node(node: Node, dropped: set[int]) -> str | Visit[Node]:
     return step, node.iter(include_text=True)
 
 
-def remove_menus(page: PageLayout, source: str) -> PageLayout:
+def remove_menus(page: layout.PageLayout, source: str) -> layout.PageLayout:
     """Remove link lists before and after the article.
 
     trafilatura locates the article, if it is installed.
@@ -231,7 +223,7 @@ def remove_menus(page: PageLayout, source: str) -> PageLayout:
     if len(before) == len(page.lines):
         return page
     inside = page.lines[len(before) : len(page.lines) - len(after)]
-    return PageLayout((*_drop_link_lists(before), *inside, *_drop_link_lists(reversed(after))))
+    return layout.PageLayout((*_drop_link_lists(before), *inside, *_drop_link_lists(reversed(after))))
 
 
 def _drop_link_lists(lines: Iterable[layout.LayoutLine]) -> Iterator[layout.LayoutLine]:
@@ -276,12 +268,12 @@ def read_epub(data: bytes, name: str) -> Iterator[Page]:
                 chapters += read_full_html(read_part(archive, chapter, name), f"{name}: {chapter}")
             except SourceError as error:
                 unread.append(str(error))
-    text, places = join_with_places(
+    text, places = layout.join_with_places(
         (page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in chapters if page.text
     )
-    refuse_unread(text, unread)
-    refuse_empty(text, name)
-    title, metadata = package.findtext(f".//{DC}title", ""), add_unread(_read_book_properties(package), unread)
+    layout.refuse_unread(text, unread)
+    layout.refuse_empty(text, name)
+    title, metadata = package.findtext(f".//{DC}title", ""), layout.add_unread(_read_book_properties(package), unread)
     yield Page(title=title, text=text, metadata=metadata, places=places)
 
 

@@ -3,8 +3,6 @@
 SQL has `?` for each value. A table is named by `Database.relation`, for a store may keep several states of it.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -171,7 +169,7 @@ class Database(ABC):
     def contains(self, value: str, text: str) -> tuple[str, str]:
         """Return the test of a part in any case, and its parameter."""
 
-    def rows(self, table: str) -> SqlRows:
+    def rows(self, table: str) -> "SqlRows":
         return SqlRows(self, table)
 
     def count(self, table: str) -> int:

@@ -1,7 +1,5 @@
 """a folder or postgresql://HOST/DB?schema=NAME -> where an index is, its store and its cache."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass, replace
@@ -43,7 +41,7 @@ class IndexPlace:
     cache_file: Path | None = None
 
     @classmethod
-    def at(cls, place: str | Path | IndexPlace, cache_file: str | Path | None = None) -> IndexPlace:
+    def at(cls, place: "str | Path | IndexPlace", cache_file: str | Path | None = None) -> "IndexPlace":
         """Return the place that a text or path names.
 
         Raises SettingsError for the address of something else, or a wrong schema.

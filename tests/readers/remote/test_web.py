@@ -11,7 +11,7 @@ import pytest
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import AddressRefused, Cancelled, LimitExceeded, SettingsError, SourceError
 from kumihimo.readers.documents import ReadingLimits
-from kumihimo.readers.remote.mirror import parse_origin
+from kumihimo.readers.remote.origins import parse_origin
 from kumihimo.readers.remote.web import FetchSettings, WebClient
 from tests.web_site import Page, WebSite, page, run_web_site
 

@@ -13,7 +13,8 @@ from urllib.parse import urljoin, urlsplit
 from kumihimo.core.catalogue import FileType
 from kumihimo.core.errors import AddressRefused, KumiError, SourceError
 from kumihimo.core.task import Progress, ProgressEvent
-from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile, file_name, normalize_url
+from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
+from kumihimo.readers.remote.origins import file_name, normalize_url
 from kumihimo.readers.remote.web import WebClient, WebReply, check_offline
 
 _HTML = ("text/html", "application/xhtml+xml")

@@ -1,153 +1,17 @@
-"""addresses and the files fetched from them -> a folder with a list of where each comes from, and back."""
+"""fetched files -> a folder with a list of where each comes from, and back."""
 
 import json
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
 from itertools import count
 from pathlib import Path, PurePosixPath
 from shutil import rmtree
 from typing import Self
-from unicodedata import normalize
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from kumihimo.core.errors import SourceError
-from kumihimo.core.redaction import redact
-from kumihimo.text.file_names import is_reserved
-
-_ADDRESS = re.compile(r"(?i)[a-z][a-z0-9+.:-]+://")
-_WEB = {"http": 80, "https": 443}
-_UNSAFE = re.compile(r"[^\w. =,+@()~-]")
-_MAX_NAME_CHARS = 100  # file systems allow 255 bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """An address that a person has named.
-
-    protocol: http, https, or one of fsspec. host: or bucket. name: of the folder in the mirrors, and so of the source.
-    """
-
-    url: str
-    protocol: str
-    host: str
-    name: str
-
-    @property
-    def is_web(self) -> bool:
-        """Return whether it is a web page."""
-        return self.protocol in _WEB
-
-
-def is_address(text: object) -> bool:
-    """Return whether a text is an address and no path.
-
-    >>> [is_address(text) for text in ("https://example.org/a", "s3://bucket/a", "notes/a.md", "C:\\\\notes", "file:///a")]
-    [True, True, False, False, True]
-    """
-    return isinstance(text, str) and bool(_ADDRESS.match(text))
-
-
-def local_path(address: str) -> str:
-    """Return the path of a file:// address, or any other text.
-
-    >>> local_path("file:///notes/a%20b.md"), local_path("notes")
-    ('/notes/a b.md', 'notes')
-    """
-    if not address.lower().startswith("file://"):
-        return address
-    from urllib.request import url2pathname  # it loads much, and few commands need it
-
-    parts = urlsplit(address)
-    if parts.hostname not in (None, "localhost"):
-        raise SourceError(f"{address[:200]} is on another machine: name its folder as a path")
-    return url2pathname(parts.path)
-
-
-def parse_origin(address: str) -> Origin:
-    """Return the origin of an address. Raise SourceError.
-
-    >>> parse_origin("HTTP://Example.org:80/a/../b#c")
-    Origin(url='http://example.org/b', protocol='http', host='example.org', name='example.org')
-    >>> parse_origin("s3://papers/2024/").name
-    's3-papers'
-    """
-    try:
-        parts = urlsplit(address)
-        host, port, password = parts.hostname or "", parts.port, parts.password
-    except ValueError:
-        host, port, password = "", None, None
-    protocol = address.partition(":")[0].lower()
-    if protocol != "memory" and (not host or "::" in address.partition("//")[0]):
-        raise SourceError(f"{redact(address)[:200]!r} is no address: write it like https://example.org/page.html")
-    if password is not None and protocol != "github":  # it would be stored in the index
-        raise SourceError(
-            f"{redact(address)[:200]}: an address with a password is not stored: give the key to the driver in its "
-            "environment or its own settings"
-        )
-    if protocol in _WEB:
-        name = host if port in (None, _WEB[protocol]) else f"{host}-{port}"
-        return Origin(normalize_url(address), protocol, host, safe_name(name))
-    bucket = address.partition("://")[2].partition("/")[0]
-    return Origin(address.rstrip("/"), protocol, bucket, safe_name(f"{protocol}-{bucket.rpartition('@')[2]}"))
-
-
-def normalize_url(url: str) -> str:
-    """Return a web address in one form, without its fragment.
-
-    Raise ValueError if it is none.
-
-    >>> normalize_url("HTTPS://Example.org:443?a=1"), normalize_url("http://h:8000/a/./b/../c")
-    ('https://example.org/?a=1', 'http://h:8000/a/c')
-    """
-    parts = urlsplit(url)
-    scheme, host = parts.scheme.lower(), (parts.hostname or "").lower()
-    host = f"[{host}]" if ":" in host else host
-    if parts.port not in (None, _WEB.get(scheme)):
-        host = f"{host}:{parts.port}"
-    path = urlsplit(urljoin("http://host/", parts.path.lstrip("/"))).path  # without . and ..
-    return urlunsplit((scheme, host, path, parts.query, ""))
-
-
-def file_name(url: str, suffixes: Collection[str] = ()) -> str:
-    """Return the path of a file of this address in its mirror.
-
-    suffixes: one of which the name gets, if it has none of them.
-
-    >>> file_name("https://example.org/"), file_name("https://example.org/a b/c?id=3", [".html", ".htm"])
-    ('index', 'a b/c_id=3.html')
-    >>> file_name("https://example.org/../.git/x.htm", [".html", ".htm"])
-    '_/_.git/x.htm'
-    """
-    path, _, query = url.partition("://")[2].partition("?")
-    *folders, last = path.split("/")[1:] or [""]
-    last = unquote(last) or "index"
-    if query:
-        last += f"_{unquote(query)}"
-    if suffixes and Path(last).suffix.lower() not in suffixes:
-        last += next(iter(suffixes))
-    return "/".join(map(safe_name, [*(unquote(folder) for folder in folders if folder), last]))
-
-
-def safe_name(name: str) -> str:
-    """Return a name that every file system takes and no reader skips.
-
-    >>> [safe_name(name) for name in ("..", ".env", "a/b:c?.md", "nul.txt")]
-    ['_', '_.env', 'a_b_c_.md', '_nul.txt']
-    """
-    cleaned = _UNSAFE.sub("_", normalize("NFC", name))
-    cleaned = cleaned.rstrip(" .") or "_"
-    if cleaned.startswith((".", " ")) or is_reserved(cleaned):
-        cleaned = f"_{cleaned}"
-    if len(cleaned) <= _MAX_NAME_CHARS and len(cleaned.encode()) <= 2 * _MAX_NAME_CHARS:
-        return cleaned
-    suffix = Path(cleaned).suffix[:20]
-    digest = blake2b(name.encode("utf-8", "replace"), digest_size=6).hexdigest()
-    return f"{cleaned[: _MAX_NAME_CHARS // 2]}-{digest}{suffix}"
-
+from kumihimo.readers.remote.origins import file_name
 
 MIRRORS_FOLDER = "mirror"  # in the index folder: a folder for each host or bucket
 FETCHING = "fetching"  # the step in the events of progress

@@ -1,7 +1,5 @@
 """an address that fsspec knows, such as s3://bucket/folder -> its files, in a mirror."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +12,8 @@ from kumihimo.core.errors import SourceError
 from kumihimo.core.network import is_offline
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.readers.documents import ReadingLimits, has_reader
-from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile, Origin, file_name
+from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
+from kumihimo.readers.remote.origins import Origin, file_name
 
 _VERSION_KEYS = (
     ("ETag", "etag", "content_md5", "md5", "md5Hash", "checksum", "sha", "version_id", "generation"),

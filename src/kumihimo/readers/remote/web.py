@@ -14,7 +14,7 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import AddressRefused, LimitExceeded, SettingsError, SourceError
 from kumihimo.core.network import is_local, is_offline, is_public
 from kumihimo.readers.documents import ReadingLimits
-from kumihimo.readers.remote.mirror import normalize_url
+from kumihimo.readers.remote.origins import normalize_url
 
 if TYPE_CHECKING:
     from urllib.robotparser import RobotFileParser

@@ -1,7 +1,5 @@
 """the place of an index -> a connection to its schema; an error of psycopg -> one of ours that names the remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +27,7 @@ class SchemaPlace(Protocol):
     def cache_file(self) -> Path | None: ...
 
 
-def connect(place: SchemaPlace) -> Connection[Any]:
+def connect(place: SchemaPlace) -> "Connection[Any]":
     """Return a new connection, which commits each statement.
 
     Raises IndexUnavailable where there is no server.
@@ -47,13 +45,13 @@ def connect(place: SchemaPlace) -> Connection[Any]:
     return connection
 
 
-def use_schema(connection: Connection[Any], schema: str) -> None:
+def use_schema(connection: "Connection[Any]", schema: str) -> None:
     """Make a schema the one that statements mean."""
     connection.execute(f'SET search_path TO "{schema}", public')
 
 
 @contextmanager
-def creating(connection: Connection[Any], schema: str) -> Iterator[None]:
+def creating(connection: "Connection[Any]", schema: str) -> Iterator[None]:
     """Create a schema, and tables inside the context.
 
     No other process does so meanwhile.
@@ -65,7 +63,7 @@ def creating(connection: Connection[Any], schema: str) -> Iterator[None]:
         yield
 
 
-def rewrite_table(connection: Connection[Any], table: str) -> None:
+def rewrite_table(connection: "Connection[Any]", table: str) -> None:
     """Rewrite a table without deleted rows.
 
     The statistics of the planner, which are values of rows, are made again too. ANALYZE keeps those of an empty table,

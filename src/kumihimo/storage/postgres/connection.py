@@ -5,8 +5,6 @@ relation, such as `chunks@7`, and `relations` names the present one. Relations w
 build.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +42,7 @@ class PostgresDb(Database):
         "BLOB": "BYTEA",
     }
 
-    connection: Connection[Any]
+    connection: "Connection[Any]"
     location: str
     relations: dict[str, str] | None = None  # table -> relation, once it is looked up
     build: Hashable = None
@@ -86,7 +84,7 @@ class PostgresDb(Database):
             for row in rows:
                 copy.write_row(row)
 
-    def _cursor(self) -> Cursor[Any]:
+    def _cursor(self) -> "Cursor[Any]":
         return self.connection.cursor(binary=True)
 
     def _guard(self, statement: Callable[[], T]) -> T:

@@ -1,7 +1,5 @@
 """a path -> the tables of cache.db, errors with a remedy, and the repair of a damaged file."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sqlite3
@@ -86,7 +84,7 @@ class CacheFile:
         return rows
 
     @contextmanager
-    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[_Writer]:
+    def write(self, *, synced: bool = False, erasing: bool = False) -> "Iterator[_Writer]":
         with self._write_lock, explain_cache_errors(self.path):
             connection = self._connect()
             connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
