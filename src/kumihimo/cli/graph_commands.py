@@ -23,8 +23,7 @@ from kumihimo.cli import options, printing, similar_entities
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
-from kumihimo.text import name_keys
-from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.name_keys import entity_id, name_key, parse_aliases
 from kumihimo.text.sentences import shorten_line
 from kumihimo.text.translation import translate
 
@@ -83,7 +82,7 @@ def _check_write(session: options.PaidSession, write: bool, yes: bool) -> None:
 
 
 def _aliases(kumi: Kumihimo) -> Mapping[str, str]:
-    return name_keys.parse_aliases(cast(Sequence[str], kumi.settings["mentions"]["aliases"]))
+    return parse_aliases(cast(Sequence[str], kumi.settings["mentions"]["aliases"]))
 
 
 # -- entities
@@ -95,15 +94,15 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
     Raises SettingsError, with similar names.
     """
     table = snapshot.table("entities")
-    key = name_keys.name_key(name)
-    match: Entity | None = table.get(name_keys.entity_id(_aliases(kumi).get(key, key))) or table.get(name)
+    key = name_key(name)
+    match: Entity | None = table.get(entity_id(_aliases(kumi).get(key, key))) or table.get(name)
     if match:
         return match
     name_by_key: dict[str, str] = {}
     for entity in table:
-        if key in map(name_keys.name_key, entity.forms):
+        if key in map(name_key, entity.forms):
             return cast(Entity, entity)
-        name_by_key[name_keys.name_key(entity.name)] = entity.name
+        name_by_key[name_key(entity.name)] = entity.name
     suggestions = [repr(name_by_key[close]) for close in get_close_matches(key, name_by_key, n=3, cutoff=0.6)]
     hint = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ":"
     raise SettingsError(f"no entity {name!r}{hint} `kumi entities` lists them")

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from kumihimo.readers import archive
 from kumihimo.readers import page as layout
 from kumihimo.readers.archive import W
-from kumihimo.readers.page import Page
 
 Node = Any  # an element of lxml, which is not typed
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -42,7 +41,7 @@ AIUEO = "アイウエオカキクケコサシスセソタチツテトナニヌ�
 FULL_WIDTH_DIGITS = str.maketrans("0123456789", "０１２３４５６７８９")
 
 
-def read_docx(data: bytes, name: str) -> Iterator[Page]:
+def read_docx(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read a Word document as if all changes were accepted.
 
     The metadata is its properties. Comments, headers, footers and pictures are left out; notes stand at the end.
@@ -61,7 +60,7 @@ def read_docx(data: bytes, name: str) -> Iterator[Page]:
     layout.refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
     layout.refuse_empty(text, name)
     metadata = layout.add_unread(metadata, unread)
-    yield Page(title=title or page_layout.title, text=text, metadata=metadata, places=page_layout.places)
+    yield layout.Page(title=title or page_layout.title, text=text, metadata=metadata, places=page_layout.places)
 
 
 class ParagraphStyle(NamedTuple):

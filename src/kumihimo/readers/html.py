@@ -13,7 +13,6 @@ from xml.etree.ElementTree import Element
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout
 from kumihimo.readers.archive import open_archive, read_part, read_xml
-from kumihimo.readers.page import Page
 from kumihimo.readers.text import decode
 from kumihimo.text.sentences import collapse_spaces
 
@@ -88,7 +87,7 @@ BOOK_PROPERTIES = {
 }
 
 
-def read_html(data: bytes, name: str) -> Iterator[Page]:
+def read_html(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read a web page without its menus.
 
     The metadata is its language, description, author, keywords and date.
@@ -96,7 +95,7 @@ def read_html(data: bytes, name: str) -> Iterator[Page]:
     return read_full_html(data, name, is_web_page=True)
 
 
-def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: bool = False) -> Iterator[Page]:
+def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: bool = False) -> Iterator[layout.Page]:
     """Read an HTML page in full.
 
     encoding: the encoding that the container declares. is_web_page: leave out the menus of its site.
@@ -118,7 +117,7 @@ def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: b
     page = remove_menus(page, source) if is_web_page else page
     node = tree.css_first("head > title") or tree.css_first("h1")
     title = collapse_spaces(node.text()) if node else ""
-    yield Page(title=title, text=page.text, metadata=_read_metadata(tree), places=page.places)
+    yield layout.Page(title=title, text=page.text, metadata=_read_metadata(tree), places=page.places)
 
 
 def _read_metadata(tree: Node) -> dict[str, object]:
@@ -256,13 +255,13 @@ def _keep_alnum(text: str) -> str:
     return "".join(filter(str.isalnum, text))
 
 
-def read_epub(data: bytes, name: str) -> Iterator[Page]:
+def read_epub(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read the chapters of a book in reading order."""
     with open_archive(data, name) as archive:
         root = read_xml(archive, CONTAINER, name, "export the book again").find(".//{*}rootfile")
         path = "" if root is None else root.get("full-path", "")
         package = read_xml(archive, path, name, "export the book again")
-        chapters, unread = list[Page](), list[str]()
+        chapters, unread = list[layout.Page](), list[str]()
         for chapter in dict.fromkeys(_chapter_paths(package, dirname(path))):
             try:
                 chapters += read_full_html(read_part(archive, chapter, name), f"{name}: {chapter}")
@@ -274,7 +273,7 @@ def read_epub(data: bytes, name: str) -> Iterator[Page]:
     layout.refuse_unread(text, unread)
     layout.refuse_empty(text, name)
     title, metadata = package.findtext(f".//{DC}title", ""), layout.add_unread(_read_book_properties(package), unread)
-    yield Page(title=title, text=text, metadata=metadata, places=places)
+    yield layout.Page(title=title, text=text, metadata=metadata, places=places)
 
 
 def _chapter_paths(package: Element, folder: str) -> Iterator[str]:

@@ -11,7 +11,6 @@ from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout
 from kumihimo.readers import workbooks
 from kumihimo.readers.archive import locked_error, open_archive, read_part, read_xml
-from kumihimo.readers.page import Page
 
 URN = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 OFFICE, TEXT, TABLE, DRAW = (URN % name for name in ("office", "text", "table", "drawing"))
@@ -45,16 +44,16 @@ REPEATED = (f"{TABLE}number-columns-repeated", f"{TABLE}number-rows-repeated")
 Node = ElementTree.Element | str
 
 
-def read_odt(data: bytes, name: str) -> Iterator[Page]:
+def read_odt(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read a text: headings, lists, tables, notes."""
     archive = _open(data, name)
     page = layout.layout_tree(cast(Node, _body(archive, name)), _visit)
     layout.refuse_empty(page.text, name)
     title, metadata = _read_meta(archive, name)
-    yield Page(title=title or page.title, text=page.text, metadata=metadata, places=page.places)
+    yield layout.Page(title=title or page.title, text=page.text, metadata=metadata, places=page.places)
 
 
-def read_odp(data: bytes, name: str) -> Iterator[Page]:
+def read_odp(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read each slide with its notes."""
     archive = _open(data, name)
     slides = [layout.layout_tree(cast(Node, slide), _visit).text for slide in _body(archive, name).iter(f"{DRAW}page")]
@@ -62,10 +61,10 @@ def read_odp(data: bytes, name: str) -> Iterator[Page]:
     text, places = layout.join_with_places(part for part in parts if part[0].strip())
     layout.refuse_empty(text, name)
     title, metadata = _read_meta(archive, name)
-    yield Page(title=title or layout.first_heading(text), text=text, metadata=metadata, places=places)
+    yield layout.Page(title=title or layout.first_heading(text), text=text, metadata=metadata, places=places)
 
 
-def read_ods(data: bytes, name: str) -> Iterator[Page]:
+def read_ods(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read each sheet as those of other workbooks."""
     archive = _open(data, name)
     _check_cells(_body(archive, name), name)

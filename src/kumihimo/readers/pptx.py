@@ -8,7 +8,6 @@ from typing import Any
 from kumihimo.readers import archive
 from kumihimo.readers import page as layout
 from kumihimo.readers.archive import A
-from kumihimo.readers.page import Page
 from kumihimo.readers.tables import render_table
 
 Node = Any  # an element of lxml, which is not typed
@@ -19,7 +18,7 @@ BODY_TYPES = {"body", "obj", ""}
 MAX_REASON_CHARS = 200
 
 
-def read_pptx(data: bytes, name: str) -> Iterator[Page]:
+def read_pptx(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read each slide's title, shapes, tables, diagrams, charts and notes."""
     from pptx import Presentation
 
@@ -34,7 +33,7 @@ def read_pptx(data: bytes, name: str) -> Iterator[Page]:
     layout.refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
     layout.refuse_empty(text, name)
     metadata = layout.add_unread(metadata, unread)
-    yield Page(title=title or layout.first_heading(text), text=text, metadata=metadata, places=places)
+    yield layout.Page(title=title or layout.first_heading(text), text=text, metadata=metadata, places=places)
 
 
 def _read_slide(slide: Any, number: int, unread: list[str]) -> Iterator[str]:
