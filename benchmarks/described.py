@@ -30,7 +30,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Row, Table
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import Description
 from kumihimo.methods.braid.document_match import match_documents
 from kumihimo.methods.shared.ranking import hybrid_search
 from kumihimo.search.protocols import KeywordSearch, VectorSearch

@@ -22,15 +22,14 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Chunk, Document
 from kumihimo.core.table import NO_ROWS, Table, codec
 from kumihimo.core.wiring import ROOT
+from kumihimo.index.chunk_background import Description
 from kumihimo.index.chunks import chunks
-from kumihimo.index.document_description import Description
 from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.mentions import ExtractionSettings, mentions
-from kumihimo.index.name_resolution import ChunkNames, NameMerges, SameName
+from kumihimo.index.name_records import ChunkNames, NameMerges, SameName
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import LLM
+from kumihimo.llm.protocols import LLM, Reply
 
 CHUNK_SIZES = (600, 1200, 2400)
 ROUNDS = (0, 1, 2, 3)

@@ -39,8 +39,8 @@ from kumihimo.methods.local import local
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex, SearchIndex
 from kumihimo.search.stores import load_matrices
 from kumihimo.search.vectors import CosineSearch, VectorIndex
+from kumihimo.storage.database import SqlRows
 from kumihimo.storage.ledger import SqlLedger
-from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.connection import Db
 from kumihimo.storage.sqlite.store import SqliteStore
 from kumihimo.text.name_keys import entity_id, name_key, relation_id

@@ -21,10 +21,10 @@ from kumihimo import Kumihimo
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Document
 from kumihimo.index.chunks import chunks
-from kumihimo.index.name_resolution import NameResolver
+from kumihimo.index.name_records import NameResolver
 from kumihimo.index.rules import ner
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.protocols import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 

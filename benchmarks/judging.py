@@ -28,7 +28,7 @@ from kumihimo.cli import main as cli
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer
 from kumihimo.evaluate.study import Study
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 

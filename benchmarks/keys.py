@@ -30,7 +30,7 @@ from kumihimo.search.fulltext import Bm25Search
 from kumihimo.search.stores import load_matrices
 from kumihimo.search.vector_store import Matrices
 from kumihimo.search.vectors import CosineSearch
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import SqlRows
 from kumihimo.storage.sqlite.connection import Db
 from kumihimo.storage.sqlite.store import SqliteStore
 from kumihimo.text.name_keys import entity_id, name_key, relation_id

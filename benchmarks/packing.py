@@ -24,7 +24,7 @@ from kumihimo.core.context import Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, read_index_layout, resolve_gold
 from kumihimo.generation.answer import number_packed_sources
-from kumihimo.llm.fences import Source, fence_text
+from kumihimo.llm.prompts import Source, fence_text
 
 METHODS = ("braid", "naive", "local", "light")
 CHOSEN_ON = ("finance", "pubmed", "musique")

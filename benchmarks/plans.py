@@ -24,8 +24,8 @@ from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo import Kumihimo
 from kumihimo.app.opened.results import Built, Estimate, Plan
 from kumihimo.core.usage import Usage
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import Chat, ChatRequest, Prices
+from kumihimo.llm.cached_llm import Chat
+from kumihimo.llm.protocols import ChatRequest, Prices, Reply
 from kumihimo.testing.fake_models import FakeChat
 
 METHODS = ("local", "meta", "discourse")

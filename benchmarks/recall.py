@@ -33,7 +33,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Context
 from kumihimo.core.lineage import trace_sources
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
 from kumihimo.testing.fake_models import FakeChat

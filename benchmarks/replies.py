@@ -23,7 +23,8 @@ from kumihimo.core.errors import MalformedReply
 from kumihimo.index.data_refs import strip_references
 from kumihimo.index.extraction_parser import ExtractedEntity, ExtractedRelation, ParsedExtraction, parse_extraction
 from kumihimo.index.reports import Written
-from kumihimo.llm.prompts import Reply, reply_form
+from kumihimo.llm.prompts import reply_form
+from kumihimo.llm.protocols import Reply
 from kumihimo.text import name_keys
 
 Pair = tuple[str, str]

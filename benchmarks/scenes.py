@@ -25,8 +25,7 @@ from benchmarks.options import bench_parser, read_options, run_benchmark
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import SlotFiller
 from kumihimo.index.frames import SlotText, find_slots, normalise_slots
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import LLM
+from kumihimo.llm.protocols import LLM, Reply
 from kumihimo.methods.discourse import SlotWeighting, rank_by_slots
 from kumihimo.text.lemmas import SLOTS, normalise_value
 from kumihimo.text.tokens import tokenize

@@ -24,14 +24,14 @@ from kumihimo.core.engine import build_tables, watch_tables
 from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import Group, codec
-from kumihimo.core.task import Pool, Port, ProgressEvent, inline
-from kumihimo.core.wiring import ROOT, order_steps
+from kumihimo.core.task import Pool, ProgressEvent, inline
+from kumihimo.core.wiring import ROOT, Port, order_steps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.concurrency import thread_pool
 from kumihimo.llm.protocols import LLM
+from kumihimo.storage.database import SqlRows
 from kumihimo.storage.ledger import SqlLedger
 from kumihimo.storage.response_cache import ResponseCache
-from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.store import SqliteStore
 from kumihimo.testing.fake_models import FakeChat
 

@@ -23,7 +23,8 @@ from kumihimo.core.records import Chunk, Community, Entity, Relation
 from kumihimo.core.table import Group, Table
 from kumihimo.index.communities import communities, community_modularity, deepest_level
 from kumihimo.index.imports import ImportedCommunity
-from kumihimo.index.name_resolution import NameMerges, NameResolver, merges
+from kumihimo.index.name_records import NameMerges, NameResolver
+from kumihimo.index.name_resolution import merges
 from kumihimo.index.rules import ner
 from kumihimo.text import name_keys
 

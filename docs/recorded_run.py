@@ -22,8 +22,8 @@ from kumihimo.app.opened.catalogue import BUILT_IN, DEFAULT_METHOD
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.usage import Usage
 from kumihimo.index import mentions
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import Chat, ChatRequest, Prices
+from kumihimo.llm.cached_llm import Chat
+from kumihimo.llm.protocols import ChatRequest, Prices, Reply
 from kumihimo.llm.recorded import COMMANDS_FILE, RecordedChat, describe_request, request_digest
 from kumihimo.llm.registry import ModelRegistry
 

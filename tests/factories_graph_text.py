@@ -10,8 +10,8 @@ from typing import Any
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Document, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Table, codec
+from kumihimo.storage.database import SqlRows
 from kumihimo.storage.ledger import SqlLedger
-from kumihimo.storage.rows import SqlRows
 from kumihimo.text import name_keys
 from tests.stores import open_store
 

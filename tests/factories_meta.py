@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo import Kumihimo
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 from tests.fake_graph_reader import FIELD_KEYS

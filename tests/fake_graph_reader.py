@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 from tests.fenced_texts import fenced_text

@@ -9,7 +9,7 @@ from typing import Any
 
 from kumihimo import Kumihimo
 from kumihimo.app.opened.catalogue import BUILT_IN
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
 from kumihimo.testing.fake_models import FakeChat

@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import kumihimo
-from kumihimo.storage import key_claims
+from kumihimo.storage import cache_database
 
 HOUSE = Path(kumihimo.__file__).parent
 MODULES = {
@@ -118,7 +118,7 @@ def load_key_claims(system: str, locks: Locks, monkeypatch: pytest.MonkeyPatch) 
     """Import the module as another system does."""
     for name in ("fcntl", "msvcrt"):
         monkeypatch.setitem(sys.modules, name, locks)
-    spec = importlib.util.spec_from_file_location(f"key_claims_of_{system}", key_claims.__file__)
+    spec = importlib.util.spec_from_file_location(f"key_claims_of_{system}", cache_database.__file__)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -134,7 +134,7 @@ def test_keys_are_claimed_by_the_locks_of_each_system(
 ) -> None:
     locks = Locks()
     claims = load_key_claims(system, locks, monkeypatch).KeyClaims.in_file(tmp_path / "claims")
-    elsewhere = key_claims._lock_offset(b"b")
+    elsewhere = cache_database._lock_offset(b"b")
     locks.owners[elsewhere] = "another process"
     with claims.claim([b"a", b"b"]) as claimed:
         assert claimed == [b"a"]

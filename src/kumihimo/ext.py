@@ -40,8 +40,7 @@ from kumihimo.core.records import (
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Group, Table
 from kumihimo.core.usage import Usage
-from kumihimo.llm.fences import Source, number_sources
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import Source, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Embedder, NamedEntityRecognizer, NameRange, Reranker, RerankerName
 from kumihimo.readers.page import Page
 from kumihimo.search.protocols import KeywordSearch, RowTokens, VectorSearch

@@ -17,7 +17,7 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
 from kumihimo.exports import DEFAULT_PATHS, FORMATS
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.page import write_graph_page
 from kumihimo.search.stores import load_matrices

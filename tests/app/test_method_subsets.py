@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
 from kumihimo.testing.fake_models import FakeChat

@@ -21,12 +21,12 @@ from kumihimo.core.errors import Cancelled
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.core.task import ProgressEvent
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import LLM, Chat, ChatRequest
+from kumihimo.llm.cached_llm import Chat
+from kumihimo.llm.protocols import LLM, ChatRequest, Reply
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
 from kumihimo.storage.session import Session
-from kumihimo.storage.sqlite.log_file import log_size
+from kumihimo.storage.sqlite.database_file import log_size
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 from tests.fixtures_index import fill

@@ -14,7 +14,7 @@ from kumihimo.app.browse.json_values import answer_json, evidence_json
 from kumihimo.app.evidence.explanations import describe_reason, explain_evidence
 from kumihimo.core.errors import BudgetExceeded, IndexUnavailable, SettingsError
 from kumihimo.core.index_names import split_id
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader

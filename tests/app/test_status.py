@@ -15,7 +15,7 @@ from kumihimo.app.upkeep.status import index_modularity
 from kumihimo.cli import terminal
 from kumihimo.core.records import Chunk, Community, Report
 from kumihimo.core.table import Table
-from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import Reply
 from tests.factories_tables import table
 from tests.fixtures_index import EXAMPLES, fill
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.cli.failures import describe_failure
+from kumihimo.cli.main import describe_failure
 from tests.cli_runner import kumi
 
 FULL = "the disk is full: free some room on it, and run the same command again"

@@ -14,10 +14,10 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Row
-from kumihimo.core.task import Pool, Port, Progress, inline
-from kumihimo.core.wiring import order_steps
+from kumihimo.core.task import Pool, Progress, inline
+from kumihimo.core.wiring import Port, order_steps
+from kumihimo.storage.database import SqlRows
 from kumihimo.storage.ledger import SqlLedger
-from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.store import SqliteStore
 from tests.laws.factories_history import load
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kumihimo.core.file_links import is_link
+from kumihimo.readers.folder import is_link
 
 
 def test_symbolic_links_are_links(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from kumihimo.core.lineage import trace_sources
 from kumihimo.core.records import Document, Record, Reference
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table, codec
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import SqlRows
 from kumihimo.storage.sqlite.store import SqliteStore
 from tests.core.factories_build import Small, Step, id
 from tests.toy_steps import chunk_words, chunks, entries, glosses, loose, volumes

@@ -18,7 +18,7 @@ from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Rows, Table, codec
 from kumihimo.core.task import Task
 from kumihimo.core.views import ViewMemory, Views
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import SqlRows
 from kumihimo.storage.sqlite.store import SqliteStore
 from tests.core.factories_build import Small, Step, id
 from tests.toy_steps import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from kumihimo import Kumihimo
 from kumihimo.core.errors import RequestRefused
 from kumihimo.evaluate.records import EvalQuestion, Gold
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.testing.fake_models import FakeChat
 from tests.fenced_texts import fenced_text

@@ -19,7 +19,8 @@ from kumihimo.evaluate.judging.verdicts import (
 )
 from kumihimo.evaluate.records import SystemAnswer
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.prompts import Reply, reply_form
+from kumihimo.llm.prompts import reply_form
+from kumihimo.llm.protocols import Reply
 from tests.evaluate.fake_judges import make_answers, make_questions
 
 QUESTIONS = make_questions(4)

@@ -24,7 +24,8 @@ from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.study_plan import EstimationContext, StudyEstimate, StudyRequest, estimate_stages
 from kumihimo.evaluate.systems import System, parse_systems
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.protocols import Chat, Prices
+from kumihimo.llm.cached_llm import Chat
+from kumihimo.llm.protocols import Prices
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.evaluate.factories_harbour import QUESTIONS, Scripted

@@ -21,8 +21,7 @@ from kumihimo.generation.citation_filter import CitationFilter
 from kumihimo.generation.phrases import no_answer_text
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import TokenCallback
+from kumihimo.llm.protocols import Reply, TokenCallback
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 

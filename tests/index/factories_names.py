@@ -7,9 +7,9 @@ from dataclasses import replace
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Group, Table
 from kumihimo.index import name_resolution
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import Description
 from kumihimo.index.imports import ImportedUnit
-from kumihimo.index.name_resolution import ChunkNames, NameMerges, SameName
+from kumihimo.index.name_records import ChunkNames, NameMerges, SameName
 from tests.factories_tables import table
 
 

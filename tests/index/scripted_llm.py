@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kumihimo.core.usage import Usage
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, Messages, Prices
+from kumihimo.llm.protocols import ChatRequest, Messages, Prices, Reply
 from tests.fenced_texts import without_rule
 
 TURN_OPENINGS = {  # start of the last message -> name of the turn

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kumihimo.core.records import Chunk
-from kumihimo.index.chunk_background import ChunkBackground, read_background
-from kumihimo.index.document_description import Description
-from kumihimo.index.name_resolution import NameMerges
+from kumihimo.index.chunk_background import ChunkBackground, Description, read_background
+from kumihimo.index.name_records import NameMerges
 from tests.factories_tables import table
 
 TEXT = "Ines Roy came to Oban. She was late. She had a dog. Roy left again."

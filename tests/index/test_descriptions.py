@@ -11,8 +11,8 @@ from kumihimo import Kumihimo
 from kumihimo.core.context import Context
 from kumihimo.core.records import Document
 from kumihimo.core.table import Table
+from kumihimo.index.chunk_background import Description, date_terms
 from kumihimo.index.descriptions import descriptions
-from kumihimo.index.document_description import Description, date_terms
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.dates import compare_dates
 from tests.fixtures_index import fill

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from kumihimo.core.records import Entity
-from kumihimo.index.entity_meaning import find_meaning_pairs
-from kumihimo.index.entity_resolution import find_similar_entities
+from kumihimo.index.entity_resolution import find_meaning_pairs, find_similar_entities
 from kumihimo.llm.local_embedder import LocalEmbedder
 from tests.factories_graph_text import entity, id
 

@@ -28,7 +28,7 @@ from kumihimo.index.frames import (
 )
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import StructuredLLM, create_llm
-from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import Reply
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from kumihimo.text.lemmas import SLOTS, normalise_value

@@ -9,7 +9,7 @@ import pytest
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Entity, Mention, RelationMention
 from kumihimo.core.table import Group, Table
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import Description
 from kumihimo.index.graph import entities, relations
 from kumihimo.index.imports import ImportedDescription
 from tests.index.factories_rows import Lookups, WordTokenizer, table

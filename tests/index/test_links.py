@@ -15,7 +15,8 @@ from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.table import Table
 from kumihimo.index.links import ORDERS, links
 from kumihimo.index.pdtb_senses import leaf_sense_labels
-from kumihimo.llm.prompts import Reply, reply_form
+from kumihimo.llm.prompts import reply_form
+from kumihimo.llm.protocols import Reply
 from tests.factories_discourse import CHUNKS, P, tables
 from tests.factories_tables import table
 

@@ -15,8 +15,7 @@ from kumihimo.index.extraction_parser import ExtractedRecord
 from kumihimo.index.mentions import ExtractionSettings, extract_records
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest
+from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.storage.response_cache import ResponseCache
 from tests.fenced_texts import fenced_text
 from tests.index.scripted_llm import ScriptedChat, record_lines, truncated_reply

@@ -17,12 +17,12 @@ from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table, codec
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import Description
 from kumihimo.index.metadata import MetadataSettings, metadata, questions, split_document
 from kumihimo.index.metadata_fields import PRESETS, MetadataField, resolve_fields
 from kumihimo.llm.cached_llm import StructuredLLM, create_llm
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import Reply
 from kumihimo.search.metadata_filter import matching_documents
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat

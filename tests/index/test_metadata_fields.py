@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kumihimo.core.errors import MalformedReply
 from kumihimo.index.metadata_fields import MetadataField, ParsedMetadata, parse_metadata_reply, reply_type
-from kumihimo.llm.prompts import Reply, ReplyForm
+from kumihimo.llm.prompts import ReplyForm
+from kumihimo.llm.protocols import Reply
 from tests.counters import check_linear
 
 FIELDS = (

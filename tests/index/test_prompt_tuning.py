@@ -19,9 +19,10 @@ from kumihimo.core.table import Table, codec
 from kumihimo.index.prompt_tuning import Corpus, TunedSettings, parse_example, tune_prompts
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import create_llm
-from kumihimo.llm.prompts import Reply, reply_form
+from kumihimo.llm.prompts import reply_form
+from kumihimo.llm.protocols import Reply
+from kumihimo.storage.database import SqlRows
 from kumihimo.storage.response_cache import ResponseCache
-from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.sqlite.store import SqliteStore
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_graph_text import document, put

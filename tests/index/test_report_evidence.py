@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kumihimo.core.records import Assertion, Community, Mention, Record, RelationMention, Report
-from kumihimo.index.report_evidence import collect_evidence, keep_report, update_report, with_evidence
+from kumihimo.index.reports import collect_evidence, keep_report, update_report, with_evidence
 from kumihimo.text.name_keys import entity_id, relation_id
 from tests.index.factories_rows import claim, entity, graph, leaf, relation, report, split
 

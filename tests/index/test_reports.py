@@ -13,7 +13,8 @@ from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Community, Record, Relation, Report
 from kumihimo.index.imports import ImportedCommunity
 from kumihimo.index.reports import reports
-from kumihimo.llm.prompts import Reply, reply_form
+from kumihimo.llm.prompts import reply_form
+from kumihimo.llm.protocols import Reply
 from kumihimo.text.name_keys import entity_id
 from tests.index.factories_rows import (
     WordTokenizer,

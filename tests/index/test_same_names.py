@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.index.document_description import Description
-from kumihimo.index.name_resolution import NameMerges, NameResolver, SameName
+from kumihimo.index.chunk_background import Description
+from kumihimo.index.name_records import NameMerges, NameResolver, SameName
 from kumihimo.index.same_names import NameCluster, NameUse, name_clusters, same_names
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.storage.response_cache import ResponseCache

@@ -15,15 +15,14 @@ from kumihimo.core.records import Document
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Row, Table, codec
-from kumihimo.core.task import Pool, Port, inline
-from kumihimo.core.wiring import ROOT, order_steps
+from kumihimo.core.task import Pool, inline
+from kumihimo.core.wiring import ROOT, Port, order_steps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex, maintain_indexes
 from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vectors import CosineSearch, VectorIndex
-from kumihimo.storage.database import Database
+from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import SqlLedger
-from kumihimo.storage.rows import SqlRows
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
 from tests.stores import open_cache, open_store
 from tests.toy_steps import TOY_STEPS

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from kumihimo.cli.merged_names import list_merged
+from kumihimo.cli.graph_commands import list_merged_names
 from kumihimo.core.errors import ItemFailed
 from tests import fake_graph_reader
 from tests.fixtures_index import Held, apart
@@ -99,7 +99,7 @@ def test_the_model_merges_names_of_several_documents(town: Town) -> None:
 
 def test_merges_of_the_model_are_listed_with_their_documents(town: Town) -> None:
     with town.kumi.snapshot() as snapshot:
-        listed = {(row["name"], row["form"]): row for row in list_merged(snapshot, "", 99)["merged"]}
+        listed = {(row["name"], row["form"]): row for row in list_merged_names(snapshot, "", 99)["merged"]}
     [merge] = [merge for merge in listed if set(merge) == {"Fezziwig", "Fezziwigg"}]
     row = listed[merge]
     form = re.compile(rf"\b{row['form']}\b")

@@ -15,8 +15,7 @@ import pytest
 from kumihimo.core.errors import BudgetExceeded, ItemFailed
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Account, Budget, Caps, budgeted
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices
+from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply
 
 PRICES = Prices(prompt=1.0, completion=100.0)
 ACCOUNT = Account("step", "m", PRICES)

@@ -13,7 +13,7 @@ import pytest
 from kumihimo.core.settings import resolve_settings
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget
-from kumihimo.llm.prompts import Reply
+from kumihimo.llm.protocols import Reply
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
 from kumihimo.storage.response_cache import ResponseCache
 

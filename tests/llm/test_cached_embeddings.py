@@ -11,8 +11,7 @@ import pytest
 from kumihimo.core.errors import ItemFailed, ModelError, RequestTimedOut
 from kumihimo.core.usage import Usage
 from kumihimo.llm.cached_llm import CachedEmbedder, is_cached_value
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import TextsReply, TextsRequest, Vectors
+from kumihimo.llm.protocols import Reply, TextsReply, TextsRequest, Vectors
 from kumihimo.storage.response_cache import ResponseCache, cache_key
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.cache_files import path_of, writer_of

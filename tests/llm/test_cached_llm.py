@@ -17,8 +17,8 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM, cached, connect, create_llm, request_key
 from kumihimo.llm.openai import OpenAIChat
-from kumihimo.llm.prompts import Reply, require_text
-from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices
+from kumihimo.llm.prompts import require_text
+from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply
 from kumihimo.llm.transport import connect_server
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat

@@ -20,8 +20,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import CachedEmbedder, connect, create_llm
 from kumihimo.llm.openai import OpenAIChat
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest
+from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
 from kumihimo.llm.rate_limit import OwnTimes
 from kumihimo.llm.rerank import cached_scorer
 from kumihimo.llm.transport import ModelServer, connect_server

@@ -19,8 +19,7 @@ from kumihimo.llm import openai
 from kumihimo.llm.budget import Account, Budget
 from kumihimo.llm.cached_llm import connect
 from kumihimo.llm.openai import OpenAIChat, _chat_usage, _parse_completion, _parse_vectors, _read_stream
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices
+from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply
 from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
 from kumihimo.llm.response_body import read_json_body
 from kumihimo.llm.transport import ModelServer

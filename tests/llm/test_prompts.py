@@ -18,8 +18,7 @@ import kumihimo
 from kumihimo.core.errors import StepError
 from kumihimo.generation.answer import LENGTHS
 from kumihimo.index.reports import CLAIMS_RULE
-from kumihimo.llm.fences import FencedText, Source, number_sources
-from kumihimo.llm.prompts import _PLACEHOLDER, prompt_frame, render_prompt
+from kumihimo.llm.prompts import _PLACEHOLDER, FencedText, Source, number_sources, prompt_frame, render_prompt
 
 PACKAGE = Path(kumihimo.__file__).parent
 GOLDEN = Path(__file__).parents[1] / "golden"

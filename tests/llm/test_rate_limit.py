@@ -9,8 +9,7 @@ import pytest
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.usage import Usage
 from kumihimo.llm import rate_limit
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest
+from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.llm.rate_limit import RateLimiter, rate_limited
 from tests.counters import wait_until
 from tests.fake_clock import FakeClock

@@ -9,8 +9,7 @@ import pytest
 
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, ModelError, RequestRefused, RequestTimedOut
 from kumihimo.core.usage import Usage
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, FailedTry, TextsReply, TextsRequest
+from kumihimo.llm.protocols import ChatRequest, FailedTry, Reply, TextsReply, TextsRequest
 from kumihimo.llm.response_body import LateReply
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import ModelServer, ParameterRefused, Unreachable, connect_server

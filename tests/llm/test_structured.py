@@ -11,7 +11,8 @@ import pytest
 
 from kumihimo.core.errors import MalformedReply
 from kumihimo.core.usage import Usage
-from kumihimo.llm.prompts import ReasoningFilter, Reply, ReplyForm, reply_form, strip_reasoning
+from kumihimo.llm.prompts import ReplyForm, reply_form
+from kumihimo.llm.protocols import ReasoningFilter, Reply, strip_reasoning
 
 HARMONY = "<|channel|>analysis<|message|>Nine?<|end|><|start|>assistant<|channel|>final<|message|>At ten.<|return|>"
 

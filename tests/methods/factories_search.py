@@ -26,9 +26,10 @@ from kumihimo.core.records import (
     Summary,
 )
 from kumihimo.core.table import Table, codec
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import Description
 from kumihimo.llm.local_embedder import find_subwords
-from kumihimo.llm.prompts import Reply, reply_form, require_complete_text
+from kumihimo.llm.prompts import reply_form, require_complete_text
+from kumihimo.llm.protocols import Reply
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.search.protocols import RowTokens
 from kumihimo.testing.fake_models import FakeEmbedder

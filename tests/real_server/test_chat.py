@@ -12,8 +12,7 @@ from kumihimo.core.errors import ItemFailed, RequestRefused, RequestTimedOut
 from kumihimo.llm.budget import Account, Budget
 from kumihimo.llm.cached_llm import connect
 from kumihimo.llm.openai import OpenAIChat
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest
+from kumihimo.llm.protocols import ChatRequest, Reply
 from tests.real_server.conftest import CONTEXT, NewLLM, is_idle
 
 QUESTION = "When does the ferry leave?"

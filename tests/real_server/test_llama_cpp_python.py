@@ -18,8 +18,7 @@ from kumihimo.core.errors import ItemFailed, RequestRefused
 from kumihimo.llm.budget import Account, Budget
 from kumihimo.llm.cached_llm import connect
 from kumihimo.llm.openai import OpenAIChat
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, TokenCallback
+from kumihimo.llm.protocols import ChatRequest, Reply, TokenCallback
 from tests.real_server.conftest import run_server
 
 pytestmark = pytest.mark.skipif(find_spec("llama_cpp") is None, reason="llama-cpp-python[server] is not installed")

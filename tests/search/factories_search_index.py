@@ -21,9 +21,8 @@ from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vector_files import MappedFiles
 from kumihimo.search.vectors import CosineSearch, VectorIndex
-from kumihimo.storage.database import Database
+from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import SqlLedger
-from kumihimo.storage.rows import SqlRows
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.factories_tables import hide_rows
 from tests.stores import open_store

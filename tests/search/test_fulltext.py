@@ -11,7 +11,7 @@ from kumihimo.core.errors import IndexDamaged
 from kumihimo.core.table import Table, codec
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import SqlRows
 from kumihimo.text.tokens import hash_token, tokenize
 from tests.counters import check_linear, count_lines, stop_endless_work
 from tests.search.factories_search_index import Note, Notes, keyword_notes

@@ -11,7 +11,7 @@ import pytest
 from kumihimo.core.table import Table, codec
 from kumihimo.core.view_rows import PartialRows, ViewRows
 from kumihimo.llm.local_embedder import LocalEmbedder
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import SqlRows
 from tests.search.factories_search_index import Embed, Note, Notes, keyword_notes, mixed_texts, vector_notes
 
 TEXTS = mixed_texts(300, seed=3)

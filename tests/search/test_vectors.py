@@ -15,8 +15,7 @@ from kumihimo.core.table import Table, codec
 from kumihimo.search.stores import load_matrices, remove_unused_files
 from kumihimo.search.vector_store import VECTOR_SCALE, encode_vectors
 from kumihimo.search.vectors import CosineSearch
-from kumihimo.storage.database import as_database
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import SqlRows, as_database
 from kumihimo.testing.fake_models import FakeEmbedder
 from tests.search.factories_search_index import Embed, Note, Notes, Vectors, mixed_texts, vector_notes
 from tests.stores import NEEDS_FILES

@@ -10,8 +10,7 @@ from threading import Event
 
 from kumihimo import Kumihimo
 from kumihimo.core.usage import Usage
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest
+from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.testing.fake_models import FakeChat
 from tests.fixtures_index import fill
 from tests.server.running import HARBOUR

@@ -16,7 +16,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from kumihimo import Kumihimo
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.server.app import create_app
 from kumihimo.server.settings import ServerSettings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kumihimo.llm.protocols import Chat
+from kumihimo.llm.cached_llm import Chat
 from kumihimo.server.app import create_app
 from kumihimo.server.workspace import ServedIndex, open_workspace
 from tests.server.api.town import BuildHere

@@ -10,7 +10,7 @@ import pytest
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled
-from kumihimo.storage.build_memory import BuildMemory
+from kumihimo.storage.database import BuildMemory
 from kumihimo.storage.sqlite.store import SqliteStore
 
 

@@ -10,8 +10,8 @@ from threading import Thread
 import pytest
 
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.storage import key_claims
-from kumihimo.storage.key_claims import KeyClaims
+from kumihimo.storage import cache_database
+from kumihimo.storage.cache_database import KeyClaims
 from tests.counters import wait_until
 
 
@@ -56,7 +56,7 @@ def test_a_caller_waits_for_the_claim_of_another(tmp_path: Path, caplog: pytest.
 def test_a_killed_process_frees_its_claims(tmp_path: Path) -> None:
     script = f"""
 from pathlib import Path
-from kumihimo.storage.key_claims import KeyClaims
+from kumihimo.storage.cache_database import KeyClaims
 with KeyClaims.in_file(Path({str(tmp_path / "claims")!r})).claim([b"a"]):
     print("claimed", flush=True)
     input()
@@ -73,7 +73,7 @@ with KeyClaims.in_file(Path({str(tmp_path / "claims")!r})).claim([b"a"]):
 
 
 def test_a_stopped_process_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_claims, "_MAX_POLLS", 2)
+    monkeypatch.setattr(cache_database, "_MAX_POLLS", 2)
     claims = KeyClaims.in_file(tmp_path / "claims")
     with claims.claim([b"a"]):
         assert claim_and_release(claims, b"a") == [b"a"]
@@ -85,8 +85,8 @@ def test_a_stopped_process_is_not_waited_for_without_end(tmp_path: Path, monkeyp
 def test_a_long_wait_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(key_claims, "_WARNING_POLLS", 1)
-    monkeypatch.setattr(key_claims, "_MAX_POLLS", 3)
+    monkeypatch.setattr(cache_database, "_WARNING_POLLS", 1)
+    monkeypatch.setattr(cache_database, "_MAX_POLLS", 3)
     claims = KeyClaims.in_file(tmp_path / "claims")
     with claims.claim([b"a"]):
         for _ in range(2):

@@ -345,7 +345,7 @@ def test_tables_that_cannot_be_rewritten_name_the_remedy(
     def fail(*_: object) -> None:
         raise getattr(errors, failure)("no")
 
-    monkeypatch.setattr("kumihimo.storage.postgres.store.rewrite_table", fail)
+    monkeypatch.setattr("kumihimo.storage.postgres.connecting.rewrite_table", fail)
     with pytest.raises(error, match=message):
         kumi.store.rewrite()
 

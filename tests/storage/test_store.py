@@ -18,11 +18,10 @@ import pytest
 from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import register_secret
 from kumihimo.storage import database
-from kumihimo.storage.checksums import sum_rows
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import SqlRows
+from kumihimo.storage.ledger import sum_rows
 from kumihimo.storage.sqlite import store as module
-from kumihimo.storage.sqlite.schema import FORMAT
-from kumihimo.storage.sqlite.store import SqliteStore
+from kumihimo.storage.sqlite.store import FORMAT, SqliteStore
 
 
 def fill(store: SqliteStore, *texts: str) -> None:
@@ -521,7 +520,7 @@ def test_a_folder_that_is_read_only_can_be_read(tmp_path: Path, monkeypatch: pyt
     store = SqliteStore(tmp_path)
     fill(store, "one")
     store.close()
-    monkeypatch.setattr("kumihimo.storage.sqlite.file_locks.os.access", lambda *_: False)
+    monkeypatch.setattr("kumihimo.storage.sqlite.database_file.os.access", lambda *_: False)
     before = sorted(tmp_path.iterdir())
     assert texts(store) == ["one"]
     assert sorted(tmp_path.iterdir()) == before, "neither a log nor its index"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kumihimo.core.usage import Usage
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest
+from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.testing.fake_models import FakeChat, FakeEmbedder
 
 

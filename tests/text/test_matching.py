@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kumihimo.text.matching import mark_matches, snippet_at
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import mark_matches, snippet_at, subject_terms
 
 PIER = "It was a calm day. Nobody spoke. The pier was mended in May by the crew of the Oriole. It rained."
 JAPANESE = "雨が降った。" * 20 + "石工は翌年に防波堤を直した。" + "霧が出た。" * 20

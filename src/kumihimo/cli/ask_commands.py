@@ -16,9 +16,8 @@ from kumihimo.app.evidence.explanations import explain_evidence
 from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.text.matching import mark_matches
 from kumihimo.text.safe_write import check_replaceable, read_text_file, write_file
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import mark_matches, subject_terms
 from kumihimo.text.translation import suggest_language
 
 _EVIDENCE_KEYS = {"id", "question", "queries", "query_type", "evidence"}  # of each line of `retrieve --out`

@@ -2,11 +2,12 @@
 
 import csv
 import sys
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from heapq import nsmallest
 from io import BytesIO, StringIO
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -17,11 +18,12 @@ from kumihimo.app.browse.json_values import entity_json, neighbour_json, place_j
 from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_prefixes
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import RdfTerm, Solutions
-from kumihimo.cli import merged_names, options, printing, similar_entities
+from kumihimo.cli import options, printing, similar_entities
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
-from kumihimo.text import name_keys, safe_write
+from kumihimo.text import safe_write
+from kumihimo.text.name_keys import entity_id, name_key, parse_aliases
 from kumihimo.text.sentences import shorten_line
 from kumihimo.text.translation import translate
 
@@ -57,7 +59,7 @@ def entities(
     with session.open() as kumi, kumi.snapshot() as snapshot:
         if list_merged:
             entity_id = _find_entity(kumi, snapshot, name).id if name else ""
-            session.show(merged_names.list_merged(snapshot, entity_id, limit), merged_names.show_merged)
+            session.show(list_merged_names(snapshot, entity_id, limit), show_merged)
         elif name:
             session.show(_entity_details(snapshot, _find_entity(kumi, snapshot, name)), _show_entity)
         elif not list_similar:
@@ -80,7 +82,7 @@ def _check_write(session: options.PaidSession, write: bool, yes: bool) -> None:
 
 
 def _aliases(kumi: Kumihimo) -> Mapping[str, str]:
-    return name_keys.parse_aliases(cast(Sequence[str], kumi.settings["mentions"]["aliases"]))
+    return parse_aliases(cast(Sequence[str], kumi.settings["mentions"]["aliases"]))
 
 
 # -- entities
@@ -92,15 +94,15 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
     Raises SettingsError, with similar names.
     """
     table = snapshot.table("entities")
-    key = name_keys.name_key(name)
-    match: Entity | None = table.get(name_keys.entity_id(_aliases(kumi).get(key, key))) or table.get(name)
+    key = name_key(name)
+    match: Entity | None = table.get(entity_id(_aliases(kumi).get(key, key))) or table.get(name)
     if match:
         return match
     name_by_key: dict[str, str] = {}
     for entity in table:
-        if key in map(name_keys.name_key, entity.forms):
+        if key in map(name_key, entity.forms):
             return cast(Entity, entity)
-        name_by_key[name_keys.name_key(entity.name)] = entity.name
+        name_by_key[name_key(entity.name)] = entity.name
     suggestions = [repr(name_by_key[close]) for close in get_close_matches(key, name_by_key, n=3, cutoff=0.6)]
     hint = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ":"
     raise SettingsError(f"no entity {name!r}{hint} `kumi entities` lists them")
@@ -267,3 +269,68 @@ def _show_turtle(solutions: Solutions, prefixes: dict[str, str]) -> None:
     out = BytesIO()
     write_triples(solution_triples(solutions), out, prefixes)
     printing.print_text(printing.escape_controls(out.getvalue().decode()), end="")
+
+
+_MAX_PLACE = 24  # characters of a document's uri
+
+
+def list_merged_names(snapshot: Snapshot, entity: str, limit: int) -> dict[str, Any]:
+    """Return the merged forms, with rules and documents.
+
+    entity: the id of the only one to list; empty: all of them.
+    """
+    uris: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    documents = snapshot.table("documents")
+    for target, document, merge in chain(_merges_by_rule(snapshot), _merges_by_model(snapshot)):
+        if entity in ("", target):
+            uris[merge].add(documents[document].uri)
+    rows = [
+        {"name": name, "form": form, "rule": rule, "documents": sorted(uris[name, form, rule])}
+        for name, form, rule in sorted(uris)
+    ]
+    return {"merged": rows[:limit], "total": len(rows)}
+
+
+Merge = tuple[str, str, tuple[str, str, str]]  # an entity, a document, and (name, form, rule)
+
+
+def _merges_by_rule(snapshot: Snapshot) -> Iterator[Merge]:
+    """Yield the merges within documents."""
+    for row in snapshot.table("merges"):
+        for form, name, rule in row.merges:
+            yield entity_id(name_key(name)), row.id, (name, form, rule)
+
+
+def _merges_by_model(snapshot: Snapshot) -> Iterator[Merge]:
+    """Yield the merges of several documents, if a model made some."""
+    if not snapshot.db.has("same_names"):
+        return
+    names: defaultdict[str, dict[str, str]] = defaultdict(dict)  # entity -> document -> name
+    for id, entity, name in snapshot.table("name_uses").columns("id", "entity", "name"):
+        names[entity].setdefault(id.partition(".")[0], name)
+    rows: dict[tuple[str, str], str] = {(r.entity, r.document): r.target for r in snapshot.table("same_names")}
+    for entity in dict.fromkeys(entity for entity, _ in rows):
+        for document, form in names[entity].items():
+            target = rows.get((entity, document), rows.get((entity, ""), entity))
+            if target != entity:
+                yield target, document, (next(iter(names[target].values())), form, "model")
+
+
+def show_merged(result: dict[str, Any]) -> None:
+    """Print the merged forms, with the first document of each."""
+    rows = [(row["name"], row["form"], row["rule"], _shorten_places(row["documents"])) for row in result["merged"]]
+    printing.show_rows(rows, head=("entity", "merged form", "rule", "in"))
+    if remaining := result["total"] - len(rows):
+        printing.print_message(f"{remaining:,} more: `kumi entities --merged --limit {result['total']}` lists all.")
+    if rows:
+        printing.print_message("\nTo undo one, add a line to aliases.txt, and run `kumi index`:")
+        printing.print_text(f"{result['merged'][0]['form']} != {result['merged'][0]['name']}")
+
+
+def _shorten_places(uris: list[str]) -> str:
+    """Return the first document, and the number of others.
+
+    >>> _shorten_places(["notes/harbour.md", "notes/island.md"])
+    'notes/harbour.md + 1'
+    """
+    return shorten_line(uris[0], _MAX_PLACE) + (f" + {len(uris) - 1:,}" if len(uris) > 1 else "")

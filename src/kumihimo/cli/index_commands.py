@@ -1,12 +1,17 @@
-"""kumi index, plan, remove -> a call of the facade, its result printed."""
+"""kumi index, plan, remove, import, watch -> a build of the index, its result printed."""
 
 from functools import partial
 from typing import Annotated
 
 from typer import Argument, Exit, Option
 
+from kumihimo.app.build.import_store import Imported
+from kumihimo.app.facade import import_store
+from kumihimo.app.opened.results import Built
+from kumihimo.app.upkeep.watch import watch_sources
 from kumihimo.cli import builds, options, printing
-from kumihimo.core.errors import SettingsError
+from kumihimo.core.errors import KumiError, SettingsError
+from kumihimo.text.translation import translate
 
 Paths = Annotated[list[str] | None, Argument(help="Files, folders, addresses. Default: everything indexed before.")]
 Methods = Annotated[
@@ -95,3 +100,89 @@ def remove(
         built = kumi.remove(target, forget=forget, wait=wait, progress=progress)
     index.show(built, builds.show_removed)
     raise Exit(1 if built.failed else 0)
+
+
+def import_(
+    session: options.PaidSession,
+    kind: Annotated[str, Argument(help="graphrag, lightrag, nano, graphml or openie.", metavar="KIND")],
+    path: Annotated[str, Argument(help="The folder or file of the other system.", metavar="PATH")],
+    name: Annotated[str, Option(help="The name of the source. Default: that of the folder or file.")] = "",
+    methods: Annotated[str, Option(help="Methods to build for, and to remember: local,global.", metavar="NAMES")] = "",
+    wait: options.Wait = False,
+) -> None:
+    """Add an index of graphrag, LightRAG or others, for free.
+
+    Import the same store again to update the source.
+    """
+    with session.open() as kumi, session.progress_bar() as progress:
+        imported = import_store(
+            kumi,
+            kind,
+            path,
+            name=name,
+            methods=options.split_names(methods),
+            wait=wait,
+            caps=session.caps,
+            progress=progress,
+        )
+    session.show(imported, show_imported)
+    raise Exit(1 if imported.built.failed else 0)
+
+
+def _labels() -> dict[str, str]:
+    """Return the names of the tables that a store fills."""
+    return {
+        "documents": translate("documents"),
+        "chunks": translate("text units"),
+        "entities": translate("entities"),
+        "relations": translate("relations"),
+        "claims": translate("claims"),
+        "communities": translate("communities"),
+        "reports": translate("reports"),
+    }
+
+
+def show_imported(imported: Imported) -> None:
+    """Print the rows of both stores, and what was not kept."""
+    built, labels = imported.built, _labels()
+    rows = [(labels[table], f"{count:,}", f"{built.rows.get(table, 0):,}") for table, count in imported.counts.items()]
+    printing.print_message(f"Imported as the source {imported.name}:")
+    printing.show_rows(rows, ("", translate("in the store"), translate("in the index now")), numeric=(1, 2))
+    if imported.notes:
+        printing.print_message("Not kept, or kept in another way:")
+        for note in imported.notes:
+            printing.print_message(f"- {translate(note)}")
+    builds.show_built(built)
+
+
+def watch(
+    session: options.PaidSession,
+    paths: Annotated[list[str] | None, Argument(help="Files and folders. Default: everything indexed before.")] = None,
+    methods: Annotated[str, Option(help="Methods to build for, and to remember: bm25,naive.", metavar="NAMES")] = "",
+) -> None:
+    """Build the index, and again whenever a file changes.
+
+    Builds that call a model need a limit, such as --max-cost, for all of them together. Ctrl-C ends it.
+    """
+    try:
+        with session.open() as kumi:
+            names = options.split_names(methods)
+            for number, result in enumerate(watch_sources(kumi.opened, paths or [], names, session.caps)):
+                _show(session, result, first=number == 0)
+    except (KeyboardInterrupt, options.Interrupted):
+        printing.print_note("Stopped watching; the index is as the last build left it.")
+    raise Exit(0)
+
+
+def _show(session: options.PaidSession, result: Built | KumiError, *, first: bool) -> None:
+    """Print a build or its error as JSON or text."""
+    if session.as_json:
+        printing.print_text(printing.encode_json(result if isinstance(result, Built) else {"error": str(result)}))
+    elif isinstance(result, KumiError):
+        printing.print_error(str(result))
+    elif first:
+        builds.show_built(result, verbose=session.verbose)
+    elif builds.has_changed(result) or result.failed:
+        builds.show_update(result)
+    if first and not session.as_json:
+        printing.print_message("Watching for changes; Ctrl-C ends it.")

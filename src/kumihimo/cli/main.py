@@ -1,5 +1,6 @@
 """a command line -> a call of the library, its result printed."""
 
+import errno
 import logging
 import os
 import sys
@@ -14,18 +15,14 @@ from kumihimo.app.facade import StorageError
 from kumihimo.cli import (
     ask_commands,
     care_commands,
-    failures,
     graph_commands,
-    import_commands,
     index_commands,
     options,
     printing,
     report_commands,
     serve_commands,
-    watch_commands,
 )
-from kumihimo.cli.groups import EvalGroup, add_commands
-from kumihimo.cli.translated_help import TranslatedGroup, format_examples
+from kumihimo.cli.translated_help import EvalGroup, TranslatedGroup, add_commands, format_examples
 from kumihimo.cli.tune import tune
 from kumihimo.core.errors import ItemFailed, KumiError
 from kumihimo.text.translation import translate
@@ -58,8 +55,8 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi plan --methods braid,global,local --sample 20",
             "kumi plan --ask hyde 'Who mended the breakwater?'",
         ),
-        watch_commands.watch: ("kumi watch notes", "kumi watch --methods local,global --max-cost 5"),
-        import_commands.import_: (
+        index_commands.watch: ("kumi watch notes", "kumi watch --methods local,global --max-cost 5"),
+        index_commands.import_: (
             "kumi import graphrag christmas",
             "kumi import lightrag rag_storage --name minutes",
             "kumi import openie openie_results.json --methods local,light",
@@ -205,7 +202,7 @@ def _main() -> None:
     except (options.Interrupted, typer.Abort) as stop:
         _exit_now(_print_error(str(stop) or "stopped", 130))
     except (OSError, StorageError) as error:
-        sys.exit(_print_error(failures.describe_failure(error), 2))
+        sys.exit(_print_error(describe_failure(error), 2))
 
 
 def _run_app() -> None:
@@ -226,3 +223,29 @@ def _exit_now(code: int) -> None:
 def _print_error(message: str, code: int) -> int:
     printing.print_error(message)
     return code
+
+
+_FULL = "the disk is full: free some room on it, and run the same command again"
+_FULL_CODES = (errno.ENOSPC, errno.EDQUOT)
+_REMEDIES = {
+    errno.EACCES: "check that you may read and write it",
+    errno.EPERM: "check that you may read and write it",
+    errno.EROFS: "use an index in a folder that you may write to, --index",
+    errno.EMFILE: "close files, or raise the limit, `ulimit -n`",
+    errno.EIO: "the disk may be damaged",
+}
+
+
+def describe_failure(error: OSError | StorageError) -> str:
+    """Return a line on the error, its place and its remedy.
+
+    >>> describe_failure(OSError(errno.EACCES, "Permission denied", "notes/a.md"))
+    'notes/a.md: Permission denied: check that you may read and write it'
+    """
+    if isinstance(error, OSError):
+        what = error.strerror or str(error) or type(error).__name__
+        remedy = _FULL if error.errno in _FULL_CODES else _REMEDIES.get(error.errno or 0, "")
+        return ": ".join(filter(None, (error.filename, translate(what), translate(remedy))))
+    if "full" in str(error):
+        return f"{error}: {_FULL}"
+    return f"the database of the index or of its cache: {error}: check that you may write to its folder"

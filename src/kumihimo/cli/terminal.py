@@ -20,9 +20,8 @@ from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.registry import RULES
-from kumihimo.text.matching import mark_matches, snippet_at
 from kumihimo.text.sentences import collapse_spaces, shorten_line
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import mark_matches, snippet_at, subject_terms
 from kumihimo.text.translation import translate
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """steps, methods and readers -> Catalogue: everything that an index can use, in one value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,8 +9,7 @@ from kumihimo.core.errors import SettingsError, StepError, describe_unknown
 from kumihimo.core.records import Document, Record
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import METHOD_PORTS, STEP_PORTS, Signature
-from kumihimo.core.task import Port
-from kumihimo.core.wiring import ROOT, Step, check_table, order_steps
+from kumihimo.core.wiring import ROOT, Port, Step, check_table, order_steps
 
 F = TypeVar("F", bound=Callable[..., Any])
 Reader = Callable[[bytes, str], Iterable[Any]]  # the content of a file, its name in errors -> its pages
@@ -79,7 +76,7 @@ class Catalogue:
         methods: Mapping[str, Signature],
         readers: Mapping[str, FileType],
         origins: Mapping[str, str],
-    ) -> Catalogue:
+    ) -> "Catalogue":
         """Return a catalogue with more entries.
 
         Raises StepError where a name exists already.

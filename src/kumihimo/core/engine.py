@@ -11,27 +11,14 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from kumihimo.core import task as tasks
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, StepError
 from kumihimo.core.records import Record
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.table import Codec, Row, Rows, codec
-from kumihimo.core.task import (
-    Dependencies,
-    Executor,
-    Job,
-    Pool,
-    Port,
-    Progress,
-    ProgressEvent,
-    StepResult,
-    Task,
-    ignore_progress,
-    inline,
-    select_ports,
-)
-from kumihimo.core.wiring import ROOT, Step
+from kumihimo.core.wiring import ROOT, Port, Step
 
 WRITE_BATCH = 512  # keys whose rows are written at once
 READ_BATCH = 32  # keys whose rows are read at once: a document may be large
@@ -67,8 +54,8 @@ class Ledger(Protocol):
     def set_fingerprint(self, step: str, fingerprint: str) -> None: ...
     def failures(self, step: str) -> dict[str, str]: ...
     def record_failures(self, step: str, errors: Iterable[tuple[str, str | None]]) -> None: ...
-    def dependencies(self, step: str) -> Iterator[tuple[str, Dependencies]]: ...
-    def record_dependencies(self, step: str, dependencies: Iterable[tuple[str, Dependencies]]) -> None: ...
+    def dependencies(self, step: str) -> Iterator[tuple[str, tasks.Dependencies]]: ...
+    def record_dependencies(self, step: str, dependencies: Iterable[tuple[str, tasks.Dependencies]]) -> None: ...
 
 
 PortProvider = Callable[[str], Mapping[str, Port]]  # a step's name -> its ports
@@ -91,9 +78,9 @@ def build_tables(
     settings: SettingValues,
     ports: PortProvider,
     code: CodeFingerprint,
-    pool: Pool = inline,
-    executor: Executor = inline,
-    progress: Progress | None = None,
+    pool: tasks.Pool = tasks.inline,
+    executor: tasks.Executor = tasks.inline,
+    progress: tasks.Progress | None = None,
     from_scratch: Collection[str] = (),
     cancel: CancelToken | None = None,
 ) -> None:
@@ -107,11 +94,11 @@ def build_tables(
     step_fingerprints = fingerprints(steps, settings=settings, ports=ports, code=code)
     for step in steps:
         arguments, failing = settings.get(step.name, {}), ledger.failures(step.name)
-        task = Task(step, arguments, ports(step.name), ledger.rows, failing, step.name in from_scratch)
+        task = tasks.Task(step, arguments, ports(step.name), ledger.rows, failing, step.name in from_scratch)
         whole = "" if step.name in step.tables.values() else "*"  # its rows are kept only if the step reads them
         ledger.ensure_table(step.name, step.output_codec, step.source, step.key or whole)
         run_jobs = pool if task.calls_llm else executor
-        _StepRun(task, ledger, run_jobs, progress or ignore_progress, cancel).update(step_fingerprints[step.name])
+        _StepRun(task, ledger, run_jobs, progress or tasks.ignore_progress, cancel).update(step_fingerprints[step.name])
 
 
 def fingerprints(
@@ -123,7 +110,9 @@ def fingerprints(
     """
     step_fingerprints = {ROOT: code(ROOT)}
     for step in steps:
-        port_fingerprints = [port.fingerprint if port else "" for port in select_ports(step, ports(step.name)).values()]
+        port_fingerprints = [
+            port.fingerprint if port else "" for port in tasks.select_ports(step, ports(step.name)).values()
+        ]
         settings_json = json.dumps(settings.get(step.name, {}), sort_keys=True)
         step_fingerprints[step.name] = hash_parts(
             code(step.name),
@@ -140,10 +129,10 @@ class _StepRun:
 
     def __init__(
         self,
-        task: Task,
+        task: tasks.Task,
         ledger: Ledger,
-        run_jobs: Pool | Executor,
-        progress: Progress,
+        run_jobs: tasks.Pool | tasks.Executor,
+        progress: tasks.Progress,
         cancel: CancelToken | None = None,
     ) -> None:
         self.task, self.step, self.failing = task, task.step, task.failing
@@ -171,12 +160,12 @@ class _StepRun:
             ledger.add_keys(self._keys_with_changed_lookups(other_tables))
         done = 0
         for wave in ledger.waves():
-            pending: list[StepResult] = []
+            pending: list[tasks.StepResult] = []
             for results in self.run_jobs(self.task, self._jobs(wave)):
                 check_cancelled(self.cancel)
                 pending += results
                 finished = done + len(pending)
-                self.progress(ProgressEvent(step.name, finished, max(ledger.todo_count, finished)))
+                self.progress(tasks.ProgressEvent(step.name, finished, max(ledger.todo_count, finished)))
                 if len(pending) >= WRITE_BATCH or sum(len(result.rows) for result in results) >= WRITE_BATCH:
                     done = self._write(pending, done)
                     pending = []
@@ -184,7 +173,7 @@ class _StepRun:
             if step.wave_column:
                 ledger.add_keys(self._keys_with_changed_lookups([step.name]))
 
-    def _jobs(self, wave: Iterator[list[str]]) -> Iterator[Job]:
+    def _jobs(self, wave: Iterator[list[str]]) -> Iterator[tasks.Job]:
         size = 1 if self.task.calls_llm else READ_BATCH
         for page in wave:
             for keys in (page[i : i + READ_BATCH] for i in range(0, len(page), READ_BATCH)):
@@ -205,7 +194,7 @@ class _StepRun:
                 if all_changed or not changed.isdisjoint(array("q", recorded)):
                     yield key
 
-    def _write(self, results: list[StepResult], done: int) -> int:
+    def _write(self, results: list[tasks.StepResult], done: int) -> int:
         """Write changed rows and return the number of finished keys.
 
         Rows are compared with the previous ones of the same keys.
@@ -225,7 +214,7 @@ class _StepRun:
         self._record_failures(results)
         return done + len(results)
 
-    def _record_failures(self, results: list[StepResult]) -> None:
+    def _record_failures(self, results: list[tasks.StepResult]) -> None:
         errors = [(result.key, result.error) for result in results if result.error or result.key in self.failing]
         self.ledger.record_failures(self.step.name, errors)
         for key, error in errors:
@@ -238,7 +227,7 @@ class _StepRun:
 
     def _run_whole(self) -> None:
         step, ledger = self.step, self.ledger
-        self.progress(ProgressEvent(step.name, 0, 1))
+        self.progress(tasks.ProgressEvent(step.name, 0, 1))
         try:
             rows_by_id = self._rows_by_id(self.task.function(**self.task.tables(), **self.task.arguments))
         except ItemFailed as failure:  # the table stays unchanged
@@ -251,7 +240,7 @@ class _StepRun:
             current = [rows_by_id.pop(row[0]) for row in page if row[0] in rows_by_id]
             diff_rows({row[0]: row for row in page}, current, old, new)
         ledger.change(step.name, old, [*new, *rows_by_id.values()])
-        self.progress(ProgressEvent(step.name, 1, 1))
+        self.progress(tasks.ProgressEvent(step.name, 1, 1))
 
     def _rows_by_id(self, records: Iterable[Record]) -> dict[str, Row]:
         """Return encoded rows by the ids the step chose."""

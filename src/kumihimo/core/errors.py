@@ -24,13 +24,10 @@ KumiError                 any error this package raises on purpose
         UnparsableReply   no reply could be parsed, after all attempts
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kumihimo.core.records import Record
 
 
@@ -115,7 +112,7 @@ class ItemFailed(KumiError):
     It is listed, the rest continues, and the next build tries it again. `fallback`: records to store until then.
     """
 
-    def __init__(self, message: str, *, fallback: Iterable[Record] = ()) -> None:
+    def __init__(self, message: str, *, fallback: Iterable["Record"] = ()) -> None:
         super().__init__(message)
         self.fallback = tuple(fallback)
 

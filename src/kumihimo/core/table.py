@@ -1,7 +1,5 @@
 """rows -> Table: immutable records of one class, by id, read lazily."""
 
-from __future__ import annotations
-
 import json
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

@@ -8,14 +8,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed, describe_unknown
 from kumihimo.core.table import NO_ROWS, Group, LookupRecorder, Row, Rows, Table, codec, lookup_hash
-from kumihimo.core.wiring import PREVIOUS, Step
-
-if TYPE_CHECKING:
-    from kumihimo.core.catalogue import Catalogue
+from kumihimo.core.wiring import PREVIOUS, Port, Step
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -46,9 +44,9 @@ class Workplace(Protocol):
     """The steps, readers and ports of a worker process. The ports ask no server."""
 
     @property
-    def catalogue(self) -> "Catalogue": ...
+    def catalogue(self) -> Catalogue: ...
     @property
-    def ports(self) -> Mapping[str, "Port"]: ...
+    def ports(self) -> Mapping[str, Port]: ...
 
 
 class RemoteTables(Protocol):
@@ -137,16 +135,6 @@ class PureWork(Generic[A, B]):
 
     def with_rows(self, _: RowsOf) -> Callable[[A], B]:
         return self.call
-
-
-class Port(Protocol):
-    """An external service that a step may call.
-
-    `fingerprint` names everything that determines its results.
-    """
-
-    @property
-    def fingerprint(self) -> str: ...
 
 
 def select_ports(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None]:

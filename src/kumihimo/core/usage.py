@@ -1,7 +1,5 @@
 """calls -> Usage: calls, tokens, cost and time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
@@ -20,7 +18,7 @@ class Usage:
     cost: float = 0.0
     seconds: float = 0.0
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             self.calls + other.calls,
             self.prompt_tokens + other.prompt_tokens,

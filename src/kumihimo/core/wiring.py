@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from kumihimo.core.errors import StepError, describe_unknown
 from kumihimo.core.records import Document, Record
@@ -12,6 +12,16 @@ from kumihimo.core.table import Codec, codec
 
 ROOT = "documents"  # the table from the readers; the source of all others
 PREVIOUS = "previous"  # the parameter that gives a step its own rows of the last build
+
+
+class Port(Protocol):
+    """An external service that a step may call.
+
+    `fingerprint` names everything that determines its results.
+    """
+
+    @property
+    def fingerprint(self) -> str: ...
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from kumihimo.core.errors import ItemFailed, UnparsableReply
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import AnswerClaim, EvalQuestion, SystemAnswer, ValuesByMeasure
 from kumihimo.evaluate.workers import classify_failure, map_with_progress
-from kumihimo.llm.fences import Source
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import Source, render_prompt
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.sentences import collapse_spaces
 

@@ -19,9 +19,8 @@ from kumihimo.evaluate.judging.verdicts import truncate_tokens
 from kumihimo.evaluate.question_generation import GeneratedQuestions, Missing, question_text_key, strip_list_mark
 from kumihimo.evaluate.records import EvalQuestion, Gold
 from kumihimo.evaluate.workers import map_with_progress
-from kumihimo.llm.fences import number_sources
-from kumihimo.llm.prompts import Reply, render_prompt, reply_form
-from kumihimo.llm.protocols import LLM, Messages
+from kumihimo.llm.prompts import number_sources, render_prompt, reply_form
+from kumihimo.llm.protocols import LLM, Messages, Reply
 
 DESCRIPTION_PROMPT = Path(__file__).with_name("corpus_description.md")
 DescriptionSource = Literal["documents", "reports", "summaries"]

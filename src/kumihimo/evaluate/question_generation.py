@@ -14,8 +14,7 @@ from kumihimo.evaluate.records import EvalQuestion, ReplyStatus
 from kumihimo.evaluate.scoring.case import Tools, ask_by_item
 from kumihimo.evaluate.workers import classify_failure, map_with_progress
 from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.fences import Source, number_sources
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import Source, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM
 
 Variant = Literal["graphrag", "lightrag"]

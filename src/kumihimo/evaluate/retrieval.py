@@ -27,7 +27,6 @@ from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.llm.budget import Budget
 from kumihimo.text.question import ParsedQuestion
 
-KS = (5, 10, 20)
 TOKEN_BUDGETS = (2000, 4000)  # of recall within a number of tokens
 MAX_CHUNKS = 1000  # of a ranking, as in TREC
 BASELINES = ("bm25", "naive")  # a figure needs them for comparison

@@ -23,8 +23,7 @@ from kumihimo.evaluate.scoring import case as cases
 from kumihimo.evaluate.scoring.run_scores import SCORE_MEASURES, build_cases
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.systems import System
-from kumihimo.llm.fences import fence_text, number_sources
-from kumihimo.llm.prompts import prompt_frame
+from kumihimo.llm.prompts import fence_text, number_sources, prompt_frame
 from kumihimo.llm.registry import ModelRegistry
 
 STAGES = ("questions", "run", "judge", "claims", "score")

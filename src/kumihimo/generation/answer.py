@@ -16,9 +16,8 @@ from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.generation.phrases import no_answer_text
 from kumihimo.generation.source_packing import MAX_SOURCES, SCORE_SHARE, PackedSource, label_sources, pack_sources
-from kumihimo.llm.fences import Source, number_sources
-from kumihimo.llm.prompts import Reply, render_prompt, require_text
-from kumihimo.llm.protocols import LLM, TokenCallback
+from kumihimo.llm.prompts import Source, number_sources, render_prompt, require_text
+from kumihimo.llm.protocols import LLM, Reply, TokenCallback
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 

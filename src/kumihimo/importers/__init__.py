@@ -6,8 +6,7 @@ from pathlib import Path
 from kumihimo.core.errors import SourceError
 from kumihimo.importers.graphml import read_graphml
 from kumihimo.importers.graphrag import read_graphrag
-from kumihimo.importers.lightrag import read_lightrag
-from kumihimo.importers.nano import read_nano
+from kumihimo.importers.lightrag import read_lightrag, read_nano
 from kumihimo.importers.openie import read_openie
 from kumihimo.importers.store import ForeignStore
 

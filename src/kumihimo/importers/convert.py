@@ -5,28 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kumihimo.core.digests import hash_parts
+from kumihimo.importers import store as foreign
 from kumihimo.importers.locate import Located, find_title, locate_units
-from kumihimo.importers.store import (
-    ForeignStore,
-    StoredCommunity,
-    StoredDocument,
-    StoredEntity,
-    StoredReport,
-    StoredUnit,
-)
 from kumihimo.readers.page import unique_name
+from kumihimo.text import text_units
 from kumihimo.text.file_names import file_name
 from kumihimo.text.name_keys import entity_id, name_key
-from kumihimo.text.text_units import (
-    SUFFIX,
-    SharedDescription,
-    TextUnit,
-    TextUnits,
-    UnitClaim,
-    UnitCommunity,
-    UnitFinding,
-    UnitRelation,
-)
 
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
 
@@ -44,22 +28,22 @@ class _Rows:
     """What stands at one unit."""
 
     entities: list[tuple[str, str]] = field(default_factory=list)
-    relations: list[UnitRelation] = field(default_factory=list)
-    claims: list[UnitClaim] = field(default_factory=list)
-    descriptions: list[SharedDescription] = field(default_factory=list)
-    communities: list[UnitCommunity] = field(default_factory=list)
+    relations: list[text_units.UnitRelation] = field(default_factory=list)
+    claims: list[text_units.UnitClaim] = field(default_factory=list)
+    descriptions: list[text_units.SharedDescription] = field(default_factory=list)
+    communities: list[text_units.UnitCommunity] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
     """The files of an import by name, and what was not kept. counts: of rows in the store, by table of an index."""
 
-    files: Mapping[str, TextUnits]
+    files: Mapping[str, text_units.TextUnits]
     counts: Mapping[str, int]
     notes: tuple[str, ...]
 
 
-def convert_store(store: ForeignStore) -> Converted:
+def convert_store(store: foreign.ForeignStore) -> Converted:
     """Return the files of an import.
 
     A description stands once for its entity or relation, with the files that it rests on. A relation is at each of its
@@ -71,7 +55,7 @@ def convert_store(store: ForeignStore) -> Converted:
 class _Conversion:
     """The conversion of one store. places: of the units, in the order of the files."""
 
-    def __init__(self, store: ForeignStore) -> None:
+    def __init__(self, store: foreign.ForeignStore) -> None:
         self.store = store
         self.located, self.places = _place_documents(store)
         self.rows: dict[str, _Rows] = {id: _Rows() for id in self.places}
@@ -114,12 +98,12 @@ class _Conversion:
 
     def _describe(self, names: Sequence[str], text: str, units: Sequence[str]) -> None:
         if text:
-            description = SharedDescription(tuple(names), text, self._documents(units))
+            description = text_units.SharedDescription(tuple(names), text, self._documents(units))
             self.rows[units[0]].descriptions.append(description)
 
     def _add_entities(self) -> None:
         homeless = 0
-        kinds: dict[str, list[StoredEntity]] = {}
+        kinds: dict[str, list[foreign.StoredEntity]] = {}
         for entity in self.store.entities:
             if entity.name.strip() and self._known(entity.units):
                 kinds.setdefault(entity_id(name_key(entity.name)), []).append(entity)
@@ -175,7 +159,9 @@ class _Conversion:
             for end in ends:
                 self.related_in.setdefault(end, set()).update(units)
             for unit in units:
-                self.rows[unit].relations.append(UnitRelation(source, target, text, relation.keywords, strength))
+                self.rows[unit].relations.append(
+                    text_units.UnitRelation(source, target, text, relation.keywords, strength)
+                )
             if not relation.in_unit:
                 self._describe([source, target], relation.text, units)
         self.store.add_note(f"{homeless:,} relations without a text unit.", homeless)
@@ -188,7 +174,7 @@ class _Conversion:
                 homeless += 1
                 continue
             subject, object_name = self._name(claim.subject), self._name(claim.object) if claim.object else ""
-            row = UnitClaim(
+            row = text_units.UnitClaim(
                 subject, claim.text, object_name, claim.type, claim.status, claim.start, claim.end, claim.quote
             )
             self.rows[claim.unit].claims.append(row)
@@ -208,7 +194,7 @@ class _Conversion:
             seen.add(keys[id])
             units = self._known(unit for entity in members[id] for unit in self.units_of[entity])
             related = {unit for entity in members[id] for unit in self.related_in.get(entity, ())}
-            row = UnitCommunity(
+            row = text_units.UnitCommunity(
                 key=keys[id],
                 level=by_id[id].level,
                 members=() if id in parents else tuple(self.names[entity] for entity in members[id]),
@@ -218,15 +204,19 @@ class _Conversion:
             self.rows[units[0]].communities.append(self._with_report(row, id, by_id[id].report))
         return len(seen)
 
-    def _members(self, community: StoredCommunity) -> list[str]:
+    def _members(self, community: foreign.StoredCommunity) -> list[str]:
         ids = dict.fromkeys(entity_id(name_key(name)) for name in community.members)
         return [id for id in ids if id in self.units_of]
 
-    def _with_report(self, row: UnitCommunity, id: str, report: StoredReport | None) -> UnitCommunity:
+    def _with_report(
+        self, row: text_units.UnitCommunity, id: str, report: foreign.StoredReport | None
+    ) -> text_units.UnitCommunity:
         if report is None:
             return row
         findings = tuple(
-            UnitFinding(summary, text, tuple(self._source(names) for names in sources if self._is_kept(names)))
+            text_units.UnitFinding(
+                summary, text, tuple(self._source(names) for names in sources if self._is_kept(names))
+            )
             for summary, text, sources in report.findings
         )
         title = " ".join(report.title.split()) or f"Community {id}"
@@ -246,7 +236,7 @@ class _Conversion:
         """Return the names of a row as the texts write them."""
         return (*(self._name(name) if name else "" for name in names[:2]), *names[2:])
 
-    def _files(self) -> dict[str, TextUnits]:
+    def _files(self) -> dict[str, text_units.TextUnits]:
         units_of: dict[str, list[str]] = {}
         for id, place in self.places.items():
             units_of.setdefault(place.file, []).append(id)
@@ -257,12 +247,12 @@ class _Conversion:
             units = tuple(_text_unit(span, self.rows[id]) for id, span in spans)
             document = located.document
             title = _FILE_SUFFIX.sub("", document.title) or document.title
-            files[name] = TextUnits(title, located.text, units, document.metadata, document.modified)
+            files[name] = text_units.TextUnits(title, located.text, units, document.metadata, document.modified)
         return files
 
 
-def _text_unit(span: tuple[int, int], rows: _Rows) -> TextUnit:
-    return TextUnit(
+def _text_unit(span: tuple[int, int], rows: _Rows) -> text_units.TextUnit:
+    return text_units.TextUnit(
         *span,
         tuple(dict.fromkeys(rows.entities)),
         tuple(rows.relations),
@@ -272,17 +262,17 @@ def _text_unit(span: tuple[int, int], rows: _Rows) -> TextUnit:
     )
 
 
-def _place_documents(store: ForeignStore) -> tuple[dict[str, Located], dict[str, Place]]:
+def _place_documents(store: foreign.ForeignStore) -> tuple[dict[str, Located], dict[str, Place]]:
     """Return the texts of all files and the units' places."""
     documents = {document.id: document for document in store.documents}
-    units: dict[str, list[StoredUnit]] = {}
+    units: dict[str, list[foreign.StoredUnit]] = {}
     for unit in store.units:
         units.setdefault(unit.document, []).append(unit)
     located: dict[str, Located] = {}
     places: dict[str, Place] = {}
     used: dict[str, int] = {}
     for id, parts in units.items():
-        document = documents.get(id) or StoredDocument(id, "")
+        document = documents.get(id) or foreign.StoredDocument(id, "")
         documents[id] = document if document.title else replace(document, title=find_title(parts) or id or "text")
     for id, parts in sorted(units.items(), key=lambda item: (documents[item[0]].title, item[0])):
         document = documents[id]
@@ -302,4 +292,4 @@ def _file_name(title: str, used: dict[str, int]) -> str:
     """
     name = file_name(title)
     folded = name.casefold()
-    return f"{name}{unique_name(folded, used).removeprefix(folded)}{SUFFIX}"
+    return f"{name}{unique_name(folded, used).removeprefix(folded)}{text_units.SUFFIX}"

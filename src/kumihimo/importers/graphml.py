@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kumihimo.core.errors import SourceError
+from kumihimo.importers import store as foreign
 from kumihimo.importers.lightrag import describe, weight
-from kumihimo.importers.store import ForeignStore, StoredDocument, StoredEntity, StoredRelation, StoredUnit
-from kumihimo.importers.xml_graph import Graph, Values, read_graph
 
 UNIT_CHARS = 2_000  # of a text unit, which holds whole nodes
 _NAMES = ("entity_id", "name", "label", "title")
@@ -14,24 +13,24 @@ _TYPES = ("entity_type", "type", "kind", "category", "labels")
 _VERBS = ("label", "relation", "type", "predicate", "name", "keywords")
 
 
-def read_graphml(path: Path) -> ForeignStore:
+def read_graphml(path: Path) -> foreign.ForeignStore:
     """Read nodes and edges, and write a text of them, for citations.
 
     A node is named by `name`, `label` or its id. Other attributes become sentences.
     """
-    graph = read_graph(path)
+    graph = foreign.read_graph(path)
     if not graph.nodes:
         raise SourceError(f"{path}: no nodes; export the graph with its nodes")
     names = {id: _first(values, _NAMES) or id for id, values in graph.nodes.items()}
-    outgoing: dict[str, list[tuple[str, Values]]] = {}
+    outgoing: dict[str, list[tuple[str, foreign.Values]]] = {}
     for source, target, values in graph.edges:
         if source in names and target in names:
             outgoing.setdefault(source, []).append((target, values))
-    store, unit_of = ForeignStore(), dict[str, str]()
+    store, unit_of = foreign.ForeignStore(), dict[str, str]()
     for unit, (text, ids) in enumerate(_pack(graph, names, outgoing)):
-        store.units.append(StoredUnit(str(unit), "graph", text))
+        store.units.append(foreign.StoredUnit(str(unit), "graph", text))
         unit_of.update(dict.fromkeys(ids, str(unit)))
-    store.documents = [StoredDocument("graph", path.stem, "\n\n".join(unit.text for unit in store.units))]
+    store.documents = [foreign.StoredDocument("graph", path.stem, "\n\n".join(unit.text for unit in store.units))]
     neighbours: dict[str, set[str]] = {id: {unit_of[id]} for id in names}
     for source, edges in outgoing.items():
         for target, values in edges:
@@ -40,23 +39,25 @@ def read_graphml(path: Path) -> ForeignStore:
             keywords = (verb,) if verb else ()
             sentence = _edge_line(names[source], names[target], values)
             store.relations.append(
-                StoredRelation(names[source], names[target], sentence, (unit_of[source],), keywords, weight(values))
+                foreign.StoredRelation(
+                    names[source], names[target], sentence, (unit_of[source],), keywords, weight(values)
+                )
             )
     for id, values in graph.nodes.items():
         units = tuple(sorted(neighbours[id], key=int))
-        store.entities.append(StoredEntity(names[id], _first(values, _TYPES).lower(), describe(values), units))
+        store.entities.append(foreign.StoredEntity(names[id], _first(values, _TYPES).lower(), describe(values), units))
     lost = sum(source not in names or target not in names for source, target, _ in graph.edges)
     store.add_note(f"{lost:,} edges to nodes that the file does not hold.", lost)
     store.add_note("The direction of edges: a relation has two ends here. The text of the document says it.")
     return store
 
 
-def _first(values: Values, keys: tuple[str, ...]) -> str:
+def _first(values: foreign.Values, keys: tuple[str, ...]) -> str:
     return next((" ".join(values[key].split()) for key in keys if values.get(key)), "")
 
 
 def _pack(
-    graph: Graph, names: Mapping[str, str], outgoing: Mapping[str, list[tuple[str, Values]]]
+    graph: foreign.Graph, names: Mapping[str, str], outgoing: Mapping[str, list[tuple[str, foreign.Values]]]
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield texts of about `UNIT_CHARS`, each with the ids of its nodes."""
     texts, ids, length = list[str](), list[str](), 0
@@ -74,7 +75,7 @@ def _pack(
         yield "\n\n".join(texts), ids
 
 
-def _node_line(name: str, values: Values) -> str:
+def _node_line(name: str, values: foreign.Values) -> str:
     kind, text = _first(values, _TYPES), describe(values)
     others = [f"{key}: {' '.join(value.split())}" for key, value in sorted(values.items()) if _is_fact(key, value)]
     line = f"{name} ({kind})" if kind else name
@@ -85,7 +86,7 @@ def _is_fact(key: str, value: str) -> bool:
     return bool(value) and key not in (*_NAMES, *_TYPES, "source_id", "clusters", "description", "file_path")
 
 
-def _edge_line(source: str, target: str, values: Values) -> str:
+def _edge_line(source: str, target: str, values: foreign.Values) -> str:
     """Return an edge as a sentence.
 
     >>> _edge_line("Ann", "Oban", {"label": "lives in"})

@@ -9,18 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.core.errors import SourceError
-from kumihimo.importers.store import (
-    ForeignStore,
-    StoredClaim,
-    StoredCommunity,
-    StoredDocument,
-    StoredEntity,
-    StoredRelation,
-    StoredReport,
-    StoredUnit,
-    read_json_lines,
-    strings,
-)
+from kumihimo.importers import store as foreign
 from kumihimo.index.data_refs import strip_references
 from kumihimo.readers.page import format_utc
 
@@ -31,7 +20,7 @@ _REFERENCE = re.compile(r"(Entities|Relationships|Claims)\s*\(([\d,\s]+)", re.I)
 _DATE = re.compile(r"\d{4}(?:-\d\d){0,2}")
 
 
-def read_graphrag(folder: Path) -> ForeignStore:
+def read_graphrag(folder: Path) -> foreign.ForeignStore:
     """Read the tables of an index or project.
 
     Version 1 calls them `create_final_entities.parquet`, later ones `entities.parquet`. Raises SourceError without
@@ -41,9 +30,11 @@ def read_graphrag(folder: Path) -> ForeignStore:
     units, entities = tables.read("text_units", required=True), tables.read("entities", required=True)
     relations, claims = tables.read("relationships"), tables.read("covariates")
     names = {str(row["id"]): _name(row) for row in entities}
-    store = ForeignStore(
+    store = foreign.ForeignStore(
         documents=[_document(row) for row in tables.read("documents")],
-        units=[StoredUnit(str(row["id"]), _document_of(row), str(row["text"] or "")) for row in _in_order(units)],
+        units=[
+            foreign.StoredUnit(str(row["id"]), _document_of(row), str(row["text"] or "")) for row in _in_order(units)
+        ],
         entities=[_entity(row) for row in entities],
         relations=[_relation(row) for row in relations],
         claims=[_claim(row) for row in claims],
@@ -84,7 +75,7 @@ class _Tables:
             )
         if path is None:
             return []
-        return read_parquet(path) if path.suffix == ".parquet" else read_json_lines(path)
+        return read_parquet(path) if path.suffix == ".parquet" else foreign.read_json_lines(path)
 
 
 def read_parquet(path: Path) -> list[dict[str, Any]]:
@@ -109,10 +100,10 @@ def _in_order(units: Sequence[Row]) -> list[Row]:
 
 
 def _document_of(unit: Row) -> str:
-    return str(unit.get("document_id") or next(iter(strings(unit.get("document_ids"))), ""))
+    return str(unit.get("document_id") or next(iter(foreign.strings(unit.get("document_ids"))), ""))
 
 
-def _document(row: Row) -> StoredDocument:
+def _document(row: Row) -> foreign.StoredDocument:
     metadata = row.get("metadata") or row.get("raw_data")
     if isinstance(metadata, str):
         try:
@@ -122,7 +113,7 @@ def _document(row: Row) -> StoredDocument:
     values = {str(key): value for key, value in metadata.items()} if isinstance(metadata, Mapping) else {}
     kept = {key: value for key, value in values.items() if isinstance(value, str | int | float | bool)}
     text, title = str(row.get("text") or row.get("raw_content") or ""), str(row.get("title") or "")
-    return StoredDocument(str(row["id"]), title, text, _modified(row.get("creation_date")), kept)
+    return foreign.StoredDocument(str(row["id"]), title, text, _modified(row.get("creation_date")), kept)
 
 
 def _modified(value: object) -> str:
@@ -141,24 +132,26 @@ def _name(row: Row) -> str:
     return str(row.get("title") or row.get("name") or row["id"])
 
 
-def _entity(row: Row) -> StoredEntity:
-    return StoredEntity(
-        _name(row), _text(row, "type").lower(), _text(row, "description"), strings(row["text_unit_ids"])
+def _entity(row: Row) -> foreign.StoredEntity:
+    return foreign.StoredEntity(
+        _name(row), _text(row, "type").lower(), _text(row, "description"), foreign.strings(row["text_unit_ids"])
     )
 
 
-def _relation(row: Row) -> StoredRelation:
+def _relation(row: Row) -> foreign.StoredRelation:
     weight = _number(row.get("weight"), 1.0)
     ends = str(row["source"]), str(row["target"])
-    return StoredRelation(*ends, _text(row, "description"), strings(row.get("text_unit_ids")), weight=weight)
+    return foreign.StoredRelation(
+        *ends, _text(row, "description"), foreign.strings(row.get("text_unit_ids")), weight=weight
+    )
 
 
-def _claim(row: Row) -> StoredClaim:
+def _claim(row: Row) -> foreign.StoredClaim:
     names = ("text_unit_id", "subject_id", "object_id", "type", "status", "start_date", "end_date")
     unit, subject, object_name, kind, status, start, end = (_text(row, name) for name in names)
     text, quote = _text(row, "description"), _text(row, "source_text")
     known = status.upper() if status.upper() in ("TRUE", "FALSE", "SUSPECTED") else "SUSPECTED"
-    return StoredClaim(unit, subject, object_name, kind, known, _date(start), _date(end), text, quote)
+    return foreign.StoredClaim(unit, subject, object_name, kind, known, _date(start), _date(end), text, quote)
 
 
 def _text(row: Row, name: str) -> str:
@@ -220,18 +213,22 @@ class _Numbers:
         return tuple(dict.fromkeys(names for names in found if names))
 
 
-def _communities(tables: _Tables, names: Mapping[str, str], numbers: _Numbers) -> list[StoredCommunity]:
+def _communities(tables: _Tables, names: Mapping[str, str], numbers: _Numbers) -> list[foreign.StoredCommunity]:
     """Return the communities with their reports."""
     reports = {str(row["community"]): _report(row, numbers) for row in tables.read("community_reports")}
     rows = tables.read("communities")
-    parents = {str(child): _community_id(row) for row in rows for child in strings(row.get("children"))}
+    parents = {str(child): _community_id(row) for row in rows for child in foreign.strings(row.get("children"))}
     members_of = _members_of_nodes(tables)
     communities = []
     for row in rows:
         id = _community_id(row)
-        members = [names[each] for each in strings(row.get("entity_ids")) if each in names] or members_of.get(id, [])
+        members = [names[each] for each in foreign.strings(row.get("entity_ids")) if each in names] or members_of.get(
+            id, []
+        )
         parent = _text(row, "parent") or parents.get(id, "")
-        communities.append(StoredCommunity(id, int(_number(row["level"])), parent, tuple(members), reports.get(id)))
+        communities.append(
+            foreign.StoredCommunity(id, int(_number(row["level"])), parent, tuple(members), reports.get(id))
+        )
     return communities
 
 
@@ -244,12 +241,12 @@ def _members_of_nodes(tables: _Tables) -> dict[str, list[str]]:
     return members
 
 
-def _report(row: Row, numbers: _Numbers) -> StoredReport:
+def _report(row: Row, numbers: _Numbers) -> foreign.StoredReport:
     findings = list(_findings(row, numbers))
     rating = row.get("rank", row.get("rating"))
     reason = strip_references(_text(row, "rating_explanation") or _text(row, "rank_explanation"))
     title, summary = strip_references(_text(row, "title")), strip_references(_text(row, "summary"))
-    return StoredReport(title, summary, _number(rating), reason, tuple(findings))
+    return foreign.StoredReport(title, summary, _number(rating), reason, tuple(findings))
 
 
 def _findings(row: Row, numbers: _Numbers) -> Iterator[tuple[str, str, tuple[tuple[str, ...], ...]]]:

@@ -5,25 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.core.errors import SourceError
-from kumihimo.importers.store import (
-    ForeignStore,
-    StoredDocument,
-    StoredEntity,
-    StoredRelation,
-    StoredUnit,
-    read_json,
-    read_json_lines,
-    strings,
-)
+from kumihimo.importers import store as foreign
 
 
-def read_openie(path: Path) -> ForeignStore:
+def read_openie(path: Path) -> foreign.ForeignStore:
     """Read passages with their entities and triples.
 
     The file is HippoRAG's `openie_results_*.json`, or has a JSON object with `text`, `entities` and `triples` on each
     line.
     """
-    store, malformed = ForeignStore(), 0
+    store, malformed = foreign.ForeignStore(), 0
     entities: dict[str, list[str]] = {}
     for number, row in enumerate(_rows(path)):
         text = str(row.get("text") or row.get("passage") or "")
@@ -31,9 +22,9 @@ def read_openie(path: Path) -> ForeignStore:
         title = str(row.get("title") or text.partition("\n")[0][:80])
         if not text.strip():
             continue
-        store.documents.append(StoredDocument(id, title, text))
-        store.units.append(StoredUnit(id, id, text))
-        for name in strings(row.get("entities", row.get("extracted_entities"))):
+        store.documents.append(foreign.StoredDocument(id, title, text))
+        store.units.append(foreign.StoredUnit(id, id, text))
+        for name in foreign.strings(row.get("entities", row.get("extracted_entities"))):
             entities.setdefault(name, []).append(id)
         for triple in row.get("triples", row.get("extracted_triples")) or ():
             if not _is_triple(triple):
@@ -41,19 +32,21 @@ def read_openie(path: Path) -> ForeignStore:
                 continue
             source, verb, target = (part.strip() for part in triple)
             sentence = f"{source} {verb} {target}"
-            store.relations.append(StoredRelation(source, target, sentence, (id,), (verb,), None, in_unit=True))
+            store.relations.append(foreign.StoredRelation(source, target, sentence, (id,), (verb,), None, in_unit=True))
             for end in (source, target):
                 entities.setdefault(end, []).append(id)
-    store.entities = [StoredEntity(name, "", "", tuple(dict.fromkeys(ids))) for name, ids in entities.items() if name]
+    store.entities = [
+        foreign.StoredEntity(name, "", "", tuple(dict.fromkeys(ids))) for name, ids in entities.items() if name
+    ]
     store.add_note(f"{malformed:,} triples that are not three texts.", malformed)
     return store
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     if path.suffix.lower() in (".jsonl", ".ndjson"):
-        yield from read_json_lines(path)
+        yield from foreign.read_json_lines(path)
         return
-    content = read_json(path)
+    content = foreign.read_json(path)
     rows = content.get("docs") if isinstance(content, dict) else content
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise SourceError(f"{path}: no list of passages under `docs`: name a file openie_results_*.json of HippoRAG")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kumihimo.core.records import NOT_READ, Document
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import Description
 from kumihimo.text.dates import list_dates
 
 _MAX_NAME_CHARS = 100  # a longer value is a text, not a name

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.llm.fences import number_sources
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import number_sources, render_prompt
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.sentences import collapse_spaces, shorten_line
 

@@ -14,9 +14,8 @@ from kumihimo.core.records import Chunk, Passage, SlotFiller, SlotValue
 from kumihimo.core.table import Group, Table
 from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.rules import srl
-from kumihimo.llm.fences import number_sources
-from kumihimo.llm.prompts import Reply, render_prompt, reply_form
-from kumihimo.llm.protocols import LLM, Messages
+from kumihimo.llm.prompts import number_sources, render_prompt, reply_form
+from kumihimo.llm.protocols import LLM, Messages, Reply
 from kumihimo.text.lemmas import SLOTS, normalise_value
 
 PROMPT = Path(__file__).with_suffix(".md")

@@ -16,7 +16,7 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Claim, Entity, Mention, Record, Relation, RelationMention
 from kumihimo.core.table import Group, Table
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import Description
 from kumihimo.index.imports import ImportedDescription
 from kumihimo.llm.prompts import render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM

@@ -14,8 +14,7 @@ from kumihimo.core.table import Table
 from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.pdtb_senses import leaf_sense_labels, match_sense_label, senses_by_label
 from kumihimo.index.rules import connectives
-from kumihimo.llm.fences import number_sources
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import number_sources, render_prompt
 from kumihimo.llm.protocols import LLM
 
 PROMPT = Path(__file__).with_suffix(".md")

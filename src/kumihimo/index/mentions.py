@@ -11,12 +11,11 @@ from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMen
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import extraction_parser, imports
-from kumihimo.index.chunk_background import ChunkBackground, read_background
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import ChunkBackground, Description, read_background
 from kumihimo.index.imports import ImportedUnit
-from kumihimo.index.name_resolution import ChunkNames, NameMerges, NameResolver, Resolve, SameName
-from kumihimo.llm.prompts import Reply, render_prompt, reply_form
-from kumihimo.llm.protocols import LLM, Messages
+from kumihimo.index.name_records import ChunkNames, NameMerges, NameResolver, Resolve, SameName
+from kumihimo.llm.prompts import render_prompt, reply_form
+from kumihimo.llm.protocols import LLM, Messages, Reply
 from kumihimo.text import name_keys
 
 R = TypeVar("R", bound=Record)

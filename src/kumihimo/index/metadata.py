@@ -14,8 +14,7 @@ from kumihimo.core.records import NOT_READ, Document, Metadata, Question, Record
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import metadata_fields
-from kumihimo.index.chunk_background import readable_title
-from kumihimo.index.document_description import Description, document_date
+from kumihimo.index.chunk_background import Description, document_date, readable_title
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
 from kumihimo.text.sentences import split_blocks, split_sentences

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple
 from unicodedata import normalize
 
 from kumihimo.core.errors import MalformedReply, SettingsError
-from kumihimo.llm.prompts import Reply, ReplyForm, reply_form
+from kumihimo.llm.prompts import ReplyForm, reply_form
+from kumihimo.llm.protocols import Reply
 from kumihimo.text.sentences import collapse_spaces
 
 QuestionAnswer = tuple[str, str]

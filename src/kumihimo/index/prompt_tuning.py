@@ -8,9 +8,8 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
-from kumihimo.llm.fences import number_sources
-from kumihimo.llm.prompts import Reply, render_prompt
-from kumihimo.llm.protocols import LLM
+from kumihimo.llm.prompts import number_sources, render_prompt
+from kumihimo.llm.protocols import LLM, Reply
 from kumihimo.text.sentences import split_sentences
 
 PROMPT = Path(__file__).with_suffix(".md")

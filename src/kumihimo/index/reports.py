@@ -1,9 +1,10 @@
 """a community with its elements and child reports -> its report."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import chain, islice
 from math import isnan
 from pathlib import Path
 from typing import Any, Literal
@@ -23,13 +24,145 @@ from kumihimo.core.records import (
     Report,
 )
 from kumihimo.core.table import Table
-from kumihimo.index import report_context, report_evidence
+from kumihimo.index import report_context
 from kumihimo.index.data_refs import strip_references
 from kumihimo.index.imports import ImportedCommunity
-from kumihimo.index.report_context import ReportContext, ReportTables
-from kumihimo.index.rules import extractive_reports, row_reports
+from kumihimo.index.report_context import ReportContext, ReportTables, community_entities
+from kumihimo.index.rules import rule_reports
 from kumihimo.llm.prompts import render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages
+
+WRITTEN_ELSEWHERE = "import"  # what wrote the report of an import
+MIN_ENTITIES = 4  # of a community whose report a model writes
+_DIGEST_MODULUS = 2**64
+
+Evidence = Mapping[str, tuple[int, int]]  # document -> number of rows, sum of their hashes
+
+
+def collect_evidence(community: Community, tables: ReportTables) -> Evidence:
+    """Return what the documents say about the entities of a community.
+
+    That is their mentions, the mentions of the relations that begin at them, and the assertions about them. The hashes
+    of the rows of a document are added, so it makes no difference how a community is divided, and a community with
+    parts needs the evidence of their reports only.
+    """
+    evidence: dict[str, tuple[int, int]] = {}
+    for document, rows, digest in chain(_own_evidence(community, tables), _evidence_of_parts(community, tables)):
+        before = evidence.get(document, (0, 0))
+        evidence[document] = before[0] + rows, (before[1] + digest) % _DIGEST_MODULUS
+    return evidence
+
+
+def _own_evidence(community: Community, tables: ReportTables) -> Iterator[tuple[str, int, int]]:
+    relations = chain(*tables.relations.ids_grouped("source", community.members).values())
+    claims = chain(*tables.claims.ids_grouped("subject", community.members).values())
+    rows: Iterator[Mention | RelationMention | Assertion] = chain(
+        *tables.mentions.where_grouped("entity", community.members).values(),
+        *tables.ties.where_grouped("relation", relations).values(),
+        *tables.assertions.where_grouped("claim", claims).values(),
+    )
+    for row in rows:
+        details = (row.status, row.start, row.end) if isinstance(row, Assertion) else ()
+        digest = hash_parts(row.id, getattr(row, row.GROUP), row.text, *details)
+        yield row.id.partition(".")[0], 1, int(digest, 16)
+
+
+def _evidence_of_parts(community: Community, tables: ReportTables) -> Iterator[tuple[str, int, int]]:
+    for report in tables.reports.get_many(community.children).values():
+        yield from ((document, rows, int(digest, 16)) for document, rows, digest in report.evidence)
+
+
+def with_evidence(report: Report, evidence: Evidence) -> Report:
+    """Return the report with its evidence, documents in order."""
+    rows = tuple((document, *_stored(evidence[document])) for document in sorted(evidence))
+    return replace(report, evidence=rows)
+
+
+def _stored(rows: tuple[int, int]) -> tuple[int, str]:
+    return rows[0], f"{rows[1]:016x}"
+
+
+def is_slight(community: Community, tables: ReportTables, evidence: Evidence) -> bool:
+    """Return whether a community has few entities, or rests on one chunk."""
+    if len(list(islice(community_entities(tables, community), MIN_ENTITIES))) < MIN_ENTITIES:
+        return True
+    if len(evidence) > 1:
+        return False
+    chunks: set[str] = set()
+    for entity in community_entities(tables, community):
+        chunks |= {id.rpartition(".")[0] for id in tables.mentions.ids(entity=entity)}
+        if len(chunks) > 1:
+            return False
+    return True
+
+
+def keep_report(
+    earlier: Report, community: Community, evidence: Evidence, written_with: str, refresh: float
+) -> Report | None:
+    """Return the earlier report with its new evidence, or None.
+
+    It stays while the model and the prompt are the same, everything it was written from is still there, unchanged, and
+    at most the share `refresh` of the evidence is new.
+    """
+    updated = update_report(earlier, community, evidence)
+    if not updated or updated.written_with != written_with:
+        return None
+    new_rows, all_rows = sum(evidence[document][0] for document in updated.added), sum(n for n, _ in evidence.values())
+    return updated if new_rows <= refresh * all_rows else None
+
+
+def update_report(earlier: Report, community: Community, evidence: Evidence) -> Report | None:
+    """Return the text of an earlier report with the evidence of today.
+
+    None if no model wrote it, if a document that it was written from is gone or says something else, or if a part whose
+    report it cites is gone.
+    """
+    if not earlier.written_with:
+        return None
+    written_from = {row[0]: row[1:] for row in earlier.evidence if row[0] not in earlier.added}
+    if any(document not in evidence or _stored(evidence[document]) != rows for document, rows in written_from.items()):
+        return None
+    if any(table == "reports" and id not in community.children for table, id in earlier.citations()):
+        return None
+    added = tuple(sorted(evidence.keys() - written_from.keys()))
+    return replace(with_evidence(earlier, evidence), level=community.level, added=added)
+
+
+def imported_report(
+    community: Community,
+    imported: Table[ImportedCommunity],
+    tables: ReportTables,
+    tokenizer: Tokenizer,
+    refresh: float,
+) -> Report | None:
+    """Return the report that an import brought.
+
+    It stays while at most the share `refresh` of the evidence is of documents that it was not written from.
+    """
+    given = next((row for row in imported.where(community=community.id) if row.title), None)
+    if given is None:
+        return None
+    evidence = {**dict.fromkeys(given.documents, (0, 0)), **collect_evidence(community, tables)}
+    added = tuple(sorted(evidence.keys() - set(given.documents)))
+    if sum(evidence[document][0] for document in added) > refresh * sum(rows for rows, _ in evidence.values()):
+        return None
+    report = Report(
+        title=given.title,
+        summary=given.summary,
+        rating=given.rating,
+        reason=given.reason,
+        findings=given.findings,
+        sources=given.sources,
+        dropped=0,
+        level=community.level,
+        elements=0,
+        tokens=0,
+        extractive=False,
+        written_with=WRITTEN_ELSEWHERE,
+        added=added,
+    )
+    return report_context.add_report_text(with_evidence(report, evidence), tokenizer)
+
 
 PROMPT = Path(__file__).with_suffix(".md")
 LANGUAGE_OF_NOTES = "Write in the language of most notes."
@@ -107,46 +240,45 @@ def reports(
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
     But: findings name their sources as numbers within the prompt, which are mapped back to rows; the paper puts them
-    into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows
-    (`rules/row_reports.py`). Without a model, all reports consist of sentences of the documents
-    (`rules/extractive_reports.py`). A report of the last build stays while nothing that it rests on is removed or
-    changed, and at most the share `refresh` of its evidence is new (`report_evidence.py`). If the report of a part has
-    failed, this one waits: until then it is the earlier one, one by rule, or none. The report of an import is taken
-    as it is.
+    into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows; without a model,
+    all reports consist of sentences of the documents (`rules/rule_reports.py`). A report of the last build stays while
+    nothing that it rests on is removed or changed, and at most the share `refresh` of its evidence is new. If the
+    report of a part has failed, this one waits: until then it is the earlier one, one by rule, or none. The report of
+    an import is taken as it is.
     """
     tables = ReportTables(communities, entities, relations, claims, reports, mentions, ties, assertions)
-    imported = report_evidence.imported_report(community, imported_communities, tables, tokenizer, refresh)
+    imported = imported_report(community, imported_communities, tables, tokenizer, refresh)
     if len(community.members) == 1 and not community.parent:
         return imported
     if imported or llm is None:
-        report = imported or extractive_reports.build_extractive_report(community, tables, tokenizer)
+        report = imported or rule_reports.build_extractive_report(community, tables, tokenizer)
         return report if report.title else None
-    evidence = report_evidence.collect_evidence(community, tables)
+    evidence = collect_evidence(community, tables)
     written_with = _hash_style(llm.fingerprint, str(window), order, persona, language)
     earlier = previous.get(community.id) if refresh else None
-    if earlier and (kept := report_evidence.keep_report(earlier, community, evidence, written_with, refresh)):
+    if earlier and (kept := keep_report(earlier, community, evidence, written_with, refresh)):
         return kept
     context = report_context.select_report_context(community, tables, window=window, order=order)
     if not context.entities and not context.reports:
         return None
     complete = partial(_complete, evidence=evidence, tokenizer=tokenizer)
-    if report_evidence.is_slight(community, tables, evidence):
-        return complete(row_reports.build_row_report(community, context))
+    if is_slight(community, tables, evidence):
+        return complete(rule_reports.build_row_report(community, context))
     size = report_context.describe_size(community, tables, len(evidence))
     try:
         reply = llm(report_messages(context, size, persona, language), schema=Written)
     except ItemFailed as failure:
         if earlier is None:
             raise
-        fallback = report_evidence.update_report(earlier, community, evidence)
-        fallback = fallback or complete(row_reports.build_row_report(community, context))
+        fallback = update_report(earlier, community, evidence)
+        fallback = fallback or complete(rule_reports.build_row_report(community, context))
         raise ItemFailed(str(failure), fallback=[fallback]) from failure
     return complete(replace(_to_report(reply, context, community.level), written_with=written_with))
 
 
-def _complete(report: Report, evidence: report_evidence.Evidence, tokenizer: Tokenizer) -> Report:
+def _complete(report: Report, evidence: Evidence, tokenizer: Tokenizer) -> Report:
     """Return the report with its evidence, text and tokens."""
-    return report_context.add_report_text(report_evidence.with_evidence(report, evidence), tokenizer)
+    return report_context.add_report_text(with_evidence(report, evidence), tokenizer)
 
 
 def report_messages(context: ReportContext, size: str, persona: str = "", language: str = "") -> Messages:

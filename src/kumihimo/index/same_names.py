@@ -14,8 +14,7 @@ from kumihimo.core.records import Chunk, Entity, Mention, Record, RelationMentio
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import entity_clusters
-from kumihimo.index.chunk_background import read_background
-from kumihimo.index.document_description import Description, document_date
+from kumihimo.index.chunk_background import Description, document_date, read_background
 from kumihimo.index.entity_resolution import find_similar_entities
 from kumihimo.index.homonyms import Homonym, Meaning, collect_neighbourhoods, find_homonyms
 from kumihimo.index.mentions import (
@@ -25,7 +24,7 @@ from kumihimo.index.mentions import (
     entity_ids,
     extract_records,
 )
-from kumihimo.index.name_resolution import ChunkNames, NameMerges, NameResolver, SameName
+from kumihimo.index.name_records import ChunkNames, NameMerges, NameResolver, SameName
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.name_keys import name_key, parse_distinct_names

@@ -13,8 +13,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Metadata, Question, Summary, Tag
 from kumihimo.core.table import Group, Table
-from kumihimo.llm.fences import number_sources
-from kumihimo.llm.prompts import render_prompt, require_complete_text
+from kumihimo.llm.prompts import number_sources, render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.packs import pack_texts
 

@@ -1,7 +1,5 @@
 """a question -> what a method finds, with plain metadata, for the documents of any framework."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice

@@ -13,8 +13,7 @@ from kumihimo.core.errors import KumiError, RequestRefused, SettingsError
 from kumihimo.core.redaction import redact
 from kumihimo.core.usage import Usage
 from kumihimo.llm.openai import OpenAIChat, read_completion
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest
+from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
 from kumihimo.llm.response_body import MEGABYTE, error_reason, split_lines
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import STREAM_HEADERS, ModelServer

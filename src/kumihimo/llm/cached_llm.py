@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.digests import hash_parts
@@ -20,8 +20,8 @@ from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply, Wa
 from kumihimo.llm import protocols
 from kumihimo.llm.budget import Account, Budget, budgeted
 from kumihimo.llm.concurrency import map_concurrent, run_cancellable
-from kumihimo.llm.prompts import ReasoningFilter, Reply, reply_form, require_complete_text
-from kumihimo.llm.protocols import Chat, ChatRequest, Messages, Q, R, TextsReply, TextsRequest, TokenCallback
+from kumihimo.llm.prompts import reply_form, require_complete_text
+from kumihimo.llm.protocols import ChatRequest, Messages, Q, R, Reply, TextsReply, TextsRequest, TokenCallback
 from kumihimo.llm.rate_limit import rate_limited
 from kumihimo.llm.rerank import parse_cached_scores
 from kumihimo.llm.retry import retrying
@@ -33,6 +33,27 @@ RERANKING = "reranking"  # the scope of the reranking server
 _UNIT_MARGIN = 0.01  # all vectors have length 1, but for rounding
 MAX_ATTEMPTS = 3  # requests until a malformed reply is a failure
 prompt_log = logging.getLogger("kumihimo.prompts")
+
+
+class Chat(Protocol):
+    """A chat model: one request -> its reply.
+
+    server: None for a model in this process. determined_by: everything that determines a reply, apart from the messages
+    and the schema.
+
+    Raises FailedTry where another try may succeed, ItemFailed where none will, ModelError where no request will.
+    """
+
+    @property
+    def fingerprint(self) -> str: ...  # the model's name, and all else that determines its replies
+    @property
+    def prices(self) -> protocols.Prices: ...
+    @property
+    def server(self) -> ModelServer | None: ...
+    @property
+    def workers(self) -> int: ...  # maximum of requests in flight
+    def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]: ...
+    def __call__(self, request: ChatRequest, /) -> Reply: ...
 
 
 def create_llm(
@@ -141,7 +162,7 @@ class StructuredLLM:
 
         It passes on tokens as they arrive, or the whole text at once from the cache.
         """
-        token_filter = ReasoningFilter(on_token)
+        token_filter = protocols.ReasoningFilter(on_token)
         reply = self.send(replace(request, on_token=token_filter))
         if not token_filter.started and reply.text:
             on_token(reply.text)

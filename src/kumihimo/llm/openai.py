@@ -13,8 +13,7 @@ from typing import Any, Literal
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, RequestRefused, SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, TextsReply, TextsRequest, TokenCallback, Vectors
+from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest, Vectors
 from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, read_json_body, split_lines
 from kumihimo.llm.transport import closed_when_cancelled, connect_server, reported_error
 
@@ -210,7 +209,7 @@ def _max_chars(body: Mapping[str, Any]) -> float:
 
 
 def _read_stream(
-    lines: Iterable[str], on_token: TokenCallback, tokens: list[str], timeout: float, max_chars: float = inf
+    lines: Iterable[str], on_token: Callable[[str], None], tokens: list[str], timeout: float, max_chars: float = inf
 ) -> tuple[str, Mapping[str, Any]]:
     """Return finish reason and usage counts of server-sent events.
 

@@ -1,19 +1,98 @@
-"""a .md file beside the code + values -> a conversation; a raw reply -> its text, or its value by a schema."""
+"""a .md file beside the code + values -> a conversation; a raw reply -> its text, or its value by a schema.
+
+Texts of documents stand between tags that occur in none of them, so that no document can pose as the prompt.
+"""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
+from itertools import count
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
+from unicodedata import normalize
 
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import MalformedReply, StepError, describe_unknown
-from kumihimo.core.usage import Usage
-from kumihimo.llm.fences import FencedText, fence_text, free_suffix
-from kumihimo.llm.protocols import Messages, TokenCallback
+from kumihimo.llm.protocols import Messages, Reply
+
+_MAX_PLACE_CHARS = 120
+_BRACKETS = "<>＜＞﹤﹥≮≯‹›〈〉《》⟨⟩⟪⟫❬❭❮❯❰❱˂˃≺≻«»"
+_OPENING = re.compile(f"[{_BRACKETS[::2]}]")
+_TAG_BRACKET = re.compile(f"[{_BRACKETS}]")
+# letters that look Latin, and all brackets as the two of a tag
+_LOOKALIKES = str.maketrans(
+    "авгеісԁһјкӏмнопрԛѕтухѡαεικνορτυχ" + _BRACKETS, "abreicdhjklmhonpqstyxwaeikvoptux" + "<>" * (len(_BRACKETS) // 2)
+)
+_IGNORED = re.compile(r"[^\w<]+|_")
+_MAX_DIGITS = 9
+
+
+class Source(NamedTuple):
+    """A numbered text of a prompt. place: where it comes from, such as a file name."""
+
+    number: int
+    text: str
+    place: str = ""
+
+
+FencedText = str | Sequence[Source]
+
+
+def number_sources(texts: Iterable[str]) -> list[Source]:
+    """Return the texts as sources, numbered from 1."""
+    return [Source(number, text) for number, text in enumerate(texts, 1)]
+
+
+def free_suffix(tags: Iterable[str], texts: Iterable[str]) -> str:
+    """Return a suffix, mostly empty, for tags unlike anything in the texts.
+
+    Case, width, spaces, punctuation and letters of other scripts that look Latin do not hide a tag.
+
+    >>> free_suffix(["source"], ["The ferry < the source."]), free_suffix(["source"], ["No.\\n＜ / SOURCE 1>"])
+    ('', '-2')
+    """
+    skeletons = [_skeleton(text) for text in texts if _OPENING.search(text)]
+    patterns = [re.compile(f"<{_skeleton(tag)}([0-9]*)") for tag in tags] if skeletons else []
+    used_numbers = {digits for pattern in patterns for text in skeletons for digits in pattern.findall(text)}
+    if not used_numbers:
+        return ""
+    prefixes = {digits[:length] for digits in used_numbers for length in range(1, _MAX_DIGITS)}
+    return f"-{next(n for n in count(2) if str(n) not in prefixes)}"
+
+
+@lru_cache(maxsize=64)  # the examples of a prompt are in each of its requests
+def _skeleton(text: str) -> str:
+    """Return the letters, digits and opening brackets of a text."""
+    return _IGNORED.sub("", normalize("NFKD", text).casefold().translate(_LOOKALIKES))
+
+
+def fence_text(tag: str, suffix: str, value: FencedText) -> str:
+    """Return a text, or each source, between its tags.
+
+    Without text it is empty.
+
+    >>> print(fence_text("source", "", [Source(1, "At nine.", "a>\\nb.md")]))
+    <source 1 (a_ b.md)>
+    At nine.
+    </source 1>
+    """
+    if isinstance(value, str):
+        return f"<{tag}{suffix}>\n{value}\n</{tag}{suffix}>" if value else ""
+    return "\n\n".join(
+        f"<{tag}{suffix} {number}{_place_label(place)}>\n{text}\n</{tag}{suffix} {number}>"
+        for number, text, place in value
+    )
+
+
+def _place_label(place: str) -> str:
+    """Return a place for an opening tag: one line, without brackets."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in _TAG_BRACKET.sub("_", place))
+    line = " ".join(printable.split())
+    shortened = line if len(line) <= _MAX_PLACE_CHARS else f"…{line[-_MAX_PLACE_CHARS:]}"
+    return f" ({shortened})" if line else ""
+
 
 _ROLE_HEADING = re.compile(r"^# (system|user|assistant)[ \t]*\n", re.M)
 _PLACEHOLDER = re.compile(r"\{(?:(trusted|user) )?([a-z_]+)\}(\n*)")
@@ -85,80 +164,10 @@ def _read_prompt(path: Path) -> list[tuple[str, str]]:
 
 T = TypeVar("T")
 
-_REASONING_TAGS = "think|thinking|thought|thoughts|reasoning"
-_THOUGHT = re.compile(rf"\s*<({_REASONING_TAGS})>.*?</\1>", re.S | re.I)
-_UNFINISHED = re.compile(rf"\A\s*<({_REASONING_TAGS})>.*\Z", re.S | re.I)
-_UNOPENED = re.compile(rf"\A(?:(?!<(?:{_REASONING_TAGS})>).)*?</({_REASONING_TAGS})>", re.S | re.I)
-_MAYBE_TAG = re.compile(rf"<(?:{_REASONING_TAGS})>|<\|?[a-z]*\Z|<\|channel", re.I)  # or the beginning of one
 _BRACKET = re.compile(r"[\[{]")
 _CUT_OFF = "The reply was cut off before its end: say the same more briefly."
 _FOR_SERVERS = ("$defs", "additionalProperties", "required")  # parts of a schema that a model need not read
 _MAX_TRIES = 200  # brackets where JSON may begin
-_HARMONY = re.compile(r"<\|channel\|>final.*?<\|message\|>", re.S)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A raw reply, its finish reason ("stop", "length", ...), and its usage.
-
-    is_cached: whether it was paid for by an earlier request.
-    """
-
-    raw: str
-    finish_reason: str = "stop"
-    usage: Usage = field(default_factory=Usage)
-    is_cached: bool = field(default=False, compare=False)
-
-    @property
-    def text(self) -> str:
-        """Return the reply without the reasoning before it."""
-        return strip_reasoning(self.raw)
-
-    @property
-    def truncated(self) -> bool:
-        """Return whether the reply reached the maximum length."""
-        return self.finish_reason == "length"
-
-    def to_bytes(self) -> bytes:
-        """Return the bytes that the response cache stores."""
-        usage, seconds = self.usage, round(self.usage.seconds, 3)
-        counts = [usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.cost, seconds]
-        values = [replace_surrogates(self.raw), self.finish_reason, counts]
-        return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
-
-    @staticmethod
-    def from_bytes(value: bytes) -> "Reply":
-        """Return the cached reply. Raise ValueError if it is damaged."""
-        match json.loads(value):
-            case [str(raw), str(finish_reason), [int(), int(), int(), int() | float(), int() | float()] as counts]:
-                return Reply(raw, finish_reason, Usage(1, *counts))
-        raise ValueError("no reply of a chat model")
-
-
-def strip_reasoning(raw: str) -> str:
-    """Return the reply without its reasoning.
-
-    Tags are reasoning only at the beginning, so that a text about `<think>` stays whole.
-
-    >>> strip_reasoning("<think>Nine? Ten.</think>At ten. It thinks in <think> tags.")
-    'At ten. It thinks in <think> tags.'
-    >>> strip_reasoning("The template ate the opening tag.</think> At ten.")
-    'At ten.'
-    """
-    if final := _HARMONY.search(raw):
-        raw = raw[final.end() :].removesuffix("<|return|>")
-    text = _strip_closed_reasoning(raw)
-    return _UNFINISHED.sub("", text).strip()
-
-
-def _strip_closed_reasoning(text: str) -> str:
-    """Return the text without closed reasoning at its beginning.
-
-    The opening tag may be missing.
-    """
-    while reasoning := _THOUGHT.match(text) or _UNOPENED.match(text):
-        text = text[reasoning.end() :]
-    return text.lstrip()
 
 
 def require_text(reply: Reply) -> str:
@@ -173,24 +182,6 @@ def require_complete_text(reply: Reply) -> str:
     if reply.truncated and reply.text:
         raise MalformedReply(_CUT_OFF)
     return require_text(reply)
-
-
-class ReasoningFilter:
-    """A token callback that leaves out the reasoning before a reply."""
-
-    def __init__(self, on_token: TokenCallback) -> None:
-        self.on_token, self.started, self._buffer = on_token, False, ""
-
-    def __call__(self, token: str) -> None:
-        if self.started:
-            self.on_token(token)
-            return
-        self._buffer += token
-        final = _HARMONY.search(self._buffer)
-        text = self._buffer[final.end() :].lstrip() if final else _strip_closed_reasoning(self._buffer)
-        if text and not _MAYBE_TAG.match(text):
-            self.started = True
-            self.on_token(text)
 
 
 class ReplyForm(Generic[T]):

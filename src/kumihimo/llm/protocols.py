@@ -1,5 +1,7 @@
-"""model servers -> Chat, Embedder, LLM, Reranker: the protocols of models, and the requests and replies."""
+"""model servers -> LLM, Embedder, Reranker: the protocols of models, and the requests and replies."""
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, astuple, dataclass, field
 from functools import cached_property
@@ -7,15 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, T
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
+from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, ModelError, SettingsError
 from kumihimo.core.usage import Usage
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from kumihimo.llm.prompts import Reply
-    from kumihimo.llm.transport import ModelServer
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -24,6 +24,13 @@ Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}, oldest 
 Vectors: TypeAlias = "NDArray[np.float32]"  # a row for each text
 TokenCallback = Callable[[str], None]  # receives a reply token by token, as it arrives
 RerankerName = Literal["none", "model", "endpoint"]  # endpoint: a server with a `/rerank` route
+
+_REASONING_TAGS = "think|thinking|thought|thoughts|reasoning"
+_THOUGHT = re.compile(rf"\s*<({_REASONING_TAGS})>.*?</\1>", re.S | re.I)
+_UNFINISHED = re.compile(rf"\A\s*<({_REASONING_TAGS})>.*\Z", re.S | re.I)
+_UNOPENED = re.compile(rf"\A(?:(?!<(?:{_REASONING_TAGS})>).)*?</({_REASONING_TAGS})>", re.S | re.I)
+_MAYBE_TAG = re.compile(rf"<(?:{_REASONING_TAGS})>|<\|?[a-z]*\Z|<\|channel", re.I)  # or the beginning of one
+_HARMONY = re.compile(r"<\|channel\|>final.*?<\|message\|>", re.S)
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,44 @@ class TextsReply:
     usage: Usage
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A raw reply, its finish reason ("stop", "length", ...), and its usage.
+
+    is_cached: whether it was paid for by an earlier request.
+    """
+
+    raw: str
+    finish_reason: str = "stop"
+    usage: Usage = field(default_factory=Usage)
+    is_cached: bool = field(default=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """Return the reply without the reasoning before it."""
+        return strip_reasoning(self.raw)
+
+    @property
+    def truncated(self) -> bool:
+        """Return whether the reply reached the maximum length."""
+        return self.finish_reason == "length"
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes that the response cache stores."""
+        usage, seconds = self.usage, round(self.usage.seconds, 3)
+        counts = [usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.cost, seconds]
+        values = [replace_surrogates(self.raw), self.finish_reason, counts]
+        return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_bytes(value: bytes) -> "Reply":
+        """Return the cached reply. Raise ValueError if it is damaged."""
+        match json.loads(value):
+            case [str(raw), str(finish_reason), [int(), int(), int(), int() | float(), int() | float()] as counts]:
+                return Reply(raw, finish_reason, Usage(1, *counts))
+        raise ValueError("no reply of a chat model")
+
+
 @dataclass(eq=False)
 class FailedTry(Exception):
     """A request that failed, where another try may succeed.
@@ -96,7 +141,7 @@ class FailedTry(Exception):
 
 
 Q = TypeVar("Q", ChatRequest, TextsRequest)
-R = TypeVar("R", "Reply", TextsReply)
+R = TypeVar("R", Reply, TextsReply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,27 +177,6 @@ class Prices:
     def is_set(self) -> bool:
         """Return whether any price is set."""
         return any(price is not None for price in (self.prompt, self.completion, self.search))
-
-
-class Chat(Protocol):
-    """A chat model: one request -> its reply.
-
-    server: None for a model in this process. determined_by: everything that determines a reply, apart from the messages
-    and the schema.
-
-    Raises FailedTry where another try may succeed, ItemFailed where none will, ModelError where no request will.
-    """
-
-    @property
-    def fingerprint(self) -> str: ...  # the model's name, and all else that determines its replies
-    @property
-    def prices(self) -> Prices: ...
-    @property
-    def server(self) -> "ModelServer | None": ...
-    @property
-    def workers(self) -> int: ...  # maximum of requests in flight
-    def determined_by(self, parameters: Mapping[str, Any], *, structured: bool) -> Mapping[str, Any]: ...
-    def __call__(self, request: ChatRequest, /) -> "Reply": ...
 
 
 class Embedder(Protocol):
@@ -206,7 +230,7 @@ class LLM(Protocol):
         self,
         prompt: str | Messages,
         *,
-        parse: Callable[["Reply"], A],
+        parse: Callable[[Reply], A],
         schema: type[B] | None = None,
         sample: int = 0,
         on_token: TokenCallback | None = None,
@@ -248,3 +272,47 @@ def dimension_mismatch(fingerprint: str, dimensions: int) -> ModelError:
         f"{fingerprint} gives vectors of {dimensions} dimensions now, and gave others before: "
         "is base_url still the same server? Another model needs another name"
     )
+
+
+def strip_reasoning(raw: str) -> str:
+    """Return the reply without its reasoning.
+
+    Tags are reasoning only at the beginning, so that a text about `<think>` stays whole.
+
+    >>> strip_reasoning("<think>Nine? Ten.</think>At ten. It thinks in <think> tags.")
+    'At ten. It thinks in <think> tags.'
+    >>> strip_reasoning("The template ate the opening tag.</think> At ten.")
+    'At ten.'
+    """
+    if final := _HARMONY.search(raw):
+        raw = raw[final.end() :].removesuffix("<|return|>")
+    text = _strip_closed_reasoning(raw)
+    return _UNFINISHED.sub("", text).strip()
+
+
+def _strip_closed_reasoning(text: str) -> str:
+    """Return the text without closed reasoning at its beginning.
+
+    The opening tag may be missing.
+    """
+    while reasoning := _THOUGHT.match(text) or _UNOPENED.match(text):
+        text = text[reasoning.end() :]
+    return text.lstrip()
+
+
+class ReasoningFilter:
+    """A token callback that leaves out the reasoning before a reply."""
+
+    def __init__(self, on_token: TokenCallback) -> None:
+        self.on_token, self.started, self._buffer = on_token, False, ""
+
+    def __call__(self, token: str) -> None:
+        if self.started:
+            self.on_token(token)
+            return
+        self._buffer += token
+        final = _HARMONY.search(self._buffer)
+        text = self._buffer[final.end() :].lstrip() if final else _strip_closed_reasoning(self._buffer)
+        if text and not _MAYBE_TAG.match(text):
+            self.started = True
+            self.on_token(text)

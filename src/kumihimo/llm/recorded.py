@@ -17,8 +17,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.llm.local_embedder import LocalTokenizer
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, Prices
+from kumihimo.llm.protocols import ChatRequest, Prices, Reply
 
 RECORDED_PREFIX = "recorded:"  # of the name of such a model; the path of its folder follows
 COMMANDS_FILE = "commands.txt"  # in the folder: the commands that are recorded

@@ -14,10 +14,9 @@ from kumihimo.core.signature import settings_of
 from kumihimo.core.usage import Usage
 from kumihimo.llm import openai, rerank
 from kumihimo.llm.budget import Account, Budget, Caps
-from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, StructuredLLM, connect, create_llm
+from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, Chat, StructuredLLM, connect, create_llm
 from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import Chat, ChatRequest, Embedder, Prices, RerankerName, TextsReply, TextsRequest
+from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, Reply, RerankerName, TextsReply, TextsRequest
 from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
 from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.request_times import RequestTimes

@@ -14,9 +14,8 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.usage import Usage
 from kumihimo.llm.concurrency import run_cancellable
-from kumihimo.llm.fences import number_sources
 from kumihimo.llm.openai import get_count, nonempty_texts, parse_values
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Prices, RerankerName, TextsReply, TextsRequest
 from kumihimo.llm.response_body import garbled_error, read_json_body
 from kumihimo.llm.transport import connect_server

@@ -17,8 +17,8 @@ from kumihimo.core.table import Table
 from kumihimo.index import pdtb_senses
 from kumihimo.index.frames import MAX_SLOT_VALUES, find_slots, normalise_slots
 from kumihimo.index.frames import PROMPT as SLOTS_PROMPT
-from kumihimo.llm.prompts import Reply, render_prompt
-from kumihimo.llm.protocols import LLM, Reranker, RerankerName
+from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.protocols import LLM, Reply, Reranker, RerankerName
 from kumihimo.methods.shared.ranking import hybrid_search, scale_scores
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.lemmas import SLOTS

@@ -13,13 +13,7 @@ from kumihimo.llm.prompts import render_prompt, require_text
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.local import local
 from kumihimo.methods.shared import ranking
-from kumihimo.methods.shared.map_step import (
-    FORM_TOKENS,
-    REDUCE_PROMPT,
-    SOURCE_TOKENS,
-    rank_statements,
-    rows_to_sources,
-)
+from kumihimo.methods.shared.map_step import FORM_TOKENS, REDUCE_PROMPT, SOURCE_TOKENS, rank_statements, rows_to_sources
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")

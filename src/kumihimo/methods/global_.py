@@ -14,15 +14,8 @@ from kumihimo.index.communities import communities_at_level
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
+from kumihimo.methods.shared import map_step
 from kumihimo.methods.shared.extracts import extract_report_points
-from kumihimo.methods.shared.map_step import (
-    FORM_TOKENS,
-    MAP_PROMPT,
-    REDUCE_PROMPT,
-    extract_points,
-    map_cost,
-    shuffle_ids,
-)
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
 
@@ -47,20 +40,24 @@ def global_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     if not settings["dynamic"]:
         reports, tokens = sizes.level(settings["level"])
         if settings["paper"]:
-            return map_cost(reports, tokens, settings["window"], sizes)
+            return map_step.map_cost(reports, tokens, settings["window"], sizes)
         if sizes.tokens("chunks") <= tokens:
             reports, tokens = sizes.rows("chunks"), sizes.tokens("chunks")
-        cost = map_cost(reports, tokens, settings["window"], sizes)
+        cost = map_step.map_cost(reports, tokens, settings["window"], sizes)
         least = min(1, cost.calls[0])
-        return QueryCost((least, cost.calls[1]), (least * sizes.prompt_tokens(MAP_PROMPT), cost.prompt_tokens[1]))
+        return QueryCost(
+            (least, cost.calls[1]), (least * sizes.prompt_tokens(map_step.MAP_PROMPT), cost.prompt_tokens[1])
+        )
     reports, tokens = sizes.rows("reports"), sizes.tokens("reports")
-    batches = map_cost(reports, tokens, settings["window"], sizes)
-    ratings = sizes.prompt_tokens(RATING_PROMPT) + FORM_TOKENS
+    batches = map_step.map_cost(reports, tokens, settings["window"], sizes)
+    ratings = sizes.prompt_tokens(RATING_PROMPT) + map_step.FORM_TOKENS
     most = reports * ratings + tokens + batches.prompt_tokens[1]
     return QueryCost((min(sizes.level(0)[0], reports), reports + batches.calls[1]), (0, most))
 
 
-@declare(best_for="the whole corpus: main themes, recurring points", answer_prompt=REDUCE_PROMPT, calls=global_cost)
+@declare(
+    best_for="the whole corpus: main themes, recurring points", answer_prompt=map_step.REDUCE_PROMPT, calls=global_cost
+)
 def global_(
     question: str,
     chunks: Table[Chunk],
@@ -105,8 +102,8 @@ def global_(
             ids = list(tokens)
             if ParsedQuestion(question).topic != "":
                 ids = _near_ids(question, table, tokens, keyword_search, vector_search, window)
-        rows = (Evidence(table.name, row, 0.0) for row in table.get_many(shuffle_ids(ids, seed)).values())
-        points = extract_points(question, rows, llm, tokenizer, window=window)
+        rows = (Evidence(table.name, row, 0.0) for row in table.get_many(map_step.shuffle_ids(ids, seed)).values())
+        points = map_step.extract_points(question, rows, llm, tokenizer, window=window)
     return rerank(question, points, reranker).fit(window, tokenizer)
 
 

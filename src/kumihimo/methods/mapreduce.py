@@ -5,12 +5,7 @@ from kumihimo.core.records import Chunk
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.methods.shared.map_step import (
-    REDUCE_PROMPT,
-    extract_points,
-    map_cost,
-    shuffle_ids,
-)
+from kumihimo.methods.shared.map_step import REDUCE_PROMPT, extract_points, map_cost, shuffle_ids
 
 
 def mapreduce_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:

@@ -10,13 +10,9 @@ from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.records import Chunk
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
-from kumihimo.llm.fences import number_sources
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Messages, Reranker, RerankerName
-from kumihimo.methods.shared.map_step import (
-    FORM_TOKENS,
-    SOURCE_TOKENS,
-)
+from kumihimo.methods.shared.map_step import FORM_TOKENS, SOURCE_TOKENS
 from kumihimo.methods.shared.ranking import hybrid_search, merge_best, new_questions
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.errors import KumiError, SettingsError
-from kumihimo.storage.sqlite.file_locks import exclusive_lock
+from kumihimo.storage.sqlite.database_file import exclusive_lock
 from kumihimo.workers import Worker, WorkerStopped
 
 if TYPE_CHECKING:

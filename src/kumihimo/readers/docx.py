@@ -7,26 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from kumihimo.readers.archive import (
-    W,
-    describe_entities,
-    open_archive,
-    read_core_properties,
-    to_transitional,
-    visit_element,
-)
-from kumihimo.readers.page import (
-    MAX_LIST_INDENT,
-    PARAGRAPH,
-    Page,
-    Visit,
-    Writer,
-    WriterStep,
-    add_unread,
-    layout_tree,
-    refuse_empty,
-    refuse_unread,
-)
+from kumihimo.readers import archive
+from kumihimo.readers import page as layout
+from kumihimo.readers.archive import W
 
 Node = Any  # an element of lxml, which is not typed
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -58,26 +41,26 @@ AIUEO = "アイウエオカキクケコサシスセソタチツテトナニヌ�
 FULL_WIDTH_DIGITS = str.maketrans("0123456789", "０１２３４５６７８９")
 
 
-def read_docx(data: bytes, name: str) -> Iterator[Page]:
+def read_docx(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read a Word document as if all changes were accepted.
 
     The metadata is its properties. Comments, headers, footers and pictures are left out; notes stand at the end.
     """
     from docx import Document
 
-    with open_archive(data, name) as archive:
-        title, metadata = read_core_properties(archive, name)
-        data = to_transitional(archive, data)
+    with archive.open_archive(data, name) as package:
+        title, metadata = archive.read_core_properties(package, name)
+        data = archive.to_transitional(package, data)
     document = Document(io.BytesIO(data))
     numbering = Numbering(_read_lists(_related_elements(document.part, "numbering")))
     visitor = DocxVisitor(_read_styles(document.styles.element), numbering)
-    page_layout = layout_tree(document.element.body, visitor.visit)
-    unread = describe_entities(document.element.body)
+    page_layout = layout.layout_tree(document.element.body, visitor.visit)
+    unread = archive.describe_entities(document.element.body)
     text = "\n\n".join(filter(None, [page_layout.text, *_render_notes(document.part, visitor, unread)]))
-    refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
-    refuse_empty(text, name)
-    metadata = add_unread(metadata, unread)
-    yield Page(title=title or page_layout.title, text=text, metadata=metadata, places=page_layout.places)
+    layout.refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
+    layout.refuse_empty(text, name)
+    metadata = layout.add_unread(metadata, unread)
+    yield layout.Page(title=title or page_layout.title, text=text, metadata=metadata, places=page_layout.places)
 
 
 class ParagraphStyle(NamedTuple):
@@ -143,17 +126,17 @@ class DocxVisitor:
     notes: list[tuple[str, str]] = field(default_factory=list)  # part and id, in order of the first reference
     note_numbers: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def visit(self, node: Node) -> str | Visit[Node]:
+    def visit(self, node: Node) -> str | layout.Visit[Node]:
         if node.tag in NOTE_PARTS:
             note = NOTE_PARTS[node.tag], node.get(f"{W}id")
             if note not in self.note_numbers:
                 self.notes.append(note)
                 self.note_numbers[note] = len(self.notes)
             return f"[^{self.note_numbers[note]}]"
-        content = self._paragraph_step(node) if node.tag == f"{W}p" else visit_element(node)
+        content = self._paragraph_step(node) if node.tag == f"{W}p" else archive.visit_element(node)
         return content if isinstance(content, str) else (content, node)
 
-    def _paragraph_step(self, node: Node) -> WriterStep:
+    def _paragraph_step(self, node: Node) -> layout.WriterStep:
         properties = node.find(f"{W}pPr")
         style = self.styles.get(_val_at(properties, "pStyle"), self.styles[""])
         list_id = _val_at(properties, "numPr", "numId") or style.list_id
@@ -163,8 +146,12 @@ class DocxVisitor:
         mark = self.numbering.next_label(list_id, depth) if list_id.strip("0") and not _is_deleted(node) else ""
         if heading:
             number = "" if mark in ("", BULLET) else f"{mark} "
-            return partial(Writer.heading, mark="#" * min(heading, 6) + f" {number}")
-        return partial(Writer.item, mark="  " * min(depth, MAX_LIST_INDENT) + f"{mark} ") if mark else PARAGRAPH
+            return partial(layout.Writer.heading, mark="#" * min(heading, 6) + f" {number}")
+        return (
+            partial(layout.Writer.item, mark="  " * min(depth, layout.MAX_LIST_INDENT) + f"{mark} ")
+            if mark
+            else layout.PARAGRAPH
+        )
 
 
 def _is_deleted(paragraph: Node) -> bool:
@@ -250,8 +237,8 @@ def _render_notes(part: Any, visitor: DocxVisitor, unread: list[str]) -> Iterato
                 unread.append(f"its {kind} ({error})")
             notes[kind] = {note.get(f"{W}id"): note for note in elements}
         if id in notes[kind]:
-            unread += describe_entities(notes[kind][id])
-            yield f"[^{number}]: {layout_tree(notes[kind][id], visitor.visit).text}"
+            unread += archive.describe_entities(notes[kind][id])
+            yield f"[^{number}]: {layout.layout_tree(notes[kind][id], visitor.visit).text}"
 
 
 def _related_elements(part: Any, kind: str) -> list[Node]:

@@ -13,17 +13,6 @@ from xml.etree.ElementTree import Element
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout
 from kumihimo.readers.archive import open_archive, read_part, read_xml
-from kumihimo.readers.page import (
-    Page,
-    PageLayout,
-    Visit,
-    Writer,
-    add_unread,
-    join_with_places,
-    layout_tree,
-    refuse_empty,
-    refuse_unread,
-)
 from kumihimo.readers.text import decode
 from kumihimo.text.sentences import collapse_spaces
 
@@ -65,16 +54,18 @@ STEP_TAGS: dict[layout.WriterStep, str] = {
     layout.PARAGRAPH: "p table blockquote dl figure hr article section form fieldset details",
     layout.LINE: "body div main header footer aside dt dd caption figcaption summary legend address center",
     layout.LIST: "ul ol menu",
-    Writer.bullet_item: "li",
-    Writer.row: "tr",
-    Writer.cell: "td th",
-    Writer.pre: "pre",
-    Writer.line_break: "br",
-    Writer.link: "a",
-    Writer.ruby: "ruby",
-    Writer.rt: "rt",
+    layout.Writer.bullet_item: "li",
+    layout.Writer.row: "tr",
+    layout.Writer.cell: "td th",
+    layout.Writer.pre: "pre",
+    layout.Writer.line_break: "br",
+    layout.Writer.link: "a",
+    layout.Writer.ruby: "ruby",
+    layout.Writer.rt: "rt",
 }
-TAG_STEPS: dict[str, layout.WriterStep] = {f"h{n}": partial(Writer.heading, mark="#" * n + " ") for n in range(1, 7)}
+TAG_STEPS: dict[str, layout.WriterStep] = {
+    f"h{n}": partial(layout.Writer.heading, mark="#" * n + " ") for n in range(1, 7)
+}
 TAG_STEPS |= {tag: step for step, tags in STEP_TAGS.items() for tag in tags.split()}
 
 MIN_MATCH_CHARS = 25  # shorter lines may match by chance
@@ -96,7 +87,7 @@ BOOK_PROPERTIES = {
 }
 
 
-def read_html(data: bytes, name: str) -> Iterator[Page]:
+def read_html(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read a web page without its menus.
 
     The metadata is its language, description, author, keywords and date.
@@ -104,7 +95,7 @@ def read_html(data: bytes, name: str) -> Iterator[Page]:
     return read_full_html(data, name, is_web_page=True)
 
 
-def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: bool = False) -> Iterator[Page]:
+def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: bool = False) -> Iterator[layout.Page]:
     """Read an HTML page in full.
 
     encoding: the encoding that the container declares. is_web_page: leave out the menus of its site.
@@ -122,11 +113,11 @@ def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: b
     dropped = tree.css(DROPPED_SELECTOR)
     if is_web_page:
         dropped += [*tree.css(NAVIGATION_SELECTOR), *_find_site_chrome(tree.css("header, footer"))]
-    page = layout_tree(tree.body, partial(_visit_node, dropped={node.mem_id for node in dropped}))
+    page = layout.layout_tree(tree.body, partial(_visit_node, dropped={node.mem_id for node in dropped}))
     page = remove_menus(page, source) if is_web_page else page
     node = tree.css_first("head > title") or tree.css_first("h1")
     title = collapse_spaces(node.text()) if node else ""
-    yield Page(title=title, text=page.text, metadata=_read_metadata(tree), places=page.places)
+    yield layout.Page(title=title, text=page.text, metadata=_read_metadata(tree), places=page.places)
 
 
 def _read_metadata(tree: Node) -> dict[str, object]:
@@ -206,7 +197,7 @@ def _find_site_chrome(candidates: Iterable[Node]) -> Iterator[Node]:
             yield node
 
 
-def _visit_node(node: Node, dropped: set[int]) -> str | Visit[Node]:
+def _visit_node(node: Node, dropped: set[int]) -> str | layout.Visit[Node]:
     if node.is_text_node:
         return node.text_content or ""
     if node.mem_id in dropped:
@@ -216,7 +207,7 @@ def _visit_node(node: Node, dropped: set[int]) -> str | Visit[Node]:
     return step, node.iter(include_text=True)
 
 
-def remove_menus(page: PageLayout, source: str) -> PageLayout:
+def remove_menus(page: layout.PageLayout, source: str) -> layout.PageLayout:
     """Remove link lists before and after the article.
 
     trafilatura locates the article, if it is installed.
@@ -231,7 +222,7 @@ def remove_menus(page: PageLayout, source: str) -> PageLayout:
     if len(before) == len(page.lines):
         return page
     inside = page.lines[len(before) : len(page.lines) - len(after)]
-    return PageLayout((*_drop_link_lists(before), *inside, *_drop_link_lists(reversed(after))))
+    return layout.PageLayout((*_drop_link_lists(before), *inside, *_drop_link_lists(reversed(after))))
 
 
 def _drop_link_lists(lines: Iterable[layout.LayoutLine]) -> Iterator[layout.LayoutLine]:
@@ -264,25 +255,25 @@ def _keep_alnum(text: str) -> str:
     return "".join(filter(str.isalnum, text))
 
 
-def read_epub(data: bytes, name: str) -> Iterator[Page]:
+def read_epub(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read the chapters of a book in reading order."""
     with open_archive(data, name) as archive:
         root = read_xml(archive, CONTAINER, name, "export the book again").find(".//{*}rootfile")
         path = "" if root is None else root.get("full-path", "")
         package = read_xml(archive, path, name, "export the book again")
-        chapters, unread = list[Page](), list[str]()
+        chapters, unread = list[layout.Page](), list[str]()
         for chapter in dict.fromkeys(_chapter_paths(package, dirname(path))):
             try:
                 chapters += read_full_html(read_part(archive, chapter, name), f"{name}: {chapter}")
             except SourceError as error:
                 unread.append(str(error))
-    text, places = join_with_places(
+    text, places = layout.join_with_places(
         (page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in chapters if page.text
     )
-    refuse_unread(text, unread)
-    refuse_empty(text, name)
-    title, metadata = package.findtext(f".//{DC}title", ""), add_unread(_read_book_properties(package), unread)
-    yield Page(title=title, text=text, metadata=metadata, places=places)
+    layout.refuse_unread(text, unread)
+    layout.refuse_empty(text, name)
+    title, metadata = package.findtext(f".//{DC}title", ""), layout.add_unread(_read_book_properties(package), unread)
+    yield layout.Page(title=title, text=text, metadata=metadata, places=places)
 
 
 def _chapter_paths(package: Element, folder: str) -> Iterator[str]:

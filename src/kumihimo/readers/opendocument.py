@@ -11,18 +11,6 @@ from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout
 from kumihimo.readers import workbooks
 from kumihimo.readers.archive import locked_error, open_archive, read_part, read_xml
-from kumihimo.readers.page import (
-    Page,
-    Row,
-    Visit,
-    Writer,
-    first_heading,
-    human_title,
-    join_with_places,
-    layout_tree,
-    mixed_content,
-    refuse_empty,
-)
 
 URN = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 OFFICE, TEXT, TABLE, DRAW = (URN % name for name in ("office", "text", "table", "drawing"))
@@ -33,14 +21,14 @@ DROPPED |= {f"{TEXT}table-of-content", f"{DRAW}enhanced-geometry", f"{OFFICE}eve
 STEPS: dict[str, layout.WriterStep] = {
     f"{TEXT}p": layout.PARAGRAPH,
     f"{TEXT}list": layout.LIST,
-    f"{TEXT}list-item": Writer.bullet_item,
+    f"{TEXT}list-item": layout.Writer.bullet_item,
     f"{TEXT}list-header": layout.LINE,
-    f"{TEXT}line-break": Writer.line_break,
-    f"{TEXT}ruby": Writer.ruby,
-    f"{TEXT}ruby-text": Writer.rt,
+    f"{TEXT}line-break": layout.Writer.line_break,
+    f"{TEXT}ruby": layout.Writer.ruby,
+    f"{TEXT}ruby-text": layout.Writer.rt,
     f"{TABLE}table": layout.PARAGRAPH,
-    f"{TABLE}table-row": Writer.row,
-    f"{TABLE}table-cell": Writer.cell,
+    f"{TABLE}table-row": layout.Writer.row,
+    f"{TABLE}table-cell": layout.Writer.cell,
     f"{DRAW}text-box": layout.LINE,
     f"{PRESENTATION}notes": layout.PARAGRAPH,
 }
@@ -56,27 +44,27 @@ REPEATED = (f"{TABLE}number-columns-repeated", f"{TABLE}number-rows-repeated")
 Node = ElementTree.Element | str
 
 
-def read_odt(data: bytes, name: str) -> Iterator[Page]:
+def read_odt(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read a text: headings, lists, tables, notes."""
     archive = _open(data, name)
-    page = layout_tree(cast(Node, _body(archive, name)), _visit)
-    refuse_empty(page.text, name)
+    page = layout.layout_tree(cast(Node, _body(archive, name)), _visit)
+    layout.refuse_empty(page.text, name)
     title, metadata = _read_meta(archive, name)
-    yield Page(title=title or page.title, text=page.text, metadata=metadata, places=page.places)
+    yield layout.Page(title=title or page.title, text=page.text, metadata=metadata, places=page.places)
 
 
-def read_odp(data: bytes, name: str) -> Iterator[Page]:
+def read_odp(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read each slide with its notes."""
     archive = _open(data, name)
-    slides = [layout_tree(cast(Node, slide), _visit).text for slide in _body(archive, name).iter(f"{DRAW}page")]
+    slides = [layout.layout_tree(cast(Node, slide), _visit).text for slide in _body(archive, name).iter(f"{DRAW}page")]
     parts = ((text, ((0, f"slide {number}"),)) for number, text in enumerate(slides, 1))
-    text, places = join_with_places(part for part in parts if part[0].strip())
-    refuse_empty(text, name)
+    text, places = layout.join_with_places(part for part in parts if part[0].strip())
+    layout.refuse_empty(text, name)
     title, metadata = _read_meta(archive, name)
-    yield Page(title=title or first_heading(text), text=text, metadata=metadata, places=places)
+    yield layout.Page(title=title or layout.first_heading(text), text=text, metadata=metadata, places=places)
 
 
-def read_ods(data: bytes, name: str) -> Iterator[Page]:
+def read_ods(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read each sheet as those of other workbooks."""
     archive = _open(data, name)
     _check_cells(_body(archive, name), name)
@@ -99,7 +87,7 @@ def _body(archive: ZipFile, name: str) -> ElementTree.Element:
     return ElementTree.Element("empty") if body is None else body
 
 
-def _read_meta(archive: ZipFile, name: str) -> tuple[str, Row]:
+def _read_meta(archive: ZipFile, name: str) -> tuple[str, layout.Row]:
     """Return title and metadata."""
     if "meta.xml" not in archive.namelist():
         return "", {}
@@ -107,7 +95,7 @@ def _read_meta(archive: ZipFile, name: str) -> tuple[str, Row]:
     for node in read_xml(archive, "meta.xml", name).iter():
         text = (node.text or "").strip()
         if node.tag == f"{DC}title":
-            title = human_title(text)
+            title = layout.human_title(text)
         elif node.tag == f"{META}keyword" and text:
             keywords.append(text)
         elif (key := PROPERTIES.get(node.tag)) and text:
@@ -115,7 +103,7 @@ def _read_meta(archive: ZipFile, name: str) -> tuple[str, Row]:
     return title, {**metadata, **({"keywords": ", ".join(keywords)} if keywords else {})}
 
 
-def _visit(node: Node) -> str | Visit[Node]:
+def _visit(node: Node) -> str | layout.Visit[Node]:
     if isinstance(node, str):
         return node
     if node.tag in DROPPED:
@@ -125,12 +113,12 @@ def _visit(node: Node) -> str | Visit[Node]:
     if node.tag == f"{TEXT}h":
         level = node.get(f"{TEXT}outline-level", "1")
         mark = "#" * min(max(int(level) if level.isdecimal() else 1, 1), 6) + " "
-        return partial(Writer.heading, mark=mark), mixed_content(node)
+        return partial(layout.Writer.heading, mark=mark), layout.mixed_content(node)
     if node.tag == f"{DRAW}frame" and node.get(f"{PRESENTATION}class") == "title":
-        return partial(Writer.heading, mark="## "), mixed_content(node)
+        return partial(layout.Writer.heading, mark="## "), layout.mixed_content(node)
     if node.tag == f"{TEXT}note":
         return " (" + "".join(" ".join(p.itertext()) for p in node.iter(f"{TEXT}p")).strip() + ")"
-    return STEPS.get(node.tag), mixed_content(node)
+    return STEPS.get(node.tag), layout.mixed_content(node)
 
 
 def _check_cells(body: ElementTree.Element, name: str) -> None:

@@ -5,28 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+from kumihimo.readers import archive
 from kumihimo.readers import page as layout
-from kumihimo.readers.archive import (
-    A,
-    describe_entities,
-    open_archive,
-    read_core_properties,
-    to_transitional,
-    visit_element,
-)
-from kumihimo.readers.page import (
-    MAX_LIST_INDENT,
-    Page,
-    Places,
-    Visit,
-    Writer,
-    add_unread,
-    first_heading,
-    join_with_places,
-    layout_tree,
-    refuse_empty,
-    refuse_unread,
-)
+from kumihimo.readers.archive import A
 from kumihimo.readers.tables import render_table
 
 Node = Any  # an element of lxml, which is not typed
@@ -37,22 +18,22 @@ BODY_TYPES = {"body", "obj", ""}
 MAX_REASON_CHARS = 200
 
 
-def read_pptx(data: bytes, name: str) -> Iterator[Page]:
+def read_pptx(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read each slide's title, shapes, tables, diagrams, charts and notes."""
     from pptx import Presentation
 
-    with open_archive(data, name) as archive:
-        title, metadata = read_core_properties(archive, name)
-        data = to_transitional(archive, data)
+    with archive.open_archive(data, name) as package:
+        title, metadata = archive.read_core_properties(package, name)
+        data = archive.to_transitional(package, data)
     slides = {slide.part: slide for slide in Presentation(io.BytesIO(data)).slides}.values()
-    parts, unread = list[tuple[str, Places]](), list[str]()
+    parts, unread = list[tuple[str, layout.Places]](), list[str]()
     for number, slide in enumerate(slides, 1):
         parts.append(("\n\n".join(_read_slide(slide, number, unread)), ((0, f"slide {number}"),)))
-    text, places = join_with_places(parts)
-    refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
-    refuse_empty(text, name)
-    metadata = add_unread(metadata, unread)
-    yield Page(title=title or first_heading(text), text=text, metadata=metadata, places=places)
+    text, places = layout.join_with_places(parts)
+    layout.refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
+    layout.refuse_empty(text, name)
+    metadata = layout.add_unread(metadata, unread)
+    yield layout.Page(title=title or layout.first_heading(text), text=text, metadata=metadata, places=places)
 
 
 def _read_slide(slide: Any, number: int, unread: list[str]) -> Iterator[str]:
@@ -67,7 +48,7 @@ def _read_slide(slide: Any, number: int, unread: list[str]) -> Iterator[str]:
             unread.append(f"slide {number}: {label} ({str(error)[:MAX_REASON_CHARS]})")
         else:
             yield from filter(None, [text])
-    unread += [f"slide {number}: {part}" for part in describe_entities(slide.shapes._spTree)]
+    unread += [f"slide {number}: {part}" for part in archive.describe_entities(slide.shapes._spTree)]
 
 
 def _list_slide_parts(slide: Any) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -75,7 +56,7 @@ def _list_slide_parts(slide: Any) -> Iterator[tuple[str, Callable[[], str]]]:
 
     The function reads the part.
     """
-    yield "its shapes", lambda: layout_tree(slide.shapes._spTree, SlideVisitor().visit).text
+    yield "its shapes", lambda: layout.layout_tree(slide.shapes._spTree, SlideVisitor().visit).text
     relations = slide.part.rels.values()
     diagrams = (each.target_part for each in relations if each.reltype.endswith("/diagramData"))
     for part in dict.fromkeys(diagrams):
@@ -89,7 +70,7 @@ def _list_slide_parts(slide: Any) -> Iterator[tuple[str, Callable[[], str]]]:
 def _read_diagram(part: Any) -> str:
     from pptx.oxml import parse_xml
 
-    return layout_tree(parse_xml(part.blob), SlideVisitor().visit).text
+    return layout.layout_tree(parse_xml(part.blob), SlideVisitor().visit).text
 
 
 def _read_notes(frame: Any) -> str:
@@ -104,12 +85,12 @@ class SlideVisitor:
         self.parent: Node = None  # of the last paragraph
         self.numbers: dict[int, int] = {}  # of the last paragraph of each depth
 
-    def visit(self, node: Node) -> str | Visit[Node]:
+    def visit(self, node: Node) -> str | layout.Visit[Node]:
         if node.tag == f"{P}sp" and _placeholder_type(node) in CHROME_TYPES:
             return ""
         if node.tag == f"{A}p":
             return self._paragraph_step(node), node
-        content = layout.PARAGRAPH if node.tag == f"{P}txBody" else visit_element(node)
+        content = layout.PARAGRAPH if node.tag == f"{P}txBody" else archive.visit_element(node)
         title_first = sorted(node, key=lambda inner: _placeholder_type(inner) not in TITLE_TYPES)
         return content if isinstance(content, str) else (content, title_first)
 
@@ -117,11 +98,11 @@ class SlideVisitor:
         placeholder = next(map(_placeholder_type, node.iterancestors(f"{P}sp")), "none")
         depth, number = _indent_level(node), self._next_number(node)
         if placeholder in TITLE_TYPES:
-            return partial(Writer.heading, mark="## ")
+            return partial(layout.Writer.heading, mark="## ")
         if placeholder not in BODY_TYPES or node.find(f"{A}pPr/{A}buNone") is not None:
             return layout.LINE
         mark = f"{number}." if number else "-"
-        return partial(Writer.item, mark="  " * depth + f"{mark} ")
+        return partial(layout.Writer.item, mark="  " * depth + f"{mark} ")
 
     def _next_number(self, paragraph: Node) -> int:
         """Return the paragraph's place among the numbered ones of its depth.
@@ -139,7 +120,7 @@ class SlideVisitor:
 
 def _indent_level(paragraph: Node) -> int:
     properties = paragraph.find(f"{A}pPr")
-    return min(int(properties.get("lvl") or 0), MAX_LIST_INDENT) if properties is not None else 0
+    return min(int(properties.get("lvl") or 0), layout.MAX_LIST_INDENT) if properties is not None else 0
 
 
 def _placeholder_type(shape: Node) -> str:

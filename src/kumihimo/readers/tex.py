@@ -10,17 +10,8 @@ from itertools import islice
 from textwrap import dedent
 from unicodedata import normalize
 
+from kumihimo.readers import tex_names
 from kumihimo.readers.page import LINE, PARAGRAPH, Page, PageLayout, Writer
-from kumihimo.readers.tex_names import (
-    ACCENTS,
-    BLOCKS,
-    CHARACTERS,
-    ENVIRONMENT_ARGUMENTS,
-    MATH,
-    RAW,
-    ROLES,
-    SPACES,
-)
 from kumihimo.readers.text import decode
 from kumihimo.text.sentences import collapse_spaces
 
@@ -238,10 +229,12 @@ class TexReader:
             self._read_display(token, {r"\[": r"\]", r"\(": r"\)"}[token])
         elif token.startswith("\\\\"):
             self._break_line()
-        elif name in ACCENTS and not (name.isalpha() and self.source[self.position : self.position + 1].isalpha()):
-            self._read_accent(ACCENTS[name])
-        elif name in CHARACTERS:
-            self._write_character(CHARACTERS[name])
+        elif name in tex_names.ACCENTS and not (
+            name.isalpha() and self.source[self.position : self.position + 1].isalpha()
+        ):
+            self._read_accent(tex_names.ACCENTS[name])
+        elif name in tex_names.CHARACTERS:
+            self._write_character(tex_names.CHARACTERS[name])
         else:
             self._read_named(name)
 
@@ -260,14 +253,14 @@ class TexReader:
         self.takes_options = True
         if name == "item":
             self._begin_item()
-        elif name in ROLES:
+        elif name in tex_names.ROLES:
             if name == "bibitem":
                 self.writer.break_block(1)
-            self.roles = list(ROLES[name])
-        elif name in SPACES:
+            self.roles = list(tex_names.ROLES[name])
+        elif name in tex_names.SPACES:
             self.takes_options = False
-            self._write(SPACES[name])
-        elif name in BLOCKS:
+            self._write(tex_names.SPACES[name])
+        elif name in tex_names.BLOCKS:
             self._begin_block(name)
         if not self.roles:
             self.takes_options = self.takes_options and self.source.startswith("[", self.position)
@@ -279,8 +272,8 @@ class TexReader:
             next(step)
             self.writer.write(self.title)
             next(step, None)
-        self.roles = ["block"] if BLOCKS[name] else []
-        self.takes_options = BLOCKS[name]
+        self.roles = ["block"] if tex_names.BLOCKS[name] else []
+        self.takes_options = tex_names.BLOCKS[name]
 
     def _break_line(self) -> None:
         self._end_command()
@@ -317,7 +310,7 @@ class TexReader:
     def _read_environment(self, name: str, begins: bool) -> None:
         self._end_command()
         bare = name.rstrip("*")
-        if begins and bare in MATH | RAW | {"comment"}:
+        if begins and bare in tex_names.MATH | tex_names.RAW | {"comment"}:
             self._read_raw(name, bare)
         elif begins:
             self._begin_environment(name, bare)
@@ -331,9 +324,9 @@ class TexReader:
         step = (LINE if is_list and self.lists > 1 else PARAGRAPH)(self.writer)
         next(step)
         self.groups.append(Group(name, muted, step=step))
-        self.roles, self.takes_options = list(ENVIRONMENT_ARGUMENTS.get(bare, ())), True
+        self.roles, self.takes_options = list(tex_names.ENVIRONMENT_ARGUMENTS.get(bare, ())), True
         label = LABEL.match(self.source, self.position)
-        if label and bare not in ENVIRONMENT_ARGUMENTS and len(label[1]) > MAX_PLACEMENT:
+        if label and bare not in tex_names.ENVIRONMENT_ARGUMENTS and len(label[1]) > MAX_PLACEMENT:
             self._write(f"({_layout(label[1]).text}) ")  # the name of a theorem
             self.position = label.end()
 
@@ -360,10 +353,10 @@ class TexReader:
             return
         inside = self.source[self.position : stop]
         self.position = stop + len(end)
-        if bare in RAW:
+        if bare in tex_names.RAW:
             inside = re.sub(r"^(?:\[[^\]\n]{0,300}\])?(?:\{\w{1,40}\})?[ \t]*\n", "", inside)
             self._write_block(inside)
-        elif bare in MATH:
+        elif bare in tex_names.MATH:
             self._write_block(re.sub(r"\\label\{[^{}\n]{0,200}\}", "", inside))
 
     def _read_display(self, token: str, end: str) -> None:

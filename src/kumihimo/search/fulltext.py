@@ -20,9 +20,8 @@ from kumihimo.search.protocols import RowTokens
 from kumihimo.search.stores import drop_index, word_store
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.search.word_store import WordRow, WordStore
-from kumihimo.storage.database import Database
+from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import DerivedView, SqlLedger
-from kumihimo.storage.rows import SqlRows
 from kumihimo.text.tokens import content_tokens, pack_tokens, tokenize
 
 _FILL_ROWS = 100  # of a job that splits texts into words

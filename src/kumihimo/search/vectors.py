@@ -16,8 +16,7 @@ from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.search.partial_rows import score_by_meaning
 from kumihimo.search.stores import vector_reader, vector_store
 from kumihimo.search.vector_store import VECTOR_INDEX, VECTOR_SCALE, Matrices, VectorStore, encode_vectors
-from kumihimo.storage.database import Database
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import Database, SqlRows
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded
 

@@ -15,8 +15,7 @@ from kumihimo.app.processes.async_facade import AsyncKumihimo
 from kumihimo.app.several.several_indexes import SeveralIndexes
 from kumihimo.app.upkeep.keys import ROLES, Role
 from kumihimo.core.errors import SettingsError
-from kumihimo.llm.budget import Budget
-from kumihimo.llm.joint_budget import JointBudget
+from kumihimo.llm.budget import Budget, JointBudget
 from kumihimo.server.events import cancel_on_disconnect
 from kumihimo.server.problems import Forbidden, NotFound, Unauthorized
 from kumihimo.server.workspace import ServedIndex, Workspace

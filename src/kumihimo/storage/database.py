@@ -3,25 +3,75 @@
 SQL has `?` for each value. A table is named by `Database.relation`, for a store may keep several states of it.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, ClassVar, TypeVar
 
-from kumihimo.core.cancel import check_cancelled
+from kumihimo.core.cancel import check_cancelled, locked
 from kumihimo.core.redaction import redact
 from kumihimo.core.table import Codec, Row
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.build_memory import BuildMemory
-from kumihimo.storage.rows import SqlRows
 from kumihimo.storage.session import Session
 
 T = TypeVar("T")
+_MAX_VALUES = 64
+_MAX_WEIGHT = 500_000  # rows that all values hold together: about 400 MB
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A value, and the lock of the thread that computes it."""
+
+    lock: RLock = field(default_factory=RLock)
+    value: Any = None
+    is_computed: bool = False
+
+
+@dataclass(slots=True)
+class BuildMemory:
+    """The values of the last two builds; those used last are kept.
+
+    A value with many rows has an attribute `weight`, their number.
+    """
+
+    versions: tuple[Hashable, ...] = ()
+    entries: OrderedDict[tuple[Hashable, Hashable], _Entry] = field(default_factory=OrderedDict)
+    lock: Lock = field(default_factory=Lock)
+
+    def get(self, version: Hashable, key: Hashable, compute: Callable[[], T], check: Callable[[], None]) -> T:
+        """Return a value of a build, which one thread computes.
+
+        check: raises if a thread that waits for the value is to stop.
+        """
+        entry = self._find(version, key)
+        if not entry.is_computed:
+            with locked(entry.lock, check):
+                if not entry.is_computed:  # by another thread meanwhile
+                    entry.value = compute()
+                    entry.is_computed = True
+        value: T = entry.value
+        return value
+
+    def _find(self, version: Hashable, key: Hashable) -> _Entry:
+        with self.lock:
+            if version not in self.versions:
+                self.versions = (*self.versions[-1:], version)
+                for old in [name for name in self.entries if name[0] not in self.versions]:
+                    del self.entries[old]
+            entry = self.entries.setdefault((version, key), _Entry())
+            self.entries.move_to_end((version, key))
+            weight = sum(getattr(other.value, "weight", 0) for other in self.entries.values())
+            while len(self.entries) > 1 and (len(self.entries) > _MAX_VALUES or weight > _MAX_WEIGHT):
+                _, oldest = self.entries.popitem(last=False)
+                weight -= getattr(oldest.value, "weight", 0)
+            return entry
+
+
 PAGE_ROWS = 1000  # rows of one query
 
 
@@ -120,7 +170,7 @@ class Database(ABC):
     def contains(self, value: str, text: str) -> tuple[str, str]:
         """Return the test of a part in any case, and its parameter."""
 
-    def rows(self, table: str) -> SqlRows:
+    def rows(self, table: str) -> "SqlRows":
         return SqlRows(self, table)
 
     def count(self, table: str) -> int:
@@ -255,3 +305,52 @@ def as_database(transaction: IndexTransaction) -> Database:
     if not isinstance(transaction, Database):
         raise TypeError(f"this needs a transaction of a store, not {type(transaction).__name__}")
     return transaction
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRows:
+    """The raw rows of one table over one connection."""
+
+    db: Database
+    table: str
+
+    def get(self, id: str) -> Row | None:
+        return self.db.one(f"SELECT * FROM {self.db.relation(self.table)} WHERE id = ?", id)
+
+    def get_many(self, ids: Sequence[str]) -> list[Row]:
+        return self.db.all_in(f"SELECT * FROM {self.db.relation(self.table)} WHERE id IN (?)", ids)
+
+    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
+        return self._select("*", columns, values)
+
+    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
+        return [id for (id,) in self._select("id", columns, values)]
+
+    def _select(self, names: str, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
+        tests = (
+            f'"{column}" IS NULL' if value is None else f'"{column}" = ?'
+            for column, value in zip(columns, values, strict=True)
+        )
+        condition = " AND ".join(tests)
+        present = (value for value in values if value is not None)
+        return self.db.all(
+            f"SELECT {names} FROM {self.db.relation(self.table)} WHERE {condition} ORDER BY id", *present
+        )
+
+    def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
+        if limit is not None:
+            return self.db.ids_grouped(self.table, column, values, limit)
+        relation = self.db.relation(self.table)
+        query = f'SELECT "{column}", id FROM {relation} WHERE "{column}" IN (?) ORDER BY "{column}", id'
+        return self.db.all_in(query, values)
+
+    def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
+        return self.db.child_values(self.table, parents, column)
+
+    def pages(self, *columns: str) -> Iterator[list[Row]]:
+        names = "*" if not columns else ", ".join(f'"{c}"' for c in ("id", *columns))
+        for page in self.db.paged(f"SELECT {names} FROM {self.db.relation(self.table)} WHERE id > ?"):
+            yield [row[1:] for row in page] if columns else page
+
+    def count(self) -> int:
+        return int(self.db.all(f"SELECT count(*) FROM {self.db.relation(self.table)}")[0][0])

@@ -1,7 +1,5 @@
 """keys of a server -> what is stored of them and of their use; of a key, only its hash."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,7 +20,7 @@ class KeyDatabase(Protocol):
 
     def exists(self) -> bool: ...
     def create(self) -> None: ...
-    def open(self) -> AbstractContextManager[KeyTransaction]: ...
+    def open(self) -> "AbstractContextManager[KeyTransaction]": ...
     def close(self) -> None: ...
 
 

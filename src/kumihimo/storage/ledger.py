@@ -4,12 +4,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, Protocol
+from zlib import crc32
 
 from kumihimo.core.table import Codec, Row, lookup_hash
 from kumihimo.core.wiring import ROOT
-from kumihimo.storage.checksums import checksum_name, sum_rows
-from kumihimo.storage.database import PAGE_ROWS, Database
-from kumihimo.storage.rows import SqlRows
+from kumihimo.storage.database import PAGE_ROWS, Database, SqlRows
 
 RESERVED_NAMES = ("steps", "failed", "looked", "meta", "texts", "files", "relations", "todo", "changed")  # not of steps
 _REMOVED_WAVE = -(2**62)  # of keys whose row was removed: it runs before all other waves
@@ -288,3 +287,25 @@ def drop_retired_tables(db: Database, steps: Collection[str]) -> None:
         if step not in (*steps, ROOT, "communities"):
             db.run("DELETE FROM steps WHERE step = ?", step)
             db.drop_table(step)
+
+
+def sum_rows(rows: Iterable[Row]) -> int:
+    """Return a checksum of rows, the same in any order.
+
+    The checksum of a table is the sum of those of its rows, so a change of some rows needs no look at the others.
+    """
+    return sum(crc32(repr(list(map(_stored_value, row))).encode()) for row in rows)
+
+
+def _stored_value(value: object) -> object:
+    """Return a value as a store gives it back."""
+    if type(value) is str:  # most are
+        return value
+    if isinstance(value, int | float):
+        return None if value != value else float(value) + 0.0  # -0.0 becomes 0.0
+    return "".join(value) if isinstance(value, str) else value
+
+
+def checksum_name(table: str) -> str:
+    """Return the name of the checksum of a table, in `meta`."""
+    return f"sum_{table}"

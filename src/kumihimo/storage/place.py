@@ -1,7 +1,5 @@
 """a folder or postgresql://HOST/DB?schema=NAME -> where an index is, its store and its cache."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass, replace
@@ -43,7 +41,7 @@ class IndexPlace:
     cache_file: Path | None = None
 
     @classmethod
-    def at(cls, place: str | Path | IndexPlace, cache_file: str | Path | None = None) -> IndexPlace:
+    def at(cls, place: "str | Path | IndexPlace", cache_file: str | Path | None = None) -> "IndexPlace":
         """Return the place that a text or path names.
 
         Raises SettingsError for the address of something else, or a wrong schema.
@@ -124,7 +122,7 @@ class IndexPlace:
         """Return the keys of a server."""
         if not self.database:
             return KeyFile(self.folder / "keys.db")
-        from kumihimo.storage.postgres.key_tables import KeyTables
+        from kumihimo.storage.postgres.cache_tables import KeyTables
 
         return KeyTables(self)
 

@@ -1,7 +1,5 @@
 """a response cache -> the times of the next requests to a server, shared by all processes that use the cache."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.usage import Usage
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest, Prices, Vectors
+from kumihimo.llm.protocols import ChatRequest, Prices, Reply, Vectors
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 from unicodedata import normalize
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.file_links import is_link
+from kumihimo.readers.folder import is_link
 
 FILE_MARK = "written by kumihimo"  # at the start of each file of ours, as a comment
 OWNED_FILES_LIST = ".kumihimo.json"  # in a folder of ours: the digests and names of our files

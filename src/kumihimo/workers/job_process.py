@@ -1,7 +1,5 @@
 """standard input -> an invitation of a `Fleet`; jobs -> results: a worker that is a process of this machine."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
@@ -30,7 +28,7 @@ class ProcessRecruiter:
     def wanted(self) -> int:
         return self._workers
 
-    def recruit(self, invitation: Invitation) -> JobProcess:
+    def recruit(self, invitation: Invitation) -> "JobProcess":
         return JobProcess((invitation, self._opener))
 
     def close(self) -> None:

@@ -1,7 +1,5 @@
 """a Ray cluster -> workers of a `Fleet` on its machines."""
 
-from __future__ import annotations
-
 import os
 import socket
 from contextlib import suppress
@@ -68,7 +66,7 @@ class RayRecruiter:
             self._cores, self._looked_at = int(self._ray.cluster_resources().get("CPU", 0)), monotonic()
         return min(self._cores, self._most or self._cores)
 
-    def recruit(self, invitation: Invitation) -> RayWorker:
+    def recruit(self, invitation: Invitation) -> "RayWorker":
         return RayWorker(self._ray, (invitation, self._opener))
 
     def close(self) -> None:

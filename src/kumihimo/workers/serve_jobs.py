@@ -1,7 +1,5 @@
 """a connection to a build -> jobs done, until it ends: the part of a worker in a `Fleet`."""
 
-from __future__ import annotations
-
 import pickle
 import traceback
 from collections import deque

@@ -11,12 +11,7 @@ import pytest
 from kumihimo.core.records import Community, Mention, Record, Report
 from kumihimo.core.table import Table
 from kumihimo.index.report_context import ReportTables, rate_mentions
-from kumihimo.index.rules.extractive_reports import (
-    MAX_MENTIONS,
-    MemberSentence,
-    build_extractive_report,
-    select_sentences,
-)
+from kumihimo.index.rules.rule_reports import MAX_MENTIONS, MemberSentence, build_extractive_report, select_sentences
 from kumihimo.text.name_keys import entity_id
 from tests.index.factories_rows import WordTokenizer, entity, graph, leaf, mentions, relation, split, table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kumihimo.core.records import Chunk
-from kumihimo.index.name_resolution import NameResolver
+from kumihimo.index.name_records import NameResolver
 from kumihimo.index.rules.name_merges import resolve_names
 from kumihimo.text.name_keys import entity_id, name_key
 from tests.index.factories_names import merges_of

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kumihimo.core.records import Document
+from kumihimo.index.chunk_background import Description
 from kumihimo.index.descriptions import descriptions
-from kumihimo.index.document_description import Description
 from kumihimo.methods.braid.document_match import DocumentMatch, match_documents
 from kumihimo.text.question import ParsedQuestion
 from tests.factories_tables import table

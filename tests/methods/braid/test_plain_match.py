@@ -235,7 +235,7 @@ def test_subword_vectors_have_length_one() -> None:
 
 
 def test_rows_without_subwords_are_not_similar() -> None:
-    empty = RowTokens(row_tokens("pier").question.tokens, np.zeros(0, np.uint16))
+    empty = RowTokens(row_tokens("pier").words, np.zeros(0, np.uint16))
     pool = {"a": empty, "b": row_tokens("pier"), "c": empty, "d": row_tokens("gull"), "e": empty}
     features, _ = PlainMatcher(ParsedQuestion("pier"), pool).match(pool)
     for name in ("similar", "topic"):

@@ -17,8 +17,7 @@ from openai.types.chat import ChatCompletionChunk
 from kumihimo import Kumihimo
 from kumihimo.app.upkeep.keys import create_key
 from kumihimo.core.errors import ItemFailed
-from kumihimo.llm.prompts import Reply
-from kumihimo.llm.protocols import ChatRequest
+from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.server.settings import ServerSettings
 from kumihimo.testing.fake_models import FakeChat
 from tests.server.running import Answering, answered_by, leaving_client, serving, serving_one

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.table import NO_ROWS, Rows, Table
-from kumihimo.core.task import Port, Task
+from kumihimo.core.task import Task
 from kumihimo.core.views import ViewMemory, Views
-from kumihimo.core.wiring import ROOT, Step
+from kumihimo.core.wiring import ROOT, Port, Step
 from kumihimo.llm.registry import RULES
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from kumihimo.core.explanation import Explanation, PassageLink, Reason
 from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
-from kumihimo.text.matching import mark_matches
 from kumihimo.text.sentences import collapse_spaces
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import mark_matches, subject_terms
 
 Json = dict[str, Any]
 

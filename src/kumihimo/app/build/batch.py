@@ -34,9 +34,9 @@ from kumihimo.core.task import inline
 from kumihimo.core.usage import Usage
 from kumihimo.llm.batch import BatchServer, Job, request_line, require_batch_chat, split_job
 from kumihimo.llm.budget import Account, Budget
-from kumihimo.llm.cached_llm import MAX_ATTEMPTS, StructuredLLM, create_llm, request_key
+from kumihimo.llm.cached_llm import MAX_ATTEMPTS, Chat, StructuredLLM, create_llm, request_key
 from kumihimo.llm.openai import OpenAIChat
-from kumihimo.llm.protocols import Chat, ChatRequest, Prices
+from kumihimo.llm.protocols import ChatRequest, Prices
 from kumihimo.llm.registry import MissingChat, ModelRegistry
 from kumihimo.storage.batch_log import BatchLog, LoggedBatch, WaitingRequest
 from kumihimo.app.opened.open_index import OpenIndex

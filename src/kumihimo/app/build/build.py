@@ -22,8 +22,8 @@ from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
-from kumihimo.core.task import Executor, Pool, Port, Progress, inline
-from kumihimo.core.wiring import ROOT, Step
+from kumihimo.core.task import Executor, Pool, Progress, inline
+from kumihimo.core.wiring import ROOT, Port, Step
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.protocols import Embedder

@@ -16,7 +16,8 @@ from kumihimo.app.opened.catalogue import installed_catalogue
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.table import Rows
-from kumihimo.core.task import Executor, Port, RowsOf, Work, WorkSpec, inline
+from kumihimo.core.task import Executor, RowsOf, Work, WorkSpec, inline
+from kumihimo.core.wiring import Port
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.workers.fleet import Fleet, ObservedRows, Recruiter, describe_work
 from kumihimo.app.opened.open_index import OpenIndex

@@ -15,10 +15,9 @@ from kumihimo.core.records import Chunk, Mention, Record, Reference
 from kumihimo.core.table import Table
 from kumihimo.index.rules.ner_words import WORDS
 from kumihimo.text.dates import list_dates
-from kumihimo.text.matching import snippet_at
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.sentences import shorten_line
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import snippet_at, subject_terms
 from kumihimo.text.translation import join_words, translate
 
 _KATAKANA, _HIRAGANA, _KANJI = "\u30a0-\u30ff", "\u3040-\u309f", "々〆\u3400-\u9fff"

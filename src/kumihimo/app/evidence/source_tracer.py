@@ -17,8 +17,7 @@ from kumihimo.core.records import Chunk, Passage, Reference
 from kumihimo.core.spans import Span, describe_place
 from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT
-from kumihimo.index.chunk_background import readable_title
-from kumihimo.index.document_description import document_date
+from kumihimo.index.chunk_background import document_date, readable_title
 from kumihimo.storage import IndexTransaction
 
 _MAX_TITLE_CHARS = 70

@@ -12,7 +12,7 @@ from kumihimo.core.catalogue import Catalogue, collect_file_types
 from kumihimo.core.errors import IndexUnavailable, SettingsError, StepError
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature, collect_signatures
-from kumihimo.core.task import Port
+from kumihimo.core.wiring import Port
 from kumihimo.index import STEPS
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS

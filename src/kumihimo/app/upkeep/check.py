@@ -19,8 +19,8 @@ from kumihimo.rdf import store as rdf_store
 from kumihimo.rdf.store import rdf_prefixes
 from kumihimo.search.fulltext import KeywordIndex, stored_indexes
 from kumihimo.search.stores import vector_store
-from kumihimo.storage.checksums import checksum_name, sum_rows
 from kumihimo.storage.database import Database, as_database
+from kumihimo.storage.ledger import checksum_name, sum_rows
 
 _REPAIR = "`kumi check --repair` makes it again"
 _REBUILD = "`kumi check --repair` builds all tables again"

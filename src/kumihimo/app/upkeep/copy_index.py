@@ -20,8 +20,8 @@ from kumihimo.readers.remote.mirror import MIRRORS_FOLDER
 from kumihimo.search.fulltext import KeywordIndex, fill_index, stored_indexes
 from kumihimo.search.stores import load_matrices, vector_reader, vector_store
 from kumihimo.storage.cache_database import CacheDatabase
-from kumihimo.storage.checksums import checksum_name, sum_rows
 from kumihimo.storage.database import Database, as_database
+from kumihimo.storage.ledger import checksum_name, sum_rows
 from kumihimo.storage.place import IndexPlace
 
 _LEDGER_TABLES = {

@@ -21,9 +21,9 @@ from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import ConsentRequired, IndexBusy, IndexUnavailable
-from kumihimo.core.file_links import is_link
 from kumihimo.core.task import Progress
 from kumihimo.rdf import store as rdf_store
+from kumihimo.readers.folder import is_link
 from kumihimo.search.stores import remove_unused_files
 from kumihimo.storage.cache_database import CacheDatabase
 from kumihimo.storage.database import as_database

@@ -22,8 +22,7 @@ from kumihimo.evaluate.records import EvalQuestion, Rating, ReplyStatus, SystemA
 from kumihimo.evaluate.study import Study
 from kumihimo.evaluate.workers import classify_failure
 from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.fences import Source, number_sources
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import Source, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Messages
 
 NO_ANSWERS: AnswersBySystem = {}

@@ -8,8 +8,7 @@ from typing import Any, TypeVar, cast
 
 from kumihimo.core.errors import ItemFailed, SettingsError, UnparsableReply
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
-from kumihimo.llm.fences import FencedText, number_sources
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import FencedText, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Embedder
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 

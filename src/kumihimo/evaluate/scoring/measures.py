@@ -12,7 +12,7 @@ from unicodedata import category, normalize
 
 from kumihimo.evaluate.scoring import case as cases
 from kumihimo.evaluate.scoring.case import NO_REFERENCE, Case, ScoreResult, Tools, check_support, describe_checks
-from kumihimo.llm.fences import number_sources
+from kumihimo.llm.prompts import number_sources
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_EVIDENCE = "there is no evidence"

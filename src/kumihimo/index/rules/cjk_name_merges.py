@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator
 
-from kumihimo.index.name_resolution import PERSON_TYPES
+from kumihimo.index.name_records import PERSON_TYPES
 from kumihimo.index.rules.name_forms import NAME_WORDS, NameForm
 from kumihimo.index.rules.ner_cjk import is_chinese
 from kumihimo.index.rules.ner_words import alternatives

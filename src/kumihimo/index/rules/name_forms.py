@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from kumihimo.index.name_resolution import PERSON_TYPES
+from kumihimo.index.name_records import PERSON_TYPES
 from kumihimo.index.rules.ner_words import WORDS
 from kumihimo.text.name_keys import name_key
 

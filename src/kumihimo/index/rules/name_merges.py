@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from kumihimo.index.name_resolution import PERSON_TYPES
+from kumihimo.index.name_records import PERSON_TYPES
 from kumihimo.index.rules import cjk_name_merges
 from kumihimo.index.rules.name_forms import NAME_WORDS, NameForm, collect_forms, is_fuller
 from kumihimo.index.rules.ner_words import WORDS

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from kumihimo.core.errors import KumiError, StepError
 from kumihimo.core.records import Chunk, Mention, RelationMention
-from kumihimo.index.name_resolution import ChunkNames, NameResolver
-from kumihimo.index.rules import abbreviations, ner_cjk, ner_latin, ner_tagged, ner_words
+from kumihimo.index.name_records import ChunkNames, NameResolver
+from kumihimo.index.rules import ner_cjk, ner_latin, ner_tagged, ner_words
 from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.text import name_keys, parts_of_speech
 from kumihimo.text.sentences import Block, collapse_spaces, split_blocks, split_sentences
@@ -136,7 +136,7 @@ def _find_acronyms(sentences: Iterable[ChunkSentence]) -> Iterator[tuple[str, st
     for sentence in sentences:
         for acronym, expansion in ner_latin.find_acronyms(sentence.name_text):
             yield acronym, expansion.name
-        yield from abbreviations.find_cjk_abbreviations(sentence.name_text)
+        yield from ner_cjk.find_cjk_abbreviations(sentence.name_text)
 
 
 def _split_sentences(text: str) -> Iterator[ChunkSentence]:

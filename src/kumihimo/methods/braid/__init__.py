@@ -13,7 +13,7 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Community, Member, Mention, Report
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import Description
 from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.methods.braid import two_pass
 from kumihimo.methods.braid.features import feature_contributions, find_anchor_link

@@ -8,7 +8,7 @@ from math import log
 
 from kumihimo.core.context import Context
 from kumihimo.core.table import Table
-from kumihimo.index.document_description import Description, date_terms
+from kumihimo.index.chunk_background import Description, date_terms
 from kumihimo.search.protocols import KeywordSearch
 from kumihimo.text.dates import compare_dates
 from kumihimo.text.question import ParsedQuestion, Word, Wording

@@ -7,7 +7,7 @@ from statistics import fmean
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk, Mention
 from kumihimo.core.table import Table
-from kumihimo.index.document_description import Description
+from kumihimo.index.chunk_background import Description
 from kumihimo.methods.braid import features
 from kumihimo.methods.braid.document_match import match_documents
 from kumihimo.methods.braid.plain_match import PLAIN_FEATURES, Features, PlainMatcher

@@ -10,8 +10,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Reference
 from kumihimo.core.signature import IndexSizes, QueryCost
 from kumihimo.llm.concurrency import map_concurrent
-from kumihimo.llm.fences import Source, number_sources
-from kumihimo.llm.prompts import render_prompt
+from kumihimo.llm.prompts import Source, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM
 
 MAP_PROMPT = Path(__file__).with_suffix(".md")

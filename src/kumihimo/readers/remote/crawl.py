@@ -17,7 +17,6 @@ from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
 from kumihimo.readers.remote.origins import file_name, normalize_url
 from kumihimo.readers.remote.web import WebClient, WebReply, check_offline
 
-_HTML = ("text/html", "application/xhtml+xml")
 _ANY_TYPE = ("", "application/octet-stream", "text/plain", "binary/octet-stream")  # of servers that do not know it
 _LOC = re.compile(r"<(?:\w+:)?loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]+?)\s*(?:\]\]>)?\s*</", re.I)
 _SITEMAP = re.compile(rb"<(?:\w+:)?(urlset|sitemapindex)[\s>]", re.I)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count
@@ -178,10 +178,3 @@ def remove_mirrored(folder: Path, names: Iterable[str]) -> None:
         mirror.origins.pop(mirror.files[name].asked, None)
         mirror.remove(name)
     mirror.save()
-
-
-def mirrors_in(paths: Mapping[str, Path]) -> Iterator[tuple[str, Mirror]]:
-    """Yield the name and mirror of each source that has one."""
-    for name, path in paths.items():
-        if (mirror := Mirror.load(path)).origins:
-            yield name, mirror

@@ -1,7 +1,5 @@
 """an address that fsspec knows, such as s3://bucket/folder -> its files, in a mirror."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime

@@ -23,9 +23,8 @@ from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, plain_text
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.problems import found
-from kumihimo.text.matching import mark_matches
 from kumihimo.text.name_keys import name_key
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import mark_matches, subject_terms
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _MAX_FOUND, _MAX_RELATIONS, _MAX_PASSAGES, _MAX_CLAIMS, _MAX_NAMES = 40, 30, 8, 20, 7

@@ -1,4 +1,7 @@
-"""a schema of PostgreSQL -> the tables of a response cache in it; claims on keys are advisory locks."""
+"""a schema of PostgreSQL -> the tables of a response cache and the keys of a server in it, for all its processes.
+
+Claims on keys of the cache are advisory locks.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,12 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from kumihimo.storage.key_claims import KeyClaims
-from kumihimo.storage.postgres.connecting import connect, creating, rewrite_table
+from kumihimo.storage.cache_database import KeyClaims
+from kumihimo.storage.postgres.connecting import SchemaPlace, connect, creating, explain_errors, rewrite_table
 from kumihimo.storage.postgres.connection import with_placeholders
-from kumihimo.storage.postgres.errors import explain_errors
 
 if TYPE_CHECKING:
     from psycopg import Connection
-
-    from kumihimo.storage.place import IndexPlace
 
 CACHE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BYTEA PRIMARY KEY, value BYTEA NOT NULL);
@@ -45,7 +45,7 @@ class SharedConnection:
     One that was lost is opened again, except in the middle of a transaction.
     """
 
-    def __init__(self, place: IndexPlace, location: str) -> None:
+    def __init__(self, place: SchemaPlace, location: str) -> None:
         self.place, self.location = place, location
         self._lock = RLock()
         self._connection: Connection[Any] | None = None
@@ -84,7 +84,7 @@ class SharedConnection:
 class CacheTables:
     """The `CacheDatabase` in the schema of an index."""
 
-    def __init__(self, place: IndexPlace) -> None:
+    def __init__(self, place: SchemaPlace) -> None:
         self.location = f"the cache of {place}"
         self.claims = KeyClaims(lambda: _AdvisoryLocks(place, self.location))
         self._shared = SharedConnection(place, self.location)
@@ -180,7 +180,7 @@ class SqlRunner:
 class _AdvisoryLocks:
     """Locks of the server; a lost connection frees them."""
 
-    place: IndexPlace
+    place: SchemaPlace
     location: str
     numbers: set[int] = field(default_factory=set)  # that threads of this process have
     lock: RLock = field(default_factory=RLock)
@@ -221,3 +221,38 @@ class _AdvisoryLocks:
             self.numbers.clear()
             self.connection = connect(self.place)
         return self.connection
+
+
+_KEY_TABLES = """
+CREATE TABLE IF NOT EXISTS keys (
+    id TEXT COLLATE "C" PRIMARY KEY, hash BYTEA UNIQUE NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
+    rights TEXT NOT NULL, daily_tokens BIGINT, requests_per_minute BIGINT NOT NULL, created TEXT COLLATE "C" NOT NULL,
+    revoked TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS key_usage (
+    key TEXT COLLATE "C" NOT NULL, day TEXT COLLATE "C" NOT NULL, calls BIGINT NOT NULL, prompt_tokens BIGINT NOT NULL,
+    completion_tokens BIGINT NOT NULL, cost DOUBLE PRECISION NOT NULL, PRIMARY KEY (key, day)
+)
+"""
+
+
+class KeyTables:
+    """The `KeyDatabase` in the schema of an index."""
+
+    def __init__(self, place: SchemaPlace) -> None:
+        self._shared = SharedConnection(place, f"the keys of {place}")
+
+    def exists(self) -> bool:
+        return self._shared.has_table("keys")
+
+    def create(self) -> None:
+        self._shared.create_tables(_KEY_TABLES)
+
+    @contextmanager
+    def open(self) -> Iterator[SqlRunner]:
+        """Yield a transaction. Raise IndexUnavailable if it fails."""
+        with self._shared.open() as connection, connection.transaction():
+            yield SqlRunner(connection)
+
+    def close(self) -> None:
+        self._shared.disconnect()

@@ -1,25 +1,33 @@
-"""the place of an index -> a connection to its schema."""
-
-from __future__ import annotations
+"""the place of an index -> a connection to its schema; an error of psycopg -> one of ours that names the remedy."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
-from kumihimo.core.errors import IndexUnavailable
+from kumihimo.core.errors import IndexChanged, IndexUnavailable, KumiError
 from kumihimo.text.packages import loading_extra
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from kumihimo.storage.place import IndexPlace
-
 _TIMEOUT = 10  # seconds to reach a server
 OPTIONS: dict[str, Any] = {"autocommit": True, "client_encoding": "utf8", "connect_timeout": _TIMEOUT}
 
 
-def connect(place: IndexPlace) -> Connection[Any]:
+class SchemaPlace(Protocol):
+    """The place of an index in a database: its address, its schema, and a file for its cache if it has one."""
+
+    @property
+    def database(self) -> str: ...
+    @property
+    def schema(self) -> str: ...
+    @property
+    def cache_file(self) -> Path | None: ...
+
+
+def connect(place: SchemaPlace) -> "Connection[Any]":
     """Return a new connection, which commits each statement.
 
     Raises IndexUnavailable where there is no server.
@@ -37,13 +45,13 @@ def connect(place: IndexPlace) -> Connection[Any]:
     return connection
 
 
-def use_schema(connection: Connection[Any], schema: str) -> None:
+def use_schema(connection: "Connection[Any]", schema: str) -> None:
     """Make a schema the one that statements mean."""
     connection.execute(f'SET search_path TO "{schema}", public')
 
 
 @contextmanager
-def creating(connection: Connection[Any], schema: str) -> Iterator[None]:
+def creating(connection: "Connection[Any]", schema: str) -> Iterator[None]:
     """Create a schema, and tables inside the context.
 
     No other process does so meanwhile.
@@ -55,7 +63,7 @@ def creating(connection: Connection[Any], schema: str) -> Iterator[None]:
         yield
 
 
-def rewrite_table(connection: Connection[Any], table: str) -> None:
+def rewrite_table(connection: "Connection[Any]", table: str) -> None:
     """Rewrite a table without deleted rows.
 
     The statistics of the planner, which are values of rows, are made again too. ANALYZE keeps those of an empty table,
@@ -70,3 +78,45 @@ def rewrite_table(connection: Connection[Any], table: str) -> None:
     """
     if (row := connection.execute(columns).fetchone()) and row[0]:
         connection.execute(f'ALTER TABLE "{table}" {row[0]}')
+
+
+def interruption() -> type[Exception]:
+    """Return the error of a statement that was interrupted."""
+    from psycopg import OperationalError
+
+    return OperationalError
+
+
+@contextmanager
+def explain_errors(location: str, *, is_reading: bool = False) -> Iterator[None]:
+    """Raise IndexUnavailable with a remedy where the server fails.
+
+    is_reading: a missing table is one of a build that has ended. Errors of our own SQL stay as they are.
+    """
+    import psycopg
+    from psycopg import errors
+
+    try:
+        yield
+    except errors.UndefinedTable as error:
+        if is_reading:
+            raise IndexChanged("another build has ended in the middle of the question: ask again") from error
+        raise
+    except errors.InsufficientPrivilege as error:
+        reason = str(error).splitlines()[0]
+        raise IndexUnavailable(
+            f"{location}: {reason}: connect as a role that may, or GRANT it (see the page on PostgreSQL)"
+        ) from error
+    except psycopg.OperationalError as error:
+        raise _explain(location, error) from error
+
+
+def _explain(location: str, error: Exception) -> KumiError:
+    from psycopg import errors
+
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, errors.DiskFull):
+        return IndexUnavailable(f"the disk of {location} is full: make room, and run the same command again")
+    if isinstance(error, errors.QueryCanceled):
+        return IndexUnavailable(f"{location} stopped a statement ({reason}): raise its statement_timeout")
+    return IndexUnavailable(f"{location} failed ({reason}): run the same command again when the server is well")

@@ -1,7 +1,5 @@
 """a schema of PostgreSQL -> tables: one transaction per build, one snapshot per question."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator
@@ -13,16 +11,13 @@ from zlib import crc32
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
-from kumihimo.storage.build_memory import BuildMemory
+from kumihimo.storage.database import BuildMemory
+from kumihimo.storage.postgres import connecting
 from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
-from kumihimo.storage.postgres.connecting import OPTIONS, connect, creating, rewrite_table, use_schema
 from kumihimo.storage.postgres.connection import PostgresDb
-from kumihimo.storage.postgres.errors import explain_errors
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
-
-    from kumihimo.storage.place import IndexPlace
 
 FORMAT = 1  # of the schema
 _KEPT_BY_REBUILD = "communities"  # remember
@@ -47,7 +42,7 @@ CREATE TABLE IF NOT EXISTS files  (uri {text} PRIMARY KEY, source {text} NOT NUL
 class PostgresStore:
     """One schema of a database."""
 
-    def __init__(self, place: IndexPlace) -> None:
+    def __init__(self, place: connecting.SchemaPlace) -> None:
         self.place, self.location = place, str(place)
         self._memory, self._lock = BuildMemory(), Lock()
         self._pool: ConnectionPool | None = None
@@ -100,7 +95,7 @@ class PostgresStore:
         with closing(self._open()) as db:  # without COMMIT, this rolls back
             self._lock_builds(db, cancel, wait=wait)
             self._drop_unused(db)
-            with explain_errors(self.location), creating(db.connection, self.place.schema):
+            with connecting.explain_errors(self.location), connecting.creating(db.connection, self.place.schema):
                 if not self.place.cache_file:  # now: the cache does not wait for this build, and roles can get rights
                     db.connection.execute(CACHE_TABLES)
             db.begin_writing(cancel)
@@ -118,13 +113,13 @@ class PostgresStore:
             self._lock_builds(db, None, wait=wait)
             from psycopg.errors import LockNotAvailable
 
-            with explain_errors(self.location):
+            with connecting.explain_errors(self.location):
                 try:
                     self._wait_for_readers(db, None if wait else time.monotonic() + _REWRITE_SECONDS)
                     relations = self._drop_unused(db)
                     db.run(f"SET lock_timeout = '{0 if wait else _REWRITE_SECONDS}s'")
                     for relation in relations:
-                        rewrite_table(db.connection, relation)
+                        connecting.rewrite_table(db.connection, relation)
                 except (LockNotAvailable, TimeoutError) as error:
                     raise IndexBusy(
                         f"another process uses {self.location}, so its tables still hold what you removed: "
@@ -140,7 +135,7 @@ class PostgresStore:
     # -- connections
 
     def _open(self) -> PostgresDb:
-        return PostgresDb(connect(self.place), self.location, memory=self._memory)
+        return PostgresDb(connecting.connect(self.place), self.location, memory=self._memory)
 
     @contextmanager
     def _pooled(self) -> Iterator[PostgresDb]:
@@ -148,7 +143,7 @@ class PostgresStore:
         from psycopg_pool import PoolTimeout
 
         try:
-            with explain_errors(self.location), self._open_pool().connection() as connection:
+            with connecting.explain_errors(self.location), self._open_pool().connection() as connection:
                 yield PostgresDb(connection, self.location, memory=self._memory)
         except PoolTimeout as error:
             raise IndexUnavailable(
@@ -156,21 +151,21 @@ class PostgresStore:
                 "max_connections of the server"
             ) from error
 
-    def _open_pool(self) -> ConnectionPool:
+    def _open_pool(self) -> "ConnectionPool":
         from psycopg_pool import ConnectionPool
 
         logging.getLogger("psycopg").addHandler(logging.NullHandler())  # our errors name what it warns of
         with self._lock:
             if self._pool is None:
-                connect(self.place).close()  # raises an error that names the remedy
+                connecting.connect(self.place).close()  # raises an error that names the remedy
                 self._pool = ConnectionPool(
                     self.place.database,
                     min_size=0,
                     max_size=_MAX_READERS,
                     num_workers=1,
                     timeout=_POOL_TIMEOUT,
-                    kwargs=OPTIONS,
-                    configure=partial(use_schema, schema=self.place.schema),
+                    kwargs=connecting.OPTIONS,
+                    configure=partial(connecting.use_schema, schema=self.place.schema),
                     check=ConnectionPool.check_connection,
                     open=True,
                 )

@@ -1,7 +1,5 @@
 """a path -> the tables of cache.db, errors with a remedy, and the repair of a damaged file."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sqlite3
@@ -14,8 +12,8 @@ from threading import Lock
 from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.storage.key_claims import KeyClaims
-from kumihimo.storage.sqlite.file_locks import database_address, is_immutable
+from kumihimo.storage.cache_database import KeyClaims
+from kumihimo.storage.sqlite.database_file import database_address, is_immutable
 
 _CREATE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
@@ -86,7 +84,7 @@ class CacheFile:
         return rows
 
     @contextmanager
-    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[_Writer]:
+    def write(self, *, synced: bool = False, erasing: bool = False) -> "Iterator[_Writer]":
         with self._write_lock, explain_cache_errors(self.path):
             connection = self._connect()
             connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")

@@ -14,8 +14,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Codec, Row
 from kumihimo.storage.database import PAGE_ROWS, Database
 from kumihimo.storage.session import Session
-from kumihimo.storage.sqlite.integrity import raise_if_unusable
-from kumihimo.storage.sqlite.log_file import truncate_log
+from kumihimo.storage.sqlite.database_file import raise_if_unusable, truncate_log
 from kumihimo.storage.sqlite.shared_texts import drop_rows, find_wrong_uses, stored_rows, stored_table, table_ddl
 
 T = TypeVar("T")

@@ -6,13 +6,11 @@ of them: the lines of a document are those of its chunks, and the sentences of a
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Codec, Row
-
-if TYPE_CHECKING:
-    from kumihimo.storage.sqlite.connection import Db
+from kumihimo.storage.database import Database
 
 _MIN_SHARED = 20  # characters; a shorter text is in its row
 ROWS_PREFIX = "rows_"  # of the tables behind the views
@@ -52,7 +50,7 @@ def _sql_type(name: str, kind: str) -> str:
     return "TEXT PRIMARY KEY" if name == "id" else "TEXT" if kind == "JSON" else kind
 
 
-def stored_rows(db: "Db", codec: Codec[Any], old: list[Row], new: list[Row]) -> list[Row]:
+def stored_rows(db: Database, codec: Codec[Any], old: list[Row], new: list[Row]) -> list[Row]:
     """Return the new rows with references, and count uses."""
     if codec.record.TEXT_SQL:
         return [(row[0], _stored_text(codec, row), *row[2:]) for row in new]
@@ -65,7 +63,7 @@ def _stored_text(codec: Codec[Any], row: Row) -> str | None:
     return None if is_derived else row[1]
 
 
-def _share_lines(db: "Db", old: list[Row], new: list[Row]) -> list[Row]:
+def _share_lines(db: Database, old: list[Row], new: list[Row]) -> list[Row]:
     lines = {row[1]: row[1].split("\n") for row in (*old, *new) if len(row[1]) >= _MIN_SHARED}
     uses: Counter[str] = Counter()
     for row in new:
@@ -87,13 +85,13 @@ def _reference(numbers: list[int]) -> int | bytes:
     return numbers[0] if len(numbers) == 1 else str(numbers).replace(" ", "").encode()
 
 
-def _release(db: "Db", counts: list[tuple[int, int]]) -> None:
+def _release(db: Database, counts: list[tuple[int, int]]) -> None:
     """Lower the uses of lines, and delete those without any."""
     db.many("UPDATE texts SET uses = uses - ? WHERE n = ?", ((count, n) for n, count in counts))
     db.many("DELETE FROM texts WHERE n = ? AND uses <= 0", ((n,) for n, _ in counts))
 
 
-def drop_rows(db: "Db", table: str) -> None:
+def drop_rows(db: Database, table: str) -> None:
     """Drop a table, and the lines that only its rows use."""
     if db.one("SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ?", table):
         db.run(f'DROP VIEW "{table}"')
@@ -102,7 +100,7 @@ def drop_rows(db: "Db", table: str) -> None:
     db.run(f'DROP TABLE IF EXISTS "{table}"')
 
 
-def find_wrong_uses(db: "Db") -> list[str]:
+def find_wrong_uses(db: Database) -> list[str]:
     """Return what is wrong with the counts of shared texts."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB ?"
     tables = [name for (name,) in db.all(query, f"{ROWS_PREFIX}*")]
@@ -110,7 +108,7 @@ def find_wrong_uses(db: "Db") -> list[str]:
     return ["the counts of shared texts are not those of the rows"] if is_wrong else []
 
 
-def _count_uses(db: "Db", tables: Iterable[str]) -> Counter[int]:
+def _count_uses(db: Database, tables: Iterable[str]) -> Counter[int]:
     """Return how often these tables refer to each line."""
     uses: Counter[int] = Counter()
     for table in tables:
