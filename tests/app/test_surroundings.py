@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kumihimo.app.browse.source_files import surround
 
 from kumihimo import Kumihimo
+from kumihimo.app.browse.source_files import surround
 from kumihimo.core.spans import Span
 from tests.factories_graph_text import document, put
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded, surround
 from kumihimo.app.browse.document_list import DocumentList, FailedFile, ListedDocument
 from kumihimo.app.browse.json_values import Json, plain
+from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded, surround
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.access import Access, Editor, Reader, read_index

@@ -11,8 +11,8 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.source_files import file_uri
 from kumihimo.app.browse.document_list import DocumentList, DocumentText, ListedDocument
+from kumihimo.app.browse.source_files import file_uri
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.access import read_index
 from kumihimo.server.api import documents as documents_api
