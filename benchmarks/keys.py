@@ -27,8 +27,8 @@ from kumihimo.llm.local_embedder import LocalEmbedder, LocalTokenizer
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
 from kumihimo.search.fulltext import Bm25Search
+from kumihimo.search.protocols import Matrices
 from kumihimo.search.stores import load_matrices
-from kumihimo.search.vector_store import Matrices
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage.database import SqlRows
 from kumihimo.storage.sqlite.connection import Db

@@ -11,7 +11,6 @@ def longest(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
 ```
 """
 
-from kumihimo.core.catalogue import reads
 from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
 from kumihimo.core.errors import ItemFailed, KumiError, MalformedReply, SettingsError, SourceError
 from kumihimo.core.records import (
@@ -40,6 +39,7 @@ from kumihimo.core.records import (
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Group, Table
 from kumihimo.core.usage import Usage
+from kumihimo.core.wiring import reads
 from kumihimo.llm.prompts import Source, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Embedder, NamedEntityRecognizer, NameRange, Reranker, RerankerName
 from kumihimo.readers.page import Page

@@ -12,8 +12,8 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.app.processes.build_process import answer_build, describe_built, thin_out
-from kumihimo.core.catalogue import reads
 from kumihimo.core.task import ProgressEvent
+from kumihimo.core.wiring import reads
 from tests.fake_server import FakeServer
 from tests.fixtures_index import fill, texts
 

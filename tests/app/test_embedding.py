@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.upkeep.embedding import embed_texts
+from kumihimo.app.ask.questions import embed_texts
 from kumihimo.core.errors import BudgetExceeded, IndexUnavailable
 from kumihimo.llm.budget import Budget, Caps
 from tests.fake_server import FakeServer

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kumihimo.app.evidence.explanations import describe_passage, describe_reason, find_phrases
-from kumihimo.core.explanation import PassageLink, Reason
-from kumihimo.core.spans import Span
+from kumihimo.core.spans import PassageLink, Reason, Span
 
 LETTER = "Joss Kerrow would carry the first stone over the bar himself. The ferries lost sailings in March 2023."
 

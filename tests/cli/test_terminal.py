@@ -23,9 +23,8 @@ from kumihimo import Kumihimo
 from kumihimo.app.opened.results import Built, Status
 from kumihimo.cli import builds, printing, terminal
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.explanation import Reason
 from kumihimo.core.records import Document
-from kumihimo.core.spans import Citation, Span
+from kumihimo.core.spans import Citation, Reason, Span
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.methods import METHODS

@@ -11,12 +11,12 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.app.opened.catalogue import BUILT_IN, extend_catalogue
 from kumihimo.core import wiring
-from kumihimo.core.catalogue import Catalogue, reads
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError, StepError
 from kumihimo.core.records import Chunk
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table
+from kumihimo.core.wiring import Catalogue, reads
 from kumihimo.search.protocols import KeywordSearch
 from tests.toy_steps import Word
 
@@ -126,7 +126,7 @@ def test_a_build_orders_the_steps_once(tmp_path: Path, monkeypatch: pytest.Monke
         calls.append(1)
         return wiring.order_steps(steps)
 
-    monkeypatch.setattr("kumihimo.core.catalogue.order_steps", counted)
+    monkeypatch.setattr("kumihimo.core.wiring.order_steps", counted)
     (tmp_path / "pier.txt").write_text("Ada built the pier.", encoding="utf-8")
     with Kumihimo.open(tmp_path / ".kumi", methods=[nearest], steps=[words]) as kumi:
         kumi.index(tmp_path / "pier.txt", methods=["braid", "nearest"])

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import KumiError
 from kumihimo.core.lineage import trace_sources
 from kumihimo.core.records import Document, Record, Reference
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Table, codec
+from kumihimo.core.wiring import Catalogue
 from kumihimo.storage.database import SqlRows
 from kumihimo.storage.sqlite.store import SqliteStore
 from tests.core.factories_build import Small, Step, id

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Rows, Table, codec
 from kumihimo.core.task import Task
 from kumihimo.core.views import ViewMemory, Views
+from kumihimo.core.wiring import Catalogue
 from kumihimo.storage.database import SqlRows
 from kumihimo.storage.sqlite.store import SqliteStore
 from tests.core.factories_build import Small, Step, id

@@ -7,7 +7,7 @@ import resource
 import signal
 from collections.abc import Iterator
 
-from kumihimo.core.catalogue import reads
+from kumihimo.core.wiring import reads
 from kumihimo.readers.page import Page
 
 

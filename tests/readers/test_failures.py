@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from kumihimo.core.catalogue import FileType
 from kumihimo.core.errors import SourceError
+from kumihimo.core.wiring import FileType
 from kumihimo.readers import READERS
 from kumihimo.readers.documents import has_reader, read_documents
 from kumihimo.readers.page import Page

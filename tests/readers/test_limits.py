@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.core.catalogue import FileType, collect_file_types
 from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError
 from kumihimo.core.records import Document
+from kumihimo.core.wiring import FileType, collect_file_types
 from kumihimo.readers import READERS, documents
 from kumihimo.readers.documents import ReadingLimits, read_documents
 from kumihimo.readers.file_reader import FileReader

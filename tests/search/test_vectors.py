@@ -12,8 +12,8 @@ import pytest
 from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestTimedOut
 from kumihimo.core.table import Table, codec
+from kumihimo.search.protocols import VECTOR_SCALE, encode_vectors
 from kumihimo.search.stores import load_matrices, remove_unused_files
-from kumihimo.search.vector_store import VECTOR_SCALE, encode_vectors
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage.database import SqlRows, as_database
 from kumihimo.testing.fake_models import FakeEmbedder

@@ -29,9 +29,9 @@ from kumihimo.app.upkeep.check import CheckResult, check_index
 from kumihimo.app.upkeep.erasure import prune_cache, remove_documents
 from kumihimo.app.upkeep.status import read_status
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.task import Progress
+from kumihimo.core.wiring import Catalogue
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.storage import StorageError as StorageError

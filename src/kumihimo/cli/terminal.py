@@ -14,10 +14,9 @@ from kumihimo.app.upkeep.check import CheckResult
 from kumihimo.cli import builds, printing
 from kumihimo.cli.line_breaks import align_cells
 from kumihimo.core.context import Answer, Context, Evidence
-from kumihimo.core.explanation import Reason
 from kumihimo.core.records import Reference
 from kumihimo.core.signature import Signature
-from kumihimo.core.spans import Span
+from kumihimo.core.spans import Reason, Span
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.registry import RULES
 from kumihimo.text.sentences import collapse_spaces, shorten_line

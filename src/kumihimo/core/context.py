@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any, Literal, Protocol
 
-from kumihimo.core.explanation import Explanation
 from kumihimo.core.index_names import split_id
 from kumihimo.core.records import Record, Reference
-from kumihimo.core.spans import Citation, Span
+from kumihimo.core.spans import Citation, Explanation, Span
 from kumihimo.core.usage import Usage
 
 _MAX_SNIPPET = 200  # characters of evidence for a person

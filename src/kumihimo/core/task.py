@@ -10,10 +10,9 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed, describe_unknown
 from kumihimo.core.table import NO_ROWS, Group, LookupRecorder, Row, Rows, Table, codec, lookup_hash
-from kumihimo.core.wiring import PREVIOUS, Port, Step
+from kumihimo.core.wiring import PREVIOUS, Catalogue, Port, Step
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -10,9 +10,9 @@ from typing import Any, Literal, Self, get_args, get_origin
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.opened.catalogue import BUILT_IN, DEFAULT_METHOD
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
+from kumihimo.core.wiring import Catalogue
 
 _LEVEL = re.compile(r"C(\d+)")  # a level of communities, as GraphRAG names it
 

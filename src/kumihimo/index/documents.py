@@ -7,14 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kumihimo.core.catalogue import FileType
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.engine import diff_rows
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
 from kumihimo.core.task import Executor, Progress, ProgressEvent, PureWork, inline
-from kumihimo.core.wiring import ROOT
+from kumihimo.core.wiring import ROOT, FileType
 from kumihimo.index.sources import IndexedSource, is_within
 from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader
 from kumihimo.readers.file_reader import FileReader, Outcome, ReadingJob, ReadingSpec

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Self
 from unicodedata import normalize
 
-from kumihimo.core.catalogue import FileType
 from kumihimo.core.errors import SourceError, describe_unknown
-from kumihimo.core.wiring import ROOT
+from kumihimo.core.wiring import ROOT, FileType
 from kumihimo.readers.documents import has_reader, no_reader_error
 from kumihimo.readers.folder import walk
 from kumihimo.readers.remote.mirror import find_mirrored_uri

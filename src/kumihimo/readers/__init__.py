@@ -1,6 +1,6 @@
 """suffix -> media type and reader: the built-in file types."""
 
-from kumihimo.core.catalogue import FileType
+from kumihimo.core.wiring import FileType
 from kumihimo.readers import (
     code,
     doc,

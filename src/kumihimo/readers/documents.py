@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 
-from kumihimo.core.catalogue import FileType, Reader
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError, describe_unknown
 from kumihimo.core.records import NOT_READ, Document
+from kumihimo.core.wiring import FileType, Reader
 from kumihimo.readers.page import Page, format_utc
 from kumihimo.readers.pictures import SUFFIXES
 

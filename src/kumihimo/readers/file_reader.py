@@ -8,12 +8,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from kumihimo.core.catalogue import FileType
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.core.records import Document
 from kumihimo.core.table import codec
 from kumihimo.core.task import RowsOf, Workplace
+from kumihimo.core.wiring import FileType
 from kumihimo.readers import READERS
 from kumihimo.readers.documents import ReadingLimits, iterate_documents, read_documents, unreadable_error
 from kumihimo.workers import Worker, WorkerStopped

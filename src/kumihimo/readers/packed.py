@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from zipfile import ZipFile, ZipInfo
 
-from kumihimo.core.catalogue import Reader
 from kumihimo.core.errors import SourceError
+from kumihimo.core.wiring import Reader
 from kumihimo.readers import (
     doc,
     docx,

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
-from kumihimo.core.catalogue import FileType
 from kumihimo.core.errors import SourceError
+from kumihimo.core.wiring import FileType
 from kumihimo.readers import ocr
 from kumihimo.readers.page import Page, first_heading
 from kumihimo.readers.paragraphs import TextLine, join_paragraphs

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from kumihimo.search.protocols import WordRow
 from kumihimo.search.visible_slots import Slots
-from kumihimo.search.word_store import WordRow
 from kumihimo.storage.sqlite.connection import Db
 
 _FIRST_LIMIT_FACTOR = 4  # of the first query, which is usually enough

@@ -4,9 +4,12 @@ The words are our own tokens, and change in the same transaction as the rows. A 
 row as numbers: a method can then compare a question with many rows without reading their texts.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from kumihimo.core.context import Context, Evidence
@@ -16,10 +19,9 @@ from kumihimo.core.table import Codec, Row, Table, codec
 from kumihimo.core.task import Executor, Progress, ProgressEvent, PureWork, RowsOf, Workplace, inline
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.search.partial_rows import score_by_words
-from kumihimo.search.protocols import RowTokens
+from kumihimo.search.protocols import RowTokens, WordRow, WordStore
 from kumihimo.search.stores import drop_index, word_store
 from kumihimo.search.visible_slots import visible_slots
-from kumihimo.search.word_store import WordRow, WordStore
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import DerivedView, SqlLedger
 from kumihimo.text.tokens import content_tokens, pack_tokens, tokenize
@@ -216,3 +218,37 @@ def fill_index(index: SearchIndex, db: Database, progress: Progress | None, exec
         row_count += page_size
         if progress:
             progress(ProgressEvent(f"{index.kind} of {index.table}", row_count, total))
+
+
+_STEMS = "stems_by_letter"  # what is computed once per build
+
+
+@dataclass(frozen=True)
+class IndexedWords:
+    """`WordIndex` of the visible rows of one table."""
+
+    db: Database
+    table: Table[Any]
+
+    def has(self, text: str) -> bool:
+        slots = visible_slots(self.db, self._store.slot_table, self.table)
+        return self._store.has_phrase(tokenize(text), slots)
+
+    def passages(self, text: str, k: int) -> Sequence[str]:
+        hits = Bm25Search(self.db)(self.table, text, k=k)
+        return [item.record.index_text for item in hits]
+
+    def stems(self, letter: str) -> Mapping[str, int]:
+        by_letter: dict[str, Mapping[str, int]] = (
+            self.table.view.once(_STEMS, dict)
+            if self.table.view
+            else self.db.once_per_build((_STEMS, self.table.name), dict)
+        )
+        if letter not in by_letter:
+            slots = visible_slots(self.db, self._store.slot_table, self.table)
+            by_letter[letter] = self._store.count_words(letter, slots)
+        return by_letter[letter]
+
+    @cached_property
+    def _store(self) -> WordStore:
+        return word_store(self.db, self.table.name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Vectors
-from kumihimo.search.vector_store import SCORE_MARGIN, VECTOR_INDEX, Matrices, StoredVectors
+from kumihimo.search.protocols import SCORE_MARGIN, VECTOR_INDEX, Matrices, StoredVectors
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.database import Database
 

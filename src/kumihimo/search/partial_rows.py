@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.table import Table, View
 from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder
-from kumihimo.search.vector_store import SCORE_MARGIN, StoredVectors, encode_vectors
-from kumihimo.search.word_store import K1, MIN_IDF, B, WordStore
+from kumihimo.search.protocols import K1, MIN_IDF, SCORE_MARGIN, B, StoredVectors, WordStore, encode_vectors
 from kumihimo.text.tokens import hash_token, pack_tokens, tokenize
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Vectors
 from kumihimo.search.matrix_reader import MatrixReader
-from kumihimo.search.vector_store import NUMBER_BYTES, VECTOR_INDEX, VECTOR_SCALE, StoredVectors
+from kumihimo.search.protocols import NUMBER_BYTES, VECTOR_INDEX, VECTOR_SCALE, StoredVectors
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.database import Database
 

@@ -1,13 +1,15 @@
-"""table + text -> Context: the two searches that methods use."""
+"""protocols of the searches of methods, and of the stores of words and vectors behind them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from kumihimo.core.context import Context
 from kumihimo.core.table import Table
+from kumihimo.llm.protocols import Vectors
+from kumihimo.search.visible_slots import Slots
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,3 +52,89 @@ class VectorSearch(Protocol):
     def search_many(
         self, table: Table[Any], texts: Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> list[Context]: ...
+
+
+StoredVectors: TypeAlias = "NDArray[np.int16]"  # a row for each text
+Matrices = Mapping[str, StoredVectors]  # table -> the vectors of one snapshot
+VECTOR_INDEX = "vectors_"  # before the name of a table: of the index table and of its `meta` row
+VECTOR_SCALE = 32_767
+NUMBER_BYTES = 2
+SCORE_MARGIN = 1e-5  # above the rounding error of a cosine
+
+
+class VectorStore(Protocol):
+    """The vectors of one table.
+
+    A table with the columns slot and id names the row of each vector. The `meta` row of the index has the number of its
+    `rows`, 0 while it has none, and of their `dimensions`.
+    """
+
+    @property
+    def location(self) -> str: ...  # of their file; empty: they are beside the rows
+    def is_complete(self) -> bool: ...  # so that rows can be added
+    def create(self) -> None: ...  # empty, in place of an earlier one
+    def remove(self, ids: Sequence[str]) -> None: ...
+    def append(self, ids: Sequence[str], vectors: StoredVectors) -> None: ...
+    def finish(self) -> None: ...  # make the vectors last
+    def erase(self) -> None: ...  # what removed rows left
+    def find_damage(self, ids: set[str]) -> str: ...  # ids: of the rows with a vector; empty: no damage
+
+
+class VectorReader(Protocol):
+    """The vectors of one snapshot."""
+
+    def nearest(self, table: Table[Any], questions: Vectors, k: int) -> Iterator[tuple[Sequence[str], StoredVectors]]:
+        """Yield visible rows for each question, the best `k` among them."""
+
+    def select(self, table: Table[Any], ids: Collection[str]) -> tuple[Sequence[str], StoredVectors]:
+        """Return the visible rows among these, and their vectors."""
+
+
+def encode_vectors(vectors: Vectors) -> StoredVectors:
+    """Return the numbers to store for vectors of length 1."""
+    import numpy as np
+
+    return np.clip(np.rint(vectors * VECTOR_SCALE), -VECTOR_SCALE, VECTOR_SCALE).astype("<i2")
+
+
+K1, B = 1.2, 0.75  # of BM25, as FTS5 has them
+MIN_IDF = 1e-6  # as in FTS5
+
+
+class WordRow(NamedTuple):
+    """A row of a full-text index.
+
+    text: its tokens, with spaces between them. words, subwords: its entry in the forward index, or None.
+    """
+
+    id: str
+    text: str
+    words: bytes | None
+    subwords: bytes | None
+
+
+class WordStore(Protocol):
+    """The full-text index of one table.
+
+    A table with the columns slot, id, words and subwords has a row for each of its rows.
+    """
+
+    @property
+    def name(self) -> str: ...  # of the index and of its `meta` row
+    @property
+    def slot_table(self) -> str: ...
+    def create(self) -> None: ...  # empty, in place of an earlier one
+    def remove(self, texts: Mapping[str, str]) -> None: ...  # id -> the tokens that were added
+    def add(self, rows: Sequence[WordRow]) -> None: ...
+    def finish(self) -> None: ...  # write what waits
+    def erase(self) -> None: ...  # what removed rows left
+    def find_damage(self, pages: Iterable[list[WordRow]]) -> str: ...  # all rows; empty: no damage
+
+    def rank(self, words: Sequence[str], k: int, slots: Slots | None) -> list[tuple[float, str]]:
+        """Return score and id of the best `k` visible rows, ties included."""
+
+    def count_rows(self, word: str) -> int: ...
+    def totals(self) -> tuple[int, int]: ...  # rows, tokens
+    def has_phrase(self, words: Sequence[str], slots: Slots | None) -> bool: ...
+    def count_words(self, letter: str, slots: Slots | None) -> dict[str, int]:
+        """Return words with this first letter, and their visible rows."""

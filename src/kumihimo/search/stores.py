@@ -8,10 +8,9 @@ from kumihimo.search.fts5 import Fts5Words
 from kumihimo.search.matrix_reader import MatrixReader
 from kumihimo.search.postgres_vectors import LoadedMatrices, PostgresReader, PostgresVectors
 from kumihimo.search.postings import Postings
+from kumihimo.search.protocols import Matrices, VectorReader, VectorStore, WordStore
 from kumihimo.search.vector_files import FileVectors, MappedFiles, map_snapshot
 from kumihimo.search.vector_files import remove_unused_files as remove_vector_files
-from kumihimo.search.vector_store import Matrices, VectorReader, VectorStore
-from kumihimo.search.word_store import WordStore
 from kumihimo.storage.database import Database
 from kumihimo.storage.sqlite.connection import Db
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.search.matrix_reader import BLOCK_ROWS
-from kumihimo.search.vector_store import NUMBER_BYTES, VECTOR_INDEX, StoredVectors
+from kumihimo.search.protocols import NUMBER_BYTES, VECTOR_INDEX, StoredVectors
 from kumihimo.storage.database import Database
 
 _MIN_COPIED = 1000  # rows of a file that is copied when half of it is unused

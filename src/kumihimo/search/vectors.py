@@ -14,8 +14,8 @@ from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.search.partial_rows import score_by_meaning
+from kumihimo.search.protocols import VECTOR_INDEX, VECTOR_SCALE, Matrices, VectorStore, encode_vectors
 from kumihimo.search.stores import vector_reader, vector_store
-from kumihimo.search.vector_store import VECTOR_INDEX, VECTOR_SCALE, Matrices, VectorStore, encode_vectors
 from kumihimo.storage.database import Database, SqlRows
 
 _MAX_PENDING_ROUNDS = 4  # rounds of batches in the queue before they are embedded

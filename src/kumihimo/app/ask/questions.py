@@ -18,10 +18,12 @@ from kumihimo.core.errors import IndexChanged, IndexUnavailable
 from kumihimo.core.records import Reference
 from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress
+from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import Length
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.concurrency import iterate_tokens
-from kumihimo.llm.protocols import TokenCallback
+from kumihimo.llm.local_embedder import create_local_embedder, is_local
+from kumihimo.llm.protocols import TokenCallback, Vectors
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.stores import load_matrices
@@ -196,3 +198,32 @@ class Questions(ABC):
         with self.snapshot(rights=rights) as snapshot:
             row = snapshot.find(reference).reference if isinstance(reference, str) else reference
             return list(snapshot.trace(row))
+
+
+def embed_texts(
+    index: OpenIndex,
+    texts: Sequence[str],
+    *,
+    table: str = "chunks",
+    as_questions: bool = False,
+    budget: Budget | None = None,
+) -> tuple[Vectors, Usage]:
+    """Return the vectors of texts, and what they cost.
+
+    They can be compared with those of a table. as_questions: as searches embed them. budget: one that pays too.
+    """
+    own_budget = index.models.budget(None, budget)
+    with open_snapshot(index) as snapshot:
+        stored = str((snapshot.db.meta(f"vectors_{table}") or {}).get("embedder", ""))
+    if is_local(stored):
+        embedder = create_local_embedder(stored, is_query=as_questions)
+    elif as_questions:
+        embedder = index.models.query_embedder(own_budget, table, stored)
+    else:
+        embedder = index.models.embedder(own_budget, table)
+    if stored not in ("", embedder.fingerprint):
+        raise IndexUnavailable(
+            f"the {table} of this index were embedded by {stored}: set that as `model` under [embedding] in "
+            f"kumi.toml, or `kumi index --yes` embeds them by {embedder.fingerprint}"
+        )
+    return embedder(list(texts)), own_budget.total

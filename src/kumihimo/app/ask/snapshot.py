@@ -22,7 +22,6 @@ from kumihimo.app.opened.catalogue import (
     steps_without_llm,
     uses_llm,
 )
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
@@ -33,7 +32,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import Table, codec
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
-from kumihimo.core.wiring import ROOT
+from kumihimo.core.wiring import ROOT, Catalogue
 from kumihimo.generation.answer import LENGTHS as LENGTHS
 from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.answer import Length as Length
@@ -47,10 +46,8 @@ from kumihimo.llm.local_embedder import LocalEmbedder, create_local_embedder, is
 from kumihimo.llm.protocols import RerankerName
 from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
-from kumihimo.search.fulltext import Bm25Search
-from kumihimo.search.indexed_words import IndexedWords
-from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.search.vector_store import Matrices
+from kumihimo.search.fulltext import Bm25Search, IndexedWords
+from kumihimo.search.protocols import KeywordSearch, Matrices, VectorSearch
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.database import as_database

@@ -14,10 +14,9 @@ from kumihimo.app.evidence.explanations import describe_reason
 from kumihimo.app.opened.catalogue import DEFAULT_METHOD
 from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, setting_help
 from kumihimo.core.context import Answer, Context, Evidence, row_json
-from kumihimo.core.explanation import Explanation, PassageLink, Reason
 from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
 from kumihimo.core.signature import Signature
-from kumihimo.core.spans import Span
+from kumihimo.core.spans import Explanation, PassageLink, Reason, Span
 from kumihimo.text.sentences import collapse_spaces
 from kumihimo.text.tokens import mark_matches, subject_terms
 

@@ -13,7 +13,7 @@ from kumihimo.app.opened.catalogue import steps_without_llm
 from kumihimo.app.build.progress import add_shares, stop_when_cancelled
 from kumihimo.app.opened.results import Built
 from kumihimo.app.opened.catalogue import row_counts
-from kumihimo.core.catalogue import Catalogue
+from kumihimo.core.wiring import Catalogue
 from kumihimo.core.code_fingerprint import code_fingerprint
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts

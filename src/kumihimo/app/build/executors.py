@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from kumihimo.app.settings.settings_registry import BuildingSettings
 from kumihimo.app.opened.catalogue import installed_catalogue
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.catalogue import Catalogue
+from kumihimo.core.wiring import Catalogue
 from kumihimo.core.table import Rows
 from kumihimo.core.task import Executor, RowsOf, Work, WorkSpec, inline
 from kumihimo.core.wiring import Port

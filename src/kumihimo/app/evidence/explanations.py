@@ -10,8 +10,8 @@ from unicodedata import normalize
 
 from kumihimo.app.evidence.source_tracer import SourceTracer
 from kumihimo.core.context import Context, Evidence, KeyPoint
-from kumihimo.core.explanation import Explanation, PassageLink, Phrase, Reason
 from kumihimo.core.records import Chunk, Mention, Record, Reference
+from kumihimo.core.spans import Explanation, PassageLink, Phrase, Reason
 from kumihimo.core.table import Table
 from kumihimo.index.rules.ner_words import WORDS
 from kumihimo.text.dates import list_dates

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.lineage import TRACE_ENDS, trace_sources
 from kumihimo.core.records import Chunk, Passage, Reference
 from kumihimo.core.spans import Span, describe_place
 from kumihimo.core.table import Table
-from kumihimo.core.wiring import ROOT
+from kumihimo.core.wiring import ROOT, Catalogue
 from kumihimo.index.chunk_background import document_date, readable_title
 from kumihimo.storage import IndexTransaction
 

@@ -8,11 +8,10 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from kumihimo.core.catalogue import Catalogue, collect_file_types
 from kumihimo.core.errors import IndexUnavailable, SettingsError, StepError
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature, collect_signatures
-from kumihimo.core.wiring import Port
+from kumihimo.core.wiring import Catalogue, Port, collect_file_types
 from kumihimo.index import STEPS
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS

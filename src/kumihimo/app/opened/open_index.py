@@ -13,9 +13,9 @@ from kumihimo.app.opened import catalogue as catalogues
 from kumihimo.app.settings.config import fields_to_settings
 from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.app.settings.trust import read_trusted_layers
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.settings import SettingValues, resolve_settings
+from kumihimo.core.wiring import Catalogue
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.llm.registry import ModelRegistry

@@ -10,10 +10,10 @@ from functools import cache, cached_property
 from inspect import getdoc
 from pathlib import Path
 
-from kumihimo.core.catalogue import Catalogue
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import Signature, settings_of
+from kumihimo.core.wiring import Catalogue
 from kumihimo.generation.answer import answer
 from kumihimo.llm.registry import MODEL_SETTINGS, scope_chat_settings
 from kumihimo.rdf.store import rdf_prefixes

@@ -10,9 +10,9 @@ from email.utils import parsedate_to_datetime
 from pathlib import PurePosixPath
 from urllib.parse import urljoin, urlsplit
 
-from kumihimo.core.catalogue import FileType
 from kumihimo.core.errors import AddressRefused, KumiError, SourceError
 from kumihimo.core.task import Progress, ProgressEvent
+from kumihimo.core.wiring import FileType
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
 from kumihimo.readers.remote.origins import file_name, normalize_url
 from kumihimo.readers.remote.web import WebClient, WebReply, check_offline

@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.catalogue import FileType
 from kumihimo.core.errors import SourceError
 from kumihimo.core.network import is_offline
 from kumihimo.core.task import Progress, ProgressEvent
+from kumihimo.core.wiring import FileType
 from kumihimo.readers.documents import ReadingLimits, has_reader
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
 from kumihimo.readers.remote.origins import Origin, file_name

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from kumihimo.app.ask.questions import embed_texts
 from kumihimo.app.build.prepare_build import usable_methods
-from kumihimo.app.upkeep.embedding import embed_texts
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.spans import Span
