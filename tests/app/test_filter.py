@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.ask import visible_tables
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.ask.visible_tables import VisibleTables
 from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
@@ -182,13 +182,13 @@ def test_a_filter_is_compiled_once_per_build(tmp_path: Path, monkeypatch: pytest
     with Kumihimo(tmp_path / ".kumi") as kumi:
         kumi.index(source)
         compiled: list[str] = []
-        compile_filter = visible_tables.visible_documents
+        compile_filter = VisibleTables.visible_documents
 
-        def count(snapshot: Snapshot) -> frozenset[str]:
+        def count(snapshot: VisibleTables) -> frozenset[str]:
             compiled.append(snapshot.filter)
             return compile_filter(snapshot)
 
-        monkeypatch.setattr(visible_tables, "visible_documents", count)
+        monkeypatch.setattr(VisibleTables, "visible_documents", count)
 
         def texts(filter: str) -> list[str]:
             return sorted(item.text for item in kumi.retrieve("oats", "naive", filter=filter))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kumihimo.readers.folder import is_link
+from kumihimo.text.safe_write import is_link
 
 
 def test_symbolic_links_are_links(tmp_path: Path) -> None:

@@ -76,12 +76,8 @@ def answer(
     if max_tokens < 1:
         raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 4096")
     if not context:
-        text = no_answer_text(question, context)
-        if on_context:
-            on_context(context)
-        if on_token:
-            on_token(text)
-        return Answer(question, method, text, (), context, Usage(), llm.fingerprint, status="nothing")
+        empty = Answer(question, method, no_answer_text(question, context), (), context, Usage(), llm.fingerprint)
+        return announce(replace(empty, status="nothing"), on_token, on_context)
     packed = pack_sources(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
     if not packed:
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
@@ -112,6 +108,15 @@ def answer(
 def check_length(name: str) -> Length:
     """Return the length with this name. Raise SettingsError for others."""
     return cast(Length, settings_of(answer)["length"].parse("answer", name))
+
+
+def announce(answer: Answer, on_token: TokenCallback | None, on_context: Callable[[Context], None] | None) -> Answer:
+    """Pass on an answer without a model: its evidence, then its text."""
+    if on_context:
+        on_context(answer.context)
+    if on_token:
+        on_token(answer.text)
+    return answer
 
 
 def number_packed_sources(packed: Sequence[PackedSource], describe_document: Callable[[str], str]) -> list[Source]:

@@ -6,12 +6,12 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import Path
-from stat import S_ISLNK
 from typing import NamedTuple
 from unicodedata import normalize
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.page import unique_name
+from kumihimo.text.safe_write import is_link
 
 IGNORE_FILES = (".gitignore", ".kumiignore")
 _HIDDEN = (".", "~$")  # the latter: who edits a file, as Word and Excel note beside it
@@ -183,19 +183,3 @@ def _skip_stars(parts: tuple[str, ...], positions: set[int]) -> set[int]:
         if i in result and parts[i] == "**":
             result.add(i + 1)
     return result
-
-
-_JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT
-
-
-def is_link(path: Path) -> bool:
-    """Return whether a path is a symbolic link or a junction.
-
-    A junction is a folder for `Path.is_symlink`, but may lead out of the folder that it is in, or back to it. It needs
-    no rights to make one. A path that cannot be read is no link.
-    """
-    try:
-        status = path.lstat()
-    except (OSError, ValueError):
-        return False
-    return S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) == _JUNCTION

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from stat import S_ISLNK
 from tempfile import mkdtemp
 from unicodedata import normalize
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.readers.folder import is_link
 
+_JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT
 FILE_MARK = "written by kumihimo"  # at the start of each file of ours, as a comment
 OWNED_FILES_LIST = ".kumihimo.json"  # in a folder of ours: the digests and names of our files
 _OWNED_FILE = re.compile(r"[0-9a-f]{32} ([^\0\ud800-\udfff]+)")
@@ -241,3 +242,16 @@ def _wrap_os_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise SettingsError(f"{path} cannot be written ({error.strerror or error}): choose another place") from error
+
+
+def is_link(path: Path) -> bool:
+    """Return whether a path is a symbolic link or a junction.
+
+    A junction is a folder for `Path.is_symlink`, but may lead out of the folder that it is in, or back to it. It needs
+    no rights to make one. A path that cannot be read is no link.
+    """
+    try:
+        status = path.lstat()
+    except (OSError, ValueError):
+        return False
+    return S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) == _JUNCTION

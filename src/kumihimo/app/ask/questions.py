@@ -57,7 +57,7 @@ def open_snapshot(
                 except FileNotFoundError as error:  # a build has just replaced them: open the new ones
                     missing = error.filename
                     continue
-                parts = index.catalogue, index.settings, index.models, index.tokenizer, vectors
+                parts = index.catalogue, index.settings, index.tokenizer, index.models, vectors
                 yield Snapshot(db, *parts, rights=rights.strip())
                 return
         if build:

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from kumihimo.app.ask import data_frames
 from kumihimo.app.ask.query import Query
-from kumihimo.app.ask.visible_tables import visible_documents, visible_table
+from kumihimo.app.ask.visible_tables import VisibleTables
 from kumihimo.app.evidence.explanations import explain_context
 from kumihimo.app.evidence.source_tracer import SourceTracer
 from kumihimo.app.opened.catalogue import (
@@ -22,19 +22,18 @@ from kumihimo.app.opened.catalogue import (
     steps_without_llm,
     uses_llm,
 )
-from kumihimo.core.context import Answer, Context, Evidence, Tokenizer
+from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.digests import hash_parts, replace_surrogates
-from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
+from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.core.records import Record, Reference
-from kumihimo.core.settings import SettingValues, override_settings
+from kumihimo.core.settings import override_settings
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
-from kumihimo.core.table import Table, codec
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
-from kumihimo.core.wiring import ROOT, Catalogue
+from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import LENGTHS as LENGTHS
-from kumihimo.generation.answer import PROMPT, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import PROMPT, announce, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.answer import Length as Length
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
@@ -49,7 +48,6 @@ from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import Bm25Search, IndexedWords
 from kumihimo.search.protocols import KeywordSearch, Matrices, VectorSearch
 from kumihimo.search.vectors import CosineSearch
-from kumihimo.storage import IndexTransaction
 from kumihimo.storage.database import as_database
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.word_variants import WordIndex, rewrite_question
@@ -58,35 +56,16 @@ BoundMethod = Callable[[ParsedQuestion], Context]
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(VisibleTables):
     """A finished build, readable as long as its transaction lasts.
 
-    rights, filter: expressions over metadata; only documents that match both exist for its tables, searches and
-    traces. A field that no document has is unset for `rights`, and an error in `filter`.
+    Its searches and traces know only the documents that its tables show.
     """
 
-    db: IndexTransaction
-    catalogue: Catalogue
-    settings: SettingValues
     models: ModelRegistry
-    tokenizer: Tokenizer
     matrices: Matrices
     generation: int = 0  # number of the run, for several answers to one question
     budget: Budget | None = None  # for all questions together; None: one for each question
-    rights: str = ""
-    filter: str = ""
-    tables: dict[tuple[str, str, str], Table[Any]] = field(default_factory=dict)  # those that were read
-
-    def table(self, name: str) -> Table[Any]:
-        """Return the visible rows of a table of the index.
-
-        Raises IndexUnavailable if it has not been built.
-        """
-        key = self.rights, self.filter, name
-        if key not in self.tables:
-            stored = self.stored_table(name)
-            self.tables[key] = visible_table(self, stored) if self.rights or self.filter else stored
-        return self.tables[key]
 
     def to_arrow(self, name: str) -> Any:
         """Return the visible rows of a table for Arrow."""
@@ -95,24 +74,6 @@ class Snapshot:
     def to_pandas(self, name: str) -> Any:
         """Return the visible rows of a table for pandas."""
         return data_frames.to_pandas(self.table(name))
-
-    def narrowed(self, filter: str) -> Self:
-        """Return the snapshot of the documents that match, too; blank: all."""
-        if not (filter := filter.strip()):
-            return self
-        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
-
-    def stored_table(self, name: str) -> Table[Any]:
-        """Return a table with all its rows, visible or not.
-
-        Raises IndexUnavailable if it has not been built.
-        """
-        types = self.catalogue.record_types
-        if name not in types:
-            raise SettingsError(describe_unknown("table", name, types))
-        if not self.db.has(name):
-            raise IndexUnavailable(f"the index has no table {name} yet: `kumi index` builds it")
-        return Table(name, codec(types[name]), self.db.rows(name))
 
     @property
     def record_types(self) -> Mapping[str, type[Record]]:
@@ -219,7 +180,7 @@ class Snapshot:
 
         Raises SettingsError.
         """
-        return visible_documents(self.narrowed(filter))
+        return self.narrowed(filter).visible_documents()
 
     def _lacking(self, name: str, signature: Signature, missing: Sequence[str]) -> IndexUnavailable:
         """Return the error of a method that lacks tables or views.
@@ -285,11 +246,7 @@ class Snapshot:
             embedder = create_local_embedder(stored) if is_local(stored) else LocalEmbedder()
             result = quote_answer(searched, method, context, snapshot.tracer, embedder, requests=requests)
             text = f"{note}\n\n{result.text}" if note else result.text
-            result = replace(result, question=asked.text, text=text)
-            if query.on_context:
-                query.on_context(context)
-            if query.on_token:
-                query.on_token(text)
+            result = announce(replace(result, question=asked.text, text=text), query.on_token, query.on_context)
         citations = tuple(replace(each, span=snapshot.tracer.locate(each.span)) for each in result.citations)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)

@@ -1,60 +1,96 @@
-"""a snapshot + expressions over metadata -> the documents that match, and what its tables show of them."""
-
-from __future__ import annotations
+"""a read transaction + expressions over metadata -> the tables of an index, as far as they are visible."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NoReturn, Self
 
-from kumihimo.core.errors import ItemFailed
-from kumihimo.core.table import NO_ROWS, Rows, Table
+from kumihimo.core.context import Tokenizer
+from kumihimo.core.errors import IndexUnavailable, ItemFailed, SettingsError, describe_unknown
+from kumihimo.core.settings import SettingValues
+from kumihimo.core.table import NO_ROWS, Rows, Table, codec
 from kumihimo.core.task import Task
 from kumihimo.core.views import ViewMemory, Views
-from kumihimo.core.wiring import ROOT, Port, Step
+from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
 from kumihimo.llm.registry import RULES
-
-if TYPE_CHECKING:
-    from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.storage import IndexTransaction
 
 
-def visible_table(snapshot: Snapshot, table: Table[Any]) -> Table[Any]:
-    """Return the visible rows of a table of a snapshot."""
-    if not snapshot.rights and not snapshot.filter:
-        return table
-    memory = snapshot.db.once_per_build(
-        ("view", snapshot.rights, snapshot.filter), lambda: ViewMemory(visible_documents(snapshot))
-    )
+@dataclass(frozen=True)
+class VisibleTables:
+    """The tables of a finished build.
 
-    def stored_rows(name: str) -> Rows:
-        return snapshot.stored_table(name).rows if snapshot.db.has(name) else NO_ROWS
-
-    def task_of(step: Step, rows: Callable[[str], Rows]) -> Task:
-        ports: dict[str, Port] = {"tokenizer": snapshot.tokenizer, "llm": _NoModel()}
-        if recognizer := snapshot.catalogue.recognizer:
-            ports["recognizer"] = recognizer
-        if "llm" in step.signature.optional_ports:
-            del ports["llm"]
-        settings = snapshot.catalogue.settings_for_step(step.name, snapshot.settings)
-        return Task(step, settings, ports, rows, {}, from_scratch=True)
-
-    rows = Views(snapshot.catalogue.wired, stored_rows, task_of, memory, snapshot.db.check_cancelled).rows(table.name)
-    return Table(table.name, table.codec, rows, view=rows)
-
-
-def visible_documents(snapshot: Snapshot) -> frozenset[str]:
-    """Return the ids of the documents that a snapshot shows.
-
-    A field that no document has is unset for rights, and an error in a filter. Raises SettingsError.
+    rights, filter: expressions over metadata; only documents that match both exist for the tables. A field that no
+    document has is unset for `rights`, and an error in `filter`.
     """
-    # imported here, since few questions have a filter
-    from kumihimo.search.metadata_filter import matching_documents
 
-    expression, lenient = (snapshot.filter, False) if snapshot.filter else (snapshot.rights, True)
-    outer = replace(snapshot, filter="") if snapshot.filter else replace(snapshot, rights="")
-    metadata_model = snapshot.db.meta("models", {}).get("metadata", RULES)
-    # a table made by rule only repeats the metadata of the documents
-    metadata = outer.table("metadata") if metadata_model != RULES else None
-    return matching_documents(expression, outer.table(ROOT), metadata, lenient=lenient)
+    db: IndexTransaction
+    catalogue: Catalogue
+    settings: SettingValues
+    tokenizer: Tokenizer
+    rights: str = field(default="", kw_only=True)
+    filter: str = field(default="", kw_only=True)
+    tables: dict[tuple[str, str, str], Table[Any]] = field(default_factory=dict, kw_only=True)  # those that were read
+
+    def table(self, name: str) -> Table[Any]:
+        """Return the visible rows of a table of the index.
+
+        Raises IndexUnavailable if it has not been built.
+        """
+        key = self.rights, self.filter, name
+        if key not in self.tables:
+            stored = self.stored_table(name)
+            self.tables[key] = self._visible_rows(stored) if self.rights or self.filter else stored
+        return self.tables[key]
+
+    def stored_table(self, name: str) -> Table[Any]:
+        """Return a table with all its rows, visible or not.
+
+        Raises IndexUnavailable if it has not been built.
+        """
+        types = self.catalogue.record_types
+        if name not in types:
+            raise SettingsError(describe_unknown("table", name, types))
+        if not self.db.has(name):
+            raise IndexUnavailable(f"the index has no table {name} yet: `kumi index` builds it")
+        return Table(name, codec(types[name]), self.db.rows(name))
+
+    def narrowed(self, filter: str) -> Self:
+        """Return the tables of the documents that match, too; blank: all."""
+        if not (filter := filter.strip()):
+            return self
+        return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
+
+    def visible_documents(self) -> frozenset[str]:
+        """Return the ids of the visible documents. Raise SettingsError for a wrong expression."""
+        # imported here, since few questions have a filter
+        from kumihimo.search.metadata_filter import matching_documents
+
+        expression, lenient = (self.filter, False) if self.filter else (self.rights, True)
+        outer = replace(self, filter="") if self.filter else replace(self, rights="")
+        metadata_model = self.db.meta("models", {}).get("metadata", RULES)
+        # a table made by rule only repeats the metadata of the documents
+        metadata = outer.table("metadata") if metadata_model != RULES else None
+        return matching_documents(expression, outer.table(ROOT), metadata, lenient=lenient)
+
+    def _visible_rows(self, table: Table[Any]) -> Table[Any]:
+        memory = self.db.once_per_build(
+            ("view", self.rights, self.filter), lambda: ViewMemory(self.visible_documents())
+        )
+
+        def stored_rows(name: str) -> Rows:
+            return self.stored_table(name).rows if self.db.has(name) else NO_ROWS
+
+        def task_of(step: Step, rows: Callable[[str], Rows]) -> Task:
+            ports: dict[str, Port] = {"tokenizer": self.tokenizer, "llm": _NoModel()}
+            if recognizer := self.catalogue.recognizer:
+                ports["recognizer"] = recognizer
+            if "llm" in step.signature.optional_ports:
+                del ports["llm"]
+            settings = self.catalogue.settings_for_step(step.name, self.settings)
+            return Task(step, settings, ports, rows, {}, from_scratch=True)
+
+        rows = Views(self.catalogue.wired, stored_rows, task_of, memory, self.db.check_cancelled).rows(table.name)
+        return Table(table.name, table.codec, rows, view=rows)
 
 
 @dataclass(frozen=True, slots=True)

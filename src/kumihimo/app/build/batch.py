@@ -71,7 +71,7 @@ def build_or_wait(
     with closing(BatchLog(index.place.open_cache())) as log:
         collected = collect_batches(log, index.models, must_reach=batch, cancel=build.budget.cancel)
         require_consent(build, consent, rebuild=rebuild)
-        if not batch and not log.waiting():
+        if not batch and not log.waiting():  # the last batch has just been collected
             return _with_batch(run_and_save(index, build), collected, BatchState())
         previous, upstream = models_by_scope(build.db, build.catalogue), model_dependencies(build)[0]
         requests = BatchRequests(index.models, previous, upstream, collected.refused, submits=batch)
@@ -87,6 +87,12 @@ def build_or_wait(
             built = Built(0, 0, 0, (), rows, rows, {}, build.db.failures(), perf_counter() - start, {}, {})
             return _with_batch(built, collected, state)
         return _with_batch(run_and_save(index, offline if batch else build), collected, state)
+
+
+def count_batches(index: OpenIndex) -> int:
+    """Return how many batches of this cache are under way, or not collected."""
+    with closing(BatchLog(index.place.open_cache())) as log:
+        return len(log.batches())
 
 
 def count_waiting(index: OpenIndex) -> int:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kumihimo.app.build.batch import build_or_wait
+from kumihimo.app.build.batch import build_or_wait, count_batches
 from kumihimo.app.build.build import skipped_methods
-from kumihimo.app.build.build_cost import plan_build
-from kumihimo.app.build.prepare_build import absolute_paths, prepare_build
-from kumihimo.app.build.prepare_build import RollBack
+from kumihimo.app.build.build_cost import plan_build, require_consent
+from kumihimo.app.build.prepare_build import absolute_paths, prepare_build, run_and_save
+from kumihimo.app.build.prepare_build import RollBack, run_and_save
 from kumihimo.app.build.remote_sources import fetch_sources
 from kumihimo.app.opened.results import Built, Consent, Plan
 from kumihimo.core.cancel import CancelToken
@@ -53,7 +53,11 @@ def index_paths(
         build = replace(build, from_scratch=from_scratch, rebuild=rebuild)
         for source in build.sources.values() if rebuild else ():
             source.files()  # raises SourceError before anything is lost
-        built = build_or_wait(index, build, consent, rebuild=rebuild, batch=batch)
+        if batch or count_batches(index):
+            built = build_or_wait(index, build, consent, rebuild=rebuild, batch=batch)
+        else:
+            require_consent(build, consent, rebuild=rebuild)
+            built = run_and_save(index, build)
     if methods:
         return built
     skipped = skipped_methods(index.catalogue, index.models, build.methods)

@@ -11,7 +11,6 @@ from itertools import islice, zip_longest
 from typing import Any, Self
 
 from kumihimo.app.ask.snapshot import BoundMethod, Snapshot
-from kumihimo.app.ask.visible_tables import visible_documents
 from kumihimo.app.evidence.source_tracer import DocumentPlaces, SourceTracer
 from kumihimo.app.opened.catalogue import FALLBACK_METHOD
 from kumihimo.app.several.merged_evidence import TokensByText, drop_copies, evidence_text, merge_evidence, names_index
@@ -48,7 +47,7 @@ class SeveralSnapshot(Snapshot):
     def of(cls, parts: Mapping[str, Snapshot]) -> Self:
         """Return these snapshots as one; the first leads."""
         first = next(iter(parts.values()))
-        shared = first.db, first.catalogue, first.settings, first.models, first.tokenizer, first.matrices
+        shared = first.db, first.catalogue, first.settings, first.tokenizer, first.models, first.matrices
         return cls(*shared, budget=first.budget, parts=parts)
 
     def table(self, name: str) -> Table[Any]:
@@ -82,7 +81,7 @@ class SeveralSnapshot(Snapshot):
                 both = f"({part.rights}) and ({filter})" if part.rights else filter
                 parts[index] = replace(part, rights=both)  # lenient
         if len(errors) == len(parts):
-            visible_documents(replace(self, filter=filter))  # raises the error for a field that all lack
+            replace(self, filter=filter).visible_documents()  # raises the error for a field that all lack
         return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter, parts=parts)
 
     def matching_documents(self, filter: str) -> frozenset[str]:

@@ -23,12 +23,12 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import ConsentRequired, IndexBusy, IndexUnavailable
 from kumihimo.core.task import Progress
 from kumihimo.rdf import store as rdf_store
-from kumihimo.readers.folder import is_link
 from kumihimo.search.stores import remove_unused_files
 from kumihimo.storage.cache_database import CacheDatabase
 from kumihimo.storage.database import as_database
 from kumihimo.storage.ledger import drop_retired_tables
 from kumihimo.storage.sqlite.cache_file import damaged_copy, delete_database
+from kumihimo.text.safe_write import is_link
 
 
 def prune_cache(index: OpenIndex, *, wait: bool) -> int:

@@ -26,9 +26,8 @@ def read_status(index: OpenIndex, *, levels: bool, rights: str = "", modularity:
     communities with new ones, which takes long for a large graph.
     """
     with index.store.read_transaction() as db:
-        snapshot = Snapshot(
-            db, index.catalogue, index.settings, index.models, index.tokenizer, {}, rights=rights.strip()
-        )
+        tables = db, index.catalogue, index.settings, index.tokenizer
+        snapshot = Snapshot(*tables, index.models, {}, rights=rights.strip())
         status = _read_visible(snapshot, levels, modularity=modularity)
         return status if snapshot.rights else replace(status, **_read_rest(index, db))
 
