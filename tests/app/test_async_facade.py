@@ -8,11 +8,11 @@ from contextlib import aclosing
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
 
 import pytest
 
 from kumihimo import Answer, AsyncKumihimo, Context, KumiError, Kumihimo, ProgressEvent
+from kumihimo.app.ask.query import Query
 from kumihimo.app.processes import async_facade
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, IndexUnavailable
@@ -47,11 +47,12 @@ class SlowQuestions:
         self.started, self.cancelled, self.release, self.ended = Event(), Event(), Event(), Event()
         self.reason = ""
 
-    def ask(self, question: str, *_: object, cancel: CancelToken, on_token: Any = None, **__: object) -> Answer:
-        if question != "slow":
+    def answer(self, query: Query) -> Answer:
+        cancel = query.cancel
+        if query.question.text != "slow" or not cancel:
             return ANSWER
-        if on_token:
-            on_token("At ")
+        if query.on_token:
+            query.on_token("At ")
         self.started.set()
         cancel.wait(600)
         self.cancelled.set()
@@ -64,7 +65,7 @@ class SlowQuestions:
 @pytest.fixture
 def slow(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowQuestions]:
     slow = SlowQuestions()
-    monkeypatch.setattr(kumi, "ask", slow.ask)
+    monkeypatch.setattr(kumi, "answer", slow.answer)
     yield slow
     slow.release.set()
 
@@ -269,13 +270,14 @@ def test_a_build_is_cancelled_and_the_next_waits_for_its_end(kumi: Kumihimo, mon
 def test_what_a_thread_reports_after_the_loop_has_ended_is_lost(
     kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    emits = list[Callable[[object], None]]()
+    emits = list[Callable[[str], None]]()
 
-    def ask(*_: object, on_token: Callable[[object], None], **__: object) -> Answer:
-        emits.append(on_token)
+    def answer(query: Query) -> Answer:
+        assert query.on_token
+        emits.append(query.on_token)
         return ANSWER
 
-    monkeypatch.setattr(kumi, "ask", ask)
+    monkeypatch.setattr(kumi, "answer", answer)
 
     async def play() -> None:
         async with AsyncKumihimo(kumi) as questions:

@@ -71,7 +71,7 @@ def test_options_and_earlier_answers_are_sent_too(kumi: Kumihimo, room: Question
 
 
 def test_rights_go_with_a_question(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kumi, "retrieve", None)
+    monkeypatch.setattr(kumi, "search", None)
 
     async def play(rights: str) -> set[str]:
         async with AsyncKumihimo(kumi, workers=1) as questions:
@@ -86,8 +86,8 @@ def test_rights_go_with_a_question(kumi: Kumihimo, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_question_of_a_program_goes_to_a_process(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kumi, "ask", None)
-    monkeypatch.setattr(kumi, "retrieve", None)
+    monkeypatch.setattr(kumi, "answer", None)
+    monkeypatch.setattr(kumi, "search", None)
 
     async def play() -> tuple[list[QuestionEvent], Context]:
         async with AsyncKumihimo(kumi, workers=1) as questions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from kumihimo.core.task import Progress
 from kumihimo.core.wiring import Catalogue
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.protocols import NamedEntityRecognizer
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage import StorageError as StorageError
 from kumihimo.storage.response_cache import UsageEntry
 
@@ -64,7 +66,7 @@ class Kumihimo(Questions):
             place = connect_index(place, settings, cache=cache, catalogue=catalogue)
         self.opened = place
         self.place, self.folder, self.base = place.place, place.folder, place.base
-        self.store, self.cache, self.models = place.store, place.cache, place.models
+        self.store, self.cache = place.store, place.cache
         self.catalogue, self.settings, self.tokenizer = place.catalogue, place.settings, place.tokenizer
 
     @classmethod
@@ -95,6 +97,15 @@ class Kumihimo(Questions):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def models(self) -> ModelRegistry:
+        """Return the models of the settings; you can set others."""
+        return self.opened.models
+
+    @models.setter
+    def models(self, models: ModelRegistry) -> None:
+        self.opened = replace(self.opened, models=models)
 
     def close(self) -> None:
         """Close the files; the next use opens them again."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kumihimo.app.ask.query import Query
 from kumihimo.app.processes.async_facade import AsyncKumihimo
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import BudgetExceeded
@@ -106,18 +108,22 @@ def test_a_wrong_question_is_answered_at_once(
 
 def test_a_method_without_its_model_names_the_remedy(api: Api) -> None:
     assert "chat model" in api.problem("/ask", 400, {**MENDED, "method": "hyde"})
-    (*_, last) = stream(api, method="hyde")
-    assert (last["event"], last["data"]["status"]) == ("error", 400)
-    assert "chat model" in last["data"]["detail"]
+    assert "chat model" in api.problem("/ask", 400, {**MENDED, "method": "hyde", "stream": True})
 
 
-def test_evidence_that_a_build_has_removed_has_no_reasons(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(*_: object) -> None:
-        raise BudgetExceeded("gone")
+def test_a_question_takes_one_read_transaction(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, opened = api.served.kumi.store, list[object]()
+    read = store.read_transaction
 
-    monkeypatch.setattr("kumihimo.server.api.ask.evidence_json", gone)
-    (item, *_) = api.post("/ask", MENDED)["evidence"]
-    assert list(item) == ["rank", "score", "table", "id", "text"]
+    def count(*args: Any) -> Any:
+        opened.append(args)
+        return read(*args)
+
+    monkeypatch.setattr(store, "read_transaction", count)
+    for path in ("/ask", "/retrieve"):
+        assert api.post(path, MENDED)["evidence"][0]["reason"]
+    assert stream(api)[-1]["event"] == "answer"
+    assert len(opened) == 3
 
 
 Played = Callable[..., AsyncGenerator[Any, None]]
@@ -127,26 +133,26 @@ class Calls:
     """Questions that a test plays."""
 
     def __init__(self, play: Played) -> None:
-        self._play, self.options, self.has_ended = play, dict[str, Any](), asyncio.Event()
+        self._play, self.query, self.has_ended = play, Query.of("?"), asyncio.Event()
 
-    async def events(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[Any, None]:
-        self.options = {"question": question, "method": method, **options}
+    async def events(self, query: Query) -> AsyncGenerator[Any, None]:
+        self.query = query
         try:
             async for event in self._play():
                 yield event
         finally:
             self.has_ended.set()
 
-    async def ask(self, question: str, method: str = "", **options: Any) -> Answer:
-        answers = [event async for event in self.events(question, method, **options)]
+    async def answer(self, query: Query) -> Answer:
+        answers = [event async for event in self.events(query)]
         return answers[-1]  # type: ignore[no-any-return]
 
 
 def play(api: Api, monkeypatch: pytest.MonkeyPatch, events: Played) -> Calls:
     calls = Calls(events)
-    monkeypatch.setattr(AsyncKumihimo, "events", lambda _, *args, **options: calls.events(*args, **options))
-    monkeypatch.setattr(AsyncKumihimo, "ask", lambda _, *args, **options: calls.ask(*args, **options))
-    monkeypatch.setattr(AsyncKumihimo, "retrieve", lambda _, *args, **options: calls.ask(*args, **options))
+    monkeypatch.setattr(AsyncKumihimo, "answer_events", lambda _, query: calls.events(query))
+    monkeypatch.setattr(AsyncKumihimo, "answer", lambda _, query: calls.answer(query))
+    monkeypatch.setattr(AsyncKumihimo, "search", lambda _, query: calls.answer(query))
     return calls
 
 
@@ -164,16 +170,8 @@ def test_all_options_reach_the_question(api: Api, monkeypatch: pytest.MonkeyPatc
         {"step": "answer", "text": "asking gemma", "model": "gemma"},
         {"text": "Ada"},
     ]
-    assert calls.options == {
-        "question": MENDED["question"],
-        "method": "bm25",
-        "filter": 'title = "Tides"',
-        "rights": 'access = "open"',
-        "length": "brief",
-        "history": [],
-        "paid_by": None,
-        "k": 3,
-    }
+    expected = Query.of(MENDED["question"], "bm25", k=3, length="brief", history=[], explain=True)
+    assert calls.query == replace(expected, filter='title = "Tides"', rights='access = "open"')
 
 
 @pytest.mark.parametrize(
