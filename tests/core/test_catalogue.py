@@ -120,11 +120,11 @@ def test_an_unknown_method() -> None:
 
 
 def test_a_build_orders_the_steps_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
+    calls, order_steps = list[int](), wiring.order_steps
 
     def counted(steps: Any) -> Any:
         calls.append(1)
-        return wiring.order_steps(steps)
+        return order_steps(steps)
 
     monkeypatch.setattr("kumihimo.core.wiring.order_steps", counted)
     (tmp_path / "pier.txt").write_text("Ada built the pier.", encoding="utf-8")

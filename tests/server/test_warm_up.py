@@ -20,9 +20,9 @@ from tests.server.running import answered_by
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a snapshot was asked for: `ask`, `retrieve`."""
+    """What a snapshot was asked for: `answer`, `search`."""
     calls: list[str] = []
-    for name in ("ask", "retrieve"):
+    for name in ("answer", "search"):
         whole = getattr(Snapshot, name)
 
         def record(*args: object, _name: str = name, _whole: object = whole, **options: object) -> object:
@@ -35,7 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_question_is_asked_where_no_model_answers(harbour: Workspace, asked: list[str]) -> None:
     run.warm_up(harbour)
-    assert asked == ["ask"]
+    assert asked == ["answer"]
 
 
 def test_a_process_is_asked_where_there_are_some(harbour_folder: Path, asked: list[str]) -> None:
@@ -50,7 +50,7 @@ def test_a_model_is_not_asked(harbour: Workspace, asked: list[str]) -> None:
     model = FakeChat(lambda _: "No.")
     with answered_by(next(iter(harbour.indexes.values())).kumi, model):
         run.warm_up(harbour)
-    assert asked == ["retrieve"]
+    assert asked == ["search"]
     assert not model.prompt_counts
 
 
@@ -63,7 +63,7 @@ def test_an_index_that_cannot_be_read_keeps_no_other_waiting(
     shutil.copytree(harbour_folder, whole)
     with caplog.at_level(logging.INFO, "kumihimo"):
         run.warm_up(open_workspace([empty, broken, whole]))
-    assert asked == ["ask"]
+    assert asked == ["answer"]
     assert {record.getMessage().split(" is ")[0] for record in caplog.records} == {"the index broken"}
     assert not empty.exists()
 

@@ -108,7 +108,7 @@ class Kumihimo(Questions):
         self.opened = replace(self.opened, models=models)
 
     def close(self) -> None:
-        """Close the files; the next use opens them again."""
+        """Close the files."""
         self.opened.close()
 
     # -- building

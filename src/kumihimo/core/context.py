@@ -112,7 +112,8 @@ class Context:
 
     A repeated row keeps its first rank. queries: further queries, used beside the question or in its place, in order.
     query_type: the type the method assigned to the question, if that matters. replaced: words of the question that no
-    document has, each with the spelling that was searched; the question with these is the first of `queries`.
+    document has, each with the spelling that was searched; the question with these is the first of `queries`. method:
+    the one that a snapshot searched with.
 
     >>> from kumihimo.core.records import Record
     >>> a, b, c = (Evidence("notes", Record(id=i, text=i), 1.0) for i in "abc")
@@ -124,6 +125,7 @@ class Context:
     queries: tuple[str, ...] = ()
     query_type: str = ""
     replaced: tuple[tuple[str, str], ...] = ()
+    method: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         first: dict[Reference, Evidence] = {}

@@ -261,8 +261,8 @@ class Snapshot(VisibleTables):
         with span(f"retrieve {method}", {"kumihimo.method": method}) as set_attributes:
             context = bound(written)
             set_attributes({"kumihimo.results": len(context)})
-        if replaced:
-            context = replace(context, queries=(written.text, *context.queries), replaced=replaced)
+        queries = (written.text, *context.queries) if replaced else context.queries
+        context = replace(context, queries=queries, replaced=replaced, method=method)
         return explain_context(self.tracer, asked.text, context) if explain else context, written
 
     def _write(self, query: Query, asked: ParsedQuestion, method: str, context: Context, llm: StructuredLLM) -> Answer:

@@ -86,6 +86,7 @@ def plan_paths(
     if is_new and not index.cache.stats()["replies"]:
         from shutil import rmtree
 
-        index.close()
+        index.store.close()
+        index.cache.database.disconnect()
         rmtree(index.folder, ignore_errors=not index.folder.exists())
     return plan

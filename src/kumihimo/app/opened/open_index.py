@@ -69,7 +69,7 @@ class OpenIndex:
         return self.place.base
 
     def close(self) -> None:
-        """Close the files; the next use opens them again."""
+        """Close the files."""
         self.store.close()
         self.cache.close()
 

@@ -198,10 +198,12 @@ class AsyncKumihimo:
         return answer
 
     def _search(self, query: Query, cancel: CancelToken) -> Context:
-        start, query = perf_counter(), self._with_method(replace(query, cancel=cancel))
-        is_free = self.room and needs_no_model(self.kumi.opened, query, is_answer=False)
-        context = self.room.run("search", query) if self.room and is_free else self._asked.search(query)
-        self.on_answered(query.method, perf_counter() - start)
+        start, query = perf_counter(), replace(query, cancel=cancel)
+        if self.room and needs_no_model(self.kumi.opened, named := self._with_method(query), is_answer=False):
+            context: Context = self.room.run("search", named)
+        else:
+            context = self._asked.search(query)
+        self.on_answered(context.method, perf_counter() - start)
         return context
 
     def _with_method(self, query: Query) -> Query:
