@@ -18,7 +18,6 @@ from kumihimo.evaluate.statistics import Floats, bootstrap_interval, signed_rank
 from kumihimo.llm.budget import Budget
 from kumihimo.methods.braid import published_weights, two_pass, weights_from_settings
 from kumihimo.methods.braid.plain_match import Features
-from kumihimo.methods.braid.ppr import top_ids
 from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.word_variants import rewrite_question
@@ -57,8 +56,8 @@ class FittingExample:
     def recall(self, weights: BraidWeights, k: int = TOP_K) -> float:
         """Return the share of gold passages among the first k chunks."""
         last_pass = self.last_pass(weights)
-        scores = two_pass.rank_probabilities(last_pass, last_pass.features(weights), weights)
-        return found_share([self.layout.chunks[id] for id in top_ids(scores, len(scores))], self.gold, k)
+        ranked = two_pass.rank_candidates(last_pass, last_pass.features(weights), weights)
+        return found_share([self.layout.chunks[id] for id in (item.record.id for item in ranked)], self.gold, k)
 
 
 def build_examples(

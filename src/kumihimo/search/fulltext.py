@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from kumihimo.core.context import Context, Evidence
@@ -129,7 +128,7 @@ class Bm25Search:
         terms = content_tokens(text) if isinstance(text, str) else list(text)
         if not terms or k < 1:
             return Context()
-        ranked = words.rank(terms, k, visible_slots(self.db, words.slot_table, table))
+        ranked = words.rank(terms, k, visible_slots(self.db, words.slot_table, table.view) if table.view else None)
         partial = score_by_words(words, table, table.view, terms) if table.view else []
         top_pairs = sorted((-score, id) for score, id in (*ranked, *partial))[:k]
         rows = table.get_many(id for _, id in top_pairs)
@@ -229,10 +228,11 @@ class IndexedWords:
 
     db: Database
     table: Table[Any]
+    store: WordStore
 
     def has(self, text: str) -> bool:
-        slots = visible_slots(self.db, self._store.slot_table, self.table)
-        return self._store.has_phrase(tokenize(text), slots)
+        slots = visible_slots(self.db, self.store.slot_table, self.table.view) if self.table.view else None
+        return self.store.has_phrase(tokenize(text), slots)
 
     def passages(self, text: str, k: int) -> Sequence[str]:
         hits = Bm25Search(self.db)(self.table, text, k=k)
@@ -245,10 +245,6 @@ class IndexedWords:
             else self.db.once_per_build((_STEMS, self.table.name), dict)
         )
         if letter not in by_letter:
-            slots = visible_slots(self.db, self._store.slot_table, self.table)
-            by_letter[letter] = self._store.count_words(letter, slots)
+            slots = visible_slots(self.db, self.store.slot_table, self.table.view) if self.table.view else None
+            by_letter[letter] = self.store.count_words(letter, slots)
         return by_letter[letter]
-
-    @cached_property
-    def _store(self) -> WordStore:
-        return word_store(self.db, self.table.name)

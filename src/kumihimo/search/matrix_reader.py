@@ -41,7 +41,7 @@ class MatrixReader:
         import numpy as np
 
         name, ids = VECTOR_INDEX + table.name, dict[int, str]()
-        slots = visible_slots(self.db, name, table)
+        slots = visible_slots(self.db, name, table.view) if table.view else None
         places = slots.array if slots else np.arange(len(scores))
         scores = scores[places] if slots else scores
         count = min(len(scores), 2 * k + 16)

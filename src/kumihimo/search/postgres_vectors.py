@@ -143,7 +143,8 @@ class PostgresReader:
         Rows that a view hides are no reason to miss others: then every visible row is compared.
         """
         name = VECTOR_INDEX + table.name
-        slots, near = visible_slots(self.db, name, table), self.db.relation(f"{name}_near")
+        slots = visible_slots(self.db, name, table.view) if table.view else None
+        near = self.db.relation(f"{name}_near")
         values: list[object] = [_as_text(question)]
         if slots is None and count <= _MAX_SEARCHED:
             self.db.run(f"SET LOCAL hnsw.ef_search = {min(_MAX_SEARCHED, 4 * count)}")

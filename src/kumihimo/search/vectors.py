@@ -213,7 +213,10 @@ class CosineSearch:
                 f"the {table.name} of this index were embedded by {state['embedder']}: set that as `model` under "
                 f"[embedding] in kumi.toml, or `kumi index --yes` embeds them by {embedder.fingerprint}"
             )
-        vectors = self._embed_query(embedder, texts)
+        last_texts, vectors = self.last_query.get(embedder.fingerprint, ((), None))
+        if vectors is None or last_texts != tuple(texts):
+            vectors = embedder(texts)
+            self.last_query[embedder.fingerprint] = tuple(texts), vectors
         if vectors.shape[1] != state["dimensions"]:
             raise dimension_mismatch(state["embedder"], vectors.shape[1])
         questions = np.divide(
@@ -227,13 +230,6 @@ class CosineSearch:
         top_pairs = [sorted((-score, id) for score, id in hits)[:k] for hits in found]
         rows = table.get_many(id for hits in top_pairs for _, id in hits)
         return [Context(tuple(Evidence(table.name, rows[id], -score) for score, id in hits)) for hits in top_pairs]
-
-    def _embed_query(self, embedder: Embedder, texts: Sequence[str]) -> Vectors:
-        last_texts, vectors = self.last_query.get(embedder.fingerprint, ((), None))
-        if vectors is None or last_texts != tuple(texts):
-            vectors = embedder(texts)
-            self.last_query[embedder.fingerprint] = tuple(texts), vectors
-        return vectors
 
     def _score_rows(
         self, table: Table[Any], questions: Vectors, k: int, candidate_ids: Collection[str] | None

@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kumihimo.core.table import Table
+from kumihimo.core.table import View
 from kumihimo.storage.database import Database
 
 if TYPE_CHECKING:
@@ -30,13 +30,11 @@ class Slots:
         return np.array(self.visible, dtype=np.int64)
 
 
-def visible_slots(db: Database, slot_table: str, table: Table[Any]) -> Slots | None:
-    """Return the visible places of an index; None: all are.
+def visible_slots(db: Database, slot_table: str, view: View) -> Slots:
+    """Return the visible places of an index.
 
     slot_table: has the columns slot and id.
     """
-    if not (view := table.view):
-        return None
     return view.once(slot_table, lambda: _find_slots(db, slot_table, view.is_whole))
 
 

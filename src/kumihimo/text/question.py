@@ -11,7 +11,6 @@ from unicodedata import normalize
 
 from kumihimo.core.context import Question
 from kumihimo.core.digests import replace_surrogates
-from kumihimo.core.errors import SettingsError
 from kumihimo.text.dates import DATE_HINT, find_dates, list_dates
 from kumihimo.text.question_types import class_stems, extract_topic, has_broad_words, question_pattern
 from kumihimo.text.tokens import STOPWORDS, content_tokens, subject_terms, tokenize
@@ -44,13 +43,16 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a question outside its dates, and the dates.
+    """The tokens of a question, its words outside dates, and the dates.
 
-    dates: as the question writes them, by ISO form. labelled: where a number follows a content word. has_capitals:
-    whether capital letters tell names from other words.
+    tokens: its distinct index tokens without stopwords. subjects: its subject terms. dates: as the question writes
+    them, by ISO form. labelled: where a number follows a content word. has_capitals: whether capital letters tell names
+    from other words.
     """
 
     normalized: str
+    tokens: tuple[str, ...]
+    subjects: frozenset[str]
     words: Sequence[Word]
     dates: Mapping[str, str]
     labelled: Sequence[int]
@@ -83,11 +85,6 @@ class ParsedQuestion(Question):
             )
         return ""
 
-    def check(self) -> None:
-        """Raise SettingsError if the question cannot be asked."""
-        if problem := self.problem:
-            raise SettingsError(problem)
-
     @cached_property
     def normalized(self) -> str:
         """Return the text in Unicode's form NFKC."""
@@ -100,24 +97,10 @@ class ParsedQuestion(Question):
 
     # -- words
 
-    @cached_property
-    def _tokens_and_subjects(self) -> tuple[tuple[str, ...], frozenset[str]]:
-        return tuple(content_tokens(self.text)), frozenset(subject_terms(self.text))
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """Return the distinct index tokens without stopwords."""
-        return self._tokens_and_subjects[0]
-
-    @property
-    def subjects(self) -> frozenset[str]:
-        """Return the subject terms."""
-        return self._tokens_and_subjects[1]
-
     @property
     def terms(self) -> frozenset[str]:
         """Return the subject terms that an answer should have."""
-        return (self.subjects - _ASKING_WORDS) or self.subjects
+        return (self.wording.subjects - _ASKING_WORDS) or self.wording.subjects
 
     @cached_property
     def content(self) -> str:
@@ -128,7 +111,7 @@ class ParsedQuestion(Question):
 
     @cached_property
     def wording(self) -> Wording:
-        """Return the words outside dates, and the dates."""
+        """Return the tokens, the words outside dates, and the dates."""
         text = plain = self.normalized
         has_dates = re.search(DATE_HINT, text) is not None
         written = [text[start:end] for start, end in find_dates(text)] if has_dates else []
@@ -152,7 +135,8 @@ class ParsedQuestion(Question):
             texts = reversed([*written, *text.split()])
             forms = {date: form.strip(".,;:?!") for form in texts for date in list_dates(form)}
             dates = {date: forms.get(date, date) for date in list_dates(text)}
-        return Wording(text, words, dates, labelled, has_capitals)
+        tokens, subjects = tuple(content_tokens(self.text)), frozenset(subject_terms(self.text))
+        return Wording(text, tokens, subjects, words, dates, labelled, has_capitals)
 
     # -- what it asks for
 
@@ -183,8 +167,9 @@ class ParsedQuestion(Question):
         [[], ['speaker']]
         """
         rest = question_pattern("cjk corpus").sub(" ", self.text)
-        terms = self.subjects if rest == self.text else frozenset(subject_terms(rest))
-        return terms - class_stems("corpus") or (self.subjects if self.asks_one_fact else frozenset())
+        subjects = self.wording.subjects
+        terms = subjects if rest == self.text else frozenset(subject_terms(rest))
+        return terms - class_stems("corpus") or (subjects if self.asks_one_fact else frozenset())
 
     @cached_property
     def topic(self) -> str | None:

@@ -41,7 +41,7 @@ def fillers(count: int) -> str:
 def test_words_of_the_question_in_each_row() -> None:
     prepared = matcher(QUESTION, "The pier by the gull", "Built piers", "")
     features, words = prepared.match(prepared.pool)
-    assert prepared.question.tokens == ("built", "gull", "pier")
+    assert prepared.question.wording.tokens == ("built", "gull", "pier")
     assert words == {"0": {"gull", "pier"}, "1": {"built", "pier"}, "2": set()}
     assert all(set(values) == NAMES for values in features.values())
     assert features["2"] == dict.fromkeys(NAMES, 0.0), "has no tokens"
@@ -163,7 +163,7 @@ def bm25(counts: Mapping[str, int], length: int, mean_length: float, rarity: Map
 def test_clause_is_bm25_relative_to_the_best_row() -> None:
     rows = ["gull pier gull", "pier sea sky sun fog", "sea"]
     prepared = matcher("gull pier", *rows)
-    rarity = dict(zip(prepared.question.tokens, prepared.rarity, strict=True))
+    rarity = dict(zip(prepared.question.wording.tokens, prepared.rarity, strict=True))
     best = bm25({"gull": 2, "pier": 1}, 3, 3, rarity)
     other = bm25({"pier": 1}, 5, 3, rarity)
     assert column("clause", "gull pier", *rows) == pytest.approx([1, other / best, 0])

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Answer, Context
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.generation.answer import Length as Length
 from kumihimo.generation.answer import check_length as check_length
@@ -47,7 +48,8 @@ class Query:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        self.question.check()
+        if problem := self.question.problem:
+            raise SettingsError(problem)
         if self.length is not None:
             check_length(self.length)
 

@@ -47,6 +47,7 @@ from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import Bm25Search, IndexedWords
 from kumihimo.search.protocols import KeywordSearch, Matrices, VectorSearch
+from kumihimo.search.stores import word_store
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage.database import as_database
 from kumihimo.text.question import ParsedQuestion
@@ -153,7 +154,8 @@ class Snapshot(VisibleTables):
         """Return the words of the chunks, if they have a full-text index."""
         if not self.db.has("words_chunks"):
             return None
-        return IndexedWords(as_database(self.db), self.table("chunks"))
+        db = as_database(self.db)
+        return IndexedWords(db, self.table("chunks"), word_store(db, "chunks"))
 
     def released(self) -> AbstractContextManager[object]:
         """Hold no transaction inside the context, while a model speaks."""
@@ -232,7 +234,8 @@ class Snapshot(VisibleTables):
             query.progress(ProgressEvent("search"))
         if query.history and chat:
             asked = ParsedQuestion(rewrite_standalone(asked.text, query.history, self._llm("answer", budget)))
-            asked.check()
+            if asked.problem:
+                raise SettingsError(asked.problem)
         elif query.history:
             text, note = carry_names(asked.text, query.history)
             asked = ParsedQuestion(text) if note else asked
@@ -246,7 +249,9 @@ class Snapshot(VisibleTables):
             embedder = create_local_embedder(stored) if is_local(stored) else LocalEmbedder()
             result = quote_answer(searched, method, context, snapshot.tracer, embedder, requests=requests)
             text = f"{note}\n\n{result.text}" if note else result.text
-            result = announce(replace(result, question=asked.text, text=text), query.on_token, query.on_context)
+            result = replace(result, question=asked.text, text=text)
+            if query.on_token or query.on_context:
+                announce(result, query.on_token, query.on_context)
         citations = tuple(replace(each, span=snapshot.tracer.locate(each.span)) for each in result.citations)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)

@@ -12,6 +12,7 @@ from kumihimo.text.question import ParsedQuestion
 from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import resolve_settings
 from kumihimo.core.signature import QueryCost, Signature
 from kumihimo.core.usage import Usage
@@ -37,8 +38,8 @@ def estimate_query_cost(
     they cost nothing. No model is called. Without a question, a typical length is assumed. A method that declares no
     bound is estimated at up to ten calls.
     """
-    if question.strip():
-        ParsedQuestion(question).check()
+    if question.strip() and (problem := ParsedQuestion(question).problem):
+        raise SettingsError(problem)
     name = name or snapshot.default_method()
     snapshot.validate_method(name, settings, filter=filter)
     return _QueryEstimator(snapshot.narrowed(filter), snapshot.method(name), question, settings).plan()

@@ -119,7 +119,16 @@ def select_excerpts(
         if features["answer"]:
             span = candidate.excerpt.span
             answers[span] = max(features["sentence"], answers.get(span, 0.0))
-    scored = [_score(candidate.excerpt, features, weights) for candidate, features in candidates]
+    scored = [
+        replace(
+            candidate.excerpt,
+            coverage=features["coverage"],
+            score=round(sum([weight * features[name] for name, weight in weights.items()]), 4),
+            confidence=sum([weight * features[name] for name, weight in CONFIDENCE.items()]),
+            answers=features["definition"] > 0,
+        )
+        for candidate, features in candidates
+    ]
     if not (rules.asked.subject and rules.wants_definition):
         scored = [
             replace(excerpt, answers=answers.get(excerpt.span, -1.0) >= features["sentence"] / 2)
@@ -131,23 +140,6 @@ def select_excerpts(
         if len(selected) < MAX_EXCERPTS and excerpt.size <= room and _adds(excerpt, selected):
             selected.append(excerpt)
     return selected
-
-
-def _score(excerpt: Excerpt, features: Features, weights: Mapping[str, float]) -> Excerpt:
-    return replace(
-        excerpt,
-        coverage=features["coverage"],
-        score=round(sum(weight * features[name] for name, weight in weights.items()), 4),
-        confidence=sum(weight * features[name] for name, weight in CONFIDENCE.items()),
-        answers=features["definition"] > 0,
-    )
-
-
-def find_candidates(
-    rules: AnswerRules, context: Context, reader: IndexReader, embed: Embedder
-) -> list[tuple[Candidate, Features]]:
-    """Return the stretches with most question words, and their features."""
-    return list(_read_features(rules, list(_read_candidates(rules, context, reader)), embed))
 
 
 def _read_candidates(rules: AnswerRules, context: Context, reader: IndexReader) -> Iterator[Candidate]:
@@ -192,10 +184,11 @@ def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> E
     return Excerpt(excerpt_span, title, heading, stretch.lead, words)
 
 
-def _read_features(
-    rules: AnswerRules, candidates: Sequence[Candidate], embed: Embedder
-) -> Iterator[tuple[Candidate, Features]]:
-    """Yield the stretches with most words of the question, and their features."""
+def find_candidates(
+    rules: AnswerRules, context: Context, reader: IndexReader, embed: Embedder
+) -> list[tuple[Candidate, Features]]:
+    """Return the stretches with most words of the question, and their features."""
+    candidates = list(_read_candidates(rules, context, reader))
     in_sentences = [_find_words(f"{candidate.excerpt.lead}\n{candidate.sentence}") for candidate in candidates]
     weights = _weigh_terms(rules, in_sentences)
     total = sum(weights.values()) or 1.0
@@ -228,15 +221,18 @@ def _read_features(
         rows.append((replace(candidate, excerpt=replace(candidate.excerpt, matched=matched)), features))
     rows.sort(key=lambda row: -(row[1]["coverage"] + row[1]["sentence"] + row[1]["definition"] + 0.3 * row[1]["rank"]))
     rows = rows[:_MAX_EMBEDDED]
-    if rows:
-        texts = [f"{c.excerpt.heading}\n{c.excerpt.lead}\n{c.excerpt.span.text}" for c, _ in rows]
-        numbers = {text: n for n, text in enumerate(dict.fromkeys(texts), 1)}
-        vectors = embed([rules.asked.text, *numbers])
-        topics = (vectors @ vectors[0])[[numbers[text] for text in texts]]
-        similar = _similar_words(rules, [f"{c.excerpt.lead}\n{c.sentence}" for c, _ in rows])
-        usual = (sum(similar) + _FEW * _USUAL) / (len(similar) + _FEW)
-        for (candidate, features), topic, words in zip(rows, topics, similar, strict=True):
-            yield candidate, features | {"topic": float(topic), "similar": words, "unusual": words - usual}
+    if not rows:
+        return []
+    texts = [f"{c.excerpt.heading}\n{c.excerpt.lead}\n{c.excerpt.span.text}" for c, _ in rows]
+    numbers = {text: n for n, text in enumerate(dict.fromkeys(texts), 1)}
+    vectors = embed([rules.asked.text, *numbers])
+    topics = (vectors @ vectors[0])[[numbers[text] for text in texts]]
+    similar = _similar_words(rules, [f"{c.excerpt.lead}\n{c.sentence}" for c, _ in rows])
+    usual = (sum(similar) + _FEW * _USUAL) / (len(similar) + _FEW)
+    return [
+        (candidate, features | {"topic": float(topic), "similar": words, "unusual": words - usual})
+        for (candidate, features), topic, words in zip(rows, topics, similar, strict=True)
+    ]
 
 
 def _similar_words(rules: AnswerRules, sentences: Sequence[str]) -> Sequence[float]:

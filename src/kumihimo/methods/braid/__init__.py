@@ -18,7 +18,6 @@ from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.methods.braid import two_pass
 from kumihimo.methods.braid.features import feature_contributions, find_anchor_link
 from kumihimo.methods.braid.plain_match import Features
-from kumihimo.methods.braid.ppr import top_ids
 from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
 from kumihimo.methods.braid.two_pass import BraidWeights
 from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
@@ -73,7 +72,7 @@ def braid(
     if whole == "auto" and not question.has_content:
         return Context(query_type="question without content words: name what it is about")
     given = {"plain": plain_weights, "first": first_weights, "second": second_weights}
-    weights = {**published_weights(), **(weights_from_settings(given) if any(given.values()) else {})}
+    weights = {**_read_weights(), **(weights_from_settings(given) if any(given.values()) else {})}
     topic = question.forced_topic if whole == "always" else question.topic if whole == "auto" else None
     if topic == "" and communities is not None and reports is not None:
         points = _corpus_context(communities, reports, keyword_search, vector_search, tokenizer).fit(budget, tokenizer)
@@ -89,11 +88,10 @@ def braid(
     )
     last_pass = two_pass.run_second_pass(first_pass, weights, anchors=anchors) if first_pass.walk else first_pass
     features = last_pass.features(weights)
-    ranked = _rank_candidates(last_pass, features, weights)
+    ranked = two_pass.rank_candidates(last_pass, features, weights)
     if reranker != "none":
         ranked = _rerank_rest(question.text, ranked, last_pass, rerank, reranker)
-    explained = tuple(_explain_item(item, last_pass, features, weights) for item in ranked.top(k))
-    found = Context(explained)
+    found = Context(tuple(_explain_item(item, last_pass, features, weights) for item in ranked.evidence[: max(k, 0)]))
     return (broad + found if topic else found).fit(budget, tokenizer)
 
 
@@ -153,12 +151,6 @@ def _largest_communities(communities: Table[Community], reports: Table[Report]) 
         return ids
     top_level, sizes = set(ids), reports.columns("elements", "id")
     return sorted(id for _, id in nlargest(_MAX_COMMUNITIES, (row for row in sizes if row[1] in top_level)))
-
-
-def _rank_candidates(last_pass: two_pass.Pass, features: Mapping[str, Features], weights: BraidWeights) -> Context:
-    """Return the candidates by probability, best first."""
-    scores, chunks = two_pass.rank_probabilities(last_pass, features, weights), last_pass.candidates.chunks
-    return Context(tuple(Evidence("chunks", chunks[id], scores[id]) for id in top_ids(scores, len(scores))))
 
 
 def _explain_item(

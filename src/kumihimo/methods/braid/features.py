@@ -88,7 +88,7 @@ class Candidates:
     def rarity(self) -> Scores:
         """Return the weight of each question word, by rarity; sum 1."""
         matcher = self.reader.matcher
-        return dict(zip(matcher.question.tokens, matcher.rarity.tolist(), strict=True))
+        return dict(zip(matcher.question.wording.tokens, matcher.rarity.tolist(), strict=True))
 
     def coverage(self, words: Iterable[str]) -> float:
         """Return the total weight of these question words."""

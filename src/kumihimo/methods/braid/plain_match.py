@@ -65,25 +65,26 @@ class PlainMatcher:
         """Return the weight of each word, by rarity in the pool."""
         import numpy as np
 
-        if not self.question.tokens or not self.pool:
-            return np.zeros(len(self.question.tokens))
+        if not self.question.wording.tokens or not self.pool:
+            return np.zeros(len(self.question.wording.tokens))
         row_counts = (self._pool_hits.counts > 0).sum(axis=0)
         weights = np.log(1 + len(self.pool) / (1 + row_counts))
         return np.asarray(weights / (weights.sum() or 1.0))
 
     @cached_property
     def _pool_hits(self) -> _Hits:
-        return _find_hits(self.question.tokens, list(self.pool.values()))
+        return _find_hits(self.question.wording.tokens, list(self.pool.values()))
 
     @cached_property
     def _clauses(self) -> Floats:
         """Return 1 for each word (row) in a clause (column)."""
         import numpy as np
 
+        words = self.question.wording.tokens
         parts = [frozenset(content_tokens(part)) for part in _CLAUSE_END.split(self.question.text) if part.strip()]
-        clauses = [part for part in parts if len(part.intersection(self.question.tokens)) >= _MIN_CLAUSE_WORDS]
-        whole = [] if len(clauses) > 1 else [frozenset(self.question.tokens)]
-        return np.array([[float(word in clause) for clause in whole or clauses] for word in self.question.tokens])
+        clauses = [part for part in parts if len(part.intersection(words)) >= _MIN_CLAUSE_WORDS]
+        whole = [] if len(clauses) > 1 else [frozenset(words)]
+        return np.array([[float(word in clause) for clause in whole or clauses] for word in words])
 
     @cached_property
     def _best_clause_scores(self) -> Floats:
@@ -107,9 +108,9 @@ class PlainMatcher:
         each subword of the question with a subword here. topic: the cosine of the sums of both, by rarity (Arora et
         al., 2017: SIF). clause: BM25 for the best clause of the question, as a share of the best row's.
         """
-        if not rows or not self.question.tokens:
+        if not rows or not self.question.wording.tokens:
             return {id: {} for id in rows}, {id: frozenset() for id in rows}
-        hits = self._pool_hits if rows is self.pool else _find_hits(self.question.tokens, list(rows.values()))
+        hits = self._pool_hits if rows is self.pool else _find_hits(self.question.wording.tokens, list(rows.values()))
         similar, topic = self._meaning(list(rows.values()))
         columns = {
             "window": _best_windows(hits, self.rarity),
@@ -121,7 +122,7 @@ class PlainMatcher:
         present = hits.counts > 0
         features = {id: {name: float(column[i]) for name, column in columns.items()} for i, id in enumerate(rows)}
         return features, {
-            id: frozenset(self.question.tokens[j] for j in present[i].nonzero()[0]) for i, id in enumerate(rows)
+            id: frozenset(self.question.wording.tokens[j] for j in present[i].nonzero()[0]) for i, id in enumerate(rows)
         }
 
     @cached_property
@@ -130,31 +131,28 @@ class PlainMatcher:
 
         They count less if no row has many of them.
         """
-        best = _best_windows(self._pool_hits, self.rarity).max() if self.question.tokens and self.pool else 0.0
+        best = _best_windows(self._pool_hits, self.rarity).max() if self.question.wording.tokens and self.pool else 0.0
         return min(1.0, float(best) / _MIN_WINDOW)
 
     @cached_property
-    def _subword_rarity(self) -> Floats:
-        """Return the rarity of each subword of the tokenizer in the pool."""
+    def _own_subwords(self) -> tuple[Vectors, Vectors, Floats, Floats]:
+        """Return the vectors, lengths and rarity of the question's subwords.
+
+        And the rarity of each subword of the tokenizer in the pool.
+        """
         import numpy as np
 
         counts = np.bincount(np.concatenate([row.subwords for row in self.pool.values()]), minlength=_SUBWORDS)
-        return np.log(1 + len(self.pool) / (1 + counts))
-
-    @cached_property
-    def _own_subwords(self) -> tuple[Vectors, Vectors, Floats]:
-        """Return the vectors, lengths and rarity of the question's subwords."""
-        import numpy as np
-
+        rarity = np.log(1 + len(self.pool) / (1 + counts))
         own = np.frombuffer(find_subwords([self.question.text])[0], np.uint16)
-        return *subword_vectors(own), self._subword_rarity[own]
+        return *subword_vectors(own), rarity[own], rarity
 
     def _meaning(self, rows: Sequence[RowTokens]) -> tuple[Floats, Floats]:
         """Return `similar` and `topic` of each row."""
         import numpy as np
         from scipy.sparse import csr_array
 
-        own_vectors, own_lengths, own_weights = self._own_subwords
+        own_vectors, own_lengths, own_weights, rarity = self._own_subwords
         sizes = np.array([len(row.subwords) for row in rows])
         subwords = np.concatenate([row.subwords for row in rows])
         distinct = np.flatnonzero(np.bincount(subwords, minlength=_SUBWORDS))
@@ -166,7 +164,7 @@ class PlainMatcher:
         best = np.maximum.reduceat(cosines[places], (ends - sizes)[sizes > 0], axis=0).astype(np.float64)
         similar[sizes > 0] = best @ (weights / (weights.sum() or 1.0))
         bounds = np.concatenate([[0], ends])
-        table = csr_array((self._subword_rarity[distinct][places], places, bounds), shape=(len(rows), len(distinct)))
+        table = csr_array((rarity[distinct][places], places, bounds), shape=(len(rows), len(distinct)))
         sums, own_sum = table @ vectors, own_weights @ own_vectors
         topic = (sums @ own_sum) / np.maximum(np.linalg.norm(sums, axis=1) * np.linalg.norm(own_sum), 1e-9)
         return similar, topic

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from kumihimo.core.context import Context
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Mention
 from kumihimo.core.table import Table
 from kumihimo.index.chunk_background import Description
@@ -69,7 +69,7 @@ def run_first_pass(
     Links between entities lead from one document to another if each document has a subject. It has one if its text
     names its title.
     """
-    keyword_hits = keyword_search(chunks, question.tokens, k=max(pool, _SEARCH_DEPTH))
+    keyword_hits = keyword_search(chunks, question.wording.tokens, k=max(pool, _SEARCH_DEPTH))
     vector_hits = vector_search(chunks, question.text, k=max(pool, _SEARCH_DEPTH))
     keyword_scores, vector_scores = features.positive_scores(keyword_hits), features.positive_scores(vector_hits)
     ids = sorted({*top_ids(keyword_scores, pool), *top_ids(vector_scores, pool)})
@@ -113,11 +113,12 @@ def _build_pass(candidates: features.Candidates, rankings: Mapping[str, Scores],
     return Pass(candidates, present_anchors, features.walk_features(candidates, rankings, present_anchors))
 
 
-def rank_probabilities(last_pass: Pass, values: Mapping[str, Features], weights: BraidWeights) -> dict[str, float]:
-    """Return the probability of each candidate to be the best.
+def rank_candidates(last_pass: Pass, values: Mapping[str, Features], weights: BraidWeights) -> Context:
+    """Return the candidates by their probability to be the best.
 
     values: the features of the last pass.
     """
     odds = features.compare_sums(features.sum_features(values, weights["second" if last_pass.walk else "plain"]))
-    total = sum(odds.values())
-    return {id: value / total for id, value in odds.items()}
+    total, chunks = sum(odds.values()), last_pass.candidates.chunks
+    scores = {id: value / total for id, value in odds.items()}
+    return Context(tuple(Evidence("chunks", chunks[id], scores[id]) for id in top_ids(scores, len(scores))))
