@@ -44,6 +44,7 @@ from kumihimo.llm.prompts import Source, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Embedder, NamedEntityRecognizer, NameRange, Reranker, RerankerName
 from kumihimo.readers.page import Page
 from kumihimo.search.protocols import KeywordSearch, RowTokens, VectorSearch
+from kumihimo.text.question import ParsedQuestion
 
 __all__ = [
     "LLM",
@@ -71,6 +72,7 @@ __all__ = [
     "NameRange",
     "NamedEntityRecognizer",
     "Page",
+    "ParsedQuestion",
     "Passage",
     "QueryCost",
     "Question",
