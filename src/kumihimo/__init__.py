@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kumihimo.app.ask.query import Query
     from kumihimo.app.ask.questions import Questions
     from kumihimo.app.ask.snapshot import Snapshot
     from kumihimo.app.build.import_store import Imported
@@ -61,6 +62,7 @@ __all__ = [
     "Plan",
     "Problem",
     "ProgressEvent",
+    "Query",
     "Questions",
     "RdfTerm",
     "Record",
@@ -76,6 +78,7 @@ __all__ = [
     "import_store",
 ]
 _MODULES = {  # module -> its public names
+    "app.ask.query": "Query",
     "app.ask.questions": "Questions",
     "app.ask.snapshot": "Snapshot",
     "app.build.import_store": "Imported",

@@ -13,6 +13,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.llm.protocols import RerankerName
 from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
+from kumihimo.text.question import ParsedQuestion
 from tests import factories_discourse
 from tests.methods.factories_search import GraphBuilder, ScriptedLLM, keyword_search, tokenizer, vector_search
 
@@ -78,7 +79,8 @@ def search(name: str, judge: ReverseReranker, reranker: RerankerName, **settings
     )
     if name == "global":
         settings["level"] = 0
-    context: Context = method.function(QUESTION, **arguments, **settings, reranker=reranker)
+    question = QUESTION if method.takes_text else ParsedQuestion(QUESTION)
+    context: Context = method.function(question, **arguments, **settings, reranker=reranker)
     return context
 
 

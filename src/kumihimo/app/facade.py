@@ -68,6 +68,7 @@ class Kumihimo(Questions):
         self.place, self.folder, self.base = place.place, place.folder, place.base
         self.store, self.cache = place.store, place.cache
         self.catalogue, self.settings, self.tokenizer = place.catalogue, place.settings, place.tokenizer
+        self.settings_registry = place.settings_registry
 
     @classmethod
     def open(
@@ -260,7 +261,10 @@ class Kumihimo(Questions):
 
 
 def open_address(address: IndexAddress) -> Kumihimo:
-    """Open the index at an address; kumi.toml and the environment are not read again."""
+    """Open the index at an address.
+
+    kumi.toml and the environment are not read again.
+    """
     return Kumihimo(address.place, *address.layers, cache=address.cache or None)
 
 

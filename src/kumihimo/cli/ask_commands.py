@@ -12,7 +12,7 @@ from typer import Argument, Exit, Option
 from kumihimo.app.ask.questions import Questions
 from kumihimo.app.ask.snapshot import Length, Snapshot
 from kumihimo.app.browse.json_values import answer_json, context_json, evidence_json, reasons_json, trace_json
-from kumihimo.app.evidence.explanations import explain_evidence
+from kumihimo.app.evidence.explanations import describe_passage, describe_reason, explain_evidence
 from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import ItemFailed, SettingsError
@@ -97,7 +97,7 @@ def retrieve(
     if html and (questions is not None or out):
         raise SettingsError("--html shows one question: leave out --questions and --out")
     suggest_language(question or "")
-    search: Row = {"method": method, **({} if k is None else {"k": k})}
+    search: Row = {"name": method, **({} if k is None else {"k": k})}
     rows = [{"id": "", "question": question}] if questions is None else _read_question_lines(questions)
     for path, is_ours in ((html, None), (out, _is_evidence_file)):  # before a model is called
         if path:
@@ -118,7 +118,7 @@ def _write_page(kumi: Questions, question: str, filter: str, search: Row, output
     with kumi.snapshot() as whole:
         snapshot = whole.narrowed(filter)
         context = snapshot.retrieve(question, **search)
-        _write_explanation_page(snapshot, path, question, search["method"] or snapshot.default_method(), context)
+        _write_explanation_page(snapshot, path, question, search["name"] or snapshot.default_method(), context)
     message = f"Wrote {path}: {len(context):,} pieces of evidence, and why each was chosen."
     output.show({"written": str(path), "evidence": len(context)}, message)
 
@@ -154,6 +154,8 @@ def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, metho
         method=method,
         query_type=context.query_type,
         items=items,
+        describe_reason=describe_reason,
+        describe_passage=describe_passage,
     )
     write_file(path, parts, force=True)  # `retrieve` has checked it
 

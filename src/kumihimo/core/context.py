@@ -44,7 +44,7 @@ class Evidence:
     feature_scores: tuple[tuple[str, float], ...] = ()
     via: tuple[str, ...] = ()
     document_terms: tuple[str, ...] = ()
-    explanation: Explanation | None = None
+    explanation: Explanation | None = field(default=None, repr=False)
 
     @property
     def reference(self) -> Reference:
@@ -125,7 +125,7 @@ class Context:
     queries: tuple[str, ...] = ()
     query_type: str = ""
     replaced: tuple[tuple[str, str], ...] = ()
-    method: str = field(default="", compare=False)
+    method: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         first: dict[Reference, Evidence] = {}

@@ -110,7 +110,7 @@ def retrieve_all(
     """
 
     def retrieve_one(question: EvalQuestion) -> RetrievalResult:
-        if problem := ParsedQuestion(question.text).problem:
+        if problem := ParsedQuestion(question.text).find_problem():
             return RetrievalResult(system.name, question.id, failed=problem)
         start = clock()
         try:

@@ -81,7 +81,7 @@ def _answer_question(
     """Ask one question; snapshot, budget: of this question alone."""
     start = perf_counter()
     key: dict[str, Any] = {"system": system.name, "question": question.id, "generation": snapshot.generation}
-    if problem := ParsedQuestion(question.text).problem:
+    if problem := ParsedQuestion(question.text).find_problem():
         return SystemAnswer(**key, text="", usage=total_usage(budget), failed=problem)
     try:
         answer = snapshot.ask(question.text, system.method, **system.settings)

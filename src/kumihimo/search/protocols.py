@@ -1,4 +1,4 @@
-"""protocols of the searches of methods, and of the stores of words and vectors behind them."""
+"""table + text -> Context: protocols of the searches of methods, and of the stores behind them."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Wording:
     has_capitals: bool
 
     def term_text(self, term: tuple[int, int] | str) -> str:
-        """Return a span of words, or a date in ISO form, as the question writes it."""
+        """Return the text of a span of words, or of a date."""
         if isinstance(term, str):
             return self.dates[term]
         return self.normalized[self.words[term[0]].start : self.words[term[1] - 1].end]
@@ -73,8 +73,7 @@ class ParsedQuestion(Question):
         if not self.text.isascii():  # no file can hold half of a surrogate pair
             object.__setattr__(self, "text", replace_surrogates(self.text))
 
-    @property
-    def problem(self) -> str:
+    def find_problem(self) -> str:
         """Return why the question cannot be asked; empty if it can."""
         if not self.text.strip():
             return "the question is empty: write what you want to know"
@@ -163,8 +162,8 @@ class ParsedQuestion(Question):
     def corpus_terms(self) -> frozenset[str]:
         """Return the subject terms; none for a question about the whole corpus.
 
-        >>> [sorted(ParsedQuestion(text).corpus_terms) for text in ("What are the main themes?", "Is he the speaker?")]
-        [[], ['speaker']]
+        >>> [sorted(ParsedQuestion(text).corpus_terms) for text in ("What are the main themes?", "Where is the ferry?")]
+        [[], ['ferry']]
         """
         rest = question_pattern("cjk corpus").sub(" ", self.text)
         subjects = self.wording.subjects

@@ -72,7 +72,7 @@ def test_reader_adds_searches_and_documents_to_the_plain_features() -> None:
     assert [features[id]["document"] for id in ids] == [0, 0.75, 0]
     assert [sorted(words[id]) for id in ids] == [["gull", "pier"], ["born"], ["pier"]]
     assert features[ids[PIER]]["window"] > features[ids[OTHER]]["window"] > 0
-    assert reader.vector_search.row_counts == [0], "all have a score"  # type: ignore[attr-defined]
+    assert reader.vector_search.row_counts == [], "all have a score"  # type: ignore[attr-defined]
 
 
 def test_meaning_of_candidates_beyond_the_search_is_computed() -> None:

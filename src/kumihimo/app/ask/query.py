@@ -48,14 +48,17 @@ class Query:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        if problem := self.question.problem:
+        if problem := self.question.find_problem():
             raise SettingsError(problem)
         if self.length is not None:
             check_length(self.length)
 
     @classmethod
     def of(cls, question: str, method: str = "", **options: Any) -> Self:
-        """Return the query with these fields; other options are settings of the method."""
+        """Return the query with these fields.
+
+        Other options are settings of the method.
+        """
         own = {name: options.pop(name) for name in cls.__slots__ if name in options}
         own["settings"] = {**own.get("settings", {}), **options}
         return cls(ParsedQuestion(question), method, **own)

@@ -142,7 +142,10 @@ class Questions(ABC):
         return self._read_one_build(query, Snapshot.search)
 
     def answer(self, query: Query) -> Answer:
-        """Return the answer to a query, as `ask` does, with what all tries spent."""
+        """Return the answer to a query, as `ask` does.
+
+        With what all tries spent.
+        """
         with span("ask", {}) as set_attributes:
             answer = self._read_one_build(query, Snapshot.answer)
             set_attributes(

@@ -95,19 +95,19 @@ class Snapshot(VisibleTables):
         built = [m for m in self.db.meta("methods", []) if m in self.catalogue.methods] or [DEFAULT_METHOD]
         return next((name for name in (DEFAULT_METHOD, FALLBACK_METHOD) if name in built), str(built[0]))
 
-    def retrieve(self, question: str, method: str = "", **options: Any) -> Context:
+    def retrieve(self, question: str, name: str = "", **options: Any) -> Context:
         """Return the evidence for the question, best first.
 
-        options: as for `Kumihimo.retrieve`.
+        name: of the method. options: as for `Kumihimo.retrieve`.
         """
-        return self.search(Query.of(question, method, **options))
+        return self.search(Query.of(question, **{"method": name, **options}))
 
-    def ask(self, question: str, method: str = "", **options: Any) -> Answer:
+    def ask(self, question: str, name: str = "", **options: Any) -> Answer:
         """Return the answer with its citations.
 
-        options: as for `Kumihimo.ask`.
+        name: of the method. options: as for `Kumihimo.ask`.
         """
-        return self.answer(Query.of(question, method, **options))
+        return self.answer(Query.of(question, **{"method": name, **options}))
 
     def validate_method(
         self, name: str, settings: Mapping[str, object] = MappingProxyType({}), *, filter: str = ""
@@ -234,8 +234,8 @@ class Snapshot(VisibleTables):
             query.progress(ProgressEvent("search"))
         if query.history and chat:
             asked = ParsedQuestion(rewrite_standalone(asked.text, query.history, self._llm("answer", budget)))
-            if asked.problem:
-                raise SettingsError(asked.problem)
+            if problem := asked.find_problem():
+                raise SettingsError(problem)
         elif query.history:
             text, note = carry_names(asked.text, query.history)
             asked = ParsedQuestion(text) if note else asked

@@ -61,7 +61,10 @@ class VisibleTables:
         return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
 
     def visible_documents(self) -> frozenset[str]:
-        """Return the ids of the visible documents. Raise SettingsError for a wrong expression."""
+        """Return the ids of the visible documents.
+
+        Raises SettingsError for a wrong expression.
+        """
         # imported here, since few questions have a filter
         from kumihimo.search.metadata_filter import matching_documents
 

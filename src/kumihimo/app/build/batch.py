@@ -11,15 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 from uuid import uuid4
 
 from kumihimo.app.build.build import Build, models_by_scope
 from kumihimo.app.build.build_cost import model_dependencies, require_consent
 from kumihimo.app.build.cost import NOT_ASKED, PlanEstimator, RequestTally, usage_history
 from kumihimo.app.build.prepare_build import WAITING_METHODS, run_and_save
-from kumihimo.app.opened.results import BatchState, Built, Consent, Estimate, UsageEntry
 from kumihimo.app.opened.catalogue import row_counts
+from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.app.opened.results import BatchState, Built, Consent, Estimate, UsageEntry
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import (
     IndexUnavailable,
@@ -39,7 +40,6 @@ from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.protocols import ChatRequest, Prices
 from kumihimo.llm.registry import MissingChat, ModelRegistry
 from kumihimo.storage.batch_log import BatchLog, LoggedBatch, WaitingRequest
-from kumihimo.app.opened.open_index import OpenIndex
 
 logger = logging.getLogger("kumihimo")
 _OTHER_SERVER = (
@@ -90,7 +90,7 @@ def build_or_wait(
 
 
 def count_batches(index: OpenIndex) -> int:
-    """Return how many batches of this cache are under way, or not collected."""
+    """Return how many batches of this cache are not collected."""
     with closing(BatchLog(index.place.open_cache())) as log:
         return len(log.batches())
 

@@ -9,11 +9,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
-from kumihimo.app.opened.catalogue import steps_without_llm
 from kumihimo.app.build.progress import add_shares, stop_when_cancelled
+from kumihimo.app.opened.catalogue import row_counts, steps_without_llm
 from kumihimo.app.opened.results import Built
-from kumihimo.app.opened.catalogue import row_counts
-from kumihimo.core.wiring import Catalogue
 from kumihimo.core.code_fingerprint import code_fingerprint
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
@@ -23,7 +21,7 @@ from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
 from kumihimo.core.task import Executor, Pool, Progress, inline
-from kumihimo.core.wiring import ROOT, Port, Step
+from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.protocols import Embedder

@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kumihimo.app.build import cost
-from kumihimo.app.build import step_rates
+from kumihimo.app.build import cost, step_rates
 from kumihimo.app.build.build import Build, models_by_scope
-from kumihimo.app.opened.results import Consent, Plan, Total
 from kumihimo.app.build.sampling import SamplingPool, usage_from_sample
-from kumihimo.app.opened.catalogue import row_counts
 from kumihimo.app.build.step_rates import ReadingSizes
+from kumihimo.app.opened.catalogue import row_counts
+from kumihimo.app.opened.results import Consent, Plan, Total
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import ConsentRequired
 from kumihimo.core.table import Table, codec

@@ -7,8 +7,8 @@ from time import thread_time
 from typing import NoReturn
 
 from kumihimo.app.build import step_rates
-from kumihimo.app.opened.results import Estimate, LocalWork, Range, sum_ranges
 from kumihimo.app.build.step_rates import ReadingSizes
+from kumihimo.app.opened.results import Estimate, LocalWork, Range, sum_ranges
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Job, RunJob, StepResult, Task

@@ -7,11 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds
-from kumihimo.text.question import ParsedQuestion
-from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels
+from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds
+from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.settings import resolve_settings
 from kumihimo.core.signature import QueryCost, Signature
@@ -20,6 +19,7 @@ from kumihimo.generation.answer import LENGTHS, PROMPT
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING
 from kumihimo.llm.prompts import prompt_frame
 from kumihimo.llm.protocols import Prices
+from kumihimo.text.question import ParsedQuestion
 
 _TYPICAL_QUESTION_TOKENS = 30
 _PASSAGE_TOKENS = 600  # of a candidate for a reranker, at most
@@ -38,7 +38,7 @@ def estimate_query_cost(
     they cost nothing. No model is called. Without a question, a typical length is assumed. A method that declares no
     bound is estimated at up to ten calls.
     """
-    if question.strip() and (problem := ParsedQuestion(question).problem):
+    if question.strip() and (problem := ParsedQuestion(question).find_problem()):
         raise SettingsError(problem)
     name = name or snapshot.default_method()
     snapshot.validate_method(name, settings, filter=filter)

@@ -9,18 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from kumihimo.app.settings.settings_registry import BuildingSettings
 from kumihimo.app.opened.catalogue import installed_catalogue
+from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.app.settings.settings_registry import BuildingSettings
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.wiring import Catalogue
 from kumihimo.core.table import Rows
 from kumihimo.core.task import Executor, RowsOf, Work, WorkSpec, inline
-from kumihimo.core.wiring import Port
+from kumihimo.core.wiring import Catalogue, Port
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.workers.fleet import Fleet, ObservedRows, Recruiter, describe_work
-from kumihimo.app.opened.open_index import OpenIndex
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -50,7 +49,9 @@ def open_workplace() -> BuildWorkplace:
 
 
 @contextmanager
-def open_executor(index: OpenIndex, settings: BuildingSettings, cancel: CancelToken | None = None) -> Iterator[Executor]:
+def open_executor(
+    index: OpenIndex, settings: BuildingSettings, cancel: CancelToken | None = None
+) -> Iterator[Executor]:
     """Open the executor of a build; its workers end with the context.
 
     An index with functions passed to `Kumihimo.open` is built in this process: another one cannot have them. Raises

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING
+from typing import Any
 from unicodedata import normalize
 
+from kumihimo.app.build.index_paths import index_paths
+from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built
 from kumihimo.core.errors import SourceError, describe_unknown
 from kumihimo.index.sources import IMPORTS_FOLDER
 from kumihimo.llm.budget import Caps
 from kumihimo.text.file_names import file_name, is_reserved
-from kumihimo.app.build.index_paths import index_paths
-from kumihimo.app.opened.open_index import OpenIndex
 
 _NAME = re.compile(r"[^\W_][\w. -]{0,99}")
 _OUTPUT_FOLDERS = ("output", "artifacts")  # of graphrag; the project has the name
@@ -48,7 +47,10 @@ def import_store(
     caps: Caps | None = None,
     **options: Any,
 ) -> Imported:
-    """Add the store of another system to an index as a source; parameters as for `kumihimo.import_store`."""
+    """Add the store of another system to an index.
+
+    Parameters: as for `kumihimo.import_store`.
+    """
     from kumihimo.importers import IMPORTERS, read_store
     from kumihimo.importers.convert import convert_store
     from kumihimo.text.text_units import dump_text_units

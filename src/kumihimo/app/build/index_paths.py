@@ -6,20 +6,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kumihimo.app.build.batch import build_or_wait, count_batches
 from kumihimo.app.build.build import skipped_methods
 from kumihimo.app.build.build_cost import plan_build, require_consent
-from kumihimo.app.build.prepare_build import absolute_paths, prepare_build, run_and_save
-from kumihimo.app.build.prepare_build import RollBack, run_and_save
+from kumihimo.app.build.prepare_build import RollBack, absolute_paths, prepare_build, run_and_save
 from kumihimo.app.build.remote_sources import fetch_sources
+from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built, Consent, Plan
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Budget
 from kumihimo.storage.sqlite.cache_file import CacheFile, adopt_old_cache
-from kumihimo.app.opened.open_index import OpenIndex
 
 
 def index_paths(

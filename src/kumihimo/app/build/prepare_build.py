@@ -6,27 +6,27 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from kumihimo.app.ask.questions import open_snapshot
 from kumihimo.app.build.build import Build, default_methods, models_by_scope, steps_using_llm
-from kumihimo.app.settings.settings_registry import BuildingSettings
-from kumihimo.app.opened.catalogue import missing_entries, missing_tables, steps_without_llm
 from kumihimo.app.build.remote_sources import split_addresses
+from kumihimo.app.opened.catalogue import (
+    DEFAULT_METHOD,
+    INSTALL_AGAIN,
+    missing_entries,
+    missing_tables,
+    steps_without_llm,
+)
+from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built
-from kumihimo.app.opened.catalogue import INSTALL_AGAIN
-from kumihimo.app.opened.catalogue import DEFAULT_METHOD
+from kumihimo.app.settings.settings_registry import BuildingSettings
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import acquire_lock, thread_pool
-from kumihimo.storage import IndexTransaction
-from kumihimo.app.opened.open_index import OpenIndex
-
-from kumihimo.app.opened.open_index import OpenIndex
-from kumihimo.app.opened.catalogue import missing_tables
 from kumihimo.storage import IndexTransaction
 
 log = logging.getLogger("kumihimo")

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.task import Progress
@@ -18,7 +19,6 @@ from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirror
 from kumihimo.readers.remote.origins import Origin, file_name, is_address, local_path, parse_origin
 from kumihimo.readers.remote.web import FetchSettings, WebClient
 from kumihimo.storage import IndexTransaction
-from kumihimo.app.opened.open_index import OpenIndex
 
 
 def split_addresses(paths: Iterable[str | Path]) -> tuple[list[Origin], list[str | Path]]:

@@ -140,6 +140,7 @@ def describe_reason(reason: Reason, passage: str = "") -> str:
 
     passage: replaces the reference to the linked passage.
 
+    >>> from kumihimo.core.spans import Span
     >>> phrases = tuple(find_phrases("Did Kerrow cross the bar?", "Kerrow went over the bar."))
     >>> link = PassageLink(Span("", "a.md", 0, 9, ""), 2, True, "Tidal gates", "", "Sabine Orrell")
     >>> describe_reason(Reason(phrases, link=link))

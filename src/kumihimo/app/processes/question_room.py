@@ -25,9 +25,9 @@ _GRACE = 2.0  # seconds that a cancelled question has to end by itself
 
 
 def needs_no_model(index: OpenIndex, query: Query, *, is_answer: bool) -> bool:
-    """Return whether a query with a method calls no chat model and no server.
+    """Return whether a query calls no chat model and no server.
 
-    is_answer: an answer is written, not only evidence found.
+    query: with its method. is_answer: an answer is written, not only evidence found.
     """
     signature, models = index.catalogue.methods.get(query.method), index.models
     if signature is None:
