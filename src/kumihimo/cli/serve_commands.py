@@ -119,9 +119,7 @@ def _announce(address: str) -> None:
     printing.print_message(f"Kumihimo listens on {address} (Ctrl-C ends it).")
 
 
-def mcp(
-    indexes: Indexes = None,
-) -> None:
+def mcp(indexes: Indexes = None) -> None:
     """Serve indexes to an AI application that starts this command."""
     try:
         from kumihimo.server.mcp.server import run_stdio

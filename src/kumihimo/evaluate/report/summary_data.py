@@ -272,11 +272,7 @@ def _criteria(verdicts: Sequence[Verdict], clusters: Clusters, order: Sequence[s
 
 
 def _criterion(
-    protocol: str,
-    name: str,
-    pairs: PairPoints,
-    clusters: Clusters,
-    parts: Sequence[str] = (),
+    protocol: str, name: str, pairs: PairPoints, clusters: Clusters, parts: Sequence[str] = ()
 ) -> CriterionResults:
     """Return the results of one criterion."""
     zeros = comparison.zero_method_for(protocol)
@@ -310,11 +306,7 @@ def _agreements(verdicts: Iterable[Verdict], measures: Iterable[ReportMeasure]) 
 
 
 def _build_measures(
-    group: str,
-    rows: Iterable[_MeasureRow],
-    systems: Sequence[str],
-    clusters: Clusters,
-    neighbours: bool = False,
+    group: str, rows: Iterable[_MeasureRow], systems: Sequence[str], clusters: Clusters, neighbours: bool = False
 ) -> Iterator[ReportMeasure]:
     """Yield the measures of some rows, with their comparisons.
 
