@@ -110,8 +110,7 @@ class Study:
         extra_ids: ids that count as current questions too.
         """
         question_ids = {question.id for question in self.rows_or_empty("questions")}.union(extra_ids)
-        rows = read_jsonl_rows(self.path(name), ROW_TYPES[name]) if self.has(name) else ()
-        return (row for row in rows if row.question in question_ids and not is_replaced(row))
+        return (row for row in self.rows_or_empty(name) if row.question in question_ids and not is_replaced(row))
 
     def read_text(self, name: str) -> str:
         """Return the text of an editable file, empty if it is missing."""

@@ -113,7 +113,7 @@ def select_systems(snapshot: Snapshot, names: str) -> tuple[list[System], dict[s
         return parsed, {}
     ready: list[System] = []
     skipped: dict[str, str] = {}
-    for name in built_methods(snapshot):
+    for name in snapshot.db.meta("methods", [DEFAULT_METHOD]):
         try:
             snapshot.validate_method(name)
             ready.append(parse_system(name, snapshot.catalogue))
@@ -122,11 +122,6 @@ def select_systems(snapshot: Snapshot, names: str) -> tuple[list[System], dict[s
     if not ready:
         raise SettingsError(f"none of the index's methods is ready: {'; '.join(skipped.values())}")
     return ready, skipped
-
-
-def built_methods(snapshot: Snapshot) -> list[str]:
-    """Return the methods the index was built for."""
-    return list(snapshot.db.meta("methods", [DEFAULT_METHOD]))
 
 
 # -- published studies

@@ -370,14 +370,8 @@ def _system_cost(system: str, rows: Collection[SystemAnswer]) -> SystemCost:
     count = max(len(answered), 1)
     seconds = sorted(row.seconds for row in answered if row.seconds is not None)
     median, p95 = (seconds[min(len(seconds) - 1, int(q * len(seconds)))] if seconds else None for q in (0.5, 0.95))
-    return SystemCost(
-        system,
-        len(answered),
-        len(rows) - len(answered),
-        sum(row.usage.calls for row in answered) / count,
-        sum(row.usage.tokens for row in answered) / count,
-        sum(row.usage.cost for row in answered) / count,
-        len(seconds),
-        median,
-        p95,
+    calls, tokens, cost = (
+        sum(getattr(row.usage, unit) for row in answered) / count for unit in ("calls", "tokens", "cost")
     )
+    failed = len(rows) - len(answered)
+    return SystemCost(system, len(answered), failed, calls, tokens, cost, len(seconds), median, p95)
