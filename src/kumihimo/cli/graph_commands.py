@@ -307,8 +307,7 @@ def _merges_by_model(snapshot: Snapshot) -> Iterator[Merge]:
     rows: dict[tuple[str, str], str] = {(r.entity, r.document): r.target for r in snapshot.table("same_names")}
     for entity in dict.fromkeys(entity for entity, _ in rows):
         for document, form in names[entity].items():
-            target = rows.get((entity, document), rows.get((entity, ""), entity))
-            if target != entity:
+            if (target := rows.get((entity, document), rows.get((entity, ""), entity))) != entity:
                 yield target, document, (next(iter(names[target].values())), form, "model")
 
 

@@ -213,8 +213,7 @@ class _StudyEstimator:
         for system in self.systems:
             if isinstance(system, System) and self.context.snapshot:
                 stored = [self.stored_answers(system.name, n) for n in range(self.request.generations)]
-                unanswered = [q.text for answers in stored for q in self.questions if q.id not in answers]
-                if unanswered:
+                if unanswered := [q.text for answers in stored for q in self.questions if q.id not in answers]:
                     plan = estimate_query_cost(
                         self.context.snapshot, unanswered[0], system.method, settings=system.settings
                     )
@@ -277,8 +276,7 @@ class _StudyEstimator:
 
     def estimate_scores(self) -> list[Estimate]:
         """Estimate the calls of measures that lack a score, without embeddings."""
-        measures = {name for name in self.request.measures if SCORE_MEASURES[name].needs_model}
-        if not measures:
+        if not (measures := {name for name in self.request.measures if SCORE_MEASURES[name].needs_model}):
             return []
         rows = self.study.rows_or_empty("scores")
         scored = {(row.name, row.system, row.question) for row in rows if row.status == "ok"}

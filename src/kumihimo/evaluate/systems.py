@@ -42,8 +42,7 @@ def parse_systems(
     [('global', {'level': 0}), ('light', {'mode': 'hybrid'}), ('naive', {'words': False, 'k': 10})]
     """
     parts = names.split(",") if isinstance(names, str) else names
-    parsed = [parse_system(name.strip(), catalogue) for name in parts if name.strip()]
-    if not parsed:
+    if not (parsed := [parse_system(name.strip(), catalogue) for name in parts if name.strip()]):
         raise SettingsError("no method is named: say which, such as --methods bm25,naive")
     by_settings: dict[str, System] = {}
     for system in parsed:

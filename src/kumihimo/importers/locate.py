@@ -30,8 +30,7 @@ def locate_units(document: StoredDocument, units: Sequence[StoredUnit]) -> Itera
     A long text becomes several. The units stand in the text of the document, if the store holds it. Otherwise they are
     joined, and what two of them share stands once. Units without text are left out.
     """
-    texts = {unit.id: _plain(unit.text) for unit in units if unit.text.strip()}
-    if not texts:
+    if not (texts := {unit.id: _plain(unit.text) for unit in units if unit.text.strip()}):
         return
     whole = _plain(document.text)
     spans = _find_units(whole, list(texts.values())) if whole.strip() else None

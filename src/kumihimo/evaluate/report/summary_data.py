@@ -356,9 +356,8 @@ def _claim_rows(
     for system in systems:
         if any(claim.system == system for claim in claims):
             counts = measure_claims(claims, questions, system, sentences)
-            for name, rates in fabrication.fabrication_by_question(claims, questions, system).items():
-                if any(rate is not None for rate in rates.values()):
-                    counts[name] = rates
+            rates = fabrication.fabrication_by_question(claims, questions, system)
+            counts |= {name: own for name, own in rates.items() if any(rate is not None for rate in own.values())}
             for name, by_question in counts.items():
                 for question, value in by_question.items():
                     yield name, system, question, value, "its claims are unknown"
