@@ -15,7 +15,6 @@ from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, Setting
 from kumihimo.app.settings.trust import trust_settings_file
 from kumihimo.app.upkeep.copy_index import copy_index
 from kumihimo.cli import options, printing, terminal
-from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.text import safe_write
 
 
@@ -106,6 +105,5 @@ def cache(
             "prune": lambda: {"erased": kumi.prune()},
             "drop-batches": lambda: {"dropped": kumi.drop_batches()},
         }
-        if action not in actions:
-            raise SettingsError(describe_unknown("cache command", action, actions))
+        options.check_choice("cache command", action, actions)
         index.show(actions[action](), terminal.show_cache)

@@ -3,7 +3,7 @@
 import csv
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from heapq import nsmallest
 from io import BytesIO, StringIO
@@ -19,7 +19,7 @@ from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_pre
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import RdfTerm, Solutions
 from kumihimo.cli import options, printing, similar_entities
-from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
 from kumihimo.text import safe_write
@@ -81,10 +81,6 @@ def _check_write(session: options.PaidSession, write: bool, yes: bool) -> None:
         raise SettingsError("--write asks about each pair in a terminal: elsewhere add --yes")
 
 
-def _aliases(kumi: Kumihimo) -> Mapping[str, str]:
-    return parse_aliases(cast(Sequence[str], kumi.settings["mentions"]["aliases"]))
-
-
 # -- entities
 
 
@@ -94,8 +90,8 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
     Raises SettingsError, with similar names.
     """
     table = snapshot.table("entities")
-    key = name_key(name)
-    match: Entity | None = table.get(entity_id(_aliases(kumi).get(key, key))) or table.get(name)
+    key, aliases = name_key(name), parse_aliases(cast(Sequence[str], kumi.settings["mentions"]["aliases"]))
+    match: Entity | None = table.get(entity_id(aliases.get(key, key))) or table.get(name)
     if match:
         return match
     name_by_key: dict[str, str] = {}
@@ -174,8 +170,8 @@ def sparql(
     timeout: Annotated[float, Option(help="Stop after this many seconds.", min=0.01)] = DEFAULT_TIMEOUT,
 ) -> None:
     """Query documents, passages, entities and reports as RDF."""
-    if format_name and format_name not in RESULT_FORMATS:
-        raise SettingsError(describe_unknown("format", format_name, RESULT_FORMATS))
+    if format_name:
+        options.check_choice("format", format_name, RESULT_FORMATS)
     with index.open() as kumi:
         solutions = kumi.sparql(_read_query(query), limit=limit or None, timeout=timeout)
         prefixes = index_prefixes(kumi.settings)
@@ -311,8 +307,7 @@ def _merges_by_model(snapshot: Snapshot) -> Iterator[Merge]:
     rows: dict[tuple[str, str], str] = {(r.entity, r.document): r.target for r in snapshot.table("same_names")}
     for entity in dict.fromkeys(entity for entity, _ in rows):
         for document, form in names[entity].items():
-            target = rows.get((entity, document), rows.get((entity, ""), entity))
-            if target != entity:
+            if (target := rows.get((entity, document), rows.get((entity, ""), entity))) != entity:
                 yield target, document, (next(iter(names[target].values())), form, "model")
 
 

@@ -129,10 +129,7 @@ DEFAULT_INDEXES: Any = (DEFAULT_FOLDER,)  # a default has to be immutable
 SeveralIndexNames = Annotated[
     list[str],
     Option(
-        "--index",
-        envvar="KUMI_INDEX",
-        help="An index: a folder or an address; several are possible.",
-        metavar="DIR",
+        "--index", envvar="KUMI_INDEX", help="An index: a folder or an address; several are possible.", metavar="DIR"
     ),
 ]
 
@@ -265,8 +262,7 @@ class BuildSession(PaidSession):
     """The options for an index that is built."""
 
     executor: Annotated[
-        str | None,
-        Option(help="What builds: inline (one process), processes, ray or ray://HOST:PORT.", metavar="NAME"),
+        str | None, Option(help="What builds: inline (one process), processes, ray or ray://HOST:PORT.", metavar="NAME")
     ] = None
 
     def _open_options(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import community_tree
 from kumihimo.app.browse.json_values import community_json, report_json
 from kumihimo.cli import options, printing
-from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
+from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.core.records import Report, Summary
 from kumihimo.index.summaries import resolve_label_id
 
@@ -44,8 +44,7 @@ def export(
     """Export the graph and its reports to files for other programs."""
     from kumihimo.exports import DEFAULT_PATHS, FORMATS
 
-    if format_name not in FORMATS:
-        raise SettingsError(describe_unknown("format", format_name, FORMATS))
+    options.check_choice("format", format_name, FORMATS)
     path = out or Path(DEFAULT_PATHS[format_name])
     with index.snapshot() as snapshot:
         _show_written(index, path, FORMATS[format_name](snapshot, path, force=writing.force))
@@ -150,12 +149,8 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
         rating = "" if row["rating"] is None else f"{row['rating']:g}"
         changes = _count_changes(row["changes"]) if row["changes"] else ""
         table.append((title, f"{row['entities']:,}", rating, row["id"][:prefix], changes))
-    if any(row["changes"] for row in listed):
-        printing.show_rows(table, head=("report", "entities", "rating", "id", "changes"), numeric=(1, 2), dim=(3,))
-    else:
-        printing.show_rows(
-            [row[:4] for row in table], head=("report", "entities", "rating", "id"), numeric=(1, 2), dim=(3,)
-        )
+    head = ["report", "entities", "rating", "id", *(["changes"] if any(row["changes"] for row in listed) else [])]
+    printing.show_rows([row[: len(head)] for row in table], head=head, numeric=(1, 2), dim=(3,))
     option = "" if level is None else f" --level {level}"
     if len(listed) < len(rows):
         printing.print_message(

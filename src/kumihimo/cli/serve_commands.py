@@ -119,9 +119,7 @@ def _announce(address: str) -> None:
     printing.print_message(f"Kumihimo listens on {address} (Ctrl-C ends it).")
 
 
-def mcp(
-    indexes: Indexes = None,
-) -> None:
+def mcp(indexes: Indexes = None) -> None:
     """Serve indexes to an AI application that starts this command."""
     try:
         from kumihimo.server.mcp.server import run_stdio
@@ -174,8 +172,7 @@ def revoke(
     indexes: IndexFolders, id: Annotated[str, Argument(help="The id of the key, from `kumi key list`.")]
 ) -> None:
     """Revoke a key: from now on it opens nothing."""
-    revoked = [str(place) for place in indexes.places if keys.revoke_key(place, id)]
-    if not revoked:
+    if not (revoked := [str(place) for place in indexes.places if keys.revoke_key(place, id)]):
         raise SettingsError(f"no key has the id {id!r}: `kumi key list` shows the ids")
     indexes.show({"id": id, "indexes": revoked}, f"Revoked {id}.")
 

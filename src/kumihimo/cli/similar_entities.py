@@ -55,8 +55,7 @@ def find_similar(
         distinct=name_keys.parse_distinct_names(lines),
     )
     verdicts = _ask_verdicts(kumi, snapshot, pairs, neighbours, session.caps) if ask_model else {}
-    aliases_path = session.index.base / "aliases.txt"
-    return Review(pairs, verdicts, _list_homonyms(snapshot)[:limit], aliases_path)
+    return Review(pairs, verdicts, _list_homonyms(snapshot)[:limit], session.index.base / "aliases.txt")
 
 
 def _list_homonyms(snapshot: Snapshot) -> list[HomonymRow]:
@@ -140,13 +139,9 @@ class Review:
             ends = {"names": [pair.one.name, pair.other.name], "ids": [pair.one.id, pair.other.id]}
             evidence = {"score": pair.score, "why": pair.reasons, "line": pair.alias_line}
             pairs.append({**ends, **evidence, "verdict": self.verdicts.get(pair.alias_line, "")})  # or an error
-        homonyms = [
-            {"name": row.name, "meaning": row.meaning, "documents": row.documents, "lines": row.lines}
-            for row in self.homonyms
-        ]
         accepted = self._accepted_lines() if write else []
         config.append_aliases(self.aliases_path, accepted)
-        printing.print_json({"pairs": pairs, "homonyms": homonyms, "written": accepted})
+        printing.print_json({"pairs": pairs, "homonyms": self.homonyms, "written": accepted})
 
     def print_table(self, write: bool) -> None:
         if self.pairs:

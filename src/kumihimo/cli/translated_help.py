@@ -27,6 +27,7 @@ _EXAMPLE_TEXTS = re.compile(r"For example|(?<= {5})(?! )[^\n\[]+")
 
 
 _Base: Any = typer.Context.formatter_class  # typer exports no name for it
+_Command: Any = TyperCommand.__base__  # nor for this
 
 
 class _Formatter(_Base):  # type: ignore[misc]
@@ -50,40 +51,33 @@ class _Context(typer.Context):
     formatter_class = _Formatter
 
 
-class TranslatedCommand(TyperCommand):
-    """A command with help in the language of messages."""
+class _Translated(_Command):  # type: ignore[misc]
+    """A page of help in the language of messages."""
 
-    context_class = _Context
+    context_class: Any = _Context
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _choose_language(args)
-        return super().parse_args(ctx, args)
+        """Choose the language of the page."""
+        if "--help" in args and "--lang" in args[:-1]:
+            choose_language(args[args.index("--lang") + 1])
+        return super().parse_args(ctx, args)  # type: ignore[no-any-return]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _translate_page(self, ctx)
         super().format_help(ctx, formatter)
 
 
-class TranslatedGroup(TyperGroup):
+class TranslatedCommand(_Translated, TyperCommand):
+    """A command with help in the language of messages."""
+
+
+class TranslatedGroup(_Translated, TyperGroup):
     """A group of commands with help in the language of messages."""
 
-    context_class = _Context
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _choose_language(args)
-        return super().parse_args(ctx, args)
-
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _translate_page(self, ctx)
         for name in self.list_commands(ctx):
             _translate_command(self.get_command(ctx, name))
         super().format_help(ctx, formatter)
-
-
-def _choose_language(arguments: Sequence[str]) -> None:
-    """Choose the language for a page of help."""
-    if "--help" in arguments and "--lang" in arguments[:-1]:
-        choose_language(arguments[arguments.index("--lang") + 1])
 
 
 def _translate_page(command: Any, context: Any) -> None:

@@ -47,8 +47,7 @@ def _show_tuned(result: TunedSettings, path: Path, unwritten: Sequence[str], wri
     """Print the settings. unwritten: the tables that are not in the file."""
     sections = [config.render_section(scope, result.settings[scope]) for scope in unwritten]
     printing.print_text("\n".join(sections), end="")
-    written = [f"[{scope}]" for scope in result.settings if scope not in unwritten]
-    if written:
+    if written := [f"[{scope}]" for scope in result.settings if scope not in unwritten]:
         printing.print_message(f"{' and '.join(written)} written to {path}: review it, then run `kumi index`.")
     if write and unwritten:
         names = " and ".join(f"[{scope}]" for scope in unwritten)

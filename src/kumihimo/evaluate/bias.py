@@ -334,8 +334,7 @@ def measure_judge_agreement(verdicts: Iterable[Verdict]) -> tuple[JudgeAgreement
             winners[v.protocol, v.criterion].setdefault(presentation, {})[v.role] = v.winner
     rows: list[JudgeAgreement] = []
     for key, by_presentation in winners.items():
-        both = [(roles["judge"], roles["second_judge"]) for roles in by_presentation.values() if len(roles) == 2]
-        if both:
+        if both := [(roles["judge"], roles["second_judge"]) for roles in by_presentation.values() if len(roles) == 2]:
             kappa = cohen_kappa(both)
             alike = Proportion(sum(first == second for first, second in both), len(both))
             why = "both judges always give the same verdict" if kappa is None else ""

@@ -218,8 +218,7 @@ def rank_systems(points: PairPoints, clusters: Clusters, *, draws: int = 1000) -
     Questions are resampled by clusters with a fixed seed.
     """
     pairs = {sides: values for sides, values in points.items() if sides[0] != sides[1] and values}
-    systems = sorted({side for sides in pairs for side in sides})
-    if not systems:
+    if not (systems := sorted({side for sides in pairs for side in sides})):
         return []
     wins = _win_tables(pairs, systems, clusters)
     total_wins = wins.sum(axis=0, keepdims=True)

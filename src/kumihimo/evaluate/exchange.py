@@ -98,8 +98,7 @@ def _ragas_question(path: Path, sample: _Sample, number: str) -> EvalQuestion:
 
 
 def _ragas_answer(sample: _Sample, question: str) -> SystemAnswer | None:
-    response = sample.answer if sample.response is None else sample.response
-    if response is None:
+    if (response := sample.answer if sample.response is None else sample.response) is None:
         return None
     texts = (sample.contexts if sample.retrieved_contexts is None else sample.retrieved_contexts) or []
     ids = [str(id) for id in sample.retrieved_context_ids or []]

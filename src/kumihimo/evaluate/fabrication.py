@@ -11,10 +11,10 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed, UnparsableReply
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import AnswerClaim, EvalQuestion, SystemAnswer, ValuesByMeasure
+from kumihimo.evaluate.scoring.case import render_numbered_list
 from kumihimo.evaluate.workers import classify_failure, map_with_progress
 from kumihimo.llm.prompts import Source, render_prompt
 from kumihimo.llm.protocols import LLM
-from kumihimo.text.sentences import collapse_spaces
 
 CLAIM_SUPPORT_PROMPT, SELFCHECK_PROMPT = (
     Path(__file__).with_name(f"claim_{name}.md") for name in ("support", "selfcheck")
@@ -157,7 +157,9 @@ def _rate_doubt(batch: list[AnswerClaim], texts: Sequence[str], llm: LLM) -> lis
     doubts_by_claim: list[list[float]] = [[] for _ in batch]
     why = "" if texts else "there is no other answer"
     for text in texts:
-        messages = render_prompt(SELFCHECK_PROMPT, text=text, claims=_format_claims([claim.text for claim in batch]))
+        messages = render_prompt(
+            SELFCHECK_PROMPT, text=text, claims=render_numbered_list([claim.text for claim in batch])
+        )
         replies: dict[int, str] = {}
         try:
             replies = {entry.claim: entry.supported for entry in reversed(llm(messages, schema=list[Agreed]))}
@@ -211,12 +213,11 @@ def _check_by_sources(
     yes: dict[int, tuple[int, ...]] = {}  # sources by position in the batch, from 1
     why = dict.fromkeys(range(1, len(batch) + 1), "" if groups else "there is no evidence")
     for group in groups:
-        unsupported = [n for n in why if n not in yes]
-        if not unsupported:
+        if not (unsupported := [n for n in why if n not in yes]):
             break
         try:
             sources = [Source(n, text) for n, text in group]
-            listed = _format_claims([batch[n - 1].text for n in unsupported])
+            listed = render_numbered_list([batch[n - 1].text for n in unsupported])
             messages = render_prompt(CLAIM_SUPPORT_PROMPT, sources=sources, claims=listed)
             entries = {
                 unsupported[e.claim - 1]: e
@@ -251,10 +252,6 @@ def batch_by_answer(claims: Claims) -> Iterator[list[AnswerClaim]]:
         by_answer[claim.system, claim.question].append(claim)
     for own_claims in by_answer.values():
         yield from (own_claims[i : i + BATCH_SIZE] for i in range(0, len(own_claims), BATCH_SIZE))
-
-
-def _format_claims(claims: Sequence[str]) -> str:
-    return "\n".join(f"{n}. {collapse_spaces(claim)}" for n, claim in enumerate(claims, 1))
 
 
 # -- rates

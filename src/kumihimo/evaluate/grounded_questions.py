@@ -314,8 +314,7 @@ def _locate_quote(uris: Mapping[str, str], chunk: Chunk, quote: str) -> Gold:
 
     Raises MalformedReply if the chunk does not contain it.
     """
-    span = find_quote(quote, chunk.text)
-    if span is None:
+    if (span := find_quote(quote, chunk.text)) is None:
         raise MalformedReply("The words of a quote do not stand in the passage. Copy them letter by letter.")
     return Gold(uris[chunk.document], chunk.start + span[0], chunk.start + span[1])
 

@@ -34,8 +34,7 @@ def read_question_file(path: Path, *, answers: bool = False) -> tuple[list[EvalQ
     answers: the key `answer` is a system's answer, not the reference. `.csv` needs a header, `.txt` has one question a
     line, any other file is JSON Lines. Raises SettingsError with the line.
     """
-    rows = list(_iterate_rows(path))
-    if not rows:
+    if not (rows := list(_iterate_rows(path))):
         raise SettingsError(f"{path} holds no questions: write one a line, as text or as {{“question”: ...}}")
     own_answers = _ANSWER_KEYS if answers else ()
     questions = [

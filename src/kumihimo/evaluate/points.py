@@ -71,9 +71,7 @@ def _mean_points(by_question: Mapping[str, _PointsByOrder]) -> dict[str, float]:
     return means
 
 
-def with_swapped_pairs(
-    pair_points: Mapping[CriterionPair, ByQuestion],
-) -> dict[CriterionPair, dict[str, float]]:
+def with_swapped_pairs(pair_points: Mapping[CriterionPair, ByQuestion]) -> dict[CriterionPair, dict[str, float]]:
     """Return each pair in both directions.
 
     The points of both directions sum to 100.

@@ -42,10 +42,9 @@ class Persona:
 
 
 @dataclass(frozen=True, slots=True)
-class Expert:
+class Expert(Persona):
     """The reply form of a user with expertise."""
 
-    persona: str
     expertise: str
 
 
@@ -338,8 +337,7 @@ def generate_assertions(
     def process(question: EvalQuestion) -> AssertionResult:
         if question.assertions:
             return AssertionResult(question)
-        available = [text for text in (*texts(question), question.reference) if text.strip()]
-        if not available:
+        if not (available := [text for text in (*texts(question), question.reference) if text.strip()]):
             return AssertionResult(question, why="no gold passage and no reference answer to take assertions from")
         try:
             return _generate_for_question(question, number_sources(available), Tools(llm))

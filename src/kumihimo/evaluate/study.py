@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 
 from pydantic import TypeAdapter, ValidationError
 
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, Rating, Score, SystemAnswer, Verdict
 from kumihimo.text.safe_write import FILE_MARK, read_text_file, write_file
@@ -59,8 +60,7 @@ class Study:
 
         Raises SettingsError if there are none, or if two have the same id.
         """
-        rows = list(self.rows("questions", EvalQuestion))
-        if not rows:
+        if not (rows := list(self.rows("questions", EvalQuestion))):
             raise SettingsError(f"{self.path('questions')} holds no questions: `kumi eval questions` writes some")
         for id, times in Counter(question.id for question in rows).items():
             if times > 1:
@@ -110,8 +110,7 @@ class Study:
         extra_ids: ids that count as current questions too.
         """
         question_ids = {question.id for question in self.rows_or_empty("questions")}.union(extra_ids)
-        rows = read_jsonl_rows(self.path(name), ROW_TYPES[name]) if self.has(name) else ()
-        return (row for row in rows if row.question in question_ids and not is_replaced(row))
+        return (row for row in self.rows_or_empty(name) if row.question in question_ids and not is_replaced(row))
 
     def read_text(self, name: str) -> str:
         """Return the text of an editable file, empty if it is missing."""
@@ -137,8 +136,7 @@ class Study:
 
         Raises SettingsError if there are none, or if one has no answers.
         """
-        available = self.systems()
-        if not available:
+        if not (available := self.systems()):
             raise SettingsError(f"{self.folder} holds no answers yet: `kumi eval run` writes some")
         for name in names:
             if name not in available:
@@ -227,6 +225,11 @@ class Study:
 def row_to_json(row: Any) -> str:
     """Return a row as one line of JSON."""
     return json.dumps(asdict(row), ensure_ascii=False)
+
+
+def prompt_digests(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the digest of each prompt, for the manifest."""
+    return {path.stem: hash_parts(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def read_jsonl_rows(path: Path, row_type: type[T]) -> Iterator[T]:

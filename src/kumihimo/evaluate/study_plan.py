@@ -12,7 +12,7 @@ from typing import Any
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.build.cost import PlanEstimator, RequestTally, usage_history
 from kumihimo.app.build.estimate_query_cost import estimate_query_cost
-from kumihimo.app.opened.results import Estimate, Plan, Range, UsageEntry
+from kumihimo.app.opened.results import Estimate, Plan, Range, UsageEntry, sum_ranges
 from kumihimo.core.context import Tokenizer
 from kumihimo.evaluate import grounded_questions, question_generation
 from kumihimo.evaluate.claims import study_claims
@@ -213,13 +213,12 @@ class _StudyEstimator:
         for system in self.systems:
             if isinstance(system, System) and self.context.snapshot:
                 stored = [self.stored_answers(system.name, n) for n in range(self.request.generations)]
-                unanswered = [q.text for answers in stored for q in self.questions if q.id not in answers]
-                if unanswered:
+                if unanswered := [q.text for answers in stored for q in self.questions if q.id not in answers]:
                     plan = estimate_query_cost(
                         self.context.snapshot, unanswered[0], system.method, settings=system.settings
                     )
                     rows = plan.estimates * len(unanswered)
-                    estimates += [merge_estimates(f"run {system.name}", rows, _sum_ranges)] if rows else []
+                    estimates += [merge_estimates(f"run {system.name}", rows, sum_ranges)] if rows else []
         return estimates
 
     def estimate_verdicts(self) -> list[Estimate]:
@@ -277,8 +276,7 @@ class _StudyEstimator:
 
     def estimate_scores(self) -> list[Estimate]:
         """Estimate the calls of measures that lack a score, without embeddings."""
-        measures = {name for name in self.request.measures if SCORE_MEASURES[name].needs_model}
-        if not measures:
+        if not (measures := {name for name in self.request.measures if SCORE_MEASURES[name].needs_model}):
             return []
         rows = self.study.rows_or_empty("scores")
         scored = {(row.name, row.system, row.question) for row in rows if row.status == "ok"}
@@ -307,7 +305,3 @@ def _score_prompts(case: cases.Case, names: Iterable[str]) -> Iterator[tuple[Seq
             yield prompt_texts, certain
     if measures & _CLAIM_MEASURES:
         yield from (((claims, chunk), False) for chunk in case.contexts for claims in (case.answer_text, reference))
-
-
-def _sum_ranges(ranges: Sequence[Range]) -> Range:
-    return (sum(low for low, _ in ranges), sum(high for _, high in ranges))

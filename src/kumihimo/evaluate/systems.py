@@ -42,8 +42,7 @@ def parse_systems(
     [('global', {'level': 0}), ('light', {'mode': 'hybrid'}), ('naive', {'words': False, 'k': 10})]
     """
     parts = names.split(",") if isinstance(names, str) else names
-    parsed = [parse_system(name.strip(), catalogue) for name in parts if name.strip()]
-    if not parsed:
+    if not (parsed := [parse_system(name.strip(), catalogue) for name in parts if name.strip()]):
         raise SettingsError("no method is named: say which, such as --methods bm25,naive")
     by_settings: dict[str, System] = {}
     for system in parsed:
@@ -113,7 +112,7 @@ def select_systems(snapshot: Snapshot, names: str) -> tuple[list[System], dict[s
         return parsed, {}
     ready: list[System] = []
     skipped: dict[str, str] = {}
-    for name in built_methods(snapshot):
+    for name in snapshot.db.meta("methods", [DEFAULT_METHOD]):
         try:
             snapshot.validate_method(name)
             ready.append(parse_system(name, snapshot.catalogue))
@@ -122,11 +121,6 @@ def select_systems(snapshot: Snapshot, names: str) -> tuple[list[System], dict[s
     if not ready:
         raise SettingsError(f"none of the index's methods is ready: {'; '.join(skipped.values())}")
     return ready, skipped
-
-
-def built_methods(snapshot: Snapshot) -> list[str]:
-    """Return the methods the index was built for."""
-    return list(snapshot.db.meta("methods", [DEFAULT_METHOD]))
 
 
 # -- published studies

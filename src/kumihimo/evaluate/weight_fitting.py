@@ -114,8 +114,7 @@ def learn_weights(
             [(example.first_pass.candidates.plain, example.is_relevant, share(example.id)) for example in usable],
             [name for name in two_pass.FEATURES["plain"] if name not in dropped],
         )
-    linked = [example for example in examples if example.first_pass.walk and len(example.gold) > 1]
-    if linked:
+    if linked := [example for example in examples if example.first_pass.walk and len(example.gold) > 1]:
         weights["first"] = fit("first", ((e.first_pass.features(weights), e.is_relevant, share(e.id)) for e in linked))
         seconds = ((e.last_pass(weights).features(weights), e.is_relevant, share(e.id)) for e in linked)
         weights["second"] = fit("second", seconds)

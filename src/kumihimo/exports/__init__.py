@@ -188,8 +188,7 @@ def write_rdf(snapshot: Snapshot, path: Path, *, force: bool = False) -> dict[st
 
     Turtle is the default. The rows are streamed, never all in memory.
     """
-    rdf_format = _FORMATS.get(path.suffix or ".ttl")
-    if rdf_format is None:
+    if (rdf_format := _FORMATS.get(path.suffix or ".ttl")) is None:
         raise SettingsError(describe_unknown("ending of an RDF file", path.suffix, _FORMATS))
     prefixes, count = index_prefixes(snapshot.settings), {"triples": 0}
 

@@ -97,8 +97,7 @@ def _entity_note(vault: _Vault, entity: Entity) -> Iterator[str]:
     if in_reports := [("reports", id) for id in communities if ("reports", id) in vault.notes]:
         yield "\n**In:** " + " › ".join(map(vault.link, in_reports))
     table = community_tree.table_or_empty(vault.snapshot, "relations")
-    relations = [*table.where(source=entity.id), *table.where(target=entity.id)]
-    if relations:
+    if relations := [*table.where(source=entity.id), *table.where(target=entity.id)]:
         yield "\n## Relations\n"
         yield from (_relation_line(vault, entity, r) for r in sorted(relations, key=lambda r: (-r.weight, r.id)))
     if spans := community_tree.entity_excerpts(vault.snapshot, vault.uris, entity, _MAX_EXCERPTS, _EXCERPT_CHARS):

@@ -71,8 +71,6 @@ class _Conversion:
         self._add_relations()
         self._add_claims()
         kept = self._add_communities()
-        reports = sum(community.report is not None for community in store.communities)
-        documents = {document.id: document for document in store.documents}
         counts = {
             "documents": len(store.documents) or len({unit.document for unit in store.units}),
             "chunks": len(store.units),
@@ -80,10 +78,10 @@ class _Conversion:
             "relations": len(store.relations),
             "claims": len(store.claims),
             "communities": len(store.communities),
-            "reports": reports,
+            "reports": sum(community.report is not None for community in store.communities),
         }
         empty, dropped = len(store.units) - len(self.places), len(store.communities) - kept
-        bare = len(documents.keys() - {unit.document for unit in store.units})
+        bare = len({document.id for document in store.documents} - {unit.document for unit in store.units})
         store.add_note(f"{bare:,} documents without text units.", bare)
         store.add_note(f"{empty:,} text units without text.", empty)
         store.add_note(f"{dropped:,} communities without entities, or equal to another one.", dropped)
@@ -237,13 +235,9 @@ class _Conversion:
         return (*(self._name(name) if name else "" for name in names[:2]), *names[2:])
 
     def _files(self) -> dict[str, text_units.TextUnits]:
-        units_of: dict[str, list[str]] = {}
-        for id, place in self.places.items():
-            units_of.setdefault(place.file, []).append(id)
         files = {}
-        for name, ids in units_of.items():
-            located = self.located[name]
-            spans = zip(ids, located.spans, strict=True)
+        for name, located in self.located.items():
+            spans = zip(located.units, located.spans, strict=True)
             units = tuple(_text_unit(span, self.rows[id]) for id, span in spans)
             document = located.document
             title = _FILE_SUFFIX.sub("", document.title) or document.title

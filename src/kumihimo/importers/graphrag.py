@@ -26,19 +26,20 @@ def read_graphrag(folder: Path) -> foreign.ForeignStore:
     Version 1 calls them `create_final_entities.parquet`, later ones `entities.parquet`. Raises SourceError without
     text units and entities.
     """
-    tables = _Tables(_find_tables(folder))
-    units, entities = tables.read("text_units", required=True), tables.read("entities", required=True)
-    relations, claims = tables.read("relationships"), tables.read("covariates")
+    folder = _find_tables(folder)
+    units, entities = (_read_table(folder, name, required=True) for name in ("text_units", "entities"))
+    relations, claims = (_read_table(folder, name) for name in ("relationships", "covariates"))
     names = {str(row["id"]): _name(row) for row in entities}
     store = foreign.ForeignStore(
-        documents=[_document(row) for row in tables.read("documents")],
+        documents=[_document(row) for row in _read_table(folder, "documents")],
         units=[
-            foreign.StoredUnit(str(row["id"]), _document_of(row), str(row["text"] or "")) for row in _in_order(units)
+            foreign.StoredUnit(str(row["id"]), _document_of(row), str(row["text"] or ""))
+            for row in sorted(units, key=lambda row: _number(row.get("human_readable_id")))
         ],
         entities=[_entity(row) for row in entities],
         relations=[_relation(row) for row in relations],
         claims=[_claim(row) for row in claims],
-        communities=_communities(tables, names, _Numbers(entities, relations, claims)),
+        communities=_communities(folder, names, _Numbers(entities, relations, claims)),
     )
     store.add_note("Vectors: they are made again, by the embedder of this index.")
     store.add_note("The direction of relations: a relation has two ends here.")
@@ -55,27 +56,20 @@ def _find_tables(folder: Path) -> Path:
     return next((place for place in places if list(place.glob("*entities.*"))), folder)
 
 
-class _Tables:
-    """The tables of an output folder."""
+def _read_table(folder: Path, name: str, *, required: bool = False) -> list[dict[str, Any]]:
+    """Return the rows of a table.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def read(self, name: str, *, required: bool = False) -> list[dict[str, Any]]:
-        """Return the rows of a table.
-
-        Raise SourceError if a required one is missing.
-        """
-        candidates = [self.folder / f"{stem}{suffix}" for stem in (name, f"create_final_{name}") for suffix in SUFFIXES]
-        path = next((path for path in candidates if path.is_file()), None)
-        if path is None and required:
-            raise SourceError(
-                f"{self.folder}: no {name}.parquet: name the project of graphrag, or its output folder, after a "
-                "complete `graphrag index`"
-            )
-        if path is None:
-            return []
+    Raise SourceError if a required one is missing.
+    """
+    candidates = [folder / f"{stem}{suffix}" for stem in (name, f"create_final_{name}") for suffix in SUFFIXES]
+    if path := next((path for path in candidates if path.is_file()), None):
         return read_parquet(path) if path.suffix == ".parquet" else foreign.read_json_lines(path)
+    if required:
+        raise SourceError(
+            f"{folder}: no {name}.parquet: name the project of graphrag, or its output folder, after a complete "
+            "`graphrag index`"
+        )
+    return []
 
 
 def read_parquet(path: Path) -> list[dict[str, Any]]:
@@ -92,11 +86,6 @@ def read_parquet(path: Path) -> list[dict[str, Any]]:
     except (ArrowException, OSError) as error:
         raise SourceError(f"{path}: cannot be read ({error}); run `graphrag index` again") from error
     return rows
-
-
-def _in_order(units: Sequence[Row]) -> list[Row]:
-    """Return the units in the order of their numbers."""
-    return sorted(units, key=lambda row: _number(row.get("human_readable_id")))
 
 
 def _document_of(unit: Row) -> str:
@@ -139,11 +128,9 @@ def _entity(row: Row) -> foreign.StoredEntity:
 
 
 def _relation(row: Row) -> foreign.StoredRelation:
+    text, units = _text(row, "description"), foreign.strings(row.get("text_unit_ids"))
     weight = _number(row.get("weight"), 1.0)
-    ends = str(row["source"]), str(row["target"])
-    return foreign.StoredRelation(
-        *ends, _text(row, "description"), foreign.strings(row.get("text_unit_ids")), weight=weight
-    )
+    return foreign.StoredRelation(str(row["source"]), str(row["target"]), text, units, weight=weight)
 
 
 def _claim(row: Row) -> foreign.StoredClaim:
@@ -180,8 +167,7 @@ def _community_id(row: Row) -> str:
 
 
 def _date(text: str) -> str:
-    match = _DATE.match(text)
-    return match[0] if match else ""
+    return match[0] if (match := _DATE.match(text)) else ""
 
 
 class _Numbers:
@@ -191,8 +177,7 @@ class _Numbers:
         self.rows: dict[tuple[str, int], tuple[str, ...]] = {}
         for kind, rows in (("entities", entities), ("relationships", relations), ("claims", claims)):
             for row in rows:
-                number = _number(row.get("human_readable_id", row.get("short_id")), -1)
-                if number >= 0:
+                if (number := _number(row.get("human_readable_id", row.get("short_id")), -1)) >= 0:
                     self.rows[kind, int(number)] = self._names(kind, row)
 
     @staticmethod
@@ -213,40 +198,39 @@ class _Numbers:
         return tuple(dict.fromkeys(names for names in found if names))
 
 
-def _communities(tables: _Tables, names: Mapping[str, str], numbers: _Numbers) -> list[foreign.StoredCommunity]:
+def _communities(folder: Path, names: Mapping[str, str], numbers: _Numbers) -> list[foreign.StoredCommunity]:
     """Return the communities with their reports."""
-    reports = {str(row["community"]): _report(row, numbers) for row in tables.read("community_reports")}
-    rows = tables.read("communities")
+    reports = {str(row["community"]): _report(row, numbers) for row in _read_table(folder, "community_reports")}
+    rows = _read_table(folder, "communities")
     parents = {str(child): _community_id(row) for row in rows for child in foreign.strings(row.get("children"))}
-    members_of = _members_of_nodes(tables)
+    members_of = _members_of_nodes(folder)
     communities = []
     for row in rows:
         id = _community_id(row)
-        members = [names[each] for each in foreign.strings(row.get("entity_ids")) if each in names] or members_of.get(
-            id, []
-        )
+        members = [names[each] for each in foreign.strings(row.get("entity_ids")) if each in names]
         parent = _text(row, "parent") or parents.get(id, "")
         communities.append(
-            foreign.StoredCommunity(id, int(_number(row["level"])), parent, tuple(members), reports.get(id))
+            foreign.StoredCommunity(
+                id, int(_number(row["level"])), parent, tuple(members or members_of.get(id, ())), reports.get(id)
+            )
         )
     return communities
 
 
-def _members_of_nodes(tables: _Tables) -> dict[str, list[str]]:
+def _members_of_nodes(folder: Path) -> dict[str, list[str]]:
     """Return the members of communities from the nodes of version 1."""
     members: dict[str, list[str]] = {}
-    for row in tables.read("nodes"):
+    for row in _read_table(folder, "nodes"):
         if (number := _number(row.get("community"), -1)) >= 0:
             members.setdefault(str(int(number)), []).append(_name(row))
     return members
 
 
 def _report(row: Row, numbers: _Numbers) -> foreign.StoredReport:
-    findings = list(_findings(row, numbers))
-    rating = row.get("rank", row.get("rating"))
+    rating = _number(row.get("rank", row.get("rating")))
     reason = strip_references(_text(row, "rating_explanation") or _text(row, "rank_explanation"))
     title, summary = strip_references(_text(row, "title")), strip_references(_text(row, "summary"))
-    return foreign.StoredReport(title, summary, _number(rating), reason, tuple(findings))
+    return foreign.StoredReport(title, summary, rating, reason, tuple(_findings(row, numbers)))
 
 
 def _findings(row: Row, numbers: _Numbers) -> Iterator[tuple[str, str, tuple[tuple[str, ...], ...]]]:

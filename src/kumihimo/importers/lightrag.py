@@ -19,10 +19,7 @@ def read_lightrag(folder: Path) -> foreign.ForeignStore:
 
     Raises SourceError without chunks or graph: other storages than the default ones hold them elsewhere.
     """
-    graph_file = find_file(folder, GRAPH_FILE)
-    folder = graph_file.parent
-    graph, chunks = foreign.read_graph(graph_file), foreign.read_json(find_file(folder, "kv_store_text_chunks.json"))
-    store = foreign.ForeignStore(documents=read_documents(folder, chunks), units=read_chunks(chunks))
+    folder, graph, store = _open_store(folder)
     entity_chunks, relation_chunks = _chunk_ids(folder, "entity"), _chunk_ids(folder, "relation")
     for id, values in graph.nodes.items():
         name = values.get("entity_id") or id
@@ -37,9 +34,23 @@ def read_lightrag(folder: Path) -> foreign.ForeignStore:
                 source, target, describe(values), units, tuple(filter(None, keywords)), weight(values)
             )
         )
-    store.add_note("Vectors: they are made again, by the embedder of this index.")
     store.add_note("LightRAG has no communities and reports: they are made here, by rule or by your model.")
     return store
+
+
+def _open_store(folder: Path) -> tuple[Path, foreign.Graph, foreign.ForeignStore]:
+    """Return the folder of the files, the graph, and a store of the documents and chunks."""
+    graph_file = find_file(folder, GRAPH_FILE)
+    folder = graph_file.parent
+    graph, chunks = foreign.read_graph(graph_file), foreign.read_json(find_file(folder, "kv_store_text_chunks.json"))
+    store = foreign.ForeignStore(documents=read_documents(folder, chunks), units=read_chunks(chunks))
+    store.add_note("Vectors: they are made again, by the embedder of this index.")
+    return folder, graph, store
+
+
+def _read_optional(path: Path) -> Mapping[str, Any]:
+    """Return the content of a JSON file, empty if it is missing."""
+    return foreign.read_json(path) if path.is_file() else {}
 
 
 def find_file(folder: Path, name: str) -> Path:
@@ -69,11 +80,9 @@ def read_chunks(chunks: Mapping[str, Any]) -> list[foreign.StoredUnit]:
 
 def read_documents(folder: Path, chunks: Mapping[str, Any]) -> list[foreign.StoredDocument]:
     """Return the documents, with the names of their files."""
-    path = folder / "kv_store_full_docs.json"
-    texts: Mapping[str, Any] = foreign.read_json(path) if path.is_file() else {}
     files = {str(chunk.get("full_doc_id", "")): str(chunk.get("file_path") or "") for chunk in chunks.values()}
     documents = []
-    for id, text in texts.items():
+    for id, text in _read_optional(folder / "kv_store_full_docs.json").items():
         file = str(text.get("file_path") or files.get(id, ""))
         title = Path(file).name if file and file != "unknown_source" else ""
         documents.append(foreign.StoredDocument(id, title, str(text.get("content") or "")))
@@ -104,17 +113,13 @@ def _chunk_ids(folder: Path, kind: str) -> Mapping[str, tuple[str, ...]]:
 
     The graph names only the first ones of many.
     """
-    path = folder / f"kv_store_{kind}_chunks.json"
-    rows: Mapping[str, Any] = foreign.read_json(path) if path.is_file() else {}
+    rows = _read_optional(folder / f"kv_store_{kind}_chunks.json")
     return {name: foreign.strings(row.get("chunk_ids")) for name, row in rows.items()}
 
 
 def read_nano(folder: Path) -> foreign.ForeignStore:
     """Read documents, chunks, entities, relations, communities and their reports."""
-    graph_file = find_file(folder, GRAPH_FILE)
-    folder = graph_file.parent
-    graph, chunks = foreign.read_graph(graph_file), foreign.read_json(find_file(folder, "kv_store_text_chunks.json"))
-    store = foreign.ForeignStore(documents=read_documents(folder, chunks), units=read_chunks(chunks))
+    folder, graph, store = _open_store(folder)
     for id, values in graph.nodes.items():
         kind = _plain(values.get("entity_type", "")).lower()
         units = foreign.split_values(values.get("source_id"))
@@ -125,9 +130,7 @@ def read_nano(folder: Path) -> foreign.ForeignStore:
         units = foreign.split_values(values.get("source_id"))
         ends = _plain(source), _plain(target)
         store.relations.append(foreign.StoredRelation(*ends, describe(values), units, weight=weight(values)))
-    path = folder / "kv_store_community_reports.json"
-    store.communities = _communities(graph, foreign.read_json(path) if path.is_file() else {})
-    store.add_note("Vectors: they are made again, by the embedder of this index.")
+    store.communities = _communities(graph, _read_optional(folder / "kv_store_community_reports.json"))
     store.add_note("The numbers of rows in reports: nano-graphrag does not store what they stand for.")
     return store
 

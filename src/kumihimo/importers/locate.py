@@ -30,25 +30,21 @@ def locate_units(document: StoredDocument, units: Sequence[StoredUnit]) -> Itera
     A long text becomes several. The units stand in the text of the document, if the store holds it. Otherwise they are
     joined, and what two of them share stands once. Units without text are left out.
     """
-    texts = {unit.id: _plain(unit.text) for unit in units if unit.text.strip()}
-    if not texts:
+    if not (texts := {unit.id: _plain(unit.text) for unit in units if unit.text.strip()}):
         return
     whole = _plain(document.text)
     spans = _find_units(whole, list(texts.values())) if whole.strip() else None
     if spans is None:
         whole, spans = _join_units(list(texts.values()))
-    ids = list(texts)
-    first = 0
+    ids, first = list(texts), 0
     for n in range(1, len(ids) + 1):
         start = spans[first][0]
         if n == len(ids) or spans[n][1] - start > MAX_DOCUMENT_CHARS:
             end = max(end for _, end in spans[first:n])
+            if first == 0 and n == len(ids):  # one part: what no unit covers belongs to it too
+                start, end = 0, len(whole)
             shifted = tuple((begin - start, stop - start) for begin, stop in spans[first:n])
-            is_whole = first == 0 and n == len(ids)
-            if is_whole:
-                yield Located(document, whole, tuple(ids), tuple(spans))
-            else:
-                yield Located(document, whole[start:end], tuple(ids[first:n]), shifted)
+            yield Located(document, whole[start:end], tuple(ids[first:n]), shifted)
             first = n
 
 

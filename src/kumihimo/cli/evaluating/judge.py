@@ -42,8 +42,7 @@ def judge(
         str, Option(help="Compare these systems with their own second generation: all, none, names.", metavar="NAMES")
     ] = "all",
     strip: Annotated[
-        StripMode | None,
-        Option(help="What to remove from answers before judging; debiased: all, others: none."),
+        StripMode | None, Option(help="What to remove from answers before judging; debiased: all, others: none.")
     ] = None,
     second: Annotated[float, Option(help="Percent of calls repeated with the second judge.", min=0, max=100)] = 10,
     max_invalid: Annotated[float, Option(help="Maximum percent of invalid replies.", min=0, max=100)] = 2,

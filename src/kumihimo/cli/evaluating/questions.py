@@ -12,12 +12,11 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating.options import Merge, Replace, StudyOption
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.evaluate import grounded_questions, importers, question_generation
 from kumihimo.evaluate.records import EvalQuestion
-from kumihimo.evaluate.study import Study
+from kumihimo.evaluate.study import Study, prompt_digests
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.text.safe_write import read_text_file
 
@@ -73,7 +72,7 @@ def questions(
         text, is_draft = _get_description(study, snapshot, llm, description, source) if personas else ("", False)
         with session.progress_bar() as progress:
             generated = _generate_questions(snapshot, llm, text, request, progress)
-    run_with = {**request, "description": text, "model": llm.fingerprint, "prompts": _prompt_digests(*_PROMPTS)}
+    run_with = {**request, "description": text, "model": llm.fingerprint, "prompts": prompt_digests(_PROMPTS)}
     _save_questions(study, session, generated, mode, is_draft, run_with)
 
 
@@ -151,8 +150,7 @@ def _read_description(description: str) -> str:
     if not description.startswith("@"):
         return description.strip()
     path = Path(description[1:])
-    text = read_text_file(path, "describe the documents in it, in UTF-8").strip()
-    if not text:
+    if not (text := read_text_file(path, "describe the documents in it, in UTF-8").strip()):
         raise SettingsError(f"{path} is empty: describe the documents in it")
     return text
 
@@ -170,10 +168,6 @@ def _generate_questions(
         parts.append(grounded_questions.generate_linked_questions(snapshot, llm, count, progress=progress))
     questions = tuple(question for part in parts for question in part.questions)
     return question_generation.GeneratedQuestions(questions, tuple(gap for part in parts for gap in part.missing))
-
-
-def _prompt_digests(*paths: Path) -> dict[str, str]:
-    return {path.stem: hash_parts(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def _count_scopes(merged: importers.MergeResult) -> Counter[str]:
@@ -219,7 +213,7 @@ def assertions(study: StudyOption, session: options.PaidSession) -> None:
         results = list(question_generation.generate_assertions(questions, texts, llm, progress=progress))
         study.write("questions", [row.question for row in results])
         sizes = {"most": question_generation.MAX_ASSERTIONS, "least": question_generation.MIN_RATING}
-        prompts = _prompt_digests(question_generation.WRITE_PROMPT, question_generation.RATE_PROMPT)
+        prompts = prompt_digests((question_generation.WRITE_PROMPT, question_generation.RATE_PROMPT))
         study.record_stage("assertions", model=llm.fingerprint, **sizes, prompts=prompts)
     _show_assertions(study, session, results)
     if failed := [row for row in results if row.status != "ok"]:

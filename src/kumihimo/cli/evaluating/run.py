@@ -66,8 +66,7 @@ def run(
     document = {"study": str(study.folder), "systems": summaries, "left_out": left_out, "paid": budget.total}
     document["remembered"] = sum(budget.saved.values(), Usage())
     session.show(document, lambda _: _show_answers(summaries, budget.total))
-    failed = [row.failed for rows in answers.values() for row in rows if row.failed]
-    if failed:
+    if failed := [row.failed for rows in answers.values() for row in rows if row.failed]:
         message = f"{len(failed):,} of {sum(map(len, answers.values())):,} answers failed; the first: {failed[0]}"
         raise ItemFailed(f"{message}. Run the same command to try them again")
 

@@ -92,13 +92,12 @@ def _resolve_systems(snapshot: Snapshot, names: Sequence[str], answered: Sequenc
 
 
 def _show_estimate(estimate: StudyEstimate) -> None:
-    total = estimate.plan
     if estimate.questions_assumed:
         printing.print_message(f"The study has no questions yet: {estimate.questions:,} are assumed, all of one kind.")
     printing.print_message(
         f"{estimate.questions:,} questions, {len(estimate.systems):,} systems: {', '.join(estimate.systems)}.\n"
     )
-    builds.show_plan(total)
+    builds.show_plan(estimate.plan)
 
 
 # -- published studies

@@ -17,7 +17,7 @@ from kumihimo.core.task import Progress
 from kumihimo.evaluate import fabrication
 from kumihimo.evaluate.claims import stages
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, SystemAnswer, ValuesByMeasure
-from kumihimo.evaluate.study import Study, row_to_json
+from kumihimo.evaluate.study import Study, prompt_digests, row_to_json
 from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.tokens import tokenize
@@ -225,15 +225,13 @@ def first_failure(claims: fabrication.Claims, sentences: Iterable[AnswerSentence
 
 def describe_claim_run(inputs: ClaimInputs, llm: LLM, votes: stages.Votes, **used: Any) -> dict[str, Any]:
     """Describe for the manifest how each system's claims were made."""
+    prompts = (*stages.CLAIM_PROMPTS, fabrication.CLAIM_SUPPORT_PROMPT, fabrication.SELFCHECK_PROMPT)
     settings = {
         "model": llm.fingerprint,
         "votes": list(votes),
         "temperature": [stages.VOTE_TEMPERATURE if n > 1 else None for n in votes],
         **used,
-        "prompts": {
-            path.stem: hash_parts(path.read_text(encoding="utf-8"))
-            for path in (*stages.CLAIM_PROMPTS, fabrication.CLAIM_SUPPORT_PROMPT, fabrication.SELFCHECK_PROMPT)
-        },
+        "prompts": prompt_digests(prompts),
         "questions": hash_parts(*map(row_to_json, inputs.questions)),
     }
     entries: dict[str, dict[str, Any]] = {}

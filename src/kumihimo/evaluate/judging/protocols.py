@@ -176,14 +176,7 @@ def _prompt_path(name: str) -> Path:
 
 
 DEBIASED = JudgeProtocol(
-    "debiased",
-    GRAPHRAG_CRITERIA,
-    "both",
-    3,
-    _prompt_path("debiased"),
-    strip="all",
-    schema=Chosen,
-    parse=_parse_chosen,
+    "debiased", GRAPHRAG_CRITERIA, "both", 3, _prompt_path("debiased"), strip="all", schema=Chosen, parse=_parse_chosen
 )
 GRAPHRAG = JudgeProtocol(
     "graphrag",
@@ -195,23 +188,9 @@ GRAPHRAG = JudgeProtocol(
     parse=_parse_compared,
 )
 LIGHTRAG = JudgeProtocol(
-    "lightrag",
-    LIGHTRAG_CRITERIA,
-    "both",
-    1,
-    _prompt_path("lightrag"),
-    one_call=True,
-    schema=Bests,
-    parse=_parse_bests,
+    "lightrag", LIGHTRAG_CRITERIA, "both", 1, _prompt_path("lightrag"), one_call=True, schema=Bests, parse=_parse_bests
 )
-MK_RAG = JudgeProtocol(
-    "mk",
-    MK_CRITERIA,
-    "square",
-    1,
-    _prompt_path("mk"),
-    one_call=True,
-)
+MK_RAG = JudgeProtocol("mk", MK_CRITERIA, "square", 1, _prompt_path("mk"), one_call=True)
 PROTOCOLS: Mapping[str, JudgeProtocol] = {p.name: p for p in (DEBIASED, GRAPHRAG, LIGHTRAG, MK_RAG)}
 
 

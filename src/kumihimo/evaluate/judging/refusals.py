@@ -136,17 +136,9 @@ def count_refusals(questions: Iterable[EvalQuestion], answers: AnswersBySystem) 
     is_empty = {question.id: is_unanswerable(question) for question in questions}
     rows: list[Refusals] = []
     for system, by_question in answers.items():
-        refused = [
-            (is_empty[id], is_refusal(answer.text))
-            for id, answer in by_question.items()
-            if id in is_empty and not answer.failed
-        ]
-        counts = [
-            (
-                sum(is_refused for empty, is_refused in refused if empty is kind),
-                sum(empty is kind for empty, _ in refused),
-            )
+        unanswerable, answerable = (
+            [is_refusal(row.text) for id, row in by_question.items() if is_empty.get(id) is kind and not row.failed]
             for kind in (True, False)
-        ]
-        rows.append(Refusals(system, *counts[0], *counts[1]))
+        )
+        rows.append(Refusals(system, sum(unanswerable), len(unanswerable), sum(answerable), len(answerable)))
     return tuple(rows)

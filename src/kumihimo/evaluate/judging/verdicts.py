@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from math import sqrt
 from typing import Any, Literal
 
@@ -333,8 +333,7 @@ def rate_answers(
         """Return the rows of one call."""
         return _rating_rows(protocol, call, llm, render_systems(call, tokenizer, context, strip_mode))
 
-    for rows in map_concurrent(rate, calls, llm.workers):
-        yield from rows
+    yield from chain.from_iterable(map_concurrent(rate, calls, llm.workers))
 
 
 def _rating_rows(

@@ -113,36 +113,6 @@ def render_evaluation_page(studies: Sequence[StudyResults], limits: answer_detai
     )  # fmt: skip
 
 
-def _render(name: str, **values: object) -> Iterator[str]:
-    """Yield the parts of a rendered template."""
-    functions = {
-        "cluster_chart": charts.cluster_chart,
-        "cost_charts": charts.cost_charts,
-        "family_sizes": family_sizes,
-        "find_cheaper": find_cheaper,
-        "find_leader": find_leader,
-        "provenance": provenance,
-    }
-    filters: dict[str, Callable[..., str]] = {
-        "count": pluralise,
-        "enumeration": join_words,
-        "figure": format_figure,
-        "fixed": "{:.{}f}".format,
-        "gap_range": "{0.least:g}–{0.most:g}\u202f% longer".format,
-        "indented_json": partial(json.dumps, ensure_ascii=False, indent=2, sort_keys=True),
-        "p_value": format_p_value,
-        "percent": format_percent,
-        "thousands": "{:,.0f}".format,
-        "whole": "{:.0f}".format,
-    }
-    constants = {
-        "marker_shapes": charts.MARKER_SHAPES,
-        "protocols_dropping_zeros": PROTOCOLS_DROPPING_ZEROS,
-        "seed": SEED,
-    }
-    return render_template(Path(__file__).parent, name, filters, **functions, **constants, **values)
-
-
 def _panel_ids(study: StudyResults) -> set[str]:
     """Return the panels that have content."""
     others = {"ranking": study.deciding_criterion, "cost": study.tokens, "bias": study.bias}
@@ -201,9 +171,7 @@ def format_p_value(p: float) -> str:
     >>> format_p_value(0.0001), format_p_value(0.0312), format_p_value(1.0)
     ('< .001', '.031', '1')
     """
-    if p < 0.001:
-        return "< .001"
-    return "1" if p >= 0.9995 else f"{p:.3f}"[1:]
+    return "< .001" if p < 0.001 else "1" if p >= 0.9995 else f"{p:.3f}"[1:]
 
 
 def pluralise(n: int, noun: str) -> str:
@@ -218,6 +186,38 @@ def join_words(words: Sequence[str]) -> str:
     'a, b and c'
     """
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+# -- templates
+
+_FILTERS: dict[str, Callable[..., str]] = {
+    "count": pluralise,
+    "enumeration": join_words,
+    "figure": format_figure,
+    "fixed": "{:.{}f}".format,
+    "gap_range": "{0.least:g}–{0.most:g}\u202f% longer".format,
+    "indented_json": partial(json.dumps, ensure_ascii=False, indent=2, sort_keys=True),
+    "p_value": format_p_value,
+    "percent": format_percent,
+    "thousands": "{:,.0f}".format,
+    "whole": "{:.0f}".format,
+}
+_GLOBALS = {
+    "cluster_chart": charts.cluster_chart,
+    "cost_charts": charts.cost_charts,
+    "family_sizes": family_sizes,
+    "find_cheaper": find_cheaper,
+    "find_leader": find_leader,
+    "marker_shapes": charts.MARKER_SHAPES,
+    "protocols_dropping_zeros": PROTOCOLS_DROPPING_ZEROS,
+    "provenance": provenance,
+    "seed": SEED,
+}
+
+
+def _render(name: str, **values: object) -> Iterator[str]:
+    """Yield the parts of a rendered template."""
+    return render_template(Path(__file__).parent, name, _FILTERS, **_GLOBALS, **values)
 
 
 # -- tables

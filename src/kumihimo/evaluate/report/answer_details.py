@@ -51,8 +51,7 @@ def compute_detail_limits(studies: Sequence[StudyResults], room: Mapping[str, in
     reason_sizes = [size for replicate in order[:kept_count] for size in sizes[replicate]]
     reason = _fair_limit(reason_sizes, room["reasons"])
     notes = list(_describe_cuts(answer_sizes, answer, "answers", "answers/*.jsonl"))
-    omitted = sum(len(sizes[replicate]) for replicate in order[kept_count:])
-    if omitted:
+    if omitted := sum(len(sizes[replicate]) for replicate in order[kept_count:]):
         notes.append(
             f"The reasons of {omitted:,} verdicts are left out (replicates above {order[kept_count - 1]}): "
             "see verdicts.jsonl."
@@ -73,8 +72,7 @@ def _fair_limit(sizes: Sequence[int], room: int) -> int:
 
 def _describe_cuts(sizes: Sequence[int], longest: int, noun: str, file: str) -> Iterator[str]:
     """Yield a note if some texts exceed the limit."""
-    longer = sum(size > longest for size in sizes)
-    if longer:
+    if longer := sum(size > longest for size in sizes):
         yield f"{longer:,} of {len(sizes):,} {noun} are cut to {longest:,} bytes: see {file} for the full text."
 
 

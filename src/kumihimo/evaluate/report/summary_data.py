@@ -272,11 +272,7 @@ def _criteria(verdicts: Sequence[Verdict], clusters: Clusters, order: Sequence[s
 
 
 def _criterion(
-    protocol: str,
-    name: str,
-    pairs: PairPoints,
-    clusters: Clusters,
-    parts: Sequence[str] = (),
+    protocol: str, name: str, pairs: PairPoints, clusters: Clusters, parts: Sequence[str] = ()
 ) -> CriterionResults:
     """Return the results of one criterion."""
     zeros = comparison.zero_method_for(protocol)
@@ -310,11 +306,7 @@ def _agreements(verdicts: Iterable[Verdict], measures: Iterable[ReportMeasure]) 
 
 
 def _build_measures(
-    group: str,
-    rows: Iterable[_MeasureRow],
-    systems: Sequence[str],
-    clusters: Clusters,
-    neighbours: bool = False,
+    group: str, rows: Iterable[_MeasureRow], systems: Sequence[str], clusters: Clusters, neighbours: bool = False
 ) -> Iterator[ReportMeasure]:
     """Yield the measures of some rows, with their comparisons.
 
@@ -364,9 +356,8 @@ def _claim_rows(
     for system in systems:
         if any(claim.system == system for claim in claims):
             counts = measure_claims(claims, questions, system, sentences)
-            for name, rates in fabrication.fabrication_by_question(claims, questions, system).items():
-                if any(rate is not None for rate in rates.values()):
-                    counts[name] = rates
+            rates = fabrication.fabrication_by_question(claims, questions, system)
+            counts |= {name: own for name, own in rates.items() if any(rate is not None for rate in own.values())}
             for name, by_question in counts.items():
                 for question, value in by_question.items():
                     yield name, system, question, value, "its claims are unknown"
@@ -378,14 +369,8 @@ def _system_cost(system: str, rows: Collection[SystemAnswer]) -> SystemCost:
     count = max(len(answered), 1)
     seconds = sorted(row.seconds for row in answered if row.seconds is not None)
     median, p95 = (seconds[min(len(seconds) - 1, int(q * len(seconds)))] if seconds else None for q in (0.5, 0.95))
-    return SystemCost(
-        system,
-        len(answered),
-        len(rows) - len(answered),
-        sum(row.usage.calls for row in answered) / count,
-        sum(row.usage.tokens for row in answered) / count,
-        sum(row.usage.cost for row in answered) / count,
-        len(seconds),
-        median,
-        p95,
+    calls, tokens, cost = (
+        sum(getattr(row.usage, unit) for row in answered) / count for unit in ("calls", "tokens", "cost")
     )
+    failed = len(rows) - len(answered)
+    return SystemCost(system, len(answered), failed, calls, tokens, cost, len(seconds), median, p95)

@@ -124,8 +124,7 @@ def faithfulness(case: Case, tools: Tools) -> ScoreResult:
     makes some without any evidence.
     But: one call extracts the statements of the whole answer, instead of one call per sentence.
     """
-    claims = cases.answer_statements(case, tools)
-    if not claims:
+    if not (claims := cases.answer_statements(case, tools)):
         return ScoreResult(None, "the answer makes no statement", {"statements": []})
     return _share_in_evidence(case, tools, "statements", claims)
 
@@ -261,8 +260,7 @@ def assertions_met(case: Case, tools: Tools) -> ScoreResult:
 
     Three of four met: .75. Undefined without assertions; 0 for an empty answer.
     """
-    expected = [text for text in case.question.assertions if text.strip()]
-    if not expected:
+    if not (expected := [text for text in case.question.assertions if text.strip()]):
         return ScoreResult(None, "the question has no assertions")
     reason = "" if case.answer_text else "the answer is empty"
     checks = [cases.Checked(n, reason, False) for n, _ in enumerate(expected, 1)]

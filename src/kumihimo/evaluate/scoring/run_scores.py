@@ -8,13 +8,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import EvalQuestion, ReplyStatus, Score, SystemAnswer
 from kumihimo.evaluate.scoring import measures
 from kumihimo.evaluate.scoring.case import Case, ScoreResult, Tools
 from kumihimo.evaluate.statistics import bootstrap_interval
+from kumihimo.evaluate.study import prompt_digests
 from kumihimo.evaluate.workers import classify_failure, map_with_progress
 from kumihimo.llm.protocols import LLM, Embedder
 
@@ -166,8 +166,7 @@ def _combine_repeats(attempts: Sequence[ScoreAttempt]) -> ScoreAttempt:
 
 def scoring_prompt_digests() -> dict[str, str]:
     """Return the digest of each scoring prompt, for the manifest."""
-    paths = sorted(Path(__file__).parent.glob("scoring_*.md"))
-    return {path.stem: hash_parts(path.read_text(encoding="utf-8")) for path in paths}
+    return prompt_digests(sorted(Path(__file__).parent.glob("scoring_*.md")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +205,7 @@ def _mean(measure: str, system: str, rows: Sequence[Score], clusters: Mapping[st
     """Return the mean of one measure for one system."""
 
     reasons = dict(Counter(row.reason for row in rows if row.value is None).most_common())
-    valid = [(row.value, clusters[row.question]) for row in rows if row.value is not None]
-    if not valid:
+    if not (valid := [(row.value, clusters[row.question]) for row in rows if row.value is not None]):
         return ScoreMean(measure, system, None, None, None, 0, len(rows), reasons)
     values, groups = zip(*valid, strict=True)
     spreads = [row.detail["spread"] for row in rows if row.value is not None and "spread" in row.detail]
