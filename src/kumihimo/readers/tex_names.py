@@ -83,7 +83,6 @@ ENVIRONMENT_ARGUMENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["tikzpicture", "scope", "pgfpicture"], ()),
 }
 
-MATH = set(
-    ["equation", "align", "gather", "multline", "eqnarray", "displaymath", "math", "alignat", "flalign", "subequations", "dmath"]
-)
-RAW = set(["verbatim", "Verbatim", "lstlisting", "minted", "alltt", "filecontents", "tikzpicture", "pgfpicture"])
+MATH = {"equation", "align", "gather", "multline", "eqnarray", "displaymath", "math", "alignat", "flalign", "dmath"}
+MATH |= {"subequations"}
+RAW = {"verbatim", "Verbatim", "lstlisting", "minted", "alltt", "filecontents", "tikzpicture", "pgfpicture"}
