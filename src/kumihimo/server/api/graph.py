@@ -43,10 +43,10 @@ Level = Annotated[int | None, Query(ge=0, le=100, description="All of this level
 class TreePart:
     """The query for a page of communities: those in one, or of a level; without both, of level 0."""
 
-    parent: Parent = ""
-    level: Level = None
-    after: Cursor = ""
-    limit: Limit = 50
+    parent: str
+    level: int | None
+    after: str
+    limit: int
 
     def select(self, snapshot: Snapshot) -> list[str]:
         """Return these communities, largest first."""
@@ -61,6 +61,15 @@ class TreePart:
         first = ids.index(self.after) + 1 if self.after in ids else 0 if not self.after else len(ids)
         taken = ids[first : first + self.limit]
         return {name: _rows(snapshot, taken), "next": taken[-1] if len(ids) > first + self.limit else ""}
+
+
+# Not a plain function: that would wait for a thread.
+async def find_part(parent: Parent = "", level: Level = None, after: Cursor = "", limit: Limit = 50) -> TreePart:
+    """Return the part of the tree that a request asks for."""
+    return TreePart(parent, level, after, limit)
+
+
+AskedPart = Annotated[TreePart, Depends(find_part)]
 
 
 @router.get("/entities")
@@ -183,7 +192,7 @@ def _find(snapshot: Snapshot, id: str) -> Entity:
 
 
 @reports_router.get("/communities")
-async def list_communities(request: Request, access: Reader, part: Annotated[TreePart, Depends()]) -> JSONResponse:
+async def list_communities(request: Request, access: Reader, part: AskedPart) -> JSONResponse:
     """List communities, largest first.
 
     Without `parent` and `level`, those of level 0.
@@ -218,7 +227,7 @@ async def get_community(request: Request, access: Reader, id: RowId) -> JSONResp
 
 
 @reports_router.get("/reports")
-async def list_reports(request: Request, access: Reader, part: Annotated[TreePart, Depends()]) -> JSONResponse:
+async def list_reports(request: Request, access: Reader, part: AskedPart) -> JSONResponse:
     """List reports, those on the largest communities first.
 
     Without `parent` and `level`, those of level 0.

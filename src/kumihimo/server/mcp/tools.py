@@ -47,10 +47,8 @@ async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.S
     """Find passages."""
     access = call.access(inputs.index, inputs.question)
     method = inputs.method or await access.read(Snapshot.default_method)
-    options = _options(access, inputs)
-    if "k" in access.served.kumi.catalogue.method(method).settings:
-        options["k"] = inputs.k
-    context = await access.served.questions.retrieve(inputs.question, method, **options)
+    settings = {"k": inputs.k} if "k" in access.served.kumi.catalogue.method(method).settings else {}
+    context = await access.served.questions.retrieve(inputs.question, method, **settings, **_options(access, inputs))
     found = context.top(inputs.k)
     return await access.read(lambda s: reading.show_evidence(s, access.served.name, method, found))
 

@@ -50,10 +50,16 @@ class GraphQuery:
     passages_after: str = ""
 
 
+async def find_query(  # a plain function would wait for a thread
+    q: str = "", entity: str = "", to: str = "", after: str = "", relations_after: str = "", passages_after: str = ""
+) -> GraphQuery:
+    """Return the query of a request."""
+    return GraphQuery(q.strip(), entity, to.strip(), after, relations_after, passages_after)
+
+
 @router.get("/graph")
-async def show_graph(page: ReaderPage, asked: Annotated[GraphQuery, Depends()]) -> HTMLResponse:
+async def show_graph(page: ReaderPage, query: Annotated[GraphQuery, Depends(find_query)]) -> HTMLResponse:
     """Send the graph: a search, an entity, or a path."""
-    query = replace(asked, q=asked.q.strip(), to=asked.to.strip())
     empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0}
     values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
     return render(page, "graph.html", query=query, **values)
