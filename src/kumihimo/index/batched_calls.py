@@ -22,7 +22,16 @@ def collect_rows(ask: Callable[[Sequence[T]], Iterable[R]], items: Sequence[T], 
             rows += ask(items[start : start + size])
         except ItemFailed as error:
             failure = failure or error
+    return rows_or_failure(rows, failure)
+
+
+def rows_or_failure(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
+    """Return the rows. Raise the failure, if any, with these rows.
+
+    The engine stores them in place of the complete set.
+    """
+    result = list(rows)
     if failure:
-        failure.fallback = tuple(rows)
+        failure.fallback = tuple(result)
         raise failure
-    return rows
+    return result

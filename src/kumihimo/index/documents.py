@@ -111,10 +111,8 @@ class _SourceScan:
             return
         mirror = Mirror.load(source.path)
         self.urls = {f"{source.name}/{name}": file.url for name, file in mirror.files.items()}
-        work, jobs = (
-            PureWork(self.reader.try_read, ReadingSpec(self.reader.limits)),
-            self._jobs(source, files, progress),
-        )
+        work = PureWork(self.reader.try_read, ReadingSpec(self.reader.limits))
+        jobs = self._jobs(source, files, progress)
         for job, outcome in self.executor(work, jobs, lambda job: job.size * _SECONDS_FOR_BYTE):
             if outcome is None:  # the other machine does not have this file
                 outcome = self.reader.try_read(job)[1]

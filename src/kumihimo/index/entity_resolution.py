@@ -312,9 +312,6 @@ def _score_pairs(candidates: Sequence[_NamePair], embed: Embedder) -> Iterator[E
 
 
 def _pair_by_meaning(ranked: Sequence[Entity], pair: MeaningPair) -> EntityPair:
-    reasons = (
-        f"names mean {pair.names:.2f}",
-        f"meaning {pair.texts:.2f}",
-        f"{pair.common} of {pair.fewer} neighbours",
-    )
+    near = f"{pair.common} of {pair.fewer} neighbours"
+    reasons = (f"names mean {pair.names:.2f}", f"meaning {pair.texts:.2f}", near)
     return EntityPair(ranked[pair.first], ranked[pair.second], pair.score, reasons, is_spelled=False)

@@ -150,8 +150,7 @@ def _join_continuations(lines: Iterable[str]) -> list[str]:
     """
     joined: list[str] = []
     for line in lines:
-        continues = bool(joined) and not _RECORD_START.match(line) and _is_unfinished(joined[-1], line)
-        if continues:
+        if joined and not _RECORD_START.match(line) and _is_unfinished(joined[-1], line):
             joined[-1] += " " + line
         elif line:
             joined.append(line)
@@ -241,10 +240,8 @@ def _parse_claim(fields: list[str]) -> ExtractedClaim | None:
     normalised_status = re.sub(r"\W", "", status).upper()
     status = normalised_status if normalised_status in CLAIM_STATUSES else "SUSPECTED"
     object_name = object_name if _has_value(object_name) else ""
-    start, end = valid_iso_date(start), valid_iso_date(end)
-    return ExtractedClaim(
-        subject, object_name, claim_type, status, start, end, text, " ".join(filter(_has_value, quotes))
-    )
+    start, end, quote = valid_iso_date(start), valid_iso_date(end), " ".join(filter(_has_value, quotes))
+    return ExtractedClaim(subject, object_name, claim_type, status, start, end, text, quote)
 
 
 _RecordParser = Callable[[list[str]], ExtractedRecord | None]

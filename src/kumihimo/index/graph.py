@@ -45,8 +45,8 @@ def entities(
     (GraphRAG, arXiv:2404.16130, section 3.1.3.) The description joins the mentions; above `description_tokens` a model
     merges them. But: the paper merges every description; here short ones stay word for word.
     """
-    forms = _sort_by_frequency(mention.name for mention in mentions)
-    types = _sort_by_frequency(mention.type for mention in mentions if mention.type)
+    forms = sort_by_frequency(mention.name for mention in mentions)
+    types = sort_by_frequency(mention.type for mention in mentions if mention.type)
     name = _most_readable(forms, mentions[0].entity)
     bare = Entity(name, next(iter(types), ""), forms, types, mentions=len(mentions), tokens=0)
     rows = _with_imported(mentions, mentions[0].entity, imported_descriptions)
@@ -68,8 +68,8 @@ def relations(
     (GraphRAG, arXiv:2404.16130, section 3.1.3.)
     """
     first = ties[0]
-    names = tuple(_sort_by_frequency(tie.names[end] for tie in ties)[0] for end in (0, 1))
-    keywords = _sort_by_frequency(keyword for tie in ties for keyword in tie.keywords)
+    names = tuple(sort_by_frequency(tie.names[end] for tie in ties)[0] for end in (0, 1))
+    keywords = sort_by_frequency(keyword for tie in ties for keyword in tie.keywords)
     strengths = [tie.strength for tie in ties if tie.strength is not None]
     strength = fsum(strengths) / len(strengths) if strengths else None
     bare = Relation(first.source, first.target, names, keywords, weight=len(ties), strength=strength, tokens=0)
@@ -90,12 +90,12 @@ def claims(
     (GraphRAG, arXiv:2404.16130, section 3.1.2.)
     """
     first = assertions[0]
-    names = tuple(_sort_by_frequency(item.names[end] for item in assertions)[0] for end in range(len(first.names)))
-    claim_type = _sort_by_frequency(assertion.type for assertion in assertions)[0]
-    statuses = _sort_by_frequency(assertion.status for assertion in assertions)
+    names = tuple(sort_by_frequency(item.names[end] for item in assertions)[0] for end in range(len(first.names)))
+    claim_type = sort_by_frequency(assertion.type for assertion in assertions)[0]
+    statuses = sort_by_frequency(assertion.status for assertion in assertions)
     start = min((assertion.start for assertion in assertions if assertion.start), default="")
     end = max((assertion.end for assertion in assertions if assertion.end), default="")
-    quotes = _sort_by_frequency(assertion.quote for assertion in assertions if assertion.quote)
+    quotes = sort_by_frequency(assertion.quote for assertion in assertions if assertion.quote)
     bare = Claim(first.subject, first.object, names, claim_type, statuses, start, end, quotes, tokens=0)
     return _with_description(bare, names, _ordered_texts(assertions, descriptions), tokenizer, llm, description_tokens)
 
@@ -120,10 +120,10 @@ def _merge_limit(rows: Iterable[Record], description_tokens: int) -> int:
     return description_tokens if any(row.text for row in rows) else sys.maxsize
 
 
-def _sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
+def sort_by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
     """Return each text once, the most frequent first.
 
-    >>> _sort_by_frequency(["Bo", "Ada", "Ada", "Al"])
+    >>> sort_by_frequency(["Bo", "Ada", "Ada", "Al"])
     ('Ada', 'Al', 'Bo')
     """
     return tuple(text for text, _ in sorted(Counter(texts).items(), key=lambda item: (-item[1], item[0])))

@@ -11,6 +11,7 @@ from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMen
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import extraction_parser, imports
+from kumihimo.index.batched_calls import rows_or_failure
 from kumihimo.index.chunk_background import ChunkBackground, Description, read_background
 from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.name_records import ChunkNames, NameMerges, NameResolver, Resolve, SameName
@@ -162,20 +163,12 @@ def _extract_rows(
     Raise the failure, if any, with these rows, which the engine stores in place of the complete set.
     """
     records, failure = extract_records(chunk, background, llm, extraction, **claim_options)
-    rows = list(dict.fromkeys(build(records, entity_ids(records, resolver))))
-    if failure:
-        failure.fallback = tuple(rows)
-        raise failure
-    return rows
+    return rows_or_failure(dict.fromkeys(build(records, entity_ids(records, resolver))), failure)
 
 
 def entity_ids(records: Records, resolver: NameResolver) -> EntityOf:
     """Return a function from a name to its entity id."""
-    types = {
-        name_keys.name_key(record.name): record.type
-        for record in records
-        if isinstance(record, extraction_parser.ExtractedEntity)
-    }
+    types = {name_keys.name_key(r.name): r.type for r in records if isinstance(r, extraction_parser.ExtractedEntity)}
 
     def entity_of(name: str) -> str:
         key = name_keys.name_key(name)
@@ -186,9 +179,7 @@ def entity_ids(records: Records, resolver: NameResolver) -> EntityOf:
 
 def build_mentions(records: Records, entity_of: EntityOf) -> Iterator[Mention]:
     """Yield mentions of entities, and of relation ends without an entity record."""
-    described_ids = {
-        entity_of(record.name) for record in records if isinstance(record, extraction_parser.ExtractedEntity)
-    }
+    described_ids = {entity_of(r.name) for r in records if isinstance(r, extraction_parser.ExtractedEntity)}
     for record in records:
         if isinstance(record, extraction_parser.ExtractedEntity):
             yield Mention(entity_of(record.name), record.name, record.type.lower(), text=record.text)
@@ -219,10 +210,8 @@ def _build_assertions(records: Records, entity_of: EntityOf) -> Iterator[Asserti
         object_id = entity_of(record.object) if record.object else ""
         names = (record.subject, record.object) if object_id else (record.subject,)
         claim = hash_parts(subject, object_id, name_keys.name_key(record.type))
-        status, start, end, quote = record.status, record.start, record.end, record.quote
-        yield Assertion(
-            claim, subject, object_id, names, record.type.lower(), status, start, end, quote, text=record.text
-        )
+        details = record.type.lower(), record.status, record.start, record.end, record.quote
+        yield Assertion(claim, subject, object_id, names, *details, text=record.text)
 
 
 @dataclass(slots=True)

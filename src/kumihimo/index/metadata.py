@@ -5,21 +5,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.records import NOT_READ, Document, Metadata, Question, Record
+from kumihimo.core.records import NOT_READ, Document, Metadata, Question
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import metadata_fields
+from kumihimo.index.batched_calls import rows_or_failure
 from kumihimo.index.chunk_background import Description, document_date, readable_title
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
 from kumihimo.text.sentences import split_blocks, split_sentences
 
-R = TypeVar("R", bound=Record)
 Fields = Sequence[metadata_fields.MetadataField]
 
 PROMPT = Path(__file__).with_suffix(".md")
@@ -61,7 +61,7 @@ def metadata(
         extracted, _, failure = _extract_metadata(document, descriptions, tokenizer, llm, extraction)
         values = {name: values.get(name) or texts for name, texts in extracted.items()}
     rows = (Metadata(document.id, name, texts, text="\n".join(texts)) for name, texts in values.items() if texts)
-    return _rows_or_failure(rows, failure)
+    return rows_or_failure(rows, failure)
 
 
 @declare(scope="metadata")
@@ -79,19 +79,7 @@ def questions(
     rows = (
         Question(answer, title, len(tokenizer(f"{question}\n{answer}")), text=question) for question, answer in pairs
     )
-    return _rows_or_failure(rows, failure)
-
-
-def _rows_or_failure(rows: Iterable[R], failure: ItemFailed | None) -> list[R]:
-    """Return the rows. Raise the failure, if any, with these rows.
-
-    The engine stores them in place of the complete set.
-    """
-    result = list(rows)
-    if failure:
-        failure.fallback = tuple(result)
-        raise failure
-    return result
+    return rows_or_failure(rows, failure)
 
 
 def _own_metadata(document: Document) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 `mentions`, `ties` and `assertions` read the result. These steps run only with `mentions.resolve = "model"`.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -14,8 +14,10 @@ from kumihimo.core.records import Chunk, Entity, Mention, Record, RelationMentio
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import entity_clusters
+from kumihimo.index.batched_calls import rows_or_failure
 from kumihimo.index.chunk_background import Description, document_date, read_background
 from kumihimo.index.entity_resolution import find_similar_entities
+from kumihimo.index.graph import sort_by_frequency
 from kumihimo.index.homonyms import Homonym, Meaning, collect_neighbourhoods, find_homonyms
 from kumihimo.index.mentions import (
     ExtractionSettings,
@@ -97,11 +99,7 @@ def name_uses(
         records, failure = extract_records(chunk, background, llm, extraction)
         entity_of = entity_ids(records, resolver)
         mentions, ties = build_mentions(records, entity_of), build_relation_mentions(records, entity_of)
-    uses = tuple(_join_uses(mentions, ties))
-    if failure:
-        failure.fallback = uses
-        raise failure
-    return uses
+    return rows_or_failure(_join_uses(mentions, ties), failure)
 
 
 def _join_uses(mentions: Iterable[Mention], ties: Iterable[RelationMention]) -> Iterator[NameUse]:
@@ -177,7 +175,7 @@ def _find_homonyms(uses: Uses) -> list[Homonym]:
     """Return the names with several meanings."""
     ties = ((use.document, entity, other) for entity, rows in uses.items() for use in rows for other in use.neighbours)
     return find_homonyms(
-        {entity: _by_frequency(use.name for use in rows)[0] for entity, rows in uses.items()},
+        {entity: sort_by_frequency(use.name for use in rows)[0] for entity, rows in uses.items()},
         collect_neighbourhoods(ties),
     )
 
@@ -187,7 +185,10 @@ def _find_pairs(uses: Uses, distinct: Collection[frozenset[str]]) -> Iterator[en
     neighbours: defaultdict[str, set[str]] = defaultdict(set)
     entities: list[Entity] = []
     for id, rows in uses.items():
-        forms, types = _by_frequency(use.name for use in rows), _by_frequency(use.type for use in rows if use.type)
+        forms, types = (
+            sort_by_frequency(use.name for use in rows),
+            sort_by_frequency(use.type for use in rows if use.type),
+        )
         text = "\n".join(sorted({use.text for use in rows} - {""}))
         kind = types[0] if types else ""
         entities.append(Entity(forms[0], kind, forms, types, mentions=len(rows), tokens=0, id=id, text=text))
@@ -202,11 +203,8 @@ def _entries_of(entity: str, meanings: Sequence[Meaning], uses: Uses, dates: Map
     """Yield an entry for each meaning of a name, then the rest."""
     rows = uses[entity]
     for meaning in meanings:
-        yield (
-            entity,
-            meaning.documents,
-            _describe([use for use in rows if use.document in meaning.documents], uses, dates),
-        )
+        own = [use for use in rows if use.document in meaning.documents]
+        yield entity, meaning.documents, _describe(own, uses, dates)
     meaning_documents = {document for meaning in meanings for document in meaning.documents}
     if others := [use for use in rows if use.document not in meaning_documents]:
         yield entity, (), _describe(others, uses, dates)
@@ -214,15 +212,10 @@ def _entries_of(entity: str, meanings: Sequence[Meaning], uses: Uses, dates: Map
 
 def _describe(rows: Sequence[NameUse], uses: Uses, dates: Mapping[str, str]) -> str:
     """Return what the model reads of some uses of a name."""
-    near = _by_frequency(other for use in rows for other in use.neighbours if other in uses)
+    near = sort_by_frequency(other for use in rows for other in use.neighbours if other in uses)
     return entity_clusters.describe_entry(
-        _by_frequency(use.name for use in rows),
-        _by_frequency(use.type for use in rows if use.type),
-        [_by_frequency(use.name for use in uses[other])[0] for other in near[: entity_clusters.MAX_NEIGHBOURS]],
+        sort_by_frequency(use.name for use in rows),
+        sort_by_frequency(use.type for use in rows if use.type),
+        [sort_by_frequency(use.name for use in uses[other])[0] for other in near[: entity_clusters.MAX_NEIGHBOURS]],
         [(dates.get(use.document, ""), use.text) for use in rows if use.text],
     )
-
-
-def _by_frequency(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return each text once, the most frequent first."""
-    return tuple(text for text, _ in sorted(Counter(texts).items(), key=lambda item: (-item[1], item[0])))

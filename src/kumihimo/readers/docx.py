@@ -147,11 +147,9 @@ class DocxVisitor:
         if heading:
             number = "" if mark in ("", BULLET) else f"{mark} "
             return partial(layout.Writer.heading, mark="#" * min(heading, 6) + f" {number}")
-        return (
-            partial(layout.Writer.item, mark="  " * min(depth, layout.MAX_LIST_INDENT) + f"{mark} ")
-            if mark
-            else layout.PARAGRAPH
-        )
+        if mark:
+            return partial(layout.Writer.item, mark="  " * min(depth, layout.MAX_LIST_INDENT) + f"{mark} ")
+        return layout.PARAGRAPH
 
 
 def _is_deleted(paragraph: Node) -> bool:

@@ -84,10 +84,7 @@ def _walk_entries(root: Path) -> Iterator[FolderEntry]:
 
 def _list_folder(folder: FolderEntry) -> list[FolderEntry]:
     paths = sorted(path for path in folder.path.iterdir() if not path.name.startswith(_HIDDEN))
-    rules = folder.rules
-    for file in (folder.path / name for name in IGNORE_FILES):
-        if file.is_file():
-            rules += parse_ignore_rules(_read_ignore_file(file), folder.relative)
+    rules = (*folder.rules, *_read_rules(folder.path, folder.relative))
     entries: list[FolderEntry] = []
     for path in paths:
         relative = (*folder.relative, _normalize_name(path.name))
@@ -106,9 +103,7 @@ def is_left_out(root: Path, path: Path) -> bool:
     rules: tuple[IgnoreRule, ...] = ()
     folder, names = root, path.relative_to(root).parts
     for depth, name in enumerate(names, 1):
-        for file in (folder / ignore_file for ignore_file in IGNORE_FILES):
-            if file.is_file():
-                rules += parse_ignore_rules(_read_ignore_file(file), names[: depth - 1])
+        rules += _read_rules(folder, names[: depth - 1])
         is_folder = depth < len(names) or path.is_dir()
         relative = tuple(map(_normalize_name, names[:depth]))
         if (name.startswith(_HIDDEN) and name not in IGNORE_FILES) or is_ignored(relative, is_folder, rules):
@@ -117,10 +112,14 @@ def is_left_out(root: Path, path: Path) -> bool:
     return False
 
 
-def _read_ignore_file(path: Path) -> list[str]:
-    if path.stat().st_size > MAX_IGNORE_BYTES:
-        raise SourceError(f"{path}: holds more than {MAX_IGNORE_BYTES:,} bytes: shorten it")
-    return path.read_text("utf-8-sig", "replace").splitlines()
+def _read_rules(folder: Path, base: tuple[str, ...]) -> tuple[IgnoreRule, ...]:
+    """Return the rules of the ignore files in a folder."""
+    lines: list[str] = []
+    for path in filter(Path.is_file, (folder / name for name in IGNORE_FILES)):
+        if path.stat().st_size > MAX_IGNORE_BYTES:
+            raise SourceError(f"{path}: holds more than {MAX_IGNORE_BYTES:,} bytes: shorten it")
+        lines += path.read_text("utf-8-sig", "replace").splitlines()
+    return parse_ignore_rules(lines, base)
 
 
 def _normalize_name(name: str) -> str:

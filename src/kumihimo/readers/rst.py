@@ -77,16 +77,14 @@ class RstReader:
         self.number += 1
         if not line.strip():
             self._read_blank()
-        elif not (
-            self._read_table(line) or (self._is_start() and self._read_heading(line)) or self._read_explicit(line)
-        ):
+        elif not (self._read_table(line) or self._read_heading(line) or self._read_explicit(line)):
             self._read_text(line)
 
     def _is_start(self) -> bool:
         return not self.blocks.lines
 
     def _read_blank(self) -> None:
-        if self.table == "grid" or (self.table == "simple" and self._was_border()):
+        if self.table == "grid" or (self.table == "simple" and SIMPLE_BORDER.match(self.lines[self.number - 2])):
             self.end_table()
         opens_literal = bool(self.blocks.lines) and self.blocks.lines[-1].endswith("::")
         if opens_literal:
@@ -96,9 +94,6 @@ class RstReader:
             self.blocks.end()
         if opens_literal:
             self.blocks.verbatim(self._take_indented(self.indent))
-
-    def _was_border(self) -> bool:
-        return bool(SIMPLE_BORDER.match(self.lines[self.number - 2]))
 
     def _take_indented(self, indent: int) -> Sequence[str]:
         """Return the next lines with a larger indent, and pass them."""
@@ -116,6 +111,8 @@ class RstReader:
 
     def _read_heading(self, line: str) -> bool:
         """Read a heading or a rule. Return whether one begins here."""
+        if not self._is_start():
+            return False
         first, second = (self.lines[n] if n < len(self.lines) else "" for n in (self.number, self.number + 1))
         if ADORNMENT.match(line) and (len(line) >= MIN_ADORNMENT or second == line):
             if first.strip() and second == line:

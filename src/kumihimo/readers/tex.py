@@ -303,7 +303,7 @@ class TexReader:
         match = ACCENTED.match(self.source, self.position)
         if match:
             self.position = match.end()
-            self._write(_accented(match[1] or match[2] or match[3] or "", mark))
+            self._write(normalize("NFC", f"{match[1] or match[2] or match[3] or ''}{mark}"))
 
     # -- environments
 
@@ -318,7 +318,7 @@ class TexReader:
             self._end_environment(name)
 
     def _begin_environment(self, name: str, bare: str) -> None:
-        is_list = bare in ("itemize", "enumerate", "description", "thebibliography")
+        is_list = bare in tex_names.LISTS
         self.lists += is_list
         muted = bool(self.groups and self.groups[-1].muted)
         step = (LINE if is_list and self.lists > 1 else PARAGRAPH)(self.writer)
@@ -337,38 +337,31 @@ class TexReader:
         while (group := self.groups.pop()).closing != name:
             next(group.step or iter(()), None)
         next(group.step or iter(()), None)
-        self.lists -= bool(self.lists) and name.rstrip("*") in (
-            "itemize",
-            "enumerate",
-            "description",
-            "thebibliography",
-        )
+        self.lists -= bool(self.lists) and name.rstrip("*") in tex_names.LISTS
 
     def _read_raw(self, name: str, bare: str) -> None:
         """Write formulas or code as they are; leave out a comment."""
-        end = rf"\end{{{name}}}"
-        stop = -1 if end in self.absent else self.source.find(end, self.position)
-        if stop < 0:  # the search would be made again for each begin
-            self.absent.add(end)
-            return
-        inside = self.source[self.position : stop]
-        self.position = stop + len(end)
-        if bare in tex_names.RAW:
-            inside = re.sub(r"^(?:\[[^\]\n]{0,300}\])?(?:\{\w{1,40}\})?[ \t]*\n", "", inside)
-            self._write_block(inside)
-        elif bare in tex_names.MATH:
+        inside = self._take_until(rf"\end{{{name}}}")
+        if inside is not None and bare in tex_names.RAW:
+            self._write_block(re.sub(r"^(?:\[[^\]\n]{0,300}\])?(?:\{\w{1,40}\})?[ \t]*\n", "", inside))
+        elif inside is not None and bare in tex_names.MATH:
             self._write_block(re.sub(r"\\label\{[^{}\n]{0,200}\}", "", inside))
 
     def _read_display(self, token: str, end: str) -> None:
-        stop = -1 if end in self.absent else self.source.find(end, self.position)
-        if stop < 0:
-            self.absent.add(end)
-            return
-        inside, self.position = self.source[self.position : stop], stop + len(end)
-        if token == r"\(":
+        inside = self._take_until(end)
+        if inside is not None and token == r"\(":
             self._write(f"${inside}$")
-        else:
+        elif inside is not None:
             self._write_block(inside)
+
+    def _take_until(self, end: str) -> str | None:
+        """Return the source up to an end, and pass both; None without it."""
+        stop = -1 if end in self.absent else self.source.find(end, self.position)
+        if stop < 0:  # the search would be made again for each begin
+            self.absent.add(end)
+            return None
+        inside, self.position = self.source[self.position : stop], stop + len(end)
+        return inside
 
     def _write_block(self, text: str) -> None:
         if self.groups and self.groups[-1].muted:
@@ -381,7 +374,3 @@ class TexReader:
         self.writer.write(dedent("\n".join(line.rstrip() for line in text.split("\n") if line.strip())))
         next(step, None)
         self.writer.line.clear()
-
-
-def _accented(letter: str, mark: str) -> str:
-    return normalize("NFC", letter[:1] + mark) + letter[1:]

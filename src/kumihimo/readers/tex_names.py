@@ -1,14 +1,8 @@
 """a LaTeX name -> what becomes of it and of its arguments."""
 
-HEADINGS = {
-    "part": 1,
-    "chapter": 1,
-    "section": 2,
-    "subsection": 3,
-    "subsubsection": 4,
-    "paragraph": 5,
-    "subparagraph": 6,
-}
+HEADINGS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4}
+HEADINGS |= {"paragraph": 5, "subparagraph": 6}
+LISTS = ("itemize", "enumerate", "description", "thebibliography")
 
 ACCENTS = {
     "'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307",
@@ -41,109 +35,28 @@ REFERENCES = (  # noqa: SIM905
     "textcite autocite footcite fullcite bibitem"
 ).split()
 
+_DROPPED = (  # noqa: SIM905
+    "label vspace hspace input include includeonly bibliographystyle bibliography addbibresource includegraphics "
+    "usepackage RequirePackage documentclass documentstyle pagestyle thispagestyle hypersetup graphicspath color "
+    "pagenumbering nocite index glossary phantom hphantom vphantom theoremstyle geometry lstset selectlanguage title "
+    "author date thanks usetikzlibrary pagecolor cline cmidrule hyphenation setstretch rule vskip hskip addvspace "
+    "enlargethispage fontfamily fontseries fontshape linespread bibinfo subfile import"
+).split()
+_DROPPED_WITH_VALUE = (  # noqa: SIM905
+    "newcommand renewcommand providecommand DeclareMathOperator setlength addtolength setcounter addtocounter "
+    "newtheorem newcolumntype fontsize DeclareRobustCommand def let newlength newcounter rule settowidth captionsetup "
+    "setlist titleformat titlespacing"
+).split()
+_SHOWN_WITH_VALUE = (  # noqa: SIM905
+    "href hypertarget hyperlink textcolor colorbox multicolumn rotatebox scalebox raisebox parbox resizebox"
+).split()
+
 # What becomes of the arguments of a command; one that is not here keeps all of them.
 ROLES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(
-        [
-            "label",
-            "vspace",
-            "hspace",
-            "input",
-            "include",
-            "includeonly",
-            "bibliographystyle",
-            "bibliography",
-            "addbibresource",
-            "includegraphics",
-            "usepackage",
-            "RequirePackage",
-            "documentclass",
-            "documentstyle",
-            "pagestyle",
-            "thispagestyle",
-            "hypersetup",
-            "graphicspath",
-            "color",
-            "pagenumbering",
-            "nocite",
-            "index",
-            "glossary",
-            "phantom",
-            "hphantom",
-            "vphantom",
-            "theoremstyle",
-            "geometry",
-            "lstset",
-            "selectlanguage",
-            "title",
-            "author",
-            "date",
-            "thanks",
-            "usetikzlibrary",
-            "pagecolor",
-            "cline",
-            "cmidrule",
-            "hyphenation",
-            "setstretch",
-            "rule",
-            "vskip",
-            "hskip",
-            "addvspace",
-            "enlargethispage",
-            "fontfamily",
-            "fontseries",
-            "fontshape",
-            "linespread",
-            "bibinfo",
-            "subfile",
-            "import",
-        ],
-        ("drop",),
-    ),
-    **dict.fromkeys(
-        [
-            "newcommand",
-            "renewcommand",
-            "providecommand",
-            "DeclareMathOperator",
-            "setlength",
-            "addtolength",
-            "setcounter",
-            "addtocounter",
-            "newtheorem",
-            "newcolumntype",
-            "fontsize",
-            "DeclareRobustCommand",
-            "def",
-            "let",
-            "newlength",
-            "newcounter",
-            "rule",
-            "settowidth",
-            "captionsetup",
-            "setlist",
-            "titleformat",
-            "titlespacing",
-        ],
-        ("drop", "drop"),
-    ),
+    **dict.fromkeys(_DROPPED, ("drop",)),
+    **dict.fromkeys(_DROPPED_WITH_VALUE, ("drop", "drop")),
     **dict.fromkeys(["newenvironment", "renewenvironment", "definecolor", "addcontentsline"], ("drop", "drop", "drop")),
-    **dict.fromkeys(
-        [
-            "href",
-            "hypertarget",
-            "hyperlink",
-            "textcolor",
-            "colorbox",
-            "multicolumn",
-            "rotatebox",
-            "scalebox",
-            "raisebox",
-            "parbox",
-            "resizebox",
-        ],
-        ("drop", "keep"),
-    ),
+    **dict.fromkeys(_SHOWN_WITH_VALUE, ("drop", "keep")),
     "multicolumn": ("drop", "drop", "keep"),
     "multirow": ("drop", "drop", "keep"),
     "resizebox": ("drop", "drop", "keep"),
@@ -156,43 +69,20 @@ ROLES: dict[str, tuple[str, ...]] = {
     **{name: (f"heading:{'#' * level} ",) for name, level in HEADINGS.items()},
 }
 
+_PLAIN_ENVIRONMENTS = (  # noqa: SIM905
+    "figure table center flushleft flushright itemize enumerate description subfigure titlepage"
+).split()
+
 ENVIRONMENT_ARGUMENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ["tabular", "array", "longtable", "minipage", "multicols", "thebibliography", "wrapfigure", "CJK", "spacing"],
         ("drop",),
     ),
     **dict.fromkeys(["tabularx", "tabulary", "wraptable", "adjustwidth"], ("drop", "drop")),
-    **dict.fromkeys(
-        [
-            "figure",
-            "table",
-            "center",
-            "flushleft",
-            "flushright",
-            "itemize",
-            "enumerate",
-            "description",
-            "subfigure",
-            "titlepage",
-        ],
-        (),
-    ),
+    **dict.fromkeys(_PLAIN_ENVIRONMENTS, ()),
     **dict.fromkeys(["tikzpicture", "scope", "pgfpicture"], ()),
 }
 
-MATH = set(
-    [
-        "equation",
-        "align",
-        "gather",
-        "multline",
-        "eqnarray",
-        "displaymath",
-        "math",
-        "alignat",
-        "flalign",
-        "subequations",
-        "dmath",
-    ]
-)
-RAW = set(["verbatim", "Verbatim", "lstlisting", "minted", "alltt", "filecontents", "tikzpicture", "pgfpicture"])
+MATH = {"equation", "align", "gather", "multline", "eqnarray", "displaymath", "math", "alignat", "flalign", "dmath"}
+MATH |= {"subequations"}
+RAW = {"verbatim", "Verbatim", "lstlisting", "minted", "alltt", "filecontents", "tikzpicture", "pgfpicture"}

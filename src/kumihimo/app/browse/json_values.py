@@ -14,7 +14,7 @@ from kumihimo.app.evidence.explanations import describe_reason
 from kumihimo.app.opened.catalogue import DEFAULT_METHOD
 from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, setting_help
 from kumihimo.core.context import Answer, Context, Evidence, row_json
-from kumihimo.core.records import Claim, Document, Entity, Reference, Relation, Report
+from kumihimo.core.records import Claim, Entity, Reference, Relation, Report
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Explanation, PassageLink, Reason, Span
 from kumihimo.text.sentences import collapse_spaces
@@ -126,12 +126,6 @@ def _link_json(link: PassageLink) -> Json:
 
 
 # -- rows of tables
-
-
-def document_json(document: Document) -> Json:
-    """Return a document without its text."""
-    names = ("id", "uri", "file", "title", "media_type", "metadata", "modified")
-    return {**{name: plain(getattr(document, name)) for name in names}, "characters": len(document.text)}
 
 
 def entity_json(entity: Entity) -> Json:

@@ -25,6 +25,7 @@ _MAX_REDIRECTS = 5
 _FORBIDDEN = b"User-agent: *\nDisallow: /"  # by a server that hides its robots.txt
 _MAX_ROBOTS_BYTES = 500_000  # as RFC 9309 asks for
 _MAX_CRAWL_DELAY = 60  # seconds, whatever a robots.txt wants
+_CONDITIONS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}  # of a reply -> of the next request
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -86,10 +87,8 @@ class WebClient:
         to read the body. Raise SourceError.
         """
         check_offline(url)  # and not the robots.txt, which comes first
-        headers = {}
-        for name, header in (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since")):
-            if value := (version or {}).get(name):
-                headers[header] = value
+        known = version or {}
+        headers = {header: known[name] for name, header in _CONDITIONS.items() if known.get(name)}
         return self._follow_redirects(url, headers, wants, obeys_robots=True)
 
     def close(self) -> None:

@@ -59,20 +59,13 @@ class SearchBody:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskBody:
+class AskBody(SearchBody):
     """A question to answer.
 
     settings, reasons, more_indexes: as for a search. length: of an answer that a model writes. history: the
     conversation so far, oldest first. stream: send server-sent events.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-    question: Question
-    method: Name = ""
-    filter: FilterText = ""
-    settings: Settings = field(default_factory=dict)
-    reasons: bool = True
-    more_indexes: MoreIndexes = field(default_factory=list)
     length: Length | None = None
     history: Annotated[list[Body[Turn]], Field(max_length=_MAX_TURNS)] = field(default_factory=list)
     stream: bool = False
@@ -104,7 +97,7 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
     return JSONResponse(answer_json(answer, _evidence(body, answer.question, answer.context)))
 
 
-def _query(asked: AskedIndexes, body: SearchBody | AskBody, **more: Any) -> Query:
+def _query(asked: AskedIndexes, body: SearchBody, **more: Any) -> Query:
     """Return the query of a request.
 
     Raises SettingsError if it cannot be asked.
@@ -115,7 +108,7 @@ def _query(asked: AskedIndexes, body: SearchBody | AskBody, **more: Any) -> Quer
     return Query.of(body.question, body.method, settings=body.settings, explain=body.reasons, **limits, **more)
 
 
-def _evidence(body: SearchBody | AskBody, question: str, context: Context) -> list[Json]:
+def _evidence(body: SearchBody, question: str, context: Context) -> list[Json]:
     """Return the evidence, with its reasons if they are wanted."""
     return evidence_json(question, context) if body.reasons else bare_evidence_json(context)
 

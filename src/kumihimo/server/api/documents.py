@@ -1,5 +1,6 @@
 """documents of an index -> HTTP: list, upload, add, delete, the text of one, the passages of a row."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,8 +18,9 @@ from kumihimo.core.errors import SettingsError
 from kumihimo.server.access import Access, Editor, Reader, read_index
 from kumihimo.server.api.builds import build_json, queue_index
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
+from kumihimo.server.builds import BuildJob
 from kumihimo.server.problems import Forbidden, NotFound, found
-from kumihimo.server.uploads import allowed_path, receive_form
+from kumihimo.server.uploads import Form, allowed_path, receive_form
 
 router = APIRouter(tags=["documents"])
 _MAX_TEXT = 100_000  # characters of one response
@@ -123,13 +125,25 @@ async def upload_documents(request: Request, access: Editor) -> JSONResponse:
     A file replaces an earlier upload of the same name. The form is multipart/form-data; the names of its fields do not
     matter.
     """
-    folder, kumi = upload_folder(access), access.served.kumi
-    limit = request.app.state.settings.max_upload
-    async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
-        names = form.store(folder)
-        files = [{"name": file.name, "bytes": file.bytes} for file in form.files]
-    job = queue_index(request, access, [str(access.served.uploads), *await excluded_paths(access, folder, names)])
+    form, job = await store_upload(request, access)
+    files = [{"name": file.name, "bytes": file.bytes} for file in form.files]
     return JSONResponse({"files": files, "build": build_json(access, job)}, 202)
+
+
+async def store_upload(
+    request: Request, access: Access, check: Callable[[Form], None] = lambda _: None
+) -> tuple[Form, BuildJob]:
+    """Store the files of a form, and queue a build of them.
+
+    check: raises an error for a form that is not accepted.
+    """
+    folder, readers = upload_folder(access), access.served.kumi.catalogue.readers
+    limit = request.app.state.settings.max_upload
+    async with receive_form(request, folder, max_file=limit, readers=readers) as form:
+        check(form)
+        names = form.store(folder)
+    paths = [str(access.served.uploads), *await excluded_paths(access, folder, names)]
+    return form, queue_index(request, access, paths)
 
 
 async def excluded_paths(access: Access, folder: Path, names: list[str]) -> list[str]:

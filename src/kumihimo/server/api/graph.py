@@ -1,14 +1,16 @@
 """the graph -> HTTP: entities, their relations and paths, communities and their reports."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import JSONResponse
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import browse
-from kumihimo.app.browse.community_tree import CommunityTree, table_or_empty
+from kumihimo.app.browse.community_tree import table_or_empty
 from kumihimo.app.browse.graph_path import find_path
 from kumihimo.app.browse.json_values import (
     Json,
@@ -21,7 +23,7 @@ from kumihimo.app.browse.json_values import (
     report_json,
     title_json,
 )
-from kumihimo.core.records import Entity
+from kumihimo.core.records import Entity, Relation
 from kumihimo.server.access import Reader, read_index
 from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
 from kumihimo.server.problems import found
@@ -35,6 +37,39 @@ _MAX_MEMBERS = 200
 _MAX_PASSAGES = 500  # that are counted by document
 Parent = Annotated[str, Query(max_length=200, description="Only the parts of this community.")]
 Level = Annotated[int | None, Query(ge=0, le=100, description="All of this level; 0 has the largest.")]
+
+
+@dataclass(frozen=True, slots=True)
+class TreePart:
+    """The query for a page of communities: those in one, or of a level; without both, of level 0."""
+
+    parent: str
+    level: int | None
+    after: str
+    limit: int
+
+    def select(self, snapshot: Snapshot) -> list[str]:
+        """Return these communities, largest first."""
+        tree = browse.browse_communities(snapshot)
+        if self.parent:
+            found(tree.level.get(self.parent), "community", self.parent)
+            return tree.sorted_children(self.parent)
+        return tree.roots() if self.level is None else tree.at_level(self.level)
+
+    def page(self, snapshot: Snapshot, ids: list[str], name: str) -> Json:
+        """Return a page of communities under a name."""
+        first = ids.index(self.after) + 1 if self.after in ids else 0 if not self.after else len(ids)
+        taken = ids[first : first + self.limit]
+        return {name: _rows(snapshot, taken), "next": taken[-1] if len(ids) > first + self.limit else ""}
+
+
+# Not a plain function: that would wait for a thread.
+async def find_part(parent: Parent = "", level: Level = None, after: Cursor = "", limit: Limit = 50) -> TreePart:
+    """Return the part of the tree that a request asks for."""
+    return TreePart(parent, level, after, limit)
+
+
+AskedPart = Annotated[TreePart, Depends(find_part)]
 
 
 @router.get("/entities")
@@ -124,11 +159,7 @@ async def list_neighbours(
 
     def read(snapshot: Snapshot) -> Json:
         near = browse.find_neighbours(snapshot, _find(snapshot, id), limit)
-        return {
-            "entities": [entity_json(entity) for entity in near.entities],
-            "relations": [relation_json(relation) for relation in near.relations],
-            "more": near.more,
-        }
+        return {**_graph_json(near.entities, near.relations), "more": near.more}
 
     return JSONResponse(await read_index(request, access, read))
 
@@ -147,13 +178,13 @@ async def get_path(
 
     def read(snapshot: Snapshot) -> Json:
         path = find_path(snapshot, _find(snapshot, start), _find(snapshot, end))
-        return {
-            "entities": [entity_json(entity) for entity in path.entities],
-            "relations": [relation_json(relation) for relation in path.relations],
-            "complete": path.complete,
-        }
+        return {**_graph_json(path.entities, path.relations), "complete": path.complete}
 
     return JSONResponse(await read_index(request, access, read))
+
+
+def _graph_json(entities: Iterable[Entity], relations: Iterable[Relation]) -> Json:
+    return {"entities": list(map(entity_json, entities)), "relations": list(map(relation_json, relations))}
 
 
 def _find(snapshot: Snapshot, id: str) -> Entity:
@@ -161,22 +192,14 @@ def _find(snapshot: Snapshot, id: str) -> Entity:
 
 
 @reports_router.get("/communities")
-async def list_communities(
-    request: Request,
-    access: Reader,
-    parent: Parent = "",
-    level: Level = None,
-    after: Cursor = "",
-    limit: Limit = 50,
-) -> JSONResponse:
+async def list_communities(request: Request, access: Reader, part: AskedPart) -> JSONResponse:
     """List communities, largest first.
 
     Without `parent` and `level`, those of level 0.
     """
 
     def read(snapshot: Snapshot) -> Json:
-        ids, following = _page(_select(browse.browse_communities(snapshot), parent, level), after, limit)
-        return {"communities": _rows(snapshot, ids), "next": following}
+        return part.page(snapshot, part.select(snapshot), "communities")
 
     return JSONResponse(await read_index(request, access, read))
 
@@ -204,24 +227,15 @@ async def get_community(request: Request, access: Reader, id: RowId) -> JSONResp
 
 
 @reports_router.get("/reports")
-async def list_reports(
-    request: Request,
-    access: Reader,
-    parent: Parent = "",
-    level: Level = None,
-    after: Cursor = "",
-    limit: Limit = 50,
-) -> JSONResponse:
+async def list_reports(request: Request, access: Reader, part: AskedPart) -> JSONResponse:
     """List reports, those on the largest communities first.
 
     Without `parent` and `level`, those of level 0.
     """
 
     def read(snapshot: Snapshot) -> Json:
-        selected = _select(browse.browse_communities(snapshot), parent, level)
         written = table_or_empty(snapshot, "reports")
-        ids, following = _page([id for id in selected if written.ids(id=id)], after, limit)
-        return {"reports": _rows(snapshot, ids), "next": following}
+        return part.page(snapshot, [id for id in part.select(snapshot) if written.ids(id=id)], "reports")
 
     return JSONResponse(await read_index(request, access, read))
 
@@ -235,20 +249,6 @@ async def get_report(request: Request, access: Reader, id: RowId) -> JSONRespons
         return report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
 
     return JSONResponse(await read_index(request, access, read))
-
-
-def _select(tree: CommunityTree, parent: str, level: int | None) -> list[str]:
-    """Return the communities of a part of the tree, largest first."""
-    if parent:
-        found(tree.level.get(parent), "community", parent)
-        return tree.sorted_children(parent)
-    return tree.roots() if level is None else tree.at_level(level)
-
-
-def _page(ids: list[str], after: str, limit: int) -> tuple[list[str], str]:
-    first = ids.index(after) + 1 if after in ids else 0 if not after else len(ids)
-    taken = ids[first : first + limit]
-    return taken, taken[-1] if len(ids) > first + limit else ""
 
 
 def _rows(snapshot: Snapshot, ids: list[str]) -> list[Json]:

@@ -110,10 +110,8 @@ def _resources(snapshot: Snapshot, after: Address) -> Iterator[types.Resource]:
         seen = after.id if after.kind == "reports" else ""
         for id, title in snapshot.table("reports").columns("id", "title"):
             if id > seen:
-                address = str(Address(after.index, "reports", id))
-                yield types.Resource(
-                    uri=address, name=id, title=shorten_line(title, _MAX_TITLE), mime_type="text/markdown"
-                )
+                address, title = str(Address(after.index, "reports", id)), shorten_line(title, _MAX_TITLE)
+                yield types.Resource(uri=address, name=id, title=title, mime_type="text/markdown")
 
 
 def read_resource(snapshot: Snapshot, address: Address) -> types.TextResourceContents:

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.core.errors import BudgetExceeded, Cancelled, KumiError
-from kumihimo.server.access import Access, Caller, local_caller
+from kumihimo.server.access import Caller, local_caller
 from kumihimo.server.mcp import resources
 from kumihimo.server.mcp.arguments import parse_arguments
 from kumihimo.server.mcp.tools import TOOLS, Tool, ToolCall
@@ -47,10 +47,12 @@ def create_mcp_server(workspace: Workspace, find_caller: Callable[[RequestContex
 
     find_caller: returns the sender of a request, so that each one sees what it may see.
     """
+    from importlib import metadata
+
     handlers = _Handlers(workspace, find_caller)
     return Server(
         "kumihimo",
-        version=_version(),
+        version=metadata.version("kumihimo"),
         title="Kumihimo",
         instructions=INSTRUCTIONS,
         get_tool_input_schema=lambda name: TOOLS[name].input_schema if name in TOOLS else None,
@@ -62,10 +64,8 @@ def create_mcp_server(workspace: Workspace, find_caller: Callable[[RequestContex
     )
 
 
-def _version() -> str:
-    from importlib import metadata
-
-    return metadata.version("kumihimo")
+async def _ignore(_: str) -> None:
+    """Send nothing."""
 
 
 class _Handlers:
@@ -76,7 +76,7 @@ class _Handlers:
 
     async def list_tools(self, context: RequestContext, _: object) -> types.ListToolsResult:
         """List the tools, with the indexes that the caller may use."""
-        names = ToolCall(self.workspace, self.find_caller(context), _ignore).indexes
+        names = self._call(context).indexes
         return types.ListToolsResult(tools=[_describe_tool(tool, names) for tool in TOOLS.values()])
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -84,7 +84,7 @@ class _Handlers:
         tool = TOOLS.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name!r}. Known: {', '.join(TOOLS)}")
-        call = ToolCall(self.workspace, self.find_caller(context), _progress_reporter(context))
+        call = self._call(context, _progress_reporter(context))
         try:
             arguments = parse_arguments(tool.argument_adapter, params.arguments or {})
             result = await _until_left(context, tool.run(call, arguments))
@@ -106,14 +106,15 @@ class _Handlers:
         self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """List a page of documents and reports, one index after the other."""
-        call = ToolCall(self.workspace, self.find_caller(context), _ignore)
+        call = self._call(context)
         names = call.indexes
         cursor = (params and params.cursor) or (resources.first_cursor(names[0]) if names else "")
         if not cursor:
             return types.ListResourcesResult(resources=[])
-        after = _checked(lambda: resources.parse_cursor(cursor))
-        access = _checked(lambda: call.access(after.index))
-        found, following = await self._read(context, access, lambda s: resources.list_page(s, after))
+        with _protocol_errors():
+            after = resources.parse_cursor(cursor)
+            read = call.access(after.index).read(lambda s: resources.list_page(s, after))
+            found, following = await _until_left(context, read)
         if not following and after.index != names[-1]:
             following = resources.first_cursor(names[names.index(after.index) + 1])
         return types.ListResourcesResult(resources=found, next_cursor=following or None)
@@ -125,19 +126,13 @@ class _Handlers:
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """Return the text of a document or of a report."""
-        address = _checked(lambda: resources.Address.parse(params.uri))
-        call = ToolCall(self.workspace, self.find_caller(context), _ignore)
-        access = _checked(lambda: call.access(address.index))
-        contents = await self._read(context, access, lambda s: resources.read_resource(s, address))
-        return types.ReadResourceResult(contents=[contents])
+        with _protocol_errors():
+            address = resources.Address.parse(params.uri)
+            read = self._call(context).access(address.index).read(lambda s: resources.read_resource(s, address))
+            return types.ReadResourceResult(contents=[await _until_left(context, read)])
 
-    async def _read(self, context: RequestContext, access: Access, read: Callable[[Any], T]) -> T:
-        """Return a result read from what the caller may see."""
-
-        try:
-            return await _until_left(context, access.read(read))
-        except KumiError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+    def _call(self, context: RequestContext, report: Callable[[str], Awaitable[None]] = _ignore) -> ToolCall:
+        return ToolCall(self.workspace, self.find_caller(context), report)
 
 
 async def _until_left(context: RequestContext, work: Awaitable[T]) -> T:
@@ -190,18 +185,15 @@ def _progress_reporter(context: RequestContext) -> Callable[[str], Awaitable[Non
     return report
 
 
-async def _ignore(_: str) -> None:
-    """Send nothing."""
-
-
 def _error_result(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 
-def _checked(call: Callable[[], T]) -> T:
-    """Return the result of a call. Raise MCPError for a KumiError."""
+@contextmanager
+def _protocol_errors() -> Iterator[None]:
+    """Raise MCPError for a KumiError."""
     try:
-        return call()
+        yield
     except KumiError as error:
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
@@ -234,7 +226,8 @@ class McpEndpoint:
             return
         left = asyncio.Event()
         scope["state"] = {**scope["state"], LEFT: left}
-        scope["user"] = _owner(scope["state"]["caller"])
+        key = scope["state"]["caller"].key  # the owner of a session: others may not use it
+        scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=key, scopes=[]))
 
         async def receive_and_notice() -> Message:
             message = await receive()
@@ -250,11 +243,6 @@ def _find_caller(context: RequestContext) -> Caller:
     """Return the sender of a request, never that of a session."""
     assert context.request  # by HTTP there is one
     return cast(Caller, context.request.state.caller)
-
-
-def _owner(caller: Caller) -> AuthenticatedUser:
-    """Return the owner of a session: the key that may use it."""
-    return AuthenticatedUser(AccessToken(token="", client_id=caller.key, scopes=[]))
 
 
 def add_mcp(app: FastAPI, workspace: Workspace, settings: ServerSettings) -> None:

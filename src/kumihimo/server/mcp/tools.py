@@ -47,32 +47,22 @@ async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.S
     """Find passages."""
     access = call.access(inputs.index, inputs.question)
     method = inputs.method or await access.read(Snapshot.default_method)
-    settings: dict[str, Any] = {"k": inputs.k}
-    if "k" not in access.served.kumi.catalogue.method(method).settings:
-        settings = {}
-    context = await access.served.questions.retrieve(
-        inputs.question,
-        method,
-        filter=inputs.filter,
-        rights=access.rights,
-        paid_by=access.grant.new_budget(),
-        **settings,
-    )
+    settings = {"k": inputs.k} if "k" in access.served.kumi.catalogue.method(method).settings else {}
+    context = await access.served.questions.retrieve(inputs.question, method, **settings, **_options(access, inputs))
     found = context.top(inputs.k)
     return await access.read(lambda s: reading.show_evidence(s, access.served.name, method, found))
+
+
+def _options(access: Access, inputs: arguments.SearchArguments | arguments.AskArguments) -> dict[str, Any]:
+    """Return which documents a question asks, and who pays."""
+    return {"filter": inputs.filter, "rights": access.rights, "paid_by": access.grant.new_budget()}
 
 
 async def ask(call: ToolCall, inputs: arguments.AskArguments) -> results.AskResult:
     """Answer a question."""
     access = call.access(inputs.index, inputs.question)
-    events = access.served.questions.events(
-        inputs.question,
-        inputs.method,
-        filter=inputs.filter,
-        length=inputs.length,
-        rights=access.rights,
-        paid_by=access.grant.new_budget(),
-    )
+    options = {**_options(access, inputs), "length": inputs.length}
+    events = access.served.questions.events(inputs.question, inputs.method, **options)
     answer: Answer | None = None
     async with aclosing(events) as received:
         async for event in received:

@@ -11,19 +11,18 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.document_list import DocumentList, DocumentText, ListedDocument
+from kumihimo.app.browse.document_list import DocumentList, DocumentText
 from kumihimo.app.browse.source_files import file_uri
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.access import read_index
 from kumihimo.server.api import documents as documents_api
 from kumihimo.server.api.builds import queue_index
-from kumihimo.server.pages.context import EditorPage, IndexPage, ReaderPage, read_or
+from kumihimo.server.pages.context import EditorPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.pages.status import list_jobs
 from kumihimo.server.problems import found
 from kumihimo.server.sessions import check_csrf, read_form
-from kumihimo.server.uploads import receive_form
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _PAGE_SIZE = 50
@@ -44,12 +43,8 @@ async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after:
         uploads = file_uri(page.access.served.kumi.opened, snapshot, folder / "_")[:-1]
         return {"rows": rows, "uploads": uploads, **documents_api.describe_files(page.access, snapshot, documents)}
 
-    empty: dict[str, Any] = {
-        "rows": None,
-        "uploads": "",
-        "counts": {"documents": 0, "partial": 0, "failed": 0},
-        "failed": [],
-    }
+    counts = {"documents": 0, "partial": 0, "failed": 0}
+    empty: dict[str, Any] = {"rows": None, "uploads": "", "counts": counts, "failed": []}
     values = await read_or(page, empty, read)
     suffixes = sorted({*page.access.served.kumi.catalogue.readers} - {""})
     jobs = list_jobs(page, running=True)
@@ -59,13 +54,10 @@ async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after:
 @router.post("/documents")
 async def upload_documents(page: EditorPage) -> Response:
     """Store the files of a form, and queue a build."""
-    request, access = page.request, page.access
-    folder, kumi, limit = documents_api.upload_folder(access), access.served.kumi, request.app.state.settings.max_upload
-    async with receive_form(request, folder, max_file=limit, readers=kumi.catalogue.readers) as form:
-        check_csrf(request, form.fields.get("csrf", ""))
-        names = form.store(folder)
-    excluded = await documents_api.excluded_paths(access, folder, names)
-    queue_index(request, access, [str(access.served.uploads), *excluded])
+    request = page.request
+    await documents_api.store_upload(
+        request, page.access, lambda form: check_csrf(request, form.fields.get("csrf", ""))
+    )
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
@@ -107,27 +99,17 @@ async def show_document(page: ReaderPage, id: str, start: int = 0, end: int = 0,
     start, end: a passage to mark, in characters. at: where the part begins if there is no passage.
     """
 
-    def read(snapshot: Snapshot) -> tuple[ListedDocument, DocumentText, list[tuple[int, str]]]:
+    def read(snapshot: Snapshot) -> dict[str, Any]:
         documents = DocumentList(snapshot)
         document = found(documents.find(id), "document", id)
         part = found(documents.read_text(id, *choose_window(start, end, at)), "document", id)
-        return document, part, _named_places(page, snapshot.table(ROOT)[id].places)
+        places = snapshot.table(ROOT)[id].places[:_MAX_PLACES]
+        named = [(offset, page.translate(name)) for offset, name in places if name]
+        return {"document": document, "part": part, "places": named}
 
-    document, part, places = await read_index(page.request, page.access, read)
-    return render(
-        page,
-        "document.html",
-        document=document,
-        part=part,
-        paragraphs=list(split_paragraphs(part, start, end)),
-        passage=(start, end),
-        places=places,
-        window=WINDOW,
-    )
-
-
-def _named_places(page: IndexPage, places: tuple[tuple[int, str], ...]) -> list[tuple[int, str]]:
-    return [(start, page.translate(name)) for start, name in places[:_MAX_PLACES] if name]
+    values = await read_index(page.request, page.access, read)
+    paragraphs = list(split_paragraphs(values["part"], start, end))
+    return render(page, "document.html", **values, paragraphs=paragraphs, passage=(start, end), window=WINDOW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from kumihimo.app.ask.snapshot import Snapshot
@@ -50,18 +50,16 @@ class GraphQuery:
     passages_after: str = ""
 
 
+async def find_query(  # a plain function would wait for a thread
+    q: str = "", entity: str = "", to: str = "", after: str = "", relations_after: str = "", passages_after: str = ""
+) -> GraphQuery:
+    """Return the query of a request."""
+    return GraphQuery(q.strip(), entity, to.strip(), after, relations_after, passages_after)
+
+
 @router.get("/graph")
-async def show_graph(
-    page: ReaderPage,
-    q: str = "",
-    entity: str = "",
-    to: str = "",
-    after: str = "",
-    relations_after: str = "",
-    passages_after: str = "",
-) -> HTMLResponse:
+async def show_graph(page: ReaderPage, query: Annotated[GraphQuery, Depends(find_query)]) -> HTMLResponse:
     """Send the graph: a search, an entity, or a path."""
-    query = GraphQuery(q.strip(), entity, to.strip(), after, relations_after, passages_after)
     empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0}
     values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
     return render(page, "graph.html", query=query, **values)
@@ -125,14 +123,8 @@ def _show_passage(span: Json, terms: frozenset[str]) -> Json:
 
 def _show_path(path: GraphPath) -> Json:
     """Return the steps of a path, each with its entity."""
-    steps = (
-        [
-            {"relation": relation_json(relation), "entity": entity}
-            for relation, entity in zip(path.relations, path.entities[1:], strict=True)
-        ]
-        if path.entities
-        else []
-    )
+    pairs = zip(path.relations, path.entities[1:], strict=True)
+    steps = [{"relation": relation_json(relation), "entity": entity} for relation, entity in pairs]
     return {"first": path.entities[0] if path.entities else None, "steps": steps, "complete": path.complete}
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _TEXT = 'TEXT COLLATE "C"'  # compares bytes, as Python and SQLite do
+_TYPES = {"TEXT": _TEXT, "JSON": _TEXT, "INTEGER": "BIGINT", "REAL": "DOUBLE PRECISION", "BLOB": "BYTEA"}
 _MIN_COPIED = 20  # rows; COPY has a cost of its own
 _MIN_ANALYZED = 1000  # rows that were written before the planner looks at a table
 _MAX_NAME = 63  # bytes; longer names are cut
@@ -34,13 +35,7 @@ _MAX_NAME = 63  # bytes; longer names are cut
 class PostgresDb(Database):
     """A connection to one schema."""
 
-    types: ClassVar[Mapping[str, str]] = {
-        "TEXT": _TEXT,
-        "JSON": _TEXT,
-        "INTEGER": "BIGINT",
-        "REAL": "DOUBLE PRECISION",
-        "BLOB": "BYTEA",
-    }
+    types: ClassVar[Mapping[str, str]] = _TYPES
 
     connection: "Connection[Any]"
     location: str
