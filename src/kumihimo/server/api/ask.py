@@ -98,7 +98,7 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
 
 
 def _query(asked: AskedIndexes, body: SearchBody, **more: Any) -> Query:
-    """Return the query of a request. Raise SettingsError if it cannot be asked."""
+    """Return the query of a request. Raise SettingsError for a wrong one."""
     asked.first.notes.question = body.question
     suggest_language(body.question)
     limits = {"filter": body.filter, "rights": asked.rights, "paid_by": asked.new_budget()}
