@@ -12,9 +12,9 @@ from statistics import fmean
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.evaluate.judging.blinding import blind_answer
-from kumihimo.evaluate.judging.refusals import Refusals, count_refusals
+from kumihimo.evaluate.judging.refusals import AnswersBySystem, Refusals, count_refusals
 from kumihimo.evaluate.points import CriterionPair, JudgedPoints, WinRate, points_by_pair, with_swapped_pairs
-from kumihimo.evaluate.records import ByQuestion, Clusters, EvalQuestion, SystemAnswer, Verdict
+from kumihimo.evaluate.records import ByQuestion, Clusters, EvalQuestion, Verdict
 from kumihimo.evaluate.statistics import UndefinedEstimate, share_without_gap
 
 SIMILAR_LENGTH = 15.0  # percent: answers that differ by less count as equally long
@@ -173,10 +173,7 @@ class BiasReport:
 
 
 def measure_bias(
-    verdicts: Sequence[Verdict],
-    questions: Sequence[EvalQuestion],
-    answers: Mapping[str, Mapping[str, SystemAnswer]],
-    tokenizer: Tokenizer,
+    verdicts: Sequence[Verdict], questions: Sequence[EvalQuestion], answers: AnswersBySystem, tokenizer: Tokenizer
 ) -> BiasReport:
     """Compute all bias panels.
 
@@ -356,7 +353,7 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
     return (sum(a == b for a, b in pairs) / n - chance) / (1 - chance)
 
 
-def self_judging_of(judge: str, answers: Mapping[str, Mapping[str, SystemAnswer]]) -> list[SelfJudging]:
+def self_judging_of(judge: str, answers: AnswersBySystem) -> list[SelfJudging]:
     """Return a row if this judge's model wrote some of the answers."""
     name = judge.partition(" ")[0]
     judged_systems = tuple(

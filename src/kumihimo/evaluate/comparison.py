@@ -14,6 +14,7 @@ import numpy as np
 from kumihimo.evaluate import statistics
 from kumihimo.evaluate.points import CriterionPair
 from kumihimo.evaluate.records import ByQuestion, Clusters
+from kumihimo.evaluate.statistics import ZeroMethod
 
 SystemPair = tuple[str, str]  # two different systems
 PairPoints = Mapping[SystemPair, ByQuestion]  # points of the first system, 0 to 100
@@ -74,19 +75,13 @@ class Comparison:
         return replace(sides, z=-self.z, effect=-self.effect)
 
 
-def zero_method_for(protocol: str) -> statistics.ZeroMethod:
+def zero_method_for(protocol: str) -> ZeroMethod:
     """Return the treatment of ties: as published, or Pratt's."""
     return "wilcox" if protocol in PROTOCOLS_DROPPING_ZEROS else "pratt"
 
 
 def _compare(
-    metric: str,
-    sides: SystemPair,
-    values: ByQuestion,
-    clusters: Clusters,
-    zeros: statistics.ZeroMethod,
-    left_out: int,
-    even: int,
+    metric: str, sides: SystemPair, values: ByQuestion, clusters: Clusters, zeros: ZeroMethod, left_out: int, even: int
 ) -> Comparison | None:
     """Compare two systems by values that are 0 if they are equal.
 
@@ -132,7 +127,7 @@ def _correct_detectable(comparison: Comparison, family: int) -> float | None:
 
 
 def compare_by_criterion(
-    metric: str, points: PairPoints, clusters: Clusters, *, zeros: statistics.ZeroMethod = "pratt"
+    metric: str, points: PairPoints, clusters: Clusters, *, zeros: ZeroMethod = "pratt"
 ) -> list[Comparison]:
     """Compare every pair of systems by one criterion, as one family.
 
@@ -177,7 +172,7 @@ def compare_by_measures(
     clusters: Clusters,
     pairs: Sequence[SystemPair] | None = None,
     *,
-    zeros: statistics.ZeroMethod = "wilcox",
+    zeros: ZeroMethod = "wilcox",
 ) -> list[Comparison]:
     """Compare these pairs, or all, by some measures, as one family.
 

@@ -94,6 +94,7 @@ def _xml_safe(text: str) -> str:
 
 
 TableRow = tuple[object, ...]
+TableWriter = Callable[[Path, str, Iterator[TableRow]], None]  # the file, the name of the table, its rows
 GRAPH_TABLES = ("entities", "relations", "claims", "communities", "members", "reports")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -128,12 +129,7 @@ def write_parquet(snapshot: Snapshot, path: Path, *, force: bool = False) -> dic
 
 
 def _write_tables(
-    snapshot: Snapshot,
-    path: Path,
-    ending: str,
-    write_table: Callable[[Path, str, Iterator[TableRow]], None],
-    *,
-    force: bool,
+    snapshot: Snapshot, path: Path, ending: str, write_table: TableWriter, *, force: bool
 ) -> dict[str, int]:
     """Write each table to a file; return the numbers of rows."""
     snapshot.table("entities")

@@ -156,10 +156,9 @@ class _Conversion:
             self.kept.add(tuple(sorted(ends)))
             for end in ends:
                 self.related_in.setdefault(end, set()).update(units)
+            row = text_units.UnitRelation(source, target, text, relation.keywords, strength)
             for unit in units:
-                self.rows[unit].relations.append(
-                    text_units.UnitRelation(source, target, text, relation.keywords, strength)
-                )
+                self.rows[unit].relations.append(row)
             if not relation.in_unit:
                 self._describe([source, target], relation.text, units)
         self.store.add_note(f"{homeless:,} relations without a text unit.", homeless)
@@ -246,14 +245,9 @@ class _Conversion:
 
 
 def _text_unit(span: tuple[int, int], rows: _Rows) -> text_units.TextUnit:
-    return text_units.TextUnit(
-        *span,
-        tuple(dict.fromkeys(rows.entities)),
-        tuple(rows.relations),
-        tuple(rows.claims),
-        tuple(rows.descriptions),
-        tuple(rows.communities),
-    )
+    start, end = span
+    others = tuple(rows.relations), tuple(rows.claims), tuple(rows.descriptions), tuple(rows.communities)
+    return text_units.TextUnit(start, end, tuple(dict.fromkeys(rows.entities)), *others)
 
 
 def _place_documents(store: foreign.ForeignStore) -> tuple[dict[str, Located], dict[str, Place]]:

@@ -35,14 +35,10 @@ def read_graphml(path: Path) -> foreign.ForeignStore:
     for source, edges in outgoing.items():
         for target, values in edges:
             neighbours[target].add(unit_of[source])
-            verb = _first(values, _VERBS)
-            keywords = (verb,) if verb else ()
+            keywords = (verb,) if (verb := _first(values, _VERBS)) else ()
             sentence = _edge_line(names[source], names[target], values)
-            store.relations.append(
-                foreign.StoredRelation(
-                    names[source], names[target], sentence, (unit_of[source],), keywords, weight(values)
-                )
-            )
+            ends, unit_ids = (names[source], names[target]), (unit_of[source],)
+            store.relations.append(foreign.StoredRelation(*ends, sentence, unit_ids, keywords, weight(values)))
     for id, values in graph.nodes.items():
         units = tuple(sorted(neighbours[id], key=int))
         store.entities.append(foreign.StoredEntity(names[id], _first(values, _TYPES).lower(), describe(values), units))

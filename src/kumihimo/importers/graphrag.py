@@ -208,12 +208,9 @@ def _communities(folder: Path, names: Mapping[str, str], numbers: _Numbers) -> l
     for row in rows:
         id = _community_id(row)
         members = [names[each] for each in foreign.strings(row.get("entity_ids")) if each in names]
-        parent = _text(row, "parent") or parents.get(id, "")
-        communities.append(
-            foreign.StoredCommunity(
-                id, int(_number(row["level"])), parent, tuple(members or members_of.get(id, ())), reports.get(id)
-            )
-        )
+        level, parent = int(_number(row["level"])), _text(row, "parent") or parents.get(id, "")
+        own_members = tuple(members or members_of.get(id, ()))
+        communities.append(foreign.StoredCommunity(id, level, parent, own_members, reports.get(id)))
     return communities
 
 

@@ -29,17 +29,16 @@ def read_lightrag(folder: Path) -> foreign.ForeignStore:
         key = next((key for key in (f"{source}<SEP>{target}", f"{target}<SEP>{source}") if key in relation_chunks), "")
         units = relation_chunks.get(key) or foreign.split_values(values.get("source_id"))
         keywords = dict.fromkeys(word.strip() for word in values.get("keywords", "").replace("<SEP>", ",").split(","))
-        store.relations.append(
-            foreign.StoredRelation(
-                source, target, describe(values), units, tuple(filter(None, keywords)), weight(values)
-            )
+        row = foreign.StoredRelation(
+            source, target, describe(values), units, tuple(filter(None, keywords)), weight(values)
         )
+        store.relations.append(row)
     store.add_note("LightRAG has no communities and reports: they are made here, by rule or by your model.")
     return store
 
 
 def _open_store(folder: Path) -> tuple[Path, foreign.Graph, foreign.ForeignStore]:
-    """Return the folder of the files, the graph, and a store of the documents and chunks."""
+    """Return the folder, its graph, and a store of its texts."""
     graph_file = find_file(folder, GRAPH_FILE)
     folder = graph_file.parent
     graph, chunks = foreign.read_graph(graph_file), foreign.read_json(find_file(folder, "kv_store_text_chunks.json"))
@@ -123,9 +122,8 @@ def read_nano(folder: Path) -> foreign.ForeignStore:
     for id, values in graph.nodes.items():
         kind = _plain(values.get("entity_type", "")).lower()
         units = foreign.split_values(values.get("source_id"))
-        store.entities.append(
-            foreign.StoredEntity(_plain(id), "" if kind == "unknown" else kind, describe(values), units)
-        )
+        kind = "" if kind == "unknown" else kind
+        store.entities.append(foreign.StoredEntity(_plain(id), kind, describe(values), units))
     for source, target, values in graph.edges:
         units = foreign.split_values(values.get("source_id"))
         ends = _plain(source), _plain(target)
@@ -160,8 +158,8 @@ def _communities(graph: foreign.Graph, reports: Mapping[str, Any]) -> list[forei
     ]
 
 
-def _finding_text(finding: Mapping[str, Any], key: str) -> str:
-    return strip_references(str(finding.get(key) or ""))
+def _text(row: Mapping[str, Any], key: str) -> str:
+    return strip_references(str(row.get(key) or ""))
 
 
 def _report(row: Mapping[str, Any] | None) -> foreign.StoredReport | None:
@@ -171,10 +169,6 @@ def _report(row: Mapping[str, Any] | None) -> foreign.StoredReport | None:
     findings = [
         finding if isinstance(finding, Mapping) else {"summary": finding} for finding in report.get("findings") or ()
     ]
-    return foreign.StoredReport(
-        strip_references(str(report["title"])),
-        strip_references(str(report.get("summary") or "")),
-        float(report.get("rating") or 0),
-        strip_references(str(report.get("rating_explanation") or "")),
-        tuple((_finding_text(f, "summary"), _finding_text(f, "explanation"), ()) for f in findings),
-    )
+    title, summary, reason = (_text(report, key) for key in ("title", "summary", "rating_explanation"))
+    texts = tuple((_text(finding, "summary"), _text(finding, "explanation"), ()) for finding in findings)
+    return foreign.StoredReport(title, summary, float(report.get("rating") or 0), reason, texts)

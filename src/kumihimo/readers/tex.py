@@ -355,7 +355,7 @@ class TexReader:
             self._write_block(inside)
 
     def _take_until(self, end: str) -> str | None:
-        """Return the source up to an end, and pass both; None without it."""
+        """Take the source up to an end, or None without one."""
         stop = -1 if end in self.absent else self.source.find(end, self.position)
         if stop < 0:  # the search would be made again for each begin
             self.absent.add(end)

@@ -19,7 +19,7 @@ from kumihimo.cli.evaluating import options as shared
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
-from kumihimo.evaluate import fabrication, run_systems
+from kumihimo.evaluate import run_systems
 from kumihimo.evaluate.claims import stages, study_claims
 from kumihimo.evaluate.records import Score, SystemAnswer
 from kumihimo.evaluate.scoring import run_scores
@@ -327,19 +327,17 @@ def _show_claims(summaries: Mapping[str, Mapping[str, Any]]) -> None:
     counts = [(s, *(f"{each['sentences'].get(kind, 0):,}" for kind in kinds)) for s, each in summaries.items()]
     printing.show_rows(counts, head=("sentences", *kinds), numeric=range(1, len(kinds) + 1))
     for system, each in summaries.items():
-        no_samples = "samples" in each and not each["samples"]["samples"]  # describe_samples() says so
+        no_samples = "samples" in each and not each["samples"].samples  # describe_samples() says so
         for name, rate in each["fabrication"].items():
-            for why, count in rate["why"].items() if not (no_samples and name == "selfcheck") else ():
+            for why, count in rate.why.items() if not (no_samples and name == "selfcheck") else ():
                 printing.print_message(
                     f"{system}, {_CHECK_HEADS[name]}: {count:,} claims unknown or partly unknown: {why}."
                 )
         if "samples" in each:
-            printing.print_message(
-                f"{study_claims.describe_samples(system, fabrication.SampleCounts(**each['samples']))}."
-            )
+            printing.print_message(f"{study_claims.describe_samples(system, each['samples'])}.")
 
 
 def _format_numbers(summary: Mapping[str, Any], measures: Sequence[str], checks: Sequence[str]) -> list[str]:
-    rates = [summary["fabrication"].get(name, {"value": None}) for name in checks]
+    rates = [summary["fabrication"].get(name) for name in checks]
     means = [printing.format_number(summary["means"][name], 2) for name in measures]
-    return means + ["–" if rate["value"] is None else f"{100 * rate['value']:.1f} % of {rate['n']:,}" for rate in rates]
+    return means + [f"{100 * r.value:.1f} % of {r.n:,}" if r and r.value is not None else "–" for r in rates]

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, Literal
@@ -190,10 +190,10 @@ def summarise_claims(
             "means": {name: mean_and_count(values)[0] for name, values in numbers.items()},
             "claims": sum(claim.system == system for claim in claims),
             "sentences": count_outcomes(sentences, system),
-            "fabrication": {name: asdict(rate) for name, rate in fabrication.fabrication_rates(claims, system).items()},
+            "fabrication": fabrication.fabrication_rates(claims, system),
         }
         if selfcheck:
-            summaries[system]["samples"] = asdict(fabrication.count_samples(answers, inputs.other_answers))
+            summaries[system]["samples"] = fabrication.count_samples(answers, inputs.other_answers)
     return summaries
 
 

@@ -54,7 +54,7 @@ async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.S
 
 
 def _options(access: Access, inputs: arguments.SearchArguments | arguments.AskArguments) -> dict[str, Any]:
-    """Return which documents a question asks, and who pays."""
+    """Return the options of a question: filter, rights and budget."""
     return {"filter": inputs.filter, "rights": access.rights, "paid_by": access.grant.new_budget()}
 
 
