@@ -27,8 +27,7 @@ from kumihimo.search.protocols import KeywordSearch
 from kumihimo.storage.postgres import cache_tables
 from kumihimo.storage.sqlite import cache_file
 from tests.factories_paid_steps import install, notes, opened, paid
-from tests.fake_clock import FakeClock
-from tests.fake_clock import clock as clock
+from tests.fake_clock import FakeClock, clock as clock
 from tests.fake_server import FakeServer
 from tests.fixtures_index import tables
 from tests.stores import NEEDS_FILES

@@ -22,8 +22,7 @@ from kumihimo.llm.rerank import CandidateReranker
 from kumihimo.methods import METHODS
 from kumihimo.search.metadata_filter import parse_filter
 from tests.docs_console import HERE
-from tests.factories_paid_steps import notes, opened
-from tests.factories_paid_steps import paid as paid
+from tests.factories_paid_steps import notes, opened, paid as paid
 from tests.fake_server import FakeServer
 from tests.fixtures_index import BUILT, FREE, RANKING, connected, fill
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Chunk, Document, Record

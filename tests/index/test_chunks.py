@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import SettingsError

@@ -12,8 +12,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Community, Document, Entity, Mention, Relation, RelationMention

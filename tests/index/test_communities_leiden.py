@@ -6,8 +6,7 @@ import random
 from itertools import combinations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kumihimo.index.communities import MIN_NPMI, Cluster, WeightedEdge, leiden_clusters, npmi, partition_modularity
 

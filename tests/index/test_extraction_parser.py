@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.replies import compared, graph, openie, replies
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from kumihimo.index.extraction_parser import (
     ExtractedClaim,

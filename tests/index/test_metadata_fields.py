@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kumihimo.core.errors import MalformedReply
 from kumihimo.index.metadata_fields import MetadataField, ParsedMetadata, parse_metadata_reply, reply_type

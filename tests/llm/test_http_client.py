@@ -14,8 +14,7 @@ from kumihimo.llm import http_client, openai, rerank
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import connect
 from kumihimo.llm.protocols import ChatRequest, TextsRequest
-from tests.fake_clock import FakeClock
-from tests.fake_clock import clock as clock
+from tests.fake_clock import FakeClock, clock as clock
 from tests.raw_server import RawServer, completion, refusal, run_raw_server
 
 SECRET = "The recipe is secret."

@@ -24,8 +24,7 @@ from kumihimo.llm.registry import MODEL_SETTINGS, ModelRegistry
 from kumihimo.llm.response_body import read_json_body
 from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.response_cache import ResponseCache
-from tests.fake_clock import FakeClock
-from tests.fake_clock import clock as clock
+from tests.fake_clock import FakeClock, clock as clock
 from tests.fake_replies import http_response
 from tests.fake_server import FakeServer
 from tests.raw_server import run_raw_server

@@ -12,8 +12,7 @@ from kumihimo.llm import rate_limit
 from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.llm.rate_limit import RateLimiter, rate_limited
 from tests.counters import wait_until
-from tests.fake_clock import FakeClock
-from tests.fake_clock import clock as clock
+from tests.fake_clock import FakeClock, clock as clock
 
 
 def send_at(clock: FakeClock, limiter: RateLimiter, tokens: int) -> float:

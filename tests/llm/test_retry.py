@@ -13,8 +13,7 @@ from kumihimo.llm.protocols import ChatRequest, FailedTry, Reply, TextsReply, Te
 from kumihimo.llm.response_body import LateReply
 from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import ModelServer, ParameterRefused, Unreachable, connect_server
-from tests.fake_clock import FakeClock
-from tests.fake_clock import clock as clock
+from tests.fake_clock import FakeClock, clock as clock
 
 REQUEST = ChatRequest([{"role": "user", "content": "When?"}])
 REPLY = Reply("At ten.")

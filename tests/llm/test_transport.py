@@ -13,8 +13,7 @@ from kumihimo.llm.budget import Account, Budget
 from kumihimo.llm.cached_llm import connect
 from kumihimo.llm.openai import OpenAIChat, OpenAIEmbedder
 from kumihimo.llm.protocols import ChatRequest, TextsRequest
-from tests.fake_clock import FakeClock
-from tests.fake_clock import clock as clock
+from tests.fake_clock import FakeClock, clock as clock
 from tests.fake_replies import http_response
 from tests.raw_server import RawServer, completion, run_raw_server
 

@@ -9,8 +9,7 @@ import pytest
 
 from kumihimo.llm.wait_notes import WaitNotes
 from tests.counters import wait_until
-from tests.fake_clock import FakeClock
-from tests.fake_clock import clock as clock
+from tests.fake_clock import FakeClock, clock as clock
 
 URL = "http://127.0.0.1:1/v1"
 

@@ -15,8 +15,7 @@ from shutil import which
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from kumihimo import Kumihimo, page
 from kumihimo.app.ask.snapshot import Snapshot

@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse, serialize
 
 from kumihimo.core.digests import hash_parts, replace_surrogates

@@ -11,8 +11,7 @@ import pytest
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import Document
-from kumihimo.readers import READERS, pictures
-from kumihimo.readers import documents as reading
+from kumihimo.readers import READERS, documents as reading, pictures
 from kumihimo.readers.documents import MAX_TITLE_CHARS, has_reader
 from kumihimo.readers.folder import walk
 

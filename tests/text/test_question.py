@@ -7,8 +7,7 @@ import re
 from unicodedata import normalize
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kumihimo.text import question as module
 from kumihimo.text.dates import DATE_HINT, find_dates, list_dates

@@ -1,7 +1,5 @@
 """characters of a document -> Span, Citation: a text and its location."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field

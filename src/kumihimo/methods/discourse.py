@@ -15,8 +15,7 @@ from kumihimo.core.records import DiscourseRelation, Passage, SlotFiller, SlotVa
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index import pdtb_senses
-from kumihimo.index.frames import MAX_SLOT_VALUES, find_slots, normalise_slots
-from kumihimo.index.frames import PROMPT as SLOTS_PROMPT
+from kumihimo.index.frames import MAX_SLOT_VALUES, PROMPT as SLOTS_PROMPT, find_slots, normalise_slots
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Reply, Reranker, RerankerName
 from kumihimo.methods.shared.ranking import hybrid_search, scale_scores

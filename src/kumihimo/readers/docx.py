@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from kumihimo.readers import archive
-from kumihimo.readers import page as layout
+from kumihimo.readers import archive, page as layout
 from kumihimo.readers.archive import W
 
 Node = Any  # an element of lxml, which is not typed

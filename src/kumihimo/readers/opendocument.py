@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers import page as layout
-from kumihimo.readers import workbooks
+from kumihimo.readers import page as layout, workbooks
 from kumihimo.readers.archive import locked_error, open_archive, read_part, read_xml
 
 URN = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from kumihimo.readers import archive
-from kumihimo.readers import page as layout
+from kumihimo.readers import archive, page as layout
 from kumihimo.readers.archive import A
 from kumihimo.readers.tables import render_table
 

@@ -3,8 +3,6 @@
 The index keeps no text: to delete an entry, its tokens are given again. FTS5 fixes k1 = 1.2 and b = .75.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest

@@ -4,8 +4,6 @@ The words are our own tokens, and change in the same transaction as the rows. A 
 row as numbers: a method can then compare a question with many rows without reading their texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

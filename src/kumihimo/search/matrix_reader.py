@@ -1,7 +1,5 @@
 """question vectors + a matrix of stored vectors -> the nearest rows, exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

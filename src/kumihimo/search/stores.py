@@ -1,7 +1,5 @@
 """a connection -> the search indexes that its store has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from kumihimo.search.fts5 import Fts5Words
@@ -9,8 +7,12 @@ from kumihimo.search.matrix_reader import MatrixReader
 from kumihimo.search.postgres_vectors import LoadedMatrices, PostgresReader, PostgresVectors
 from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import Matrices, VectorReader, VectorStore, WordStore
-from kumihimo.search.vector_files import FileVectors, MappedFiles, map_snapshot
-from kumihimo.search.vector_files import remove_unused_files as remove_vector_files
+from kumihimo.search.vector_files import (
+    FileVectors,
+    MappedFiles,
+    map_snapshot,
+    remove_unused_files as remove_vector_files,
+)
 from kumihimo.storage.database import Database
 from kumihimo.storage.sqlite.connection import Db
 

@@ -5,8 +5,6 @@ older build still finds its vectors, and the next build overwrites what a killed
 unused, it is copied.
 """
 
-from __future__ import annotations
-
 import os
 import zlib
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
 """a key in a browser -> a session: a cookie that stands for the key, and the token that its forms carry."""
 
 from collections import OrderedDict
-from hmac import compare_digest
-from hmac import new as hmac
+from hmac import compare_digest, new as hmac
 from secrets import token_bytes, token_urlsafe
 from time import monotonic
 

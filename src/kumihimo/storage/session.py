@@ -1,7 +1,5 @@
 """statements on a connection -> a transaction that its caller can cancel, and release while a model speaks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -7,8 +7,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors

@@ -1,7 +1,5 @@
 """a question, how to answer it, its limits and its listeners -> Query: one value for everything behind the door."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -10,8 +8,7 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
-from kumihimo.generation.answer import Length as Length
-from kumihimo.generation.answer import check_length as check_length
+from kumihimo.generation.answer import Length as Length, check_length as check_length
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.protocols import TokenCallback
 from kumihimo.text.question import ParsedQuestion

@@ -1,7 +1,5 @@
 """a query of a facade -> what a snapshot returns, within a budget that the caller may cancel."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress

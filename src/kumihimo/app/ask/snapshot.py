@@ -32,9 +32,15 @@ from kumihimo.core.spans import Span
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
-from kumihimo.generation.answer import LENGTHS as LENGTHS
-from kumihimo.generation.answer import PROMPT, announce, answer, rewrite_standalone, suggest_questions
-from kumihimo.generation.answer import Length as Length
+from kumihimo.generation.answer import (
+    LENGTHS as LENGTHS,
+    PROMPT,
+    Length as Length,
+    announce,
+    answer,
+    rewrite_standalone,
+    suggest_questions,
+)
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.requests import carry_names

@@ -4,8 +4,6 @@ A batch is a build that is rolled back: cached replies answer, the other request
 The next run collects the replies, so that the build comes further. Only when nothing waits is the index written.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing

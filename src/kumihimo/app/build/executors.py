@@ -1,7 +1,5 @@
 """settings -> Executor: runs the steps of a build in this process, in others, or on other machines with Ray."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """the store of another system -> a source of this index: what that system has made is taken as it is."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

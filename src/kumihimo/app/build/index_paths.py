@@ -1,7 +1,5 @@
 """paths -> Built, or the Plan of it: one write transaction, which a plan rolls back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """paths + methods -> a Build of them, over the sources that the index has."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +23,7 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
 from kumihimo.core.task import Progress
+from kumihimo.index.sources import add_source_paths, load_sources, resolve_source_path, save_sources
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.concurrency import acquire_lock, thread_pool
 from kumihimo.storage import IndexTransaction
@@ -44,7 +43,6 @@ def absolute_paths(index: OpenIndex, paths: Sequence[str | Path], methods: Seque
 
     Addresses are left out. Raise SourceError or SettingsError first.
     """
-    from kumihimo.index.sources import resolve_source_path
 
     for name in methods:
         index.catalogue.method(name)
@@ -70,7 +68,6 @@ def prepare_build(
     Without paths: all known sources. Without methods: the ones the index remembers. may_be_empty: also if there is no
     source. batch: the methods that a waiting batch was started for count as named.
     """
-    from kumihimo.index.sources import add_source_paths, load_sources
 
     sources = load_sources(db, index.base)
     source_names = add_source_paths(sources, paths, index.folder.resolve()) or set(sources)
@@ -119,7 +116,6 @@ def run_and_save(index: OpenIndex, build: Build) -> Built:
     The methods that waited for a batch wait no more once they are built.
     """
     from kumihimo.app.build.executors import open_executor
-    from kumihimo.index.sources import save_sources
 
     settings = BuildingSettings(**cast(dict[str, Any], index.settings["building"]))
     if build.db.meta(WAITING_METHODS, []) == build.methods:

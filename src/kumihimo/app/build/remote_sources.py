@@ -1,7 +1,5 @@
 """addresses, or those of an index -> their files in its mirrors, which a build then reads like any folder."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

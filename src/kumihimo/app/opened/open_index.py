@@ -1,7 +1,5 @@
 """a place + settings -> OpenIndex: what reads and writes one index, for everything behind the facade."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +19,7 @@ from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.search.vector_files import MappedFiles
 from kumihimo.storage import Store
-from kumihimo.storage.place import DEFAULT_FOLDER as DEFAULT_FOLDER
-from kumihimo.storage.place import IndexPlace as IndexPlace
+from kumihimo.storage.place import DEFAULT_FOLDER as DEFAULT_FOLDER, IndexPlace as IndexPlace
 from kumihimo.storage.response_cache import ResponseCache
 
 

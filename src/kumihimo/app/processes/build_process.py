@@ -1,7 +1,5 @@
 """a request -> the progress and the result of a build, as JSON values: the handler of a child process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace

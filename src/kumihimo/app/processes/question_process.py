@@ -4,8 +4,6 @@ Both are streams of pickled values. First comes the IndexAddress, then requests 
 `(succeeded, value)` before the next one comes; `(number, None)` cancels the request of this number.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

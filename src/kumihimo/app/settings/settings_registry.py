@@ -1,7 +1,5 @@
 """a catalogue -> the settings of its steps, methods and roles, and the models they may set."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ decides how far the measure is trusted: isotonic regression fits it to that orde
 federated search learns to compare the scores of its sources (Si and Callan, 2003), with the evidence as the sample.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

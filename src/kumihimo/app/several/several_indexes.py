@@ -1,7 +1,5 @@
 """several indexes -> SeveralIndexes: one question to all of them, one answer whose citations name the index."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """snapshots of several indexes -> one: its search asks all, and each row is traced in its own index."""
 
-from __future__ import annotations
-
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """tables of several indexes -> one table: its ids name the index, where they begin with a document."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """an index -> the damage in its files, and the same index repaired."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace

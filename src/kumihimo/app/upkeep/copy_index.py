@@ -1,7 +1,5 @@
 """an index in one place -> the same index in another: between folders and databases, in one transaction."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing

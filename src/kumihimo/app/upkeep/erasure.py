@@ -4,8 +4,6 @@ A deleted row leaves its words in the postings of the keyword index, its vector 
 store of the earlier build, and pages of text in index.db and its log.
 """
 
-from __future__ import annotations
-
 import logging
 from contextlib import suppress
 from dataclasses import replace

@@ -14,8 +14,7 @@ from kumihimo.app.opened.open_index import IndexPlace, OpenIndex
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.storage.key_store import KeyStore
-from kumihimo.storage.key_store import StoredKey as StoredKey
+from kumihimo.storage.key_store import KeyStore, StoredKey as StoredKey
 
 Role = Literal["reader", "editor", "admin"]  # each may do what the ones before it may
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -1,7 +1,5 @@
 """an index -> its Status: contents, failures, size, and the levels of its communities."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

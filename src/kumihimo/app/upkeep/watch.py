@@ -1,7 +1,5 @@
 """the sources of an index + changes on disk -> a build after each change, one at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path

@@ -14,8 +14,7 @@ from kumihimo.cli.evaluating.options import StudyOption, SystemNames
 from kumihimo.cli.evaluating.run import describe_inputs, file_digest, warn_left_out
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
-from kumihimo.evaluate import rankings as trec
-from kumihimo.evaluate import retrieval as measuring
+from kumihimo.evaluate import rankings as trec, retrieval as measuring
 from kumihimo.evaluate.gold import read_index_layout, resolve_gold
 from kumihimo.evaluate.records import EvalQuestion, Score
 from kumihimo.evaluate.run_systems import check_questions, describe_run

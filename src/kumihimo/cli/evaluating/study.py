@@ -13,8 +13,7 @@ from typer import Argument, Option
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import builds, options, printing, terminal
-from kumihimo.cli.evaluating import judge, run, study_files
-from kumihimo.cli.evaluating import options as shared
+from kumihimo.cli.evaluating import judge, options as shared, run, study_files
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate.claims.stages import ECONOMY_VOTES, PAPER_VOTES
