@@ -15,7 +15,7 @@ from typer import Argument, Exit, Option
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.json_values import entity_json, neighbour_json, place_json
-from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_prefixes
+from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_prefixes, solution_triples
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import RdfTerm, Solutions
 from kumihimo.cli import options, printing, similar_entities
@@ -259,7 +259,6 @@ def _csv_cell(term: RdfTerm | None) -> str:
 
 
 def _show_turtle(solutions: Solutions, prefixes: dict[str, str]) -> None:
-    from kumihimo.app.browse.sparql import solution_triples
     from kumihimo.exports import write_triples
 
     out = BytesIO()

@@ -7,6 +7,7 @@ left.
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.errors import KumiError, SettingsError
@@ -40,8 +41,6 @@ def remove_old_stores(folder: Path, build: int) -> None:
 
 def erase_old_stores(folder: Path, build: int) -> None:
     """Remove the stores of other builds, unfinished ones too."""
-    from shutil import rmtree
-
     if stores_folder(folder).exists():
         with exclusive_lock(stores_folder(folder) / "lock.db", timeout=_LOCK_TIMEOUT):
             for path in stores_folder(folder).iterdir():
@@ -78,8 +77,6 @@ def _build_number(path: Path) -> int:
 
 def remove_store(path: Path) -> None:
     """Remove an unreadable store; the next query rebuilds it."""
-    from shutil import rmtree  # here: most commands need no store
-
     rmtree(path, ignore_errors=True)
 
 

@@ -159,8 +159,7 @@ def parse_filter(expression: str) -> Filter:
     >>> [parsed.matches(document) for document in ({"author": "hild garrow", "year": "2,021"}, {"author": "Bo"})]
     [True, False]
     """
-    from lark import UnexpectedInput
-    from lark.exceptions import UnexpectedToken
+    from lark import UnexpectedInput, UnexpectedToken
 
     try:
         return cast(Filter, _parser().parse(expression))

@@ -1,13 +1,11 @@
 """one write transaction -> Build: update tables and views, or estimate the cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from kumihimo.app.build.progress import add_shares, stop_when_cancelled
 from kumihimo.app.opened.catalogue import row_counts, steps_without_llm
@@ -22,6 +20,8 @@ from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
 from kumihimo.core.task import Executor, Pool, Progress, inline
 from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
+from kumihimo.index.documents import RefreshResult, refresh_documents
+from kumihimo.index.sources import IndexedSource
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.protocols import Embedder
@@ -35,11 +35,6 @@ from kumihimo.search.vectors import VectorIndex
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.database import as_database
 from kumihimo.storage.ledger import SqlLedger
-
-if TYPE_CHECKING:
-    from kumihimo.index.documents import RefreshResult
-    from kumihimo.index.sources import IndexedSource
-
 
 _GRAPH_METHODS = ("braid", "global", "local")  # the main users of the graph
 _DEFAULT_METHODS = ("braid", "bm25", "naive", "global")  # the others build their tables when first used
@@ -125,8 +120,6 @@ class Build:
         )
 
     def _refresh_documents(self, ledger: SqlLedger, code: CodeFingerprint, progress: Progress | None) -> RefreshResult:
-        from kumihimo.index.documents import refresh_documents
-
         return refresh_documents(
             ledger,
             self.sources.values(),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
+from urllib.robotparser import RobotFileParser
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import AddressRefused, LimitExceeded, SettingsError, SourceError
@@ -17,8 +18,6 @@ from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.origins import normalize_url
 
 if TYPE_CHECKING:
-    from urllib.robotparser import RobotFileParser
-
     from httpx2 import Client, Response
 
 _MAX_REDIRECTS = 5
@@ -188,8 +187,6 @@ class WebClient:
 
     def _robots_of(self, url: str) -> RobotFileParser:
         """Return the rules of a host; a host in trouble forbids everything."""
-        from urllib.robotparser import RobotFileParser
-
         site = _site(url)
         if site not in self._robots:
             address = urljoin(site, "/robots.txt")
