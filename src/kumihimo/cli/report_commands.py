@@ -149,8 +149,12 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
         rating = "" if row["rating"] is None else f"{row['rating']:g}"
         changes = _count_changes(row["changes"]) if row["changes"] else ""
         table.append((title, f"{row['entities']:,}", rating, row["id"][:prefix], changes))
-    head = ["report", "entities", "rating", "id", *(["changes"] if any(row["changes"] for row in listed) else [])]
-    printing.show_rows([row[: len(head)] for row in table], head=head, numeric=(1, 2), dim=(3,))
+    if any(row["changes"] for row in listed):
+        printing.show_rows(table, head=("report", "entities", "rating", "id", "changes"), numeric=(1, 2), dim=(3,))
+    else:
+        printing.show_rows(
+            [row[:4] for row in table], head=("report", "entities", "rating", "id"), numeric=(1, 2), dim=(3,)
+        )
     option = "" if level is None else f" --level {level}"
     if len(listed) < len(rows):
         printing.print_message(

@@ -298,9 +298,8 @@ class Leader:
     @property
     def detectable(self) -> float | None:
         """Return the mean that would be significant against every tied system."""
-        return max(
-            (pair.corrected_detectable for pair in self.tied if pair.corrected_detectable is not None), default=None
-        )
+        means = (pair.corrected_detectable for pair in self.tied)
+        return max((mean for mean in means if mean is not None), default=None)
 
 
 def find_leader(order: Sequence[str], comparisons: Sequence[Comparison], lower_is_better: bool = False) -> Leader:

@@ -231,11 +231,10 @@ def _check_by_sources(
         numbers = {n for n, _ in group}
         yes |= {n: tuple(s for s in e.sources if s in numbers) for n, e in entries.items() if e.supported == "yes"}
     why |= dict.fromkeys(yes, "")
-    results: list[AnswerClaim] = []
-    for n, claim in enumerate(batch, 1):
-        result = _with_result(claim, name, n in yes or (None if why[n] else False), why[n])
-        results.append(replace(result, sources=yes.get(n, ())) if name == "supported" else result)
-    return results
+    if name == "supported":
+        batch = [replace(claim, sources=yes.get(n, ())) for n, claim in enumerate(batch, 1)]
+    values = {n: n in yes or (None if reason else False) for n, reason in why.items()}
+    return [_with_result(claim, name, values[n], why[n]) for n, claim in enumerate(batch, 1)]
 
 
 def _with_result(claim: AnswerClaim, name: str, value: object, why: str) -> AnswerClaim:

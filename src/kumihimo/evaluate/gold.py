@@ -239,9 +239,8 @@ def _find_texts(snapshot: Snapshot, texts: set[str]) -> dict[str, list[DocumentS
     short = {prefix for prefix in prefixes if len(prefix) < _PREFIX_LENGTH}
     for id, document_text in snapshot.table(ROOT).columns("id", "text") if spans_by_text else ():
         squeezed = _remove_whitespace(document_text)
-        possible = prefixes.keys() & {
-            squeezed[i : i + _PREFIX_LENGTH] for i in range(len(squeezed) - _PREFIX_LENGTH + 1)
-        }
+        starts = range(len(squeezed) - _PREFIX_LENGTH + 1)
+        possible = prefixes.keys() & {squeezed[i : i + _PREFIX_LENGTH] for i in starts}
         for text in (text for prefix in possible | short for text in prefixes[prefix]):
             spans_by_text[text] += [DocumentSpan(id, *span) for span in _text_spans(document_text, text)]
     return spans_by_text

@@ -214,9 +214,8 @@ class _StudyEstimator:
             if isinstance(system, System) and self.context.snapshot:
                 stored = [self.stored_answers(system.name, n) for n in range(self.request.generations)]
                 if unanswered := [q.text for answers in stored for q in self.questions if q.id not in answers]:
-                    plan = estimate_query_cost(
-                        self.context.snapshot, unanswered[0], system.method, settings=system.settings
-                    )
+                    snapshot, question = self.context.snapshot, unanswered[0]
+                    plan = estimate_query_cost(snapshot, question, system.method, settings=system.settings)
                     rows = plan.estimates * len(unanswered)
                     estimates += [merge_estimates(f"run {system.name}", rows, sum_ranges)] if rows else []
         return estimates

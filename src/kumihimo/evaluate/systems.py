@@ -92,10 +92,8 @@ def _setting_for_value(method: str, definitions: Mapping[str, Setting], value: s
         raise SettingsError(f"{method}:{value} may be any of several settings: write {options}")
     if not names:
         levels = ["C0"] if "level" in definitions else []
-        problem = describe_unknown(
-            "setting or choice", value, [*(f"{setting}=..." for setting in definitions), *choices, *levels]
-        )
-        raise SettingsError(f"{method} has {problem}")
+        known = [*(f"{setting}=..." for setting in definitions), *choices, *levels]
+        raise SettingsError(f"{method} has {describe_unknown('setting or choice', value, known)}")
     return names[0]
 
 

@@ -122,9 +122,8 @@ def _show_draft(
     text = _draft_description(study, snapshot, llm, source)
     if not session.as_json:
         printing.print_text(f"{text}\n")
-    session.show(
-        {"written": str(path), "description": text}, f"Written to {path}: review it, then run `kumi eval questions`."
-    )
+    document = {"written": str(path), "description": text}
+    session.show(document, f"Written to {path}: review it, then run `kumi eval questions`.")
 
 
 def _draft_description(study: Study, snapshot: Snapshot, llm: StructuredLLM, source: Any) -> str:

@@ -167,9 +167,8 @@ def _adjust_design(name: str, methods: str, protocol: str, stages: str) -> Study
     for stage in options.split_names(stages):
         options.check_choice("stage", stage, stage_names)
     selected = options.split_names(stages) or design.stages
-    return replace(
-        design, protocol=protocol or design.protocol, stages=[stage for stage in stage_names if stage in selected]
-    )
+    ordered = [stage for stage in stage_names if stage in selected]
+    return replace(design, protocol=protocol or design.protocol, stages=ordered)
 
 
 def _run_stages(

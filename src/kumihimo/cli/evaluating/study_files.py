@@ -128,9 +128,8 @@ def export(
     safe_write.write_folder(out, fill, force=writing.force)
     failed = {system: sum(bool(a.failed) for a in study.answers(system)) for system in study.systems()}
     lines = [f"Wrote {out}: {', '.join(written)}."]
-    lines += [
-        f"Left out, because they failed: {count:,} answers of {system}." for system, count in failed.items() if count
-    ]
+    losses = {system: count for system, count in failed.items() if count}
+    lines += [f"Left out, because they failed: {count:,} answers of {system}." for system, count in losses.items()]
     output.show({"written": str(out), "files": written, "failed": failed}, "\n".join(lines))
 
 

@@ -268,12 +268,11 @@ def _trace_entry(poll: _Poll) -> dict[str, Any]:
 
     The reply is the one used by the next stage, or else the first.
     """
-    replies = (*poll.accepted, *poll.rejected)
+    votes = [*(reply.verdict for reply in (*poll.accepted, *poll.rejected)), *poll.failures]
     relevant = poll.accepted if poll.outcome == "yes" else [*poll.rejected, *poll.accepted]
-    reply_fields = (
-        {"reasoning": reply.reasoning, "sentence": reply.sentence} if (reply := next(iter(relevant), None)) else {}
-    )
-    return {"votes": [*(reply.verdict for reply in replies), *poll.failures], **reply_fields}
+    if not relevant:
+        return {"votes": votes}
+    return {"votes": votes, "reasoning": relevant[0].reasoning, "sentence": relevant[0].sentence}
 
 
 def _decompose(job: SentenceJob, sentence: str, llm: LLM, votes: int, trace: dict[str, Any]) -> SentenceResult:

@@ -277,9 +277,8 @@ def build_verdict_prompt(protocol: protocols.JudgeProtocol, call: JudgeCall, str
         criteria = {name: text for name, text in protocol.criteria.items() if name != "overall"}
     else:
         criteria = {"criterion": protocol.criteria[call.criteria[0]]}
-    return render_prompt(
-        protocol.prompt, question=call.question.text, answers=number_sources([first, second]), **criteria
-    )
+    answers_shown = number_sources([first, second])
+    return render_prompt(protocol.prompt, question=call.question.text, answers=answers_shown, **criteria)
 
 
 NO_EVIDENCE_TEXT = "(nothing was found)"
