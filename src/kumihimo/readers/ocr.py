@@ -22,7 +22,7 @@ COLUMN_GAP = 1.2  # times the letter size
 COLUMN_CHARS = 10  # a usual line of a column of text is at least so many letters wide; shorter ones are cells
 CELL_GAP = 1.7  # times the letter size
 UPRIGHT = 1.5  # height by width of a vertical line
-LENGTHS = ("begin", "end", "line_position", "size", "first_word_width")  # of a line of text
+LINE_LENGTHS = ("begin", "end", "line_position", "size", "first_word_width")  # of a line of text
 
 _LOCK = Lock()  # the engine keeps state during a picture
 
@@ -69,7 +69,7 @@ def fit_size(lines: Sequence[TextLine], size: float) -> list[TextLine]:
     The letters of two scanned pages may have any sizes, and are no headings for that.
     """
     factor = size / (usual_size([lines]) or 1.0)
-    return [replace(line, **{name: factor * getattr(line, name) for name in LENGTHS}) for line in lines]
+    return [replace(line, **{name: factor * getattr(line, name) for name in LINE_LENGTHS}) for line in lines]
 
 
 def find_lines(picture: Any) -> list[OcrLine]:
