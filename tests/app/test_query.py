@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError
@@ -10,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kumihimo import CancelToken, Context, Kumihimo
+from kumihimo import AsyncKumihimo, CancelToken, Context, Kumihimo
 from kumihimo.app.ask.query import Query
-from kumihimo.core.errors import SettingsError
+from kumihimo.core.errors import Cancelled, SettingsError
 from kumihimo.ext import Chunk, Evidence, ParsedQuestion, Table
 
 
@@ -64,3 +65,32 @@ def test_evidence_is_explained_on_request(kumi: Kumihimo) -> None:
     assert [span.location for span in item.explanation.spans] == ["pier.txt, line 1"]
     answer = kumi.ask("Who built the pier?", "bm25", explain=True)
     assert all(each.explanation for each in answer.context)
+
+
+def test_a_search_takes_no_options_of_an_answer() -> None:
+    assert dict(Query.of_search("ferry", length="brief", k=3).settings) == {"length": "brief", "k": 3}
+    assert Query.of("ferry", length="brief").length == "brief"
+
+
+def test_a_snapshot_has_the_rights_it_was_opened_with(kumi: Kumihimo) -> None:
+    cancelled = CancelToken()
+    cancelled.cancel("enough")
+    with kumi.snapshot() as snapshot:
+        for call in (snapshot.retrieve, snapshot.ask):
+            with pytest.raises(SettingsError, match="rights that it was opened with"):
+                call("ferry", "bm25", rights='author = "Nobody"')
+            with pytest.raises(Cancelled):
+                call("ferry", "bm25", cancel=cancelled)
+    assert kumi.retrieve("ferry", "bm25")
+    assert not kumi.retrieve("ferry", "bm25", rights='author = "Nobody"')
+    assert list(kumi.stream("ferry", "bm25", cancel=None))
+
+
+@pytest.mark.parametrize("options", [{"cancel": CancelToken()}, {"on_token": print}], ids=["cancel", "on_token"])
+def test_an_asynchronous_index_takes_no_listeners(kumi: Kumihimo, options: dict[str, Any]) -> None:
+    async def ask() -> None:
+        async with AsyncKumihimo(kumi) as opened:
+            await opened.ask("ferry", "bm25", **options)
+
+    with pytest.raises(SettingsError, match="use `events`"):
+        asyncio.run(ask())

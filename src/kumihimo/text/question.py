@@ -162,8 +162,8 @@ class ParsedQuestion(Question):
     def corpus_terms(self) -> frozenset[str]:
         """Return the subject terms; none for a question about the whole corpus.
 
-        >>> [sorted(ParsedQuestion(text).corpus_terms) for text in ("What are the main themes?", "Where is the ferry?")]
-        [[], ['ferry']]
+        >>> [sorted(ParsedQuestion(text).corpus_terms) for text in ("What are the main themes?", "the old ferry")]
+        [[], ['ferry', 'old']]
         """
         rest = question_pattern("cjk corpus").sub(" ", self.text)
         subjects = self.wording.subjects

@@ -13,6 +13,8 @@ from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.protocols import TokenCallback
 from kumihimo.text.question import ParsedQuestion
 
+_OF_ANSWERS = ("length", "max_tokens", "history", "on_token", "on_context", "progress")
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -49,6 +51,7 @@ class Query:
             raise SettingsError(problem)
         if self.length is not None:
             check_length(self.length)
+        object.__setattr__(self, "history", tuple(self.history))
 
     @classmethod
     def of(cls, question: str, method: str = "", **options: Any) -> Self:
@@ -59,6 +62,16 @@ class Query:
         own = {name: options.pop(name) for name in cls.__slots__ if name in options}
         own["settings"] = {**own.get("settings", {}), **options}
         return cls(ParsedQuestion(question), method, **own)
+
+    @classmethod
+    def of_search(cls, question: str, method: str = "", **options: Any) -> Self:
+        """Return the query of a search.
+
+        Options of an answer, such as a length, count as settings of the method, which refuses them.
+        """
+        settings = {name: options.pop(name) for name in _OF_ANSWERS if name in options}
+        query = cls.of(question, method, **options)
+        return replace(query, settings={**query.settings, **settings})
 
     def without_listeners(self) -> Self:
         """Return what another process needs of the query."""

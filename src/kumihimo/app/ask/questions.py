@@ -169,7 +169,7 @@ class Questions(ABC):
             opened = self.snapshot(query.method, rights=query.rights, cancel=query.cancel)
             with suppress(IndexChanged), opened as snapshot:
                 budget.released = snapshot.released if restarts_left else nullcontext
-                return read(snapshot, query, budget)
+                return read(snapshot, replace(query, rights=""), budget)  # the snapshot has them
         raise AssertionError("a transaction that is never released sees no other build")
 
     def stream(
@@ -179,11 +179,10 @@ class Questions(ABC):
 
         options: as for `ask`. A generator that is closed cancels the question.
         """
-        query = Query.of(question, method, rights=rights, **{"cancel": CancelToken(), **options})
-        assert query.cancel
-        return (
-            yield from iterate_tokens(lambda on_token: self.answer(replace(query, on_token=on_token)), query.cancel)
-        )
+        query = Query.of(question, method, rights=rights, **options)
+        cancel = query.cancel or CancelToken()
+        query = replace(query, cancel=cancel)
+        return (yield from iterate_tokens(lambda on_token: self.answer(replace(query, on_token=on_token)), cancel))
 
     def suggest(self, answer: Answer, *, caps: Caps | None = None) -> Answer:
         """Return the answer with up to five next questions in `followups`.

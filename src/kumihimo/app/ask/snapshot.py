@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from kumihimo.app.ask import data_frames
 from kumihimo.app.ask.query import Query
@@ -22,6 +22,7 @@ from kumihimo.app.opened.catalogue import (
     steps_without_llm,
     uses_llm,
 )
+from kumihimo.core.cancel import check_cancelled
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError
@@ -106,7 +107,7 @@ class Snapshot(VisibleTables):
 
         name: of the method. options: as for `Kumihimo.retrieve`.
         """
-        return self.search(Query.of(question, **{"method": name, **options}))
+        return self.search(Query.of_search(question, **{"method": name, **options}))
 
     def ask(self, question: str, name: str = "", **options: Any) -> Answer:
         """Return the answer with its citations.
@@ -217,7 +218,7 @@ class Snapshot(VisibleTables):
 
         budget: of the query, if it is open already.
         """
-        snapshot = self.narrowed(query.filter) if query.filter else self
+        snapshot = self._asked(query)
         method = query.method or self.default_method()
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
         bound = snapshot._bind_method(method, query.settings, budget)
@@ -233,18 +234,18 @@ class Snapshot(VisibleTables):
         start, default = perf_counter(), self.default_method()
         method = query.method or default
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
-        snapshot = self.narrowed(query.filter) if query.filter else self
+        snapshot = self._asked(query)
         chat, asked, note = self.models.chat("answer"), query.question, ""
         bound = snapshot._bind_method(method, query.settings, budget)  # raises errors before anything is paid
         if query.progress:
             query.progress(ProgressEvent("search"))
         if query.history and chat:
             asked = ParsedQuestion(rewrite_standalone(asked.text, query.history, self._llm("answer", budget)))
-            if problem := asked.find_problem():
-                raise SettingsError(problem)
         elif query.history:
             text, note = carry_names(asked.text, query.history)
             asked = ParsedQuestion(text) if note else asked
+        if problem := asked.find_problem():
+            raise SettingsError(problem)
         context, searched = snapshot._find(method, bound, asked, explain=query.explain)
         if chat:
             if query.progress:
@@ -261,6 +262,16 @@ class Snapshot(VisibleTables):
         citations = tuple(replace(each, span=snapshot.tracer.locate(each.span)) for each in result.citations)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)
+
+    def _asked(self, query: Query) -> Self:
+        """Return the part of the snapshot that a query asks.
+
+        Raises SettingsError for rights, Cancelled if the query is.
+        """
+        check_cancelled(query.cancel)
+        if query.rights:
+            raise SettingsError("a snapshot has the rights that it was opened with: use `kumi.snapshot(rights=…)`")
+        return self.narrowed(query.filter) if query.filter else self
 
     def _find(
         self, method: str, bound: BoundMethod, asked: ParsedQuestion, *, explain: bool

@@ -20,7 +20,7 @@ from kumihimo.app.opened.results import Built
 from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Answer, Context
-from kumihimo.core.errors import Cancelled
+from kumihimo.core.errors import Cancelled, SettingsError
 from kumihimo.core.task import Progress, ProgressEvent
 
 T = TypeVar("T")
@@ -141,6 +141,7 @@ class AsyncKumihimo:
 
     async def answer(self, query: Query) -> Answer:
         """Return the answer to a query, as `ask` does."""
+        _check_no_listeners(query)
         return await self._last(self._questions, lambda cancel, _: self._answer(query, cancel), self._seconds)
 
     async def events(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[QuestionEvent, None]:
@@ -156,6 +157,7 @@ class AsyncKumihimo:
 
     async def answer_events(self, query: Query) -> AsyncGenerator[QuestionEvent, None]:
         """Yield the events of a query, as `events` does."""
+        _check_no_listeners(query)
         call = self._run(self._questions, lambda cancel, emit: self._answer(query, cancel, emit), self._seconds)
         async with aclosing(call) as events:
             async for event in events:
@@ -173,10 +175,11 @@ class AsyncKumihimo:
 
     async def retrieve(self, question: str, method: str = "", **options: Any) -> Context:
         """Return the evidence. options: as for `Kumihimo.retrieve`."""
-        return await self.search(Query.of(question, method, **options))
+        return await self.search(Query.of_search(question, method, **options))
 
     async def search(self, query: Query) -> Context:
         """Return the evidence for a query, as `retrieve` does."""
+        _check_no_listeners(query)
         return await self._last(self._questions, lambda cancel, _: self._search(query, cancel), self._seconds)
 
     def _answer(self, query: Query, cancel: CancelToken, emit: Emit | None = None) -> Answer:
@@ -281,6 +284,14 @@ class AsyncKumihimo:
                 if not future.done():
                     token.cancel("the caller has left")
                     future.cancel()
+
+
+def _check_no_listeners(query: Query) -> None:
+    """Raise SettingsError if a query has listeners or a token."""
+    if query.cancel or query.on_token or query.on_context or query.progress:
+        raise SettingsError(
+            "AsyncKumihimo takes no cancel, on_token, on_context or progress: cancel the task, or use `events`"
+        )
 
 
 def _ignore(_method: str, _seconds: float) -> None:

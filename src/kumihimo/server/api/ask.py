@@ -1,5 +1,6 @@
 """a question -> HTTP: the answer or the evidence, whole or as server-sent events."""
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator
@@ -27,6 +28,7 @@ from kumihimo.text.translation import message_language, suggest_language
 
 router = APIRouter(tags=["questions"])
 log = logging.getLogger("kumihimo")
+_FIRST_EVENT_SECONDS = 5  # to wait for an error that has a status of its own; then the stream begins
 _MAX_TURNS = 50
 _MAX_ANSWER = 50_000  # characters of an earlier answer
 _INTERNAL = "the server has made a mistake: its log has the details; ask again, and report it if that happens each time"
@@ -91,7 +93,14 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
     query = _query(asked, body, length=body.length, history=history)
     if body.stream:
         events = asked.questions.answer_events(query)
-        first = await cancel_on_disconnect(request, anext(events))  # or an error that is known before the search
+        first = asyncio.ensure_future(anext(events))
+        try:
+            await cancel_on_disconnect(request, asyncio.wait([first], timeout=_FIRST_EVENT_SECONDS))
+            if first.done():
+                first.result()  # or an error that is known before the search
+        except BaseException:
+            first.cancel()
+            raise
         return event_response(answer_events(body, first, events))
     answer = await cancel_on_disconnect(request, asked.questions.answer(query))
     return JSONResponse(answer_json(answer, _evidence(body, answer.question, answer.context)))
@@ -114,12 +123,12 @@ def _evidence(body: SearchBody, question: str, context: Context) -> list[Json]:
 
 
 async def answer_events(
-    body: AskBody, first: QuestionEvent, later: AsyncGenerator[QuestionEvent, None]
+    body: AskBody, first: asyncio.Future[QuestionEvent], later: AsyncGenerator[QuestionEvent, None]
 ) -> AsyncGenerator[ServerEvent, None]:
     """Yield the events of one question, up to `answer` or `error`."""
-    yield _describe(body, first)
     try:
         async with aclosing(later) as events:
+            yield _describe(body, await first)
             async for event in events:
                 if isinstance(event, Answer):
                     yield ServerEvent("citations", {"citations": [c.to_dict() for c in event.citations]})
