@@ -13,9 +13,11 @@ import pytest
 from kumihimo.app.ask.query import Query
 from kumihimo.app.processes.async_facade import AsyncKumihimo
 from kumihimo.core.context import Answer, Context
-from kumihimo.core.errors import BudgetExceeded
+from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
+from kumihimo.server.api import ask as server_ask
+from kumihimo.server.events import event_response
 from tests.server.api.town import Api, Visitor, parse_events
 
 MENDED = {"question": "Who mended the breakwater?"}
@@ -109,6 +111,25 @@ def test_a_wrong_question_is_answered_at_once(
 def test_a_method_without_its_model_names_the_remedy(api: Api) -> None:
     assert "chat model" in api.problem("/ask", 400, {**MENDED, "method": "hyde"})
     assert "chat model" in api.problem("/ask", 400, {**MENDED, "method": "hyde", "stream": True})
+
+
+def test_a_stream_that_waits_begins_without_its_first_event(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    has_begun = asyncio.Event()
+
+    async def fail_late(*_: Any) -> AsyncGenerator[Any, None]:
+        await has_begun.wait()
+        raise SettingsError("no place")
+        yield
+
+    def begin(events: Any) -> Any:
+        has_begun.set()
+        return event_response(events)
+
+    monkeypatch.setattr(server_ask, "_FIRST_EVENT_SECONDS", 0)
+    monkeypatch.setattr(server_ask, "event_response", begin)
+    monkeypatch.setattr(AsyncKumihimo, "answer_events", fail_late)
+    (error,) = stream(api)
+    assert (error["event"], error["data"]["detail"]) == ("error", "no place")
 
 
 def test_a_question_takes_one_read_transaction(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
