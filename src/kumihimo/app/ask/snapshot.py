@@ -22,7 +22,6 @@ from kumihimo.app.opened.catalogue import (
     steps_without_llm,
     uses_llm,
 )
-from kumihimo.core.cancel import check_cancelled
 from kumihimo.core.context import Answer, Context, Evidence
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError
@@ -268,7 +267,8 @@ class Snapshot(VisibleTables):
 
         Raises SettingsError for rights, Cancelled if the query is.
         """
-        check_cancelled(query.cancel)
+        if query.cancel:
+            query.cancel.check()
         if query.rights:
             raise SettingsError("a snapshot has the rights that it was opened with: use `kumi.snapshot(rights=…)`")
         return self.narrowed(query.filter) if query.filter else self
@@ -278,7 +278,7 @@ class Snapshot(VisibleTables):
     ) -> tuple[Context, ParsedQuestion]:
         """Return the evidence, and the question as it was searched."""
         # a model corrects by itself, and its replies are stored by the question as it was asked
-        words = None if self.uses_llm(self.method(method)) else self.indexed_words()
+        words = None if uses_llm(self.models, self.method(method)) else self.indexed_words()
         written, replaced = rewrite_question(asked, words)
         with span(f"retrieve {method}", {"kumihimo.method": method}) as set_attributes:
             context = bound(written)
