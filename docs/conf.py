@@ -18,6 +18,7 @@ autodoc_typehints_format = "short"
 maximum_signature_line_length = 88
 nitpick_ignore_regex = [  # types without a page in this documentation
     ("py:class", r"Path|collections\.abc\..*|pathlib\..*|np\.uint\d+|NDArray|kumihimo\.(core|ports)\..*|.*\.T"),
+    ("py:class", r"kumihimo\.app\.opened\.open_index\.OpenIndex"),
 ]
 
 html_theme = "furo"
