@@ -97,7 +97,10 @@ def judge(folder: Path) -> None:
     InstantJudge.charge_file = folder / "charged"
     arguments = ["eval", "judge", "--yes", "--json", "--study", str(folder / "eval"), "--index", str(folder / ".kumi")]
     arguments += ["--set", "chat.model=m", "--set", "second_judge.model=n"]
-    with patch.object(sys, "argv", ["kumi", *arguments]), patch("kumihimo.app.facade.ModelRegistry", InstantJudge):
+    with (
+        patch.object(sys, "argv", ["kumi", *arguments]),
+        patch("kumihimo.app.opened.open_index.ModelRegistry", InstantJudge),
+    ):
         cli.main()
 
 
