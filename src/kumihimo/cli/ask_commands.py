@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 from typer import Argument, Exit, Option
 
+from kumihimo.app.ask.query import Length
 from kumihimo.app.ask.questions import Questions
-from kumihimo.app.ask.snapshot import Length, Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.json_values import answer_json, context_json, evidence_json, reasons_json, trace_json
 from kumihimo.app.evidence.explanations import describe_passage, describe_reason, explain_evidence
 from kumihimo.cli import options, printing, repl, terminal

@@ -8,9 +8,9 @@ from io import TextIOWrapper
 from typing import Any
 from unicodedata import normalize
 
-from kumihimo.app.ask.query import check_length
+from kumihimo.app.ask.query import LENGTHS, Length, check_length
 from kumihimo.app.ask.questions import Questions
-from kumihimo.app.ask.snapshot import LENGTHS, Length, Snapshot
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.cli import printing, terminal
 from kumihimo.core.context import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown

@@ -8,7 +8,7 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
-from kumihimo.generation.answer import Length as Length, check_length as check_length
+from kumihimo.generation.answer import LENGTHS as LENGTHS, Length as Length, check_length as check_length
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.protocols import TokenCallback
 from kumihimo.text.question import ParsedQuestion

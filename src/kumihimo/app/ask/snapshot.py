@@ -32,15 +32,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
-from kumihimo.generation.answer import (
-    LENGTHS as LENGTHS,
-    PROMPT,
-    Length as Length,
-    announce,
-    answer,
-    rewrite_standalone,
-    suggest_questions,
-)
+from kumihimo.generation.answer import PROMPT, Length, announce, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.requests import carry_names

@@ -12,8 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from kumihimo.app.ask.query import Query
-from kumihimo.app.ask.snapshot import Length
+from kumihimo.app.ask.query import Length, Query
 from kumihimo.app.browse.json_values import Json, answer_json, bare_evidence_json, context_json, evidence_json
 from kumihimo.app.build.progress import describe_event
 from kumihimo.app.processes.async_facade import QuestionEvent

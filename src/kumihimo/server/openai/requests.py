@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from kumihimo.app.ask.snapshot import Length
+from kumihimo.app.ask.query import Length
 from kumihimo.core.context import Answer, Context
 from kumihimo.core.usage import Usage
 from kumihimo.server.api.parameters import FilterText, Settings

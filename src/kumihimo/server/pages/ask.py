@@ -9,8 +9,8 @@ from typing import Any, cast
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
-from kumihimo.app.ask.query import check_length
-from kumihimo.app.ask.snapshot import Length, Snapshot
+from kumihimo.app.ask.query import Length, check_length
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.browse import list_entities
 from kumihimo.app.browse.json_values import Json
 from kumihimo.core.wiring import ROOT
