@@ -13,8 +13,10 @@ import pytest
 
 from kumihimo import AsyncKumihimo, CancelToken, Context, Kumihimo
 from kumihimo.app.ask.query import Query
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.errors import Cancelled, SettingsError
 from kumihimo.ext import Chunk, Evidence, ParsedQuestion, Table
+from kumihimo.llm import local_embedder
 
 
 @pytest.fixture
@@ -94,3 +96,10 @@ def test_an_asynchronous_index_takes_no_listeners(kumi: Kumihimo, options: dict[
 
     with pytest.raises(SettingsError, match="use `events`"):
         asyncio.run(ask())
+
+
+def test_a_question_by_keywords_needs_no_embedder_of_the_index(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_embedder, "find_spec", lambda _: None)
+    before = kumi.ask("When does the ferry leave?", "bm25").text
+    monkeypatch.setattr(Snapshot, "embedder_of", lambda *_: "local:e5-small")
+    assert kumi.ask("When does the ferry leave?", "bm25").text == before != ""

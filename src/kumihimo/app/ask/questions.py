@@ -65,7 +65,7 @@ def open_snapshot(
 
 
 class Questions(ABC):
-    """What answers questions: an index, or several."""
+    """An index, or several, that answers questions."""
 
     models: ModelRegistry
     settings: dict[str, dict[str, object]]
@@ -214,7 +214,7 @@ def embed_texts(
     """
     own_budget = index.models.budget(None, budget)
     with open_snapshot(index) as snapshot:
-        stored = str((snapshot.db.meta(f"vectors_{table}") or {}).get("embedder", ""))
+        stored = snapshot.embedder_of(table)
     if is_local(stored):
         embedder = create_local_embedder(stored, is_query=as_questions)
     elif as_questions:

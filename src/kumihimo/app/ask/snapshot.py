@@ -1,7 +1,7 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from time import perf_counter
@@ -40,7 +40,7 @@ from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, create_local_embedder, is_local
-from kumihimo.llm.protocols import RerankerName
+from kumihimo.llm.protocols import Embedder, RerankerName
 from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import Bm25Search, IndexedWords
@@ -209,7 +209,7 @@ class Snapshot(VisibleTables):
 
         budget: of the query, if it is open already.
         """
-        snapshot = self._asked(query)
+        snapshot = self._narrowed_for(query)
         method = query.method or self.default_method()
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
         bound = snapshot._bind_method(method, query.settings, budget)
@@ -225,18 +225,19 @@ class Snapshot(VisibleTables):
         start, default = perf_counter(), self.default_method()
         method = query.method or default
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
-        snapshot = self._asked(query)
+        snapshot = self._narrowed_for(query)
         chat, asked, note = self.models.chat("answer"), query.question, ""
         bound = snapshot._bind_method(method, query.settings, budget)  # raises errors before anything is paid
         if query.progress:
             query.progress(ProgressEvent("search"))
-        if query.history and chat:
-            asked = ParsedQuestion(rewrite_standalone(asked.text, query.history, self._llm("answer", budget)))
-        elif query.history:
-            text, note = carry_names(asked.text, query.history)
-            asked = ParsedQuestion(text) if note else asked
-        if problem := asked.find_problem():
-            raise SettingsError(problem)
+        if query.history:
+            if chat:
+                text = rewrite_standalone(asked.text, query.history, self._llm("answer", budget))
+            else:
+                text, note = carry_names(asked.text, query.history)
+            asked = ParsedQuestion(text) if text != asked.text else asked
+            if problem := asked.find_problem():
+                raise SettingsError(problem)
         context, searched = snapshot._find(method, bound, asked, explain=query.explain)
         if chat:
             if query.progress:
@@ -244,7 +245,9 @@ class Snapshot(VisibleTables):
             result = snapshot._write(query, asked, method, context, self._llm("answer", budget))
         else:
             stored, requests = self.embedder_of("chunks"), method == default
-            embedder = create_local_embedder(stored) if is_local(stored) else LocalEmbedder()
+            embedder: Embedder = LocalEmbedder()
+            with suppress(SettingsError):  # that of the index is on a server, or not installed here
+                embedder = create_local_embedder(stored)
             result = quote_answer(searched, method, context, snapshot.tracer, embedder, requests=requests)
             text = f"{note}\n\n{result.text}" if note else result.text
             result = replace(result, question=asked.text, text=text)
@@ -254,7 +257,7 @@ class Snapshot(VisibleTables):
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result, citations=citations, usage=usage, saved=saved)
 
-    def _asked(self, query: Query) -> Self:
+    def _narrowed_for(self, query: Query) -> Self:
         """Return the part of the snapshot that a query asks.
 
         Raises SettingsError for rights, Cancelled if the query is.
