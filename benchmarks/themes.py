@@ -24,7 +24,7 @@ from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.core.context import Answer
+from kumihimo.core.answer import Answer
 from kumihimo.methods.braid.topic_extracts import assign_communities
 from kumihimo.text.question import ParsedQuestion
 

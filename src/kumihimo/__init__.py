@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from kumihimo.app.several.several_indexes import SeveralIndexes
     from kumihimo.app.upkeep.check import CheckResult, Problem
     from kumihimo.app.upkeep.copy_index import CopiedIndex, copy_index
+    from kumihimo.core.answer import Answer, Part
     from kumihimo.core.cancel import CancelToken
-    from kumihimo.core.context import Answer, Context, Evidence
+    from kumihimo.core.context import Context, Evidence
     from kumihimo.core.errors import Cancelled, KumiError
     from kumihimo.core.records import Chunk, Document, Record
     from kumihimo.core.spans import Citation, Span
@@ -59,6 +60,7 @@ __all__ = [
     "KumiError",
     "Kumihimo",
     "LocalWork",
+    "Part",
     "Plan",
     "Problem",
     "ProgressEvent",
@@ -90,7 +92,8 @@ _MODULES = {  # module -> its public names
     "app.several.several_indexes": "SeveralIndexes",
     "app.upkeep.check": "CheckResult Problem",
     "app.upkeep.copy_index": "CopiedIndex copy_index",
-    "core.context": "Answer Context Evidence",
+    "core.answer": "Answer Part",
+    "core.context": "Context Evidence",
     "core.cancel": "CancelToken",
     "core.errors": "Cancelled KumiError",
     "core.records": "Chunk Document Record",

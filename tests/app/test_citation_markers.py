@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kumihimo.app.evidence.citation_markers import find_markers, is_truncated
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import TRUNCATION_NOTE

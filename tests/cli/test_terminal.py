@@ -21,7 +21,8 @@ from rich.text import Text
 from kumihimo import Kumihimo
 from kumihimo.app.opened.results import Built, Status
 from kumihimo.cli import builds, printing, terminal
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Document
 from kumihimo.core.spans import Citation, Reason, Span
 from kumihimo.core.task import ProgressEvent

@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Record
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span

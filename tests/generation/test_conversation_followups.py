@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.records import Record
 from kumihimo.core.usage import Usage

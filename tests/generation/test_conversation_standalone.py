@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import STANDALONE_PROMPT, rewrite_standalone

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table

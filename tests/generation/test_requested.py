@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.core.context import Answer
+from kumihimo.core.answer import Answer
 from kumihimo.generation.quoting import topics
 from kumihimo.generation.quoting.table_rows import read_number, read_tables
 from kumihimo.generation.quoting.topic_phrases import collect_phrases

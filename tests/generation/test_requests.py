@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context
 from kumihimo.core.usage import Usage
 from kumihimo.generation.quoting.requests import ROW_KINDS, carry_names, read_request
 from kumihimo.text.question import ParsedQuestion

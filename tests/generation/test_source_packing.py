@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, strategies as st
 
-from kumihimo.core.context import Answer, Context, Evidence, KeyPoint
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context, Evidence, KeyPoint
 from kumihimo.core.records import Chunk, Record, Relation
 from kumihimo.core.spans import Span
 from kumihimo.generation.answer import PROMPT, answer

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +10,11 @@ from typer import Argument, Exit, Option
 
 from kumihimo.app.ask.query import Length
 from kumihimo.app.ask.questions import Questions
-from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.json_values import answer_json, context_json, evidence_json, reasons_json, trace_json
-from kumihimo.app.evidence.explanations import describe_passage, describe_reason, explain_evidence
+from kumihimo.app.browse.json_values import trace_json
+from kumihimo.app.evidence.explanations import describe_passage, describe_reason
 from kumihimo.cli import options, printing, repl, terminal
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.text.safe_write import check_replaceable, read_text_file, write_file
 from kumihimo.text.tokens import mark_matches, subject_terms
@@ -42,7 +41,7 @@ def ask(
     """Answer a question with its sources, or start a conversation."""
     if question is None:
         with session.open_all() as kumi:
-            show = _print_answer_line if session.as_json else None
+            show = _print_answer if session.as_json else None
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest, length=length).run()
         raise Exit(1 if failed else 0)
     suggest_language(question)
@@ -51,24 +50,19 @@ def ask(
             snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, length=length
         )
         if session.as_json:
-            printing.print_json(_answer_json(snapshot, answer))
+            printing.print_json(answer.to_dict())
         else:
-            terminal.show_answer(answer, snapshot.trace)
+            terminal.show_answer(answer)
             if explain:
-                reasons = explain_evidence(snapshot.tracer, answer.question, answer.context)
-                terminal.show_reasons(answer, snapshot.trace, reasons)
+                terminal.show_reasons(answer)
             terminal.show_search_notes(snapshot, answer.context)
     if followup_error:
         raise ItemFailed(f"no follow-up questions: {followup_error}")
 
 
-def _print_answer_line(snapshot: Snapshot, answer: Answer) -> None:
-    printing.print_text(printing.encode_json(_answer_json(snapshot, answer)))
-
-
-def _answer_json(snapshot: Snapshot, answer: Answer) -> Row:
-    reasons = explain_evidence(snapshot.tracer, answer.question, answer.context)
-    return answer_json(answer, reasons_json(answer.context, reasons))
+def _print_answer(answer: Answer) -> None:
+    """Print an answer as one line of JSON."""
+    printing.print_text(printing.encode_json(answer.to_dict()))
 
 
 # -- evidence
@@ -98,7 +92,7 @@ def retrieve(
     if html and (questions is not None or out):
         raise SettingsError("--html shows one question: leave out --questions and --out")
     suggest_language(question or "")
-    search: Row = {"name": method, **({} if k is None else {"k": k})}
+    search: Row = {"name": method, "explain": True, **({} if k is None else {"k": k})}
     rows = [{"id": "", "question": question}] if questions is None else _read_question_lines(questions)
     for path, is_ours in ((html, None), (out, _is_evidence_file)):  # before a model is called
         if path:
@@ -119,7 +113,7 @@ def _write_page(kumi: Questions, question: str, filter: str, search: Row, output
     with kumi.snapshot() as whole:
         snapshot = whole.narrowed(filter)
         context = snapshot.retrieve(question, **search)
-        _write_explanation_page(snapshot, path, question, search["name"] or snapshot.default_method(), context)
+    _write_explanation_page(path, question, context)
     message = f"Wrote {path}: {len(context):,} pieces of evidence, and why each was chosen."
     output.show({"written": str(path), "evidence": len(context)}, message)
 
@@ -129,30 +123,28 @@ def _show_evidence(kumi: Questions, question: str, filter: str, search: Row, exp
     with kumi.snapshot() as whole:
         snapshot = whole.narrowed(filter)
         context = snapshot.retrieve(question, **search)
-        reasons = explain_evidence(snapshot.tracer, question, context) if explain else ()
-        terminal.show_evidence(context, snapshot.trace_part, question, reasons)
+        terminal.show_evidence(context, question, reasons=explain)
         terminal.show_search_notes(snapshot, context)
 
 
-def _write_explanation_page(snapshot: Snapshot, path: Path, question: str, method: str, context: Context) -> None:
+def _write_explanation_page(path: Path, question: str, context: Context) -> None:
     """Write the question, its evidence and the reasons as one HTML file.
 
     Raises SettingsError.
     """
     from kumihimo import page  # imported here: rarely needed
 
-    reasons = explain_evidence(snapshot.tracer, question, context)
     items: list[Row] = []
-    for item, reason in zip(context, reasons, strict=True):
-        spans = list(islice(snapshot.trace(item), _MAX_PAGE_PLACES))
+    for item in context:
+        assert item.explanation
+        reason, spans = item.explanation.reason, item.explanation.spans[:_MAX_PAGE_PLACES]
         pieces = _match_words(item.text, reason.words)
-        title = getattr(item.record, "title", "")
-        items.append({"title": title, "reason": reason, "spans": spans, "pieces": pieces})
+        items.append({"title": getattr(item.record, "title", ""), "reason": reason, "spans": spans, "pieces": pieces})
     parts = page.render_template(
         Path(__file__).parent,
         "explanation.html",
         question=question,
-        method=method,
+        method=context.method,
         query_type=context.query_type,
         items=items,
         describe_reason=describe_reason,
@@ -209,11 +201,10 @@ def _retrieve_one(kumi: Questions, filter: str, search: Row, row: Row, failed: l
     head = {"id": row["id"], "question": str(row["question"])}
     try:
         with kumi.snapshot() as whole:
-            context = whole.retrieve(head["question"], filter=filter, explain=True, **search)
-            return {**head, **context_json(context, evidence_json(head["question"], context))}
+            return {**head, **whole.retrieve(head["question"], filter=filter, **search).to_dict()}
     except ItemFailed as failure:
         failed.append(str(failure))
-        return {**head, "queries": [], "query_type": "", "replaced": [], "evidence": [], "failed": str(failure)}
+        return {**head, **Context().to_dict(), "failed": str(failure)}
 
 
 def _read_question_lines(path: Path) -> list[Row]:

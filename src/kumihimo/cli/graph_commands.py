@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast
 from typer import Argument, Exit, Option
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.json_values import entity_json, neighbour_json, place_json
+from kumihimo.app.browse.json_values import entity_json, neighbour_json
 from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_prefixes, solution_triples
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import RdfTerm, Solutions
@@ -120,7 +120,7 @@ def _entity_details(snapshot: Snapshot, entity: Entity) -> dict[str, Any]:
         "types": entity.types,
         "text": entity.text,
         "neighbours": [neighbour_json(entity.id, relation) for relation in edges],
-        "places": list(map(place_json, islice(spans, _MAX_PLACES))),
+        "places": [span.to_place() for span in islice(spans, _MAX_PLACES)],
     }
 
 

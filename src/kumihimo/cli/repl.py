@@ -12,7 +12,7 @@ from kumihimo.app.ask.query import LENGTHS, Length, check_length
 from kumihimo.app.ask.questions import Questions
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.cli import printing, terminal
-from kumihimo.core.context import Answer
+from kumihimo.core.answer import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
 from kumihimo.llm.budget import Caps
 from kumihimo.text.translation import suggest_language, translate
@@ -33,11 +33,10 @@ class Repl:
     method: str
     filter: str
     caps: Caps
-    show: Callable[[Snapshot, Answer], None] | None = None
+    show: Callable[[Answer], None] | None = None
     answers: list[Answer] = field(default_factory=list)
     suggest: bool = False
     length: Length | None = None
-    answer_filter: str = ""  # of the last answer
 
     def run(self) -> int:
         """Read lines until the input ends; return the number of failed questions.
@@ -78,14 +77,13 @@ class Repl:
                 snapshot, question, self.method, self.caps, quiet=bool(self.show), suggest=self.suggest, **search
             )
             if self.show:
-                self.show(snapshot, answer)
+                self.show(answer)
             else:
-                terminal.show_answer(answer, snapshot.trace, remark=not self.answers)
+                terminal.show_answer(answer, remark=not self.answers)
                 terminal.show_search_notes(snapshot, answer.context)
                 if not _is_interactive():
                     printing.print_text()
         self.answers.append(answer)
-        self.answer_filter = self.filter
         if followup_error:
             raise followup_error
 
@@ -124,9 +122,7 @@ class Repl:
 
     def show_evidence(self, _: str) -> None:
         answer = self._last_answer()
-        with self.kumi.snapshot() as snapshot:
-            numbers, trace = answer.source_numbers, snapshot.narrowed(self.answer_filter).trace_part
-            terminal.show_evidence(answer.context, trace, answer.question, numbers=numbers)
+        terminal.show_evidence(answer.context, answer.question, numbers=answer.source_numbers)
 
     def show_followups(self, _: str) -> None:
         answer = self._last_answer()
@@ -170,7 +166,7 @@ def ask_question(
     stream = printing.print_stream() if snapshot.models.chat("answer") and not quiet else nullcontext()
     with stream as write, closing(printing.StatusLine(not quiet)) as status:
         on_token = status.before(write) if write else None
-        answer = snapshot.ask(question, method, caps=caps, on_token=on_token, progress=status, **search)
+        answer = snapshot.ask(question, method, explain=True, caps=caps, on_token=on_token, progress=status, **search)
     try:
         return (suggester(answer) if suggester else answer), None
     except ItemFailed as failure:

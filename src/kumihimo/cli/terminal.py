@@ -1,33 +1,30 @@
 """results of the library -> text and tables for a person."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby, islice, repeat
+from itertools import chain, groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.evidence.explanations import describe_reason
 from kumihimo.app.opened.results import CommunityLevel, Status
 from kumihimo.app.settings.trust import TrustRequired
 from kumihimo.app.upkeep.check import CheckResult
 from kumihimo.cli import builds, printing
 from kumihimo.cli.line_breaks import align_cells
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.answer import TRUNCATION_NOTE, Answer
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Reference
 from kumihimo.core.signature import Signature
-from kumihimo.core.spans import Reason, Span
+from kumihimo.core.spans import Span
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.registry import RULES
-from kumihimo.text.sentences import collapse_spaces, shorten_line
-from kumihimo.text.tokens import mark_matches, snippet_at, subject_terms
+from kumihimo.text.sentences import shorten_line
+from kumihimo.text.tokens import mark_matches, subject_terms
 from kumihimo.text.translation import translate
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-TraceFunction = Callable[[Evidence], Iterable[Span]]
-PartTracer = Callable[[Evidence, int, int], Iterable[Span]]  # the span in the text of the evidence
 
 NO_MODEL = (
     "(No chat model is set, so the documents are quoted word for word."
@@ -39,7 +36,6 @@ _MARKDOWN_BOLD = re.compile(r"\*\*(\S(?:[^*]*\S)?)\*\*")
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _LIST_ITEM = re.compile(r"\s*(?:-|\d+\.) ")
-_MAX_TEXT = 300  # characters per piece of evidence
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
 _MAX_EXPLAINED = 8  # pieces of evidence below an answer
 _MAX_PASSAGES = 3  # per piece of evidence, and without a citation
@@ -57,19 +53,21 @@ def confirm_trust(required: TrustRequired) -> bool:
 # -- answers and evidence
 
 
-def show_answer(answer: Answer, trace: TraceFunction, *, remark: bool = True) -> None:
+def show_answer(answer: Answer, *, remark: bool = True) -> None:
     """Print an answer of quotes; after any answer, its sources and cost.
 
     The answer of a model was printed as it arrived. remark: mention a missing chat model.
     """
-    has_sources = not answer.model and _show_quotes(answer)
+    if answer.remark:
+        printing.print_styled(translate(answer.remark), "yellow")
+    if not answer.model:
+        _print_parts(answer)
+    if answer.truncated:
+        printing.print_styled(f"\n{translate(TRUNCATION_NOTE)}", "yellow")
     if not answer.citations and answer.context:
-        spans = (span for item in answer.context.top(_MAX_PASSAGES) for span in islice(trace(item), _MAX_PASSAGES))
-        passages = dict.fromkeys(map(_fit_location, spans))
-        printing.print_styled("\n  ".join([f"\n{translate('The nearest passages:')}", *passages]), "dim")
-    if answer.citations and not has_sources:
-        printing.print_text()
-        _print_sources(answer)
+        places = dict.fromkeys(_fit_location(item.source) for item in answer.context.top(_MAX_PASSAGES) if item.uri)
+        printing.print_styled("\n  ".join([f"\n{translate('The nearest passages:')}", *places]), "dim")
+    _print_sources(answer)
     show_followups(answer)
     if answer.dangling:
         removed = translate(f"(Citations removed because they matched no source: {answer.dangling}.)")
@@ -79,31 +77,34 @@ def show_answer(answer: Answer, trace: TraceFunction, *, remark: bool = True) ->
         printing.print_styled(cost, errors=True)
 
 
-def _show_quotes(answer: Answer) -> bool:
-    """Print excerpts below their sources, or lines; return whether sources are there."""
+def _print_parts(answer: Answer) -> None:
+    """Print passages below their sources, and other parts with numbers."""
     terms = frozenset(subject_terms(answer.context.searched(answer.question)))
-    spans = {str(citation.n): citation.span for citation in answer.citations}
-    blocks = [re.fullmatch(r"(.*?)(?: \[(\d+)\])?", block, re.S) for block in answer.text.split("\n\n")]
-    excerpts = [block[2] for block in blocks if block and block[2] in spans]
-    is_excerpts = len(excerpts) == len(spans) > 0
-    for i, block in enumerate(filter(None, blocks)):
-        if i:
+    before = "passage" if answer.remark else ""
+    for part in answer.parts:
+        if before and "passage" in (before, part.kind):
             printing.print_text()
-        if is_excerpts and block[2]:
-            _print_source(f"[{block[2]}] ", spans[block[2]])
-            _print_lines(block[1], terms, indent=4)
+        if part.kind == "passage":
+            (citation,) = part.citations
+            _print_source(f"[{citation.n}] ", citation.span)
+            _print_lines(part.text, terms, indent=4)
         else:
-            _print_lines(block[0], terms, style="" if answer.status == "answered" else "yellow")
-    return is_excerpts
+            _print_lines(part.marked().text, terms)
+        before = part.kind
 
 
 def _print_sources(answer: Answer) -> None:
-    """Print the places of each cited source, each once."""
+    """Print the places of each cited source, each once.
+
+    A passage stands below its own.
+    """
     spans_by_number: dict[int, dict[str, Span]] = {}
-    for citation in answer.citations:
+    for citation in chain.from_iterable(part.citations for part in answer.parts if part.kind != "passage"):
         spans_by_number.setdefault(citation.n, {}).setdefault(citation.span.location, citation.span)
+    if spans_by_number:
+        printing.print_text()
     has_titles = not answer.model and len({citation.span.uri for citation in answer.citations}) > 1
-    for n, spans in spans_by_number.items():
+    for n, spans in sorted(spans_by_number.items()):
         for span in islice(spans.values(), _MAX_PASSAGES):
             _print_source(f"[{n}] ", span, has_title=has_titles)
         if (more := len(spans) - _MAX_PASSAGES) > 0:
@@ -125,10 +126,10 @@ def _fit_location(span: Span) -> str:
     return replace(span, uri=uri, place=translate(span.place)).location
 
 
-def _print_lines(text: str, terms: Collection[str], *, indent: int = 0, style: str = "") -> None:
+def _print_lines(text: str, terms: Collection[str], *, indent: int = 0) -> None:
     """Print lines with their indentation, and with the terms marked."""
     for line in _align_tables(_MARKDOWN_BOLD.sub(r"\1", text).splitlines(), indent):
-        marked = _mark_terms(line, terms, style)
+        marked = _mark_terms(line, terms)
         item = _LIST_ITEM.match(line)
         printing.print_wrapped(marked, indent, hanging=len(item[0]) if item else 0)
 
@@ -144,9 +145,9 @@ def _align_tables(lines: Iterable[str], indent: int) -> Iterator[str]:
         yield from aligned if all(map(printing.fits_line, aligned, repeat(indent))) else rows
 
 
-def _mark_terms(line: str, terms: Collection[str], style: str = "") -> "Text":
+def _mark_terms(line: str, terms: Collection[str]) -> "Text":
     """Return a line with its matching words in bold."""
-    marked = printing.styled_text(line, style)
+    marked = printing.styled_text(line)
     for span in mark_matches(marked.plain, terms):
         marked.stylize("bold", *span)
     return marked
@@ -159,30 +160,24 @@ def show_followups(answer: Answer) -> None:
 
 
 def show_evidence(
-    context: Context,
-    trace_part: PartTracer,
-    question: str = "",
-    reasons: Sequence[Reason] = (),
-    numbers: Mapping[Reference, int] | None = None,
+    context: Context, question: str, *, reasons: bool = False, numbers: Mapping[Reference, int] | None = None
 ) -> None:
-    """Print the evidence, best first, with its reasons, if any.
+    """Print explained evidence, best first.
 
-    question: its words are marked; the part of a text with most of them is shown, with the place of that part. numbers:
-    of the sources in an answer.
+    question: its words are marked. reasons: why each piece was found. numbers: of the sources in an answer.
     """
     if not context:
         printing.print_message("Nothing was found.")
     terms = frozenset(subject_terms(question))
     for rank, item in enumerate(context, 1):
-        start, end = snippet_at(item.text, terms, _MAX_TEXT)
-        spans = list(islice(trace_part(item, start, end), _MAX_PASSAGES))
+        assert item.explanation
+        spans = item.explanation.spans[:_MAX_PASSAGES]
         _show_places(rank, (numbers or {}).get(item.reference), spans)
         _print_title(item, spans)
         if reasons:
-            printing.print_wrapped(printing.styled_text(describe_reason(reasons[rank - 1]), "green"), _INDENT)
-        before, after = ("…" if rest.strip() else "" for rest in (item.text[:start], item.text[end:]))
-        snippet = _MARKDOWN_BOLD.sub(r"\1", collapse_spaces(item.text[start:end]))
-        printing.print_wrapped(_mark_terms(f"{before}{snippet}{after}", terms), _INDENT)
+            printing.print_wrapped(printing.styled_text(item.explanation.reason.text, "green"), _INDENT)
+        snippet = _MARKDOWN_BOLD.sub(r"\1", item.explanation.snippet)
+        printing.print_wrapped(_mark_terms(snippet, terms), _INDENT)
         printing.print_text()
 
 
@@ -203,13 +198,14 @@ def _print_title(item: Evidence, spans: Iterable[Span]) -> None:
     printing.print_wrapped(printing.styled_text(title if is_new else "") + id, _INDENT)
 
 
-def show_reasons(answer: Answer, trace: TraceFunction, reasons: Sequence[Reason]) -> None:
+def show_reasons(answer: Answer) -> None:
     """Print the reasons for the best evidence below an answer."""
     numbers = answer.source_numbers
     printing.print_message("\nWhy these passages:")
-    for rank, (item, reason) in enumerate(zip(answer.context.top(_MAX_EXPLAINED), reasons, strict=False), 1):
-        _show_places(rank, numbers.get(item.reference), islice(trace(item), _MAX_PASSAGES))
-        printing.print_wrapped(printing.styled_text(describe_reason(reason), "green"), _INDENT)
+    for rank, item in enumerate(answer.context.top(_MAX_EXPLAINED), 1):
+        assert item.explanation
+        _show_places(rank, numbers.get(item.reference), (item.source, *item.copies)[:_MAX_PASSAGES])
+        printing.print_wrapped(printing.styled_text(item.explanation.reason.text, "green"), _INDENT)
 
 
 def show_search_notes(snapshot: Snapshot, context: Context) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from kumihimo.core.index_names import split_id
 from kumihimo.core.records import Record, Reference
-from kumihimo.core.spans import Citation, Explanation, Span
-from kumihimo.core.usage import Usage
+from kumihimo.core.spans import Explanation, Span
 
 _MAX_SNIPPET = 200  # characters of evidence for a person
-_MAX_AROUND = 150  # characters before and after a quote
+_NOWHERE = Span("", "", 0, 0, "")
 
 
 class Tokenizer(Protocol):
@@ -34,7 +33,8 @@ class Evidence:
     Scores compare within one context only. duplicates: rows of the same table with the same content; prompts and traces
     include them. feature_scores: the features behind the score, largest first, if the method reports them. via: a
     related passage and what both mention, by ids. document_terms: the words of the question that name its document.
-    explanation: why it was found, if the query asks for it.
+    source: where the whole passage stands, or the first source of another row; a snapshot fills it in, and copies:
+    where each of the duplicates stands. explanation: why it was found, if the query asks for it.
     """
 
     table: str
@@ -44,6 +44,8 @@ class Evidence:
     feature_scores: tuple[tuple[str, float], ...] = ()
     via: tuple[str, ...] = ()
     document_terms: tuple[str, ...] = ()
+    source: Span = field(default=_NOWHERE, compare=False, repr=False)
+    copies: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     explanation: Explanation | None = field(default=None, repr=False)
 
     @property
@@ -70,6 +72,41 @@ class Evidence:
         return getattr(self.record, "title", "") or getattr(self.record, "name", "") or ":".join(self.row)
 
     @property
+    def document(self) -> str:
+        """Return the id of the document of the source; empty: unknown."""
+        return self.source.document
+
+    @property
+    def uri(self) -> str:
+        """Return the uri of the source; empty: unknown."""
+        return self.source.uri
+
+    @property
+    def start(self) -> int:
+        """Return where the source begins, in characters of its document."""
+        return self.source.start
+
+    @property
+    def end(self) -> int:
+        """Return where the source ends, in characters of its document."""
+        return self.source.end
+
+    @property
+    def place(self) -> str:
+        """Return the page, slide, sheet or line of the source."""
+        return self.source.place
+
+    @property
+    def location(self) -> str:
+        """Return the file, and the page, slide, sheet or line."""
+        return self.source.location
+
+    @property
+    def metadata(self) -> Mapping[str, object]:
+        """Return the fields of the document: author, date, tags."""
+        return self.source.metadata
+
+    @property
     def snippet(self) -> str:
         """Return the beginning of the text, on one line."""
         line = " ".join(self.text.split())
@@ -83,6 +120,25 @@ class Evidence:
     def parts(self) -> tuple[Evidence, ...]:
         """Return each row as separate evidence."""
         return tuple(Evidence(self.table, record, self.score) for record in (self.record, *self.duplicates))
+
+    def to_dict(self, rank: int) -> dict[str, Any]:
+        """Return the evidence as JSON has it.
+
+        `spans` is where the snippet stands, the other places are those of the whole passage.
+        """
+        copies = zip(self.duplicates, self.copies, strict=False)
+        return {
+            "rank": rank,
+            "score": self.score,
+            **self.source.to_place(),
+            **row_json(self.reference),
+            "title": self.title,
+            "text": self.text,
+            "metadata": dict(self.metadata),
+            "duplicates": [{**span.to_place(), **row_json((self.table, row.id))} for row, span in copies],
+            "feature_scores": dict(self.feature_scores),
+            **(self.explanation.to_dict() if self.explanation else {}),
+        }
 
     def tokens(self, tokenizer: Tokenizer) -> int:
         records = (self.record, *self.duplicates)
@@ -112,8 +168,8 @@ class Context:
 
     A repeated row keeps its first rank. queries: further queries, used beside the question or in its place, in order.
     query_type: the type the method assigned to the question, if that matters. replaced: words of the question that no
-    document has, each with the spelling that was searched; the question with these is the first of `queries`. method:
-    the one that a snapshot searched with.
+    document has, each with the spelling that was searched; the question with these is the first of `queries`. rounds:
+    the queries of each round of search, the question first. method: the one that a snapshot searched with.
 
     >>> from kumihimo.core.records import Record
     >>> a, b, c = (Evidence("notes", Record(id=i, text=i), 1.0) for i in "abc")
@@ -125,6 +181,7 @@ class Context:
     queries: tuple[str, ...] = ()
     query_type: str = ""
     replaced: tuple[tuple[str, str], ...] = ()
+    rounds: tuple[tuple[str, ...], ...] = field(default=(), compare=False, repr=False)
     method: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -154,10 +211,8 @@ class Context:
             "queries": list(self.queries),
             "query_type": self.query_type,
             "replaced": [{"word": word, "searched": spelling} for word, spelling in self.replaced],
-            "evidence": [
-                {"rank": rank, "score": item.score, **row_json(item.reference), "text": item.text}
-                for rank, item in enumerate(self, 1)
-            ],
+            "rounds": [{"queries": list(queries)} for queries in self.rounds],
+            "evidence": [item.to_dict(rank) for rank, item in enumerate(self, 1)],
         }
 
     def __add__(self, other: Context) -> Context:
@@ -213,83 +268,6 @@ class Context:
                 total[item.reference] = total.get(item.reference, 0.0) + weight * scaled
         order = sorted(total, key=lambda reference: (-total[reference], reference))
         return Context(tuple(replace(items[ref], score=total[ref]) for ref in order), tuple(queries))
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer with its citations and its cost.
-
-    model: the model that wrote it; empty: sentences of the documents. dangling: the number of removed citations without
-    a source. followups: suggested next questions, if requested. saved: usage that the response cache saved. status:
-    answered; closest: the passages shown may not answer; nothing: no passage was found. sources: of a model's prompt,
-    each by the rows behind it; the first one is `[1]` in the text.
-    """
-
-    question: str
-    method: str
-    text: str
-    citations: tuple[Citation, ...]
-    context: Context
-    usage: Usage
-    model: str = ""
-    dangling: int = 0
-    followups: tuple[str, ...] = ()
-    saved: Usage = field(default_factory=Usage)
-    status: Literal["answered", "closest", "nothing"] = "answered"
-    sources: tuple[tuple[Reference, ...], ...] = ()
-
-    @property
-    def source_numbers(self) -> dict[Reference, int]:
-        """Return the number in the text of each row the model read."""
-        return {row: n for n, rows in enumerate(self.sources, 1) for row in rows}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the answer as `kumi ask --json` prints it.
-
-        The reasons for the evidence are left out, since they need the index.
-        """
-        return {
-            "question": self.question,
-            "method": self.method,
-            "model": self.model,
-            "status": self.status,
-            "text": self.text,
-            "citations": [citation.to_dict() for citation in self.citations],
-            "sources": [{"n": n, "rows": list(map(row_json, rows))} for n, rows in enumerate(self.sources, 1)],
-            "dangling": self.dangling,
-            **self.context.to_dict(),
-            "followups": list(self.followups),
-            "usage": asdict(self.usage),
-            "saved": asdict(self.saved),
-        }
-
-    def __str__(self) -> str:
-        """Return the text and its numbered sources."""
-        sources = (f"[{citation.n}] {citation.span.location}" for citation in self.citations)
-        return "\n".join([self.text, *([""] if self.citations else []), *sources])
-
-    def _repr_html_(self) -> str:
-        """Return the answer for a notebook, with the quotes marked."""
-        texts = {split_id(item.record.id): item.text for item in self.context}
-        sources = (
-            f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get((span.index, span.chunk), ''), span.text)}</p>"
-            for n, span in ((citation.n, citation.span) for citation in self.citations)
-        )
-        return f'<div style="white-space: pre-wrap">{escape(self.text)}</div>{"".join(sources)}'
-
-
-def _mark_quote(text: str, quote: str) -> str:
-    """Return the quote as marked HTML within its text.
-
-    >>> _mark_quote("One <b>. Two. Three.", "Two.")
-    'One &lt;b&gt;. <mark>Two.</mark> Three.'
-    """
-    before, found, after = text.partition(quote)
-    if not found:
-        return f"<mark>{escape(quote)}</mark>"
-    before = before if len(before) <= _MAX_AROUND else f"…{before[-_MAX_AROUND:]}"
-    after = after if len(after) <= _MAX_AROUND else f"{after[:_MAX_AROUND]}…"
-    return f"{escape(before)}<mark>{escape(quote)}</mark>{escape(after)}"
 
 
 @dataclass(frozen=True, slots=True)

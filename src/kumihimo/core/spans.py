@@ -1,7 +1,7 @@
 """characters of a document -> Span, Citation: a text and its location."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,8 @@ from kumihimo.core.digests import hash_parts
 class Span:
     """A stretch of a document: `[start, end)` in characters.
 
-    place: the location within the file, `p. 3`, `slide 4`, `line 23`; title: of the document. Empty if unknown. index:
-    the name of its index, where several were asked.
+    place: the location within the file, `p. 3`, `slide 4`, `line 23`. title, metadata: of the document. Empty if
+    unknown. index: the name of its index, where several were asked.
     """
 
     chunk: str  # id of the chunk
@@ -24,6 +24,12 @@ class Span:
     place: str = ""
     title: str = ""
     index: str = field(default="", repr=False)  # empty as a rule
+    metadata: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def document(self) -> str:
+        """Return the id of the document; empty without one."""
+        return hash_parts(self.uri) if self.uri else ""
 
     @property
     def location(self) -> str:
@@ -31,11 +37,15 @@ class Span:
         file = f"{self.index}: {self.uri}" if self.index else self.uri
         return f"{file}, {self.place}" if self.place else file
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return where the span is, and its text, as JSON has it."""
-        names = ("chunk", "title", "uri", "place", "location", "start", "end", "text")
+    def to_place(self) -> dict[str, Any]:
+        """Return where the span is, as JSON has it."""
+        names = ("document", "chunk", "title", "uri", "place", "location", "start", "end")
         index = {"index": self.index} if self.index else {}
-        return {**index, "document": hash_parts(self.uri), **{name: getattr(self, name) for name in names}}
+        return {**index, **{name: getattr(self, name) for name in names}}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the place, the text and the metadata, as JSON has them."""
+        return {**self.to_place(), "text": self.text, "metadata": dict(self.metadata)}
 
 
 def describe_place(places: Sequence[tuple[int, str]], start: int, end: int) -> str:
@@ -98,20 +108,26 @@ class PassageLink:
     entity: str
     name: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the place of the passage and the link, as JSON has them."""
+        names = ("rank", "continues", "entity", "name")
+        return {**self.span.to_place(), **{name: getattr(self, name) for name in names}}
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
     """The reason for a piece of evidence.
 
-    phrases: names first, then the most telling ones; if it continues a better piece, only what that one lacks.
-    document_terms: the words of the question that name its document. verbatim: whether it is a sentence of a document
-    that stands for one part of them.
+    text: the reason as a sentence. phrases: names first, then the most telling ones; if it continues a better piece,
+    only what that one lacks. document_terms: the words of the question that name its document. verbatim: whether it is
+    a sentence of a document that stands for one part of them.
     """
 
     phrases: tuple[Phrase, ...] = ()
     document_terms: tuple[str, ...] = ()
     link: PassageLink | None = None
     verbatim: bool = False
+    text: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -120,12 +136,25 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why evidence was found, and where it is.
+    """Why evidence was found, and what to show of it.
 
-    part: start and end of the part of its text with most words of the question. spans: the places of this part in the
-    documents.
+    snippet: the part of its text with most words of the question, on one line. marks: start and end of these words in
+    it. spans: the places of this part in the documents.
     """
 
     reason: Reason
-    part: tuple[int, int]
+    snippet: str
+    marks: tuple[tuple[int, int], ...]
     spans: tuple[Span, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as JSON has it."""
+        link = self.reason.link
+        return {
+            "snippet": self.snippet,
+            "marks": list(map(list, self.marks)),
+            "spans": [span.to_place() for span in self.spans],
+            "reason": self.reason.text,
+            "words": list(self.reason.words),
+            "via": link and link.to_dict(),
+        }

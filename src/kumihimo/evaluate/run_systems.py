@@ -10,7 +10,7 @@ from typing import Any
 
 from kumihimo import methods
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.core.context import Answer
+from kumihimo.core.answer import Answer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.task import Progress

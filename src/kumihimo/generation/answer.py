@@ -1,5 +1,6 @@
 """question + context -> Answer, with citations, by a chat model from the evidence alone."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -9,19 +10,20 @@ from math import log
 from pathlib import Path
 from typing import Literal, cast
 
-from kumihimo.core.context import Answer, Context, Evidence, SpanFinder, Tokenizer
+from kumihimo.core.answer import PART_SEPARATOR, Answer, Marker, Part, PartKind
+from kumihimo.core.context import Context, Evidence, SpanFinder, Tokenizer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.signature import settings_of
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
-from kumihimo.generation.phrases import no_answer_text
 from kumihimo.generation.source_packing import MAX_SOURCES, SCORE_SHARE, PackedSource, label_sources, pack_sources
 from kumihimo.llm.prompts import Source, number_sources, render_prompt, require_text
 from kumihimo.llm.protocols import LLM, Reply, TokenCallback
-from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
+from kumihimo.text.sentences import LIST_ITEM, collapse_spaces, split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
 PROMPT = Path(__file__).with_suffix(".md")
+_FENCE = re.compile(r"^(?:```|~~~)", re.M)
 _MAX_QUOTE_CHARS = 1000  # of a document that is cited as a whole
 Length = Literal["brief", "normal", "full"]
 LENGTHS: dict[Length, str] = {  # what the prompt says of the length
@@ -40,7 +42,6 @@ LENGTHS: dict[Length, str] = {  # what the prompt says of the length
     ),
 }
 QuotableRows = tuple[Sequence[Evidence], Sequence[Span]]  # rows that a citation quotes together, and their sources
-TRUNCATION_NOTE = "(The model's reply ends here: it reached the maximum length.)"
 
 
 def answer(
@@ -76,8 +77,8 @@ def answer(
     if max_tokens < 1:
         raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 4096")
     if not context:
-        empty = Answer(question, method, no_answer_text(question, context), (), context, Usage(), llm.fingerprint)
-        return announce(replace(empty, status="nothing"), on_token, on_context)
+        empty = Answer(question, method, (), context, Usage(), llm.fingerprint, status="nothing", approach="model")
+        return announce(empty, on_token, on_context)
     packed = pack_sources(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
     if not packed:
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
@@ -98,11 +99,18 @@ def answer(
     whole(reply.text)
     for text_filter in (live_filter, whole):
         text_filter.end()
-        text_filter.add(f"\n\n{TRUNCATION_NOTE}" if reply.truncated else "")
-    citations = tuple(_resolve_citations(whole.text, whole.citations, quotable))
-    rows = tuple(tuple(item.reference for item in source.rows) for source in packed)
-    text, dangling = whole.text, whole.dangling
-    return Answer(question, method, text, citations, context, Usage(), llm.fingerprint, dangling, sources=rows)
+    return Answer(
+        question,
+        method,
+        tuple(_split_parts(whole.text, whole.citations, quotable)),
+        context,
+        Usage(),
+        llm.fingerprint,
+        whole.dangling,
+        sources=tuple(tuple(item.reference for item in source.rows) for source in packed),
+        approach="model",
+        truncated=reply.truncated,
+    )
 
 
 def check_length(name: str) -> Length:
@@ -138,22 +146,49 @@ def _check_text(reply: Reply) -> Reply:
     return reply
 
 
-def _resolve_citations(
-    text: str, places: Iterable[tuple[int, int, list[int]]], sources: Sequence[Sequence[QuotableRows]]
-) -> Iterator[Citation]:
-    """Return the cited sentences, by source and each once.
+def _split_parts(text: str, markers: Sequence[Marker], sources: Sequence[Sequence[QuotableRows]]) -> Iterator[Part]:
+    """Yield the paragraphs, lists and tables of a reply, with the sentences that each cites.
 
-    Each citation gets the sentence of its source that best matches the statement before it.
+    A citation gets the sentence of its source that best matches the statement before it. Joined, the texts are the
+    reply.
     """
-    quotes = cache(lambda n: [_source_quoter(rows, spans) for rows, spans in sources[n - 1]])
-    citations: dict[Citation, None] = {}
-    position, statement = 0, ""
-    for start, end, numbers in places:
-        statement = _last_sentence(text[position:start]) or statement
-        position = end
-        for n in numbers:
-            citations |= dict.fromkeys(Citation(n, span) for quote in quotes(n) for span in quote(statement))
-    return iter(sorted(citations, key=lambda citation: citation.n))
+    quote = cache(lambda n, statement: [s for quoter in quoters(n) for s in quoter(statement)])
+    quoters = cache(lambda n: [_source_quoter(rows, spans) for rows, spans in sources[n - 1]])
+    begin, next_marker, position, statement = 0, 0, 0, ""
+    for kind, part in _split_blocks(text):
+        end = begin + len(part)
+        own, citations = list[Marker](), dict[Citation, None]()
+        while next_marker < len(markers) and markers[next_marker][0] < end:
+            start, stop, numbers = markers[next_marker]
+            statement = _last_sentence(text[position:start]) or statement
+            citations |= dict.fromkeys(Citation(n, span) for n in numbers for span in quote(n, statement))
+            own.append((start - begin, stop - begin, numbers))
+            position, next_marker = stop, next_marker + 1
+        yield Part(kind, part, tuple(citations), tuple(own))
+        begin = end + len(PART_SEPARATOR)
+
+
+def _split_blocks(text: str) -> Iterator[tuple[PartKind, str]]:
+    r"""Yield the blocks of a Markdown text.
+
+    Code, and a list with its paragraphs, are one block.
+
+    >>> list(_split_blocks("So:\n\n1. One\n\n   more\n\n2. Two\n\n```\na\n\nb\n```\n\n| a |"))
+    [('sentence', 'So:'), ('list', '1. One\n\n   more\n\n2. Two'), ('sentence', '```\na\n\nb\n```'), ('table', '| a |')]
+    """
+    kind: PartKind = "sentence"
+    blocks: list[str] = []
+    in_code = False
+    for block in text.split(PART_SEPARATOR):
+        first = block.lstrip("\n").partition("\n")[0]
+        own: PartKind = "list" if LIST_ITEM.match(first) else "table" if first.startswith("|") else "sentence"
+        if blocks and not in_code and first and not first[0].isspace() and not own == kind == "list":
+            yield kind, PART_SEPARATOR.join(blocks)
+            blocks = []
+        kind = kind if blocks else own
+        blocks.append(block)
+        in_code ^= len(_FENCE.findall(block)) % 2 == 1
+    yield kind, PART_SEPARATOR.join(blocks)
 
 
 def _source_quoter(rows: Sequence[Evidence], source_spans: Sequence[Span]) -> Callable[[str], Iterable[Span]]:

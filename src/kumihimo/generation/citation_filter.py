@@ -2,6 +2,7 @@
 
 import re
 
+from kumihimo.core.answer import Marker
 from kumihimo.llm.protocols import TokenCallback
 
 _OPEN, _CLOSE, _BETWEEN = r"\[［【", r"\]］】", r",、，;；–\-"
@@ -18,20 +19,21 @@ _NEXT_SPECIAL = re.compile(rf"`|~~~|(?=[ \t\u3000\n]|[{_OPEN}])")
 class CitationFilter:
     """Filters citations in a streamed text; all other text stays unchanged.
 
-    Code is passed on as it is. citations: start, end and source numbers of each citation kept in `text`.
+    Code is passed on as it is. citations: start, end and source numbers of each citation kept in `text`, without the
+    space before it.
 
     >>> stream = CitationFilter(sources=2)
     >>> stream("At nine [1, 7]. See `a[7]` ")
     >>> stream("and [2][7].")
     >>> stream.end()
     >>> stream.text, stream.dangling, stream.citations
-    ('At nine [1]. See `a[7]` and [2].', 2, [(7, 11, [1]), (27, 31, [2])])
+    ('At nine [1]. See `a[7]` and [2].', 2, [(8, 11, (1,)), (28, 31, (2,))])
     """
 
     def __init__(self, sources: int, on_token: TokenCallback | None = None) -> None:
         self.sources, self.on_token = sources, on_token
         self.dangling = 0
-        self.citations: list[tuple[int, int, list[int]]] = []
+        self.citations: list[Marker] = []
         self._pieces: list[str] = []
         self._length, self._at_line_start = 0, True
         self._buffer, self._position = "", 0  # the rest from this position is unfiltered
@@ -111,7 +113,7 @@ class CitationFilter:
     def _filter_citation(self, citation: re.Match[str]) -> bool:
         """Pass on a citation without the missing sources."""
         valid: list[int] = []
-        unchanged = True
+        unchanged = "\n" not in citation[2]
         for item in re.split(r"[,、，;；]", citation[2]):
             ends = [int(n) for n in re.findall(r"\d+", item)]
             valid += [n for n in range(ends[0], max(ends) + 1) if 1 <= n <= self.sources]
@@ -121,8 +123,8 @@ class CitationFilter:
         self._position = citation.end()
         if valid:
             kept_text = citation[0][len(citation[1]) :] if unchanged else f"[{', '.join(map(str, valid))}]"
-            start = self._length
+            start = self._length + len(self._space)
             self.add(self._space + kept_text)
-            self.citations.append((start, self._length, valid))
+            self.citations.append((start, self._length, tuple(valid)))
             self._space = ""
         return True

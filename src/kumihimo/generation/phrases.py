@@ -6,20 +6,6 @@ from kumihimo.text.translation import script_language
 
 Language = str  # en, ja, zh (simplified) or zh-Hant (traditional)
 _MAX_EVIDENCE = 8  # items whose script is read
-_NO_ANSWER = {
-    "en": "No passage that answers this was found.",
-    "ja": "これに答える記述は見つかりませんでした。",
-    "zh": "未找到能回答这个问题的段落。",
-    "zh-Hant": "未找到能回答這個問題的段落。",
-}
-_CLOSEST = {
-    "en": "The answer is uncertain. The closest passages:",
-    "ja": "答えかどうか確かではありません。最も近い記述：",
-    "zh": "不能确定这就是答案。最接近的段落：",
-    "zh-Hant": "不能確定這就是答案。最接近的段落：",
-}
-
-
 _REPLACED = {
     "en": "Searched for “{spelling}” instead of “{word}”.",
     "ja": "「{word}」の代わりに「{spelling}」を検索しました。",
@@ -37,16 +23,6 @@ def question_language(question: str, context: Context) -> Language:
     ['ja', 'zh', 'en']
     """
     return script_language(question, "".join(item.text for item in context.top(_MAX_EVIDENCE)))
-
-
-def no_answer_text(question: str, context: Context) -> str:
-    """Return that nothing answers, in the language of the question."""
-    return _NO_ANSWER[question_language(question, context)]
-
-
-def closest_text(question: str, context: Context) -> str:
-    """Return the introduction of passages that may not answer."""
-    return _CLOSEST[question_language(question, context)]
 
 
 def replaced_text(context: Context) -> str:

@@ -6,11 +6,8 @@ from itertools import islice
 from typing import Any
 
 from kumihimo.app.ask.questions import Questions
-from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Evidence
-from kumihimo.core.errors import KumiError
-
-PLACE = ("title", "uri", "place", "location", "start", "end")
+from kumihimo.core.spans import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,43 +28,28 @@ class Search:
 DEFAULT_SEARCH = Search()
 
 
-@dataclass(frozen=True, slots=True)
-class FoundText:
-    """A piece of evidence.
-
-    id: table and id of its row. score: of the method; its range differs between methods. metadata: `table`, and of the
-    first source `title`, `uri`, `place`, `start`, `end` (characters of the document), and `location` for people;
-    `index`, if several were asked.
-    """
-
-    id: str
-    text: str
-    score: float
-    metadata: dict[str, Any]
-
-
-def find_texts(kumi: Questions, question: str, search: Search) -> list[FoundText]:
+def find_evidence(kumi: Questions, question: str, search: Search) -> list[Evidence]:
     """Return what a method finds for a question, best first."""
-    found = kumi.retrieve(question, search.method, filter=search.filter, rights=search.rights, **search.settings)
-    with kumi.snapshot(search.method, rights=search.rights) as snapshot:
-        return [
-            FoundText(
-                f"{item.table}/{item.record.id}", item.text, item.score, {"table": item.table, **_place(snapshot, item)}
-            )
-            for item in islice(found, search.k)
-        ]
+    options = {"filter": search.filter, "rights": search.rights, **search.settings}
+    return list(islice(kumi.retrieve(question, search.method, **options), search.k))
 
 
-def _place(snapshot: Snapshot, item: Evidence) -> dict[str, Any]:
-    """Return where the first source stands.
+def row_name(item: Evidence) -> str:
+    """Return the table and the id of a row, as one id."""
+    return "/".join(item.reference)
 
-    Empty for a row that a build has just removed.
+
+def describe_row(item: Evidence) -> dict[str, Any]:
+    """Return the table of a row, and where its first source stands."""
+    return {"table": item.table, **(describe_span(item.source) if item.uri else {})}
+
+
+def describe_span(span: Span) -> dict[str, Any]:
+    """Return the fields of the document of a span, and its place.
+
+    The place is `title`, `uri`, `place`, `start`, `end` (characters of the document), and `location` for people;
+    `index`, if several were asked. A field with the name of one of these becomes `document_place`.
     """
-    try:
-        span = next(snapshot.trace(item), None)
-    except KumiError:
-        return {}
-    if span is None:
-        return {}
-    index = {"index": span.index} if span.index else {}
-    return {**index, **{name: getattr(span, name) for name in PLACE}}
+    place = span.to_place()
+    fields = {f"document_{name}" if name in place else name: value for name, value in span.metadata.items()}
+    return {**fields, **place}

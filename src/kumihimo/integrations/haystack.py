@@ -7,7 +7,7 @@ from typing import Any
 from haystack import Document, component, default_from_dict, default_to_dict
 
 from kumihimo.app.facade import Kumihimo
-from kumihimo.integrations.found_texts import Search, find_texts
+from kumihimo.integrations.found_texts import Search, describe_row, find_evidence, row_name
 
 
 @component
@@ -45,8 +45,12 @@ class KumihimoRetriever:
         assert self._kumi
         k = self.top_k if top_k is None else top_k
         search = Search(self.method, k, self.filter, self.rights, self.settings)
-        found = find_texts(self._kumi, query, search)
-        return {"documents": [Document(id=e.id, content=e.text, meta=e.metadata, score=e.score) for e in found]}
+        return {
+            "documents": [
+                Document(id=row_name(item), content=item.text, meta=describe_row(item), score=item.score)
+                for item in find_evidence(self._kumi, query, search)
+            ]
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a stored pipeline holds."""

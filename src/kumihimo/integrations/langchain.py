@@ -11,14 +11,14 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field
 
 from kumihimo.app.ask.questions import Questions
-from kumihimo.integrations.found_texts import Search, find_texts
+from kumihimo.integrations.found_texts import Search, describe_row, find_evidence, row_name
 
 
 class KumihimoRetriever(BaseRetriever):
     """A retriever over an index.
 
     kumi: an open index, or several. The other fields are those of `Search`. `invoke(question, k=3)` overrides `k`. The
-    metadata of a document has the score of the method and the place of its first source.
+    metadata of a document has the score of the method, the place of its first source and the fields of that.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -38,8 +38,8 @@ class KumihimoRetriever(BaseRetriever):
     ) -> list[Document]:
         search = Search(self.method, self.k if k is None else k, self.filter, self.rights, self.settings)
         return [
-            Document(id=found.id, page_content=found.text, metadata={**found.metadata, "score": found.score})
-            for found in find_texts(self.kumi, query, search)
+            Document(id=row_name(item), page_content=item.text, metadata={**describe_row(item), "score": item.score})
+            for item in find_evidence(self.kumi, query, search)
         ]
 
 
@@ -74,6 +74,4 @@ class KumihimoTool(BaseTool):
         run_manager: CallbackManagerForToolRun | None = None,  # noqa: ARG002 (LangChain passes it)
     ) -> tuple[str, dict[str, Any]]:
         answer = self.kumi.ask(question, self.method, filter=self.filter, rights=self.rights)
-        sources = dict.fromkeys(f"[{each.n}] {each.span.location}" for each in answer.citations)
-        text = "\n".join([answer.text, *(["", *sources] if sources else [])])
-        return text, answer.to_dict()
+        return str(answer), answer.to_dict()

@@ -12,8 +12,14 @@ from llama_index.core.base.response.schema import Response
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from kumihimo.app.ask.questions import Questions
-from kumihimo.core.spans import Citation
-from kumihimo.integrations.found_texts import DEFAULT_SEARCH, Search, find_texts
+from kumihimo.integrations.found_texts import (
+    DEFAULT_SEARCH,
+    Search,
+    describe_row,
+    describe_span,
+    find_evidence,
+    row_name,
+)
 
 
 class KumihimoRetriever(BaseRetriever):
@@ -27,10 +33,11 @@ class KumihimoRetriever(BaseRetriever):
         self._kumi, self._search = kumi, search
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = find_texts(self._kumi, query_bundle.query_str, self._search)
         return [
-            NodeWithScore(node=TextNode(id_=each.id, text=each.text, metadata=each.metadata), score=each.score)
-            for each in found
+            NodeWithScore(
+                node=TextNode(id_=row_name(item), text=item.text, metadata=describe_row(item)), score=item.score
+            )
+            for item in find_evidence(self._kumi, query_bundle.query_str, self._search)
         ]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -58,23 +65,17 @@ class KumihimoQueryEngine(BaseQueryEngine):
                 node=TextNode(
                     id_=":".join(filter(None, (each.span.index, each.span.uri, f"{each.span.start}-{each.span.end}"))),
                     text=each.span.text,
-                    metadata=_node_metadata(each),
+                    metadata={**describe_span(each.span), "n": each.n},
                 )
             )
             for each in answer.citations
         ]
+        text = answer.marked().text or answer.remark
         metadata = {"status": answer.status, "method": answer.method, "usage": asdict(answer.usage)}
-        return Response(response=answer.text, source_nodes=nodes, metadata=metadata)
+        return Response(response=text, source_nodes=nodes, metadata=metadata)
 
     async def _aquery(self, query_bundle: QueryBundle) -> Response:
         return await asyncio.to_thread(self._query, query_bundle)
 
     def _get_prompt_modules(self) -> dict[str, Any]:
         return {}
-
-
-def _node_metadata(citation: Citation) -> dict[str, Any]:
-    """Return the number and the place of a citation."""
-    span = citation.span
-    index = {"index": span.index} if span.index else {}
-    return {"n": citation.n, **index, "uri": span.uri, "place": span.place, "title": span.title}

@@ -17,7 +17,6 @@ from types import FrameType
 import uvicorn
 
 from kumihimo.app.ask.query import Query
-from kumihimo.app.browse.json_values import evidence_json
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
@@ -231,4 +230,4 @@ def _warm_up_index(kumi: Kumihimo, room: QuestionRoom | None) -> None:
             context = snapshot.answer(query).context
         else:
             context = snapshot.search(query)
-    evidence_json(_QUESTION, context)
+    context.to_dict()

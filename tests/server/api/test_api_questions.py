@@ -12,7 +12,8 @@ import pytest
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.processes.async_facade import AsyncKumihimo
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage

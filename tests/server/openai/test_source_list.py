@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.server.openai.replies import source_list, url_citations, without_source_list

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.generation.answer import LENGTHS as LENGTHS, Length as Length, check_length as check_length

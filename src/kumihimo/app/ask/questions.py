@@ -10,8 +10,9 @@ from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.opened.catalogue import missing_tables
 from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexChanged, IndexUnavailable
 from kumihimo.core.records import Reference
 from kumihimo.core.spans import Span

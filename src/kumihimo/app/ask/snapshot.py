@@ -22,7 +22,8 @@ from kumihimo.app.opened.catalogue import (
     steps_without_llm,
     uses_llm,
 )
-from kumihimo.core.context import Answer, Context, Evidence
+from kumihimo.core.answer import Answer, Part
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.core.records import Record, Reference
@@ -249,13 +250,12 @@ class Snapshot(VisibleTables):
             with suppress(SettingsError):  # that of the index is on a server, or not installed here
                 embedder = create_local_embedder(stored)
             result = quote_answer(searched, method, context, snapshot.tracer, embedder, requests=requests)
-            text = f"{note}\n\n{result.text}" if note else result.text
-            result = replace(result, question=asked.text, text=text)
+            notes = (Part("note", note),) if note and result.parts else ()
+            result = replace(result, question=asked.text, parts=notes + result.parts)
             if query.on_token or query.on_context:
                 announce(result, query.on_token, query.on_context)
-        citations = tuple(replace(each, span=snapshot.tracer.locate(each.span)) for each in result.citations)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
-        return replace(result, citations=citations, usage=usage, saved=saved)
+        return replace(result.located(snapshot.tracer.locate), usage=usage, saved=saved)
 
     def _narrowed_for(self, query: Query) -> Self:
         """Return the part of the snapshot that a query asks.
@@ -279,7 +279,9 @@ class Snapshot(VisibleTables):
             context = bound(written)
             set_attributes({"kumihimo.results": len(context)})
         queries = (written.text, *context.queries) if replaced else context.queries
-        context = replace(context, queries=queries, replaced=replaced, method=method)
+        rounds = (tuple(dict.fromkeys((asked.text, *queries))),)
+        context = replace(context, queries=queries, replaced=replaced, rounds=rounds, method=method)
+        context = self.tracer.locate_evidence(context)
         return explain_context(self.tracer, asked.text, context) if explain else context, written
 
     def _write(self, query: Query, asked: ParsedQuestion, method: str, context: Context, llm: StructuredLLM) -> Answer:

@@ -1,4 +1,4 @@
-"""records and results -> JSON values: one form for the command line, HTTP and the page."""
+"""records -> JSON values: one form for the command line, HTTP and the page; an answer has its own `to_dict`."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,15 +10,11 @@ from typing import Any, Literal, get_args, get_origin
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import community_tree
-from kumihimo.app.evidence.explanations import describe_reason
 from kumihimo.app.opened.catalogue import DEFAULT_METHOD
 from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, setting_help
-from kumihimo.core.context import Answer, Context, Evidence, row_json
 from kumihimo.core.records import Claim, Entity, Reference, Relation, Report
 from kumihimo.core.signature import Signature
-from kumihimo.core.spans import Explanation, PassageLink, Reason, Span
-from kumihimo.text.sentences import collapse_spaces
-from kumihimo.text.tokens import mark_matches, subject_terms
+from kumihimo.core.spans import Span
 
 Json = dict[str, Any]
 
@@ -38,91 +34,6 @@ def plain(value: object) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     return str(value) if isinstance(value, Path) else value
-
-
-# -- places and passages
-
-
-def place_json(span: Span) -> Json:
-    """Return where a span is, without its text."""
-    return {name: value for name, value in span.to_dict().items() if name != "text"}
-
-
-# -- answers and evidence
-
-
-def answer_json(answer: Answer, evidence: list[Json]) -> Json:
-    """Return an answer with its evidence, as `evidence_json` makes it."""
-    return {**answer.to_dict(), "evidence": evidence}
-
-
-def context_json(context: Context, evidence: list[Json]) -> Json:
-    """Return what a search found, as `evidence_json` makes it."""
-    return {**context.to_dict(), "evidence": evidence}
-
-
-def evidence_json(question: str, context: Context) -> list[Json]:
-    """Return each explained piece of evidence.
-
-    With its text, the part of it with most words of the question, its places in the documents, and its reason.
-    """
-    terms = frozenset(subject_terms(context.searched(question)))
-    return [
-        {
-            **_item_json(rank, item),
-            **_text_json(item, item.explanation, terms),
-            **_reason_json(item, item.explanation.reason),
-        }
-        for rank, item in enumerate(context, 1)
-        if item.explanation
-    ]
-
-
-def reasons_json(context: Context, reasons: Iterable[Reason]) -> list[Json]:
-    """Return each piece of evidence with its reason, without its text."""
-    rows = zip(context, reasons, strict=True)
-    return [{**_item_json(rank, item), **_reason_json(item, reason)} for rank, (item, reason) in enumerate(rows, 1)]
-
-
-def bare_evidence_json(context: Context) -> list[Json]:
-    """Return the evidence without reasons."""
-    evidence: list[Json] = context.to_dict()["evidence"]
-    return evidence
-
-
-def _item_json(rank: int, item: Evidence) -> Json:
-    return {"rank": rank, "score": item.score, **row_json(item.reference)}
-
-
-def _text_json(item: Evidence, explanation: Explanation, terms: frozenset[str]) -> Json:
-    """Return the text of a row, and what to show of it.
-
-    marks: start and end of the words of the question in the snippet.
-    """
-    start, end = explanation.part
-    before, after = ("…" if rest.strip() else "" for rest in (item.text[:start], item.text[end:]))
-    snippet = f"{before}{collapse_spaces(item.text[start:end])}{after}"
-    return {
-        "title": getattr(item.record, "title", ""),
-        "text": item.text,
-        "snippet": snippet,
-        "marks": [list(mark) for mark in mark_matches(snippet, terms)],
-        "spans": [place_json(span) for span in explanation.spans],
-    }
-
-
-def _reason_json(item: Evidence, reason: Reason) -> Json:
-    """Return a reason as a sentence, with what it is made of."""
-    return {
-        "reason": describe_reason(reason),
-        "words": list(reason.words),
-        "feature_scores": dict(item.feature_scores),
-        "via": _link_json(reason.link) if reason.link else None,
-    }
-
-
-def _link_json(link: PassageLink) -> Json:
-    return {**place_json(link.span), "continues": link.continues, "entity": link.entity, "name": link.name}
 
 
 # -- rows of tables

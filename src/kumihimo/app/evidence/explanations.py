@@ -16,8 +16,8 @@ from kumihimo.core.table import Table
 from kumihimo.index.rules.ner_words import WORDS
 from kumihimo.text.dates import list_dates
 from kumihimo.text.name_keys import name_key
-from kumihimo.text.sentences import shorten_line
-from kumihimo.text.tokens import snippet_at, subject_terms
+from kumihimo.text.sentences import collapse_spaces, shorten_line
+from kumihimo.text.tokens import mark_matches, snippet_at, subject_terms
 from kumihimo.text.translation import join_words, translate
 
 _KATAKANA, _HIRAGANA, _KANJI = "\u30a0-\u30ff", "\u3040-\u309f", "々〆\u3400-\u9fff"
@@ -201,26 +201,25 @@ def _quote(phrases: Sequence[Phrase]) -> str:
     return join_words([f"“{shorten_line(phrase.text, _MAX_PHRASE_CHARS)}”" for phrase in phrases])
 
 
-def explain_evidence(tracer: SourceTracer, question: str, context: Context) -> list[Reason]:
-    """Return a reason for each piece of evidence, in order."""
-    question = context.searched(question)
-    phrases = [find_phrases(question, *_text_and_title(item.record)) for item in context]
-    counts = Counter(term for row in phrases for term in frozenset[str]().union(*(p.terms for p in row)))
-    ranks = {item.reference: rank for rank, item in enumerate(context, 1)}
-    return [
-        _explain_item(tracer, question, item, sorted(row, key=lambda phrase: _telling_key(phrase, counts)), ranks)
-        for item, row in zip(context, phrases, strict=True)
-    ]
-
-
 def explain_context(tracer: SourceTracer, question: str, context: Context) -> Context:
     """Return the evidence with an explanation for each piece."""
     tracer.read_ahead(context)
-    terms, items = frozenset(subject_terms(context.searched(question))), list[Evidence]()
-    for item, reason in zip(context, explain_evidence(tracer, question, context), strict=True):
-        part = snippet_at(item.text, terms, _MAX_SNIPPET)
-        spans = tuple(islice(tracer.trace_part(item, *part), _MAX_PLACES))
-        items.append(replace(item, explanation=Explanation(reason, part, spans)))
+    question = context.searched(question)
+    terms = frozenset(subject_terms(question))
+    phrases = [find_phrases(question, *_text_and_title(item.record)) for item in context]
+    counts = Counter(term for row in phrases for term in frozenset[str]().union(*(p.terms for p in row)))
+    ranks = {item.reference: rank for rank, item in enumerate(context, 1)}
+    items: list[Evidence] = []
+    for item, row in zip(context, phrases, strict=True):
+        row.sort(key=lambda phrase: _telling_key(phrase, counts))
+        reason = _explain_item(tracer, question, item, row, ranks)
+        start, end = snippet_at(item.text, terms, _MAX_SNIPPET)
+        before, after = ("…" if rest.strip() else "" for rest in (item.text[:start], item.text[end:]))
+        snippet = f"{before}{collapse_spaces(item.text[start:end])}{after}"
+        spans = tuple(islice(tracer.trace_part(item, start, end), _MAX_PLACES))
+        marks = tuple(mark_matches(snippet, terms))
+        explanation = Explanation(replace(reason, text=describe_reason(reason)), snippet, marks, spans)
+        items.append(replace(item, explanation=explanation))
     return replace(context, evidence=tuple(items))
 
 
@@ -250,16 +249,13 @@ def _explain_item(
 
 
 def _find_link(tracer: SourceTracer, item: Evidence, ranks: Mapping[Reference, int]) -> PassageLink | None:
-    """Return the link of a chunk to another passage.
-
-    None if a build has removed the passage or the name since the search.
-    """
+    """Return the link of a chunk to another passage; None if no name is shared."""
     passage, entity = item.via
-    linked: Chunk | None = tracer.table("chunks").get(passage)
+    linked: Chunk = tracer.table("chunks")[passage]
     mentions: Table[Mention] = tracer.table("mentions")
     own_mentions = mentions.get_many(mentions.child_values([item.record.id], "id")[item.record.id])
     name = next((mention.name for mention in own_mentions.values() if mention.entity == entity), "")
-    if linked is None or not name:
+    if not name:
         return None
     (span,) = tracer.trace(("chunks", passage))
     heading = _HEADING.search(linked.text)

@@ -4,15 +4,15 @@ import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from kumihimo.core.context import Evidence
+from kumihimo.core.context import Context, Evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.lineage import TRACE_ENDS, trace_sources
-from kumihimo.core.records import Chunk, Passage, Reference
+from kumihimo.core.records import NOT_READ, Chunk, Passage, Reference
 from kumihimo.core.spans import Span, describe_place
 from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT, Catalogue
@@ -25,20 +25,24 @@ _MAX_SPANS = 50  # source spans of one piece of evidence
 
 @dataclass(frozen=True, slots=True)
 class DocumentPlaces:
-    """The title and the places of a document.
+    """The title, the metadata and the places of a document.
 
     line_ends: None unless the text is that of the file.
     """
 
     title: str
+    metadata: Mapping[str, object]
     named: Sequence[Any]
     line_ends: Sequence[int] | None
 
-    def describe(self, span: Span) -> str:
-        """Return the page, slide, sheet or line; empty without one."""
+    def locate(self, span: Span) -> Span:
+        """Return the span with its page, slide, sheet or line, if any."""
+        place = span.place
         if self.named:
-            return describe_place(self.named, span.start, span.end)
-        return "" if self.line_ends is None else f"line {bisect_left(self.line_ends, span.start) + 1}"
+            place = describe_place(self.named, span.start, span.end) or place
+        elif self.line_ends is not None:
+            place = f"line {bisect_left(self.line_ends, span.start) + 1}"
+        return replace(span, title=self.title, place=place, metadata=self.metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,15 @@ class SourceTracer:
         The sources that its text cites come first, then all others. Each is read lazily.
         """
         return map(self.locate, self._source_spans(item))
+
+    def locate_evidence(self, context: Context) -> Context:
+        """Return the evidence with the places of its rows."""
+        self.read_ahead(context)
+        return replace(context, evidence=tuple(map(self._locate_item, context)))
+
+    def _locate_item(self, item: Evidence) -> Evidence:
+        source, *copies = (next(self.trace(part), Span("", "", 0, 0, "")) for part in item.parts)
+        return replace(item, source=source, copies=tuple(copies))
 
     def trace_part(self, item: Evidence, start: int, end: int) -> Iterator[Span]:
         """Yield the source spans of `[start, end)` of the text of evidence.
@@ -154,23 +167,24 @@ class SourceTracer:
             yield from trace_sources(self.catalogue.wired, self.table, reference)
 
     def locate(self, span: Span) -> Span:
-        """Return the span with its title and page, sheet or line.
+        """Return the span with its place, and the fields of its document.
 
         A line needs a document whose text is its file.
         """
-        places = self._places(span.uri)
-        return replace(span, title=places.title, place=places.describe(span) or span.place)
+        return self._places(span.uri).locate(span)
 
     def _places(self, uri: str) -> DocumentPlaces:
         """Return the places of a document, which are read once."""
         if uri not in self.places:
             id = self._visible_id(hash_parts(uri))
-            title, named, file, media_type = self.db.values(ROOT, id, "title", "places", "file", "media_type")
+            columns = "title", "metadata", "places", "file", "media_type"
+            title, metadata, named, file, media_type = self.db.values(ROOT, id, *columns)
             places = json.loads(named)
             verbatim = not places and file == uri and media_type in ("text/plain", "text/markdown")
             text = self.db.value(ROOT, id, "text") if verbatim else None
             ends = None if text is None else [match.start() for match in re.finditer("\n", text)]
-            self.places[uri] = DocumentPlaces(title, places, ends)
+            fields = {name: value for name, value in json.loads(metadata).items() if name != NOT_READ}
+            self.places[uri] = DocumentPlaces(title, fields, places, ends)
         return self.places[uri]
 
     def _visible_id(self, id: str) -> str:

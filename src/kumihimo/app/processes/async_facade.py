@@ -18,8 +18,9 @@ from kumihimo.app.ask.questions import Questions
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import Built
 from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
+from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.context import Context
 from kumihimo.core.errors import Cancelled, SettingsError
 from kumihimo.core.task import Progress, ProgressEvent
 

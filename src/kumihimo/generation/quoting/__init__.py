@@ -1,13 +1,12 @@
 """question + context -> Answer without a model: excerpts of documents that one can read."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
-from kumihimo.core.context import Answer, Context, Evidence, KeyPoint
+from kumihimo.core.answer import Answer, Part, Status
+from kumihimo.core.context import Context, Evidence, KeyPoint
 from kumihimo.core.spans import Citation
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import make_quoter
-from kumihimo.generation.phrases import closest_text, no_answer_text
 from kumihimo.generation.quoting.answer_kinds import AnswerRules
 from kumihimo.generation.quoting.excerpts import Excerpt, IndexReader, choose_excerpts
 from kumihimo.generation.quoting.readable import is_rule_row
@@ -28,51 +27,46 @@ def quote_answer(
     """Answer with the best excerpts of the evidence.
 
     A list, an outline, topics, a comparison or the rows of a table answer a question that requests them. If the method
-    extracted points, the points are the answer. If the excerpts match weakly, or not at all, the text and
-    the status of the answer say so. requests: False for a method that the user named: its evidence answers.
+    extracted points, the points are the answer. If the excerpts match weakly, or not at all, the status says so.
+    requests: False for a method that the user named: its evidence answers.
     """
     question, request = asked.text, read_request(asked) if requests else None
     if request and (draft := write_requested(request, question, context, reader, embed)):
-        return Answer(question, method, draft.text, tuple(draft.citations), context, Usage(), status=draft.status)
+        parts, status = tuple(draft.parts), draft.status
+        return Answer(question, method, parts, context, Usage(), status=status, approach=request.kind)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
-        return _answer_from_points(question, method, context, points[:_MAX_POINTS], reader)
+        parts = tuple(_write_points(points[:_MAX_POINTS], reader))
+        return Answer(question, method, parts, context, Usage(), approach="points")
     excerpts = choose_excerpts(AnswerRules(asked), context, reader, embed)
     status = judge_excerpts(excerpts)
-    if status == "nothing":
-        return Answer(question, method, no_answer_text(question, context), (), context, Usage(), status=status)
-    lines = [format_excerpt(excerpt, n) for n, excerpt in enumerate(excerpts, 1)]
-    if status == "closest":
-        lines.insert(0, closest_text(question, context))
-    citations = tuple(Citation(n, excerpt.span) for n, excerpt in enumerate(excerpts, 1))
-    return Answer(question, method, "\n\n".join(lines), citations, context, Usage(), status=status)
+    shown = () if status == "nothing" else excerpts
+    parts = tuple(write_excerpt(excerpt, n) for n, excerpt in enumerate(shown, 1))
+    return Answer(question, method, parts, context, Usage(), status=status, approach="passages")
 
 
-def judge_excerpts(excerpts: Sequence[Excerpt]) -> Literal["answered", "closest", "nothing"]:
+def judge_excerpts(excerpts: Sequence[Excerpt]) -> Status:
     """Return how well the excerpts answer: answered, closest or nothing."""
     if max((excerpt.coverage for excerpt in excerpts), default=0.0) < _NOTHING:
         return "nothing"
     return "answered" if excerpts[0].confidence >= _ENOUGH and excerpts[0].answers else "closest"
 
 
-def format_excerpt(excerpt: Excerpt, n: int) -> str:
-    """Return an excerpt with its number, a line per row."""
+def write_excerpt(excerpt: Excerpt, n: int) -> Part:
+    """Return an excerpt, a line per row."""
     text = excerpt.span.text
     blocks = [text[block.start : block.end] for block in split_blocks(text)]
     lines = [collapse_spaces(block) for block in (excerpt.lead, *blocks) if block and not is_rule_row(block)]
-    return f"{chr(10).join(lines)} [{n}]"
+    return Part.ending_with("passage", "\n".join(lines), [Citation(n, excerpt.span)])
 
 
-def _answer_from_points(
-    question: str, method: str, context: Context, points: Sequence[Evidence], reader: IndexReader
-) -> Answer:
-    """Answer with the points, each cited by its best sentence."""
-    lines, citations = [], []
+def _write_points(points: Sequence[Evidence], reader: IndexReader) -> Iterator[Part]:
+    """Yield the points, each cited by its best sentence."""
     for n, item in enumerate(points, 1):
         verbatim = isinstance(item.record, KeyPoint) and item.record.verbatim
-        lines.append(f"{_in_quotation_marks(item.text) if verbatim else collapse_spaces(item.text)} [{n}]")
-        citations += [Citation(n, span) for span in make_quoter(list(reader.spans(item)))(item.text)[:1]]
-    return Answer(question, method, "\n".join(lines), tuple(citations), context, Usage())
+        text = _in_quotation_marks(item.text) if verbatim else collapse_spaces(item.text)
+        spans = make_quoter(list(reader.spans(item)))(item.text)[:1]
+        yield Part.ending_with("sentence", text, [Citation(n, span) for span in spans])
 
 
 def _in_quotation_marks(text: str) -> str:

@@ -1,9 +1,9 @@
-"""lines and quotations -> a text with numbered citations, in the language of the question."""
+"""lines and quotations -> the parts of an answer, with citations, in the language of the question."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
+from kumihimo.core.answer import Part, PartKind, Status
 from kumihimo.core.spans import Citation, Span
 from kumihimo.text.sentences import collapse_spaces
 
@@ -120,27 +120,20 @@ def say_count(name: str, n: int, language: str) -> str:
 
 @dataclass
 class Draft:
-    """The lines of an answer and what they cite, up to a number of characters."""
+    """The parts of an answer, up to a number of characters."""
 
     limit: int = MAX_CHARS
-    status: Literal["answered", "closest"] = "answered"
-    lines: list[str] = field(default_factory=list)
+    status: Status = "answered"
+    parts: list[Part] = field(default_factory=list)
     citations: list[Citation] = field(default_factory=list)
+    size: int = 0  # characters so far, with the numbers of sources
 
-    @property
-    def size(self) -> int:
-        return sum(len(line) + 1 for line in self.lines)
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines)
-
-    def add(self, line: str) -> bool:
+    def add(self, line: str, kind: PartKind = "note") -> bool:
         """Add a line, if there is room."""
-        return self._add(line, None)
+        return self._add(kind, line, [])
 
     def quote(self, span: Span, before: str = "") -> bool:
-        """Add a quotation with its number, if it fits.
+        """Add a quotation to a list, if it fits.
 
         Dots show that its sentence goes on.
         """
@@ -148,16 +141,20 @@ class Draft:
         dots = "" if not text[-1:].isalnum() and text[-1:] not in ",、，" else " …"
         return self.cite(f"{before}{text}{dots}", span)
 
-    def cite(self, line: str, span: Span) -> bool:
-        """Add a line with its source number, if it fits."""
-        return self._add(f"{line} [{len(self.citations) + 1}]", span)
+    def cite(self, line: str, span: Span, kind: PartKind = "list") -> bool:
+        """Add a line with its source, if it fits."""
+        return self._add(kind, line, [Citation(len(self.citations) + 1, span)])
 
-    def _add(self, line: str, span: Span | None) -> bool:
-        if self.size + len(line) > self.limit:
+    def _add(self, kind: PartKind, line: str, citations: list[Citation]) -> bool:
+        new = Part.ending_with(kind, line, citations)
+        size = len(new.marked().text)
+        if self.size + size > self.limit:
             return False
-        self.lines.append(line)
-        if span:
-            self.citations.append(Citation(len(self.citations) + 1, span))
+        self.size += size + 1
+        self.citations += citations
+        if kind in ("list", "table") and self.parts and self.parts[-1].kind == kind:
+            new = self.parts.pop().with_line(new)
+        self.parts.append(new)
         return True
 
 

@@ -113,7 +113,7 @@ def write_documents(subject: str, reader: IndexReader, language: str) -> Draft |
         first.setdefault(passages.document(number), number)
     draft = Draft(MAX_LONG_CHARS)
     numbers = {"n": f"{len(counts):,}", "total": f"{len(documents):,}"}
-    draft.add(say("mentioned", language, subject=subject, **numbers))
+    draft.add(say("mentioned", language, subject=subject, **numbers), "sentence")
     for document in sorted(counts, key=lambda id: (-counts[id], id))[:_MAX_DOCUMENTS]:
         span = passages.span(first[document])
         _, title, _ = reader.document(span.uri)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import say
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
@@ -159,11 +160,10 @@ def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
 
     The note is empty if the question stands alone. A question of another year is the one before with that year.
 
-    >>> from kumihimo.core.usage import Usage
-    >>> before = Answer("Who is Maren Oldacre?", "braid", "", (), Context(), Usage())
+    >>> before = Answer.of_text("Who is Maren Oldacre?", "")
     >>> carry_names("When did she leave?", [before])
     ('When did she leave? (about Maren Oldacre)', '(about Maren Oldacre)')
-    >>> carry_names("And in 2022?", [Answer("What did it cost in 2021?", "braid", "", (), Context(), Usage())])
+    >>> carry_names("And in 2022?", [Answer.of_text("What did it cost in 2021?", "")])
     ('What did it cost in 2022?', '(What did it cost in 2022?)')
     >>> carry_names("Where is Thornhead Light?", [before])
     ('Where is Thornhead Light?', '')

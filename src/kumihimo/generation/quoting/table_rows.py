@@ -265,12 +265,12 @@ def _compare_rows(
     written = f"{unit}{written}" if unit in tuple("¥$€£") else f"{written} {unit}".strip()
     draft = Draft()
     counted = {"n": f"{len(numbers):,}", "total": f"{len(table.rows):,}"}
-    draft.add(say("rows", language, what=say(kind, language), column=column, value=written, **counted))
+    draft.add(say("rows", language, what=say(kind, language), column=column, value=written, **counted), "sentence")
     if table.header:
-        draft.add(table.header)
+        draft.add(table.header, "table")
     for row in winners[:_MAX_WINNERS]:
         span = Span("", uri, row.start, row.end, text[row.start : row.end])
-        draft.cite(collapse_spaces(span.text), span)
+        draft.cite(collapse_spaces(span.text), span, "table")
     if len(winners) > _MAX_WINNERS:
         draft.add(say("more", language, n=f"{len(winners) - _MAX_WINNERS:,}"))
     return draft

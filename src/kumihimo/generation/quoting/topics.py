@@ -188,7 +188,7 @@ def _add_topic(draft: Draft, title: str, quotes: Iterable[Span]) -> bool:
     selected = list(new.values())[:2]
     if not selected or draft.size + len(title) + sum(len(span.text) + 12 for span in selected) >= draft.limit:
         return False
-    draft.add(title)
+    draft.add(title, "list")
     for span in selected:
         draft.quote(span, "   ")
     return True

@@ -13,12 +13,11 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from kumihimo.app.ask.query import Length, Query
-from kumihimo.app.browse.json_values import Json, answer_json, bare_evidence_json, context_json, evidence_json
 from kumihimo.app.build.progress import describe_event
 from kumihimo.app.processes.async_facade import QuestionEvent
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.answer import Answer
+from kumihimo.core.context import Context
 from kumihimo.core.errors import KumiError
-from kumihimo.core.usage import Usage
 from kumihimo.server.access import AskedIndexes, Reader, find_asked
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, MoreIndexes, Name, Question, Settings
 from kumihimo.server.events import ServerEvent, cancel_on_disconnect, event_response
@@ -77,7 +76,7 @@ async def retrieve(request: Request, access: Reader, body: Body[SearchBody]) -> 
     """Return the evidence for a question, best first, with reasons."""
     asked = find_asked(request, access, body.more_indexes)
     context = await cancel_on_disconnect(request, asked.questions.search(_query(asked, body)))
-    return JSONResponse({"question": body.question, **context_json(context, _evidence(body, body.question, context))})
+    return JSONResponse({"question": body.question, **context.to_dict()})
 
 
 @router.post("/ask")
@@ -87,10 +86,8 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
     With `stream`, the events are `progress`, `evidence`, `token`, `citations` and `answer`, or `error`. A client that
     leaves stops the search and the model.
     """
-    asked = find_asked(request, access, body.more_indexes)
-    history = [Answer(turn.question, "", turn.answer, (), Context(), Usage()) for turn in body.history]
-    query = _query(asked, body, length=body.length, history=history)
     if body.stream:
+        asked, query = _read_body(request, access, body)
         events = asked.questions.answer_events(query)
         first = asyncio.ensure_future(anext(events))
         try:
@@ -100,9 +97,21 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
         except BaseException:
             first.cancel()
             raise
-        return event_response(answer_events(body, first, events))
-    answer = await cancel_on_disconnect(request, asked.questions.answer(query))
-    return JSONResponse(answer_json(answer, _evidence(body, answer.question, answer.context)))
+        return event_response(answer_events(first, events))
+    return JSONResponse((await find_answer(request, access, body)).to_dict())
+
+
+async def find_answer(request: Request, access: Reader, body: AskBody) -> Answer:
+    """Return the answer to a request, unless its client leaves."""
+    asked, query = _read_body(request, access, body)
+    return await cancel_on_disconnect(request, asked.questions.answer(query))
+
+
+def _read_body(request: Request, access: Reader, body: AskBody) -> tuple[AskedIndexes, Query]:
+    """Return the indexes that a request asks, and its query."""
+    asked = find_asked(request, access, body.more_indexes)
+    history = [Answer.of_text(turn.question, turn.answer) for turn in body.history]
+    return asked, _query(asked, body, length=body.length, history=history)
 
 
 def _query(asked: AskedIndexes, body: SearchBody, **more: Any) -> Query:
@@ -116,22 +125,17 @@ def _query(asked: AskedIndexes, body: SearchBody, **more: Any) -> Query:
     return Query.of(body.question, body.method, settings=body.settings, explain=body.reasons, **limits, **more)
 
 
-def _evidence(body: SearchBody, question: str, context: Context) -> list[Json]:
-    """Return the evidence, with its reasons if they are wanted."""
-    return evidence_json(question, context) if body.reasons else bare_evidence_json(context)
-
-
 async def answer_events(
-    body: AskBody, first: asyncio.Future[QuestionEvent], later: AsyncGenerator[QuestionEvent, None]
+    first: asyncio.Future[QuestionEvent], later: AsyncGenerator[QuestionEvent, None]
 ) -> AsyncGenerator[ServerEvent, None]:
     """Yield the events of one question, up to `answer` or `error`."""
     try:
         async with aclosing(later) as events:
-            yield _describe(body, await first)
+            yield _describe(await first)
             async for event in events:
                 if isinstance(event, Answer):
                     yield ServerEvent("citations", {"citations": [c.to_dict() for c in event.citations]})
-                yield _describe(body, event)
+                yield _describe(event)
     except KumiError as error:
         yield ServerEvent("error", json.loads(bytes(problem(error, language=message_language()).body)))
     except Exception:
@@ -139,13 +143,13 @@ async def answer_events(
         yield ServerEvent("error", {"title": "InternalError", "status": 500, "detail": _INTERNAL})
 
 
-def _describe(body: AskBody, event: QuestionEvent) -> ServerEvent:
+def _describe(event: QuestionEvent) -> ServerEvent:
     """Return an event of a question as a server-sent event."""
     match event:
         case Answer():
-            return ServerEvent("answer", answer_json(event, _evidence(body, event.question, event.context)))
+            return ServerEvent("answer", event.to_dict())
         case Context():
-            return ServerEvent("evidence", context_json(event, _evidence(body, body.question, event)))
+            return ServerEvent("evidence", event.to_dict())
         case str():
             return ServerEvent("token", {"text": event})
     return ServerEvent("progress", {"step": event.step, "text": describe_event(event), "model": event.model})

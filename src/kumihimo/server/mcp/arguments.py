@@ -145,9 +145,9 @@ def parse_arguments(adapter: TypeAdapter[T], arguments: dict[str, Any]) -> T:
         raise BadArgument(f"wrong arguments: {'; '.join(problems)}. Correct them and call again") from None
 
 
-def schema_of(adapter: TypeAdapter[Any], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
+def schema_of(adapter: TypeAdapter[Any]) -> dict[str, Any]:
     """Return a JSON schema without the titles, which only repeat the names."""
-    schema: dict[str, Any] = _without_titles(adapter.json_schema(mode=mode))
+    schema: dict[str, Any] = _without_titles(adapter.json_schema())
     return {name: value for name, value in schema.items() if name != "description"}
 
 

@@ -1,6 +1,5 @@
 """a snapshot + ids, names and topics -> the results of the tools that only read."""
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -8,7 +7,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.browse import browse_communities, find_entity, list_entities, list_passages, list_relations
 from kumihimo.app.browse.community_tree import table_or_empty
 from kumihimo.app.browse.document_list import DocumentList, ListedDocument
-from kumihimo.core.context import Context, Evidence
+from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Entity, Relation, Report
@@ -22,40 +21,23 @@ _MAX_TEXT = 10_000  # characters of a passage, or of a report
 _FIRST_PART = 4_000  # of a document that is opened without a place
 _MAX_FOUND = 24_000  # of all passages found together
 _MAX_EACH = 1_500
-_MAX_PLACES, _MAX_MORE = 3, 20
+_MAX_MORE = 20
 _MAX_RELATIONS, _MAX_PASSAGES, _MAX_REPORTS, _MAX_SIMILAR = 20, 8, 10, 5
 _MAX_DESCRIPTION, _MAX_LINE = 3_000, 300
 _MAX_FIELDS = 12  # of the metadata of a document
 
 
-def show_evidence(snapshot: Snapshot, index: str, method: str, context: Context) -> results.SearchResult:
+def show_evidence(index: str, context: Context) -> results.SearchResult:
     """Return what a search found; long texts are cut."""
     limit = min(_MAX_EACH, _MAX_FOUND // max(len(context), 1))
-    passages = tuple(
-        results.FoundPassage(
-            id=":".join(item.reference),
-            title=item.title,
-            text=results.cut(item.text, limit),
-            places=results.places(islice(_trace(snapshot, item), _MAX_PLACES)),
-        )
-        for item in context
-    )
+    evidence = [item.to_dict(rank) for rank, item in enumerate(context, 1)]
     is_cut = any(len(item.text) > limit for item in context)
     note = "Texts that end with … are cut: open_citation shows the whole." if is_cut else ""
-    return results.SearchResult(index=index, method=method, passages=passages, note=note)
+    cut = tuple({**item, "text": results.cut(item["text"], limit)} for item in evidence)
+    return results.SearchResult(index=index, method=context.method, evidence=cut, note=note)
 
 
-def _trace(snapshot: Snapshot, item: Evidence) -> Iterator[Span]:
-    """Yield the sources of evidence.
-
-    There are none if a build has removed the row since the search.
-    """
-    in_table = item.table in snapshot.record_types
-    if not in_table or (snapshot.db.has(item.table) and snapshot.table(item.table).get(item.record.id)):
-        yield from snapshot.trace(item)
-
-
-def open_passage(snapshot: Snapshot, arguments: OpenArguments) -> results.OpenedPassage:
+def open_passage(snapshot: Snapshot, index: str, arguments: OpenArguments) -> results.OpenedResult:
     """Return a passage of a document with its surroundings.
 
     Of a row, it is the first source.
@@ -76,8 +58,9 @@ def open_passage(snapshot: Snapshot, arguments: OpenArguments) -> results.Opened
         raise BadArgument(f"the document {id!r} has no character {start:,}{size}")
     last = min(last, read.characters)
     span = snapshot.tracer.locate(Span("", read.uri, start, last, read.text[start - read.start : last - read.start]))
-    return results.OpenedPassage(
-        passage=results.Place.of(span),
+    return results.OpenedResult(
+        index=index,
+        passage=span.to_place(),
         before=read.text[: start - read.start],
         text=span.text,
         after=read.text[last - read.start :],
@@ -131,7 +114,7 @@ def _short_value(value: object) -> Any:
     return value if isinstance(value, bool | int | float | None) else shorten_line(str(value), _MAX_LINE)
 
 
-def show_entity(snapshot: Snapshot, name: str) -> results.EntityResult:
+def show_entity(snapshot: Snapshot, index: str, name: str) -> results.EntityResult:
     """Return an entity with its neighbours and passages.
 
     Raises BadArgument, with similar names, if there is none.
@@ -147,6 +130,7 @@ def show_entity(snapshot: Snapshot, name: str) -> results.EntityResult:
     passages = list_passages(snapshot, entity, limit=_MAX_PASSAGES)
     note = "There are more relations or passages: ask about them." if relations.next or passages.next else ""
     return results.EntityResult(
+        index=index,
         id=entity.id,
         name=entity.name,
         type=entity.type,
@@ -154,12 +138,7 @@ def show_entity(snapshot: Snapshot, name: str) -> results.EntityResult:
         mentions=entity.mentions,
         description=results.cut(entity.text, _MAX_DESCRIPTION),
         relations=tuple(_related(entity, relation) for relation in relations.items),
-        passages=tuple(
-            results.FoundPassage(
-                id=f"chunks:{span.chunk}", title=span.title, text=span.text, places=(results.Place.of(span),)
-            )
-            for span in passages.items
-        ),
+        passages=tuple(span.to_dict() for span in passages.items),
         similar=tuple(results.EntityLink(id=found.id, name=found.name) for found in similar),
         note=note,
     )
@@ -175,7 +154,7 @@ def _related(entity: Entity, relation: Relation) -> results.RelatedEntity:
     )
 
 
-def show_report(snapshot: Snapshot, topic: str, budget: Budget) -> results.ReportResult:
+def show_report(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> results.ReportResult:
     """Return the report with this id, or the best on a topic.
 
     Without a topic, the main ones are listed. budget: of an embedding model that is paid.
@@ -184,13 +163,15 @@ def show_report(snapshot: Snapshot, topic: str, budget: Budget) -> results.Repor
     if not topic.strip():
         roots = browse_communities(snapshot).roots()
         listed = reports.get_many(roots[:_MAX_MORE]).values()
-        return results.ReportResult(others=tuple(map(_report_link, listed)), note="Call report with one of the ids.")
+        others = tuple(map(_report_link, listed))
+        return results.ReportResult(index=index, others=others, note="Call report with one of the ids.")
     named = reports.get(topic.strip().removeprefix("reports:"))
     matches = [named] if named else _search_reports(snapshot, topic, budget)
     if not matches:
         raise BadArgument(f"no report on {topic!r}: call report without a topic to list the main ones")
     found, *related = matches
     return results.ReportResult(
+        index=index,
         id=found.id,
         title=found.title,
         text=results.cut(found.text, _MAX_TEXT),

@@ -1,119 +1,100 @@
 """what a tool found -> values for a program, and the same as text for a language model."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kumihimo.core.digests import hash_parts
+from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.spans import Span
+from kumihimo.text.translation import translate
+
+Json = dict[str, Any]
+_MAX_ANSWER, _MAX_QUOTE, _MAX_CITATIONS = 30_000, 1_000, 60
+_OF_ANSWERS = ("question", "method", "model", "approach", "status", "truncated", "text", "citations")
+
+
+def describe_place(place: Json) -> str:
+    """Return a place with what `open_citation` needs of it."""
+    label = f"{place['title']} · " if place["title"] else ""
+    return f"{label}{place['location']} (document {place['document']}, {place['start']}-{place['end']})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A passage of a document: `[start, end)` in its characters. document: its id."""
-
-    document: str
-    uri: str
-    title: str
-    place: str
-    start: int
-    end: int
-
-    @classmethod
-    def of(cls, span: Span) -> "Place":
-        """Return the place of a span."""
-        return cls(
-            document=hash_parts(span.uri),
-            uri=span.uri,
-            title=span.title,
-            place=span.place,
-            start=span.start,
-            end=span.end,
-        )
-
-    def __str__(self) -> str:
-        where = f"{self.uri}, {self.place}" if self.place else self.uri
-        label = f"{self.title} · {where}" if self.title else where
-        return f"{label} (document {self.document}, {self.start}-{self.end})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPassage:
-    """A piece of evidence. id: of its row; places: where it comes from, up to three."""
-
-    id: str
-    title: str
-    text: str
-    places: tuple[Place, ...]
-
-    def __str__(self) -> str:
-        head = " | ".join(map(str, self.places)) or self.title
-        return f"{head} [{self.id}]\n{self.text}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult:
-    """The evidence for a question, best first. note: how to see more."""
+class Result:
+    """What a tool has found: `str` of it is the text."""
 
     index: str
+
+    def to_dict(self) -> Json:
+        """Return the values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult(Result):
+    """The evidence for a question, best first. note: how to see more."""
+
     method: str
-    passages: tuple[FoundPassage, ...]
+    evidence: tuple[Json, ...]
     note: str = ""
 
     def __str__(self) -> str:
-        found = [f"{rank}. {passage}" for rank, passage in enumerate(self.passages, 1)]
+        found = [
+            f"{item['rank']}. {describe_place(item) if item['uri'] else item['title']} [{item['table']}:{item['id']}]"
+            f"\n{item['text']}"
+            for item in self.evidence
+        ]
         return _paragraphs(*(found or ["Nothing was found."]), self.note)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CitedPassage:
-    """The passage behind `[n]` in an answer, with the words that support it."""
+class AskResult(Result):
+    """An answer with the passages behind its citations; `search` shows the evidence."""
 
-    n: int
-    quote: str
-    place: Place
+    answer: Answer
 
+    def to_dict(self) -> Json:
+        """Return the answer; its text has a number for each citation."""
+        values = {"index": self.index, **{name: self._values[name] for name in _OF_ANSWERS}}
+        citations = [{**each, "text": cut(each["text"], _MAX_QUOTE)} for each in values["citations"]]
+        return {**values, "text": cut(values["text"], _MAX_ANSWER), "citations": citations[:_MAX_CITATIONS]}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskResult:
-    """An answer with the passages behind its citations.
-
-    status: answered; closest: the passages shown may not answer; nothing: no passage was found. model: empty if the
-    answer consists of sentences of the documents.
-    """
-
-    index: str
-    method: str
-    model: str
-    status: str
-    answer: str
-    citations: tuple[CitedPassage, ...]
+    @property
+    def _values(self) -> Json:
+        return self.answer.marked().to_dict()
 
     def __str__(self) -> str:
-        sources = [f"[{citation.n}] {citation.place}" for citation in self.citations]
-        return _paragraphs(self.answer, "\n".join(["Sources:", *sources]) if sources else "")
+        values = self.to_dict()
+        sources = [f"[{each['n']}] {describe_place(each)}" for each in values["citations"]]
+        return _paragraphs(
+            translate(self.answer.remark),
+            values["text"],
+            translate(TRUNCATION_NOTE) if self.answer.truncated else "",
+            "\n".join(["Sources:", *sources]) if sources else "",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedPassage:
+class OpenedResult(Result):
     """A passage with the text around it.
 
-    characters: of the whole document. next_start: where its text goes on, if it was cut. more: other places of the row.
+    passage: where it stands. characters: of the whole document. next_start: where its text goes on, if it was cut.
+    more: other places of the row.
     """
 
-    passage: Place
+    passage: Json
     before: str
     text: str
     after: str
     characters: int
     next_start: int | None = None
-    more: tuple[Place, ...] = ()
+    more: tuple[Json, ...] = ()
 
     def __str__(self) -> str:
         cut = f"(Cut: call open_citation again with start={self.next_start}.)" if self.next_start else ""
-        others = "\n".join(["Other places of this row:", *map(str, self.more)]) if self.more else ""
+        others = "\n".join(["Other places of this row:", *map(describe_place, self.more)]) if self.more else ""
         marked = f"{self.before}>>>{self.text}<<<{self.after}"
-        return _paragraphs(str(self.passage), marked, cut, others)
+        return _paragraphs(describe_place(self.passage), marked, cut, others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +113,9 @@ class DocumentRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentsResult:
+class DocumentsResult(Result):
     """A page of documents. indexes: the collections that may be used. total: of the documents that match the filter."""
 
-    index: str
     indexes: tuple[str, ...]
     total: int
     documents: tuple[DocumentRow, ...]
@@ -168,7 +148,7 @@ class EntityLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntityResult:
+class EntityResult(Result):
     """An entity of the graph, with its closest neighbours and the first passages that mention it.
 
     similar: other entities whose names contain the one given.
@@ -181,7 +161,7 @@ class EntityResult:
     mentions: int
     description: str
     relations: tuple[RelatedEntity, ...]
-    passages: tuple[FoundPassage, ...]
+    passages: tuple[Json, ...]
     similar: tuple[EntityLink, ...] = ()
     note: str = ""
 
@@ -192,7 +172,7 @@ class EntityResult:
             f"{self.name}{kind} [entities:{self.id}], mentions: {self.mentions}",
             self.description,
             "\n".join(["Related:", *relations]) if relations else "",
-            _paragraphs("Passages:", *map(str, self.passages)) if self.passages else "",
+            _paragraphs("Passages:", *map(_passage_text, self.passages)) if self.passages else "",
             f"Similar names: {'; '.join(other.name for other in self.similar)}." if self.similar else "",
             self.note,
         )
@@ -207,13 +187,13 @@ class ReportLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportResult:
+class ReportResult(Result):
     """A report on a part of the collection, in Markdown, with the passages it rests on; or a list of reports."""
 
     id: str = ""
     title: str = ""
     text: str = ""
-    sources: tuple[Place, ...] = ()
+    sources: tuple[Json, ...] = ()
     others: tuple[ReportLink, ...] = ()
     note: str = ""
 
@@ -221,10 +201,14 @@ class ReportResult:
         others = [f"- {other.title} [{other.id}]" for other in self.others]
         return _paragraphs(
             self.text,
-            "\n".join(["Sources:", *map(str, self.sources)]) if self.sources else "",
+            "\n".join(["Sources:", *map(describe_place, self.sources)]) if self.sources else "",
             "\n".join(["Other reports:" if self.id else "Reports:", *others]) if others else "",
             self.note,
         )
+
+
+def _passage_text(passage: Json) -> str:
+    return f"{describe_place(passage)} [chunks:{passage['chunk']}]\n{passage['text']}"
 
 
 def _plain(value: object) -> str:
@@ -244,6 +228,6 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def places(spans: Iterable[Span]) -> tuple[Place, ...]:
+def places(spans: Iterable[Span]) -> tuple[Json, ...]:
     """Return the places of spans, each once."""
-    return tuple(dict.fromkeys(map(Place.of, spans)))
+    return tuple(span.to_place() for span in dict.fromkeys(spans))

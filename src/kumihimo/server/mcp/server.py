@@ -88,7 +88,6 @@ class _Handlers:
         try:
             arguments = parse_arguments(tool.argument_adapter, params.arguments or {})
             result = await _until_left(context, tool.run(call, arguments))
-            values = tool.result_adapter.dump_python(result, mode="json")
         except BudgetExceeded as error:
             return _error_result(f"{error}. {remedy_of(error)}")
         except KumiError as error:
@@ -98,9 +97,8 @@ class _Handlers:
         except Exception:  # the outermost door of a call: the client gets no details of the server
             log.exception("the tool %s failed", tool.name)
             return _error_result("the server has failed: its log says why")
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=str(result))], structured_content=values
-        )
+        text = types.TextContent(type="text", text=str(result))
+        return types.CallToolResult(content=[text], structured_content=result.to_dict())
 
     async def list_resources(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
@@ -168,7 +166,6 @@ def _describe_tool(tool: Tool, indexes: tuple[str, ...]) -> types.Tool:
         title=tool.title,
         description=tool.description,
         input_schema={**schema, "properties": properties},
-        output_schema=tool.output_schema,
         annotations=types.ToolAnnotations(title=tool.title, read_only_hint=True, open_world_hint=False),
     )
 

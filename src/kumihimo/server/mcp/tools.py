@@ -9,14 +9,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.core.context import Answer
+from kumihimo.core.answer import Answer
 from kumihimo.core.task import ProgressEvent
 from kumihimo.server.access import Access, Caller, choose_access, usable_names
 from kumihimo.server.mcp import arguments, reading, results
 from kumihimo.server.problems import NotFound
 from kumihimo.server.workspace import Workspace
-
-_MAX_ANSWER, _MAX_QUOTE, _MAX_CITATIONS = 30_000, 1_000, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,7 @@ async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.S
     method = inputs.method or await access.read(Snapshot.default_method)
     settings = {"k": inputs.k} if "k" in access.served.kumi.catalogue.method(method).settings else {}
     context = await access.served.questions.retrieve(inputs.question, method, **settings, **_options(access, inputs))
-    found = context.top(inputs.k)
-    return await access.read(lambda s: reading.show_evidence(s, access.served.name, method, found))
+    return reading.show_evidence(access.served.name, context.top(inputs.k))
 
 
 def _options(access: Access, inputs: arguments.SearchArguments | arguments.AskArguments) -> dict[str, Any]:
@@ -71,7 +68,7 @@ async def ask(call: ToolCall, inputs: arguments.AskArguments) -> results.AskResu
             elif isinstance(event, Answer):
                 answer = event
     assert answer  # it is the last event
-    return _ask_result(access.served.name, answer)
+    return results.AskResult(index=access.served.name, answer=answer)
 
 
 def _describe_progress(event: ProgressEvent) -> str:
@@ -80,25 +77,10 @@ def _describe_progress(event: ProgressEvent) -> str:
     return "searching" if event.step == "search" else f"building {event.step}"
 
 
-def _ask_result(index: str, answer: Answer) -> results.AskResult:
-    return results.AskResult(
-        index=index,
-        method=answer.method,
-        model=answer.model.partition(" ")[0],
-        status=answer.status,
-        answer=results.cut(answer.text, _MAX_ANSWER),
-        citations=tuple(
-            results.CitedPassage(
-                n=citation.n, quote=results.cut(citation.span.text, _MAX_QUOTE), place=results.Place.of(citation.span)
-            )
-            for citation in answer.citations[:_MAX_CITATIONS]
-        ),
-    )
-
-
-async def open_citation(call: ToolCall, inputs: arguments.OpenArguments) -> results.OpenedPassage:
+async def open_citation(call: ToolCall, inputs: arguments.OpenArguments) -> results.OpenedResult:
     """Show a passage in its document."""
-    return await call.access(inputs.index).read(lambda s: reading.open_passage(s, inputs))
+    access = call.access(inputs.index)
+    return await access.read(lambda s: reading.open_passage(s, access.served.name, inputs))
 
 
 async def list_documents(call: ToolCall, inputs: arguments.DocumentsArguments) -> results.DocumentsResult:
@@ -110,14 +92,15 @@ async def list_documents(call: ToolCall, inputs: arguments.DocumentsArguments) -
 
 async def entity(call: ToolCall, inputs: arguments.EntityArguments) -> results.EntityResult:
     """Show an entity of the graph."""
-    return await call.access(inputs.index).read(lambda s: reading.show_entity(s, inputs.name))
+    access = call.access(inputs.index)
+    return await access.read(lambda s: reading.show_entity(s, access.served.name, inputs.name))
 
 
 async def report(call: ToolCall, inputs: arguments.ReportArguments) -> results.ReportResult:
     """Show a report."""
     access = call.access(inputs.index)
     budget = access.served.kumi.models.budget(None, access.grant.new_budget())
-    return await access.read(lambda s: reading.show_report(s, inputs.topic, budget))
+    return await access.read(lambda s: reading.show_report(s, access.served.name, inputs.topic, budget))
 
 
 @dataclass(frozen=True)
@@ -128,24 +111,15 @@ class Tool:
     title: str
     description: str
     arguments: type[Any]
-    result: type[Any]
-    run: Callable[[ToolCall, Any], Awaitable[Any]] = field(repr=False)
+    run: Callable[[ToolCall, Any], Awaitable[results.Result]] = field(repr=False)
 
     @cached_property
     def argument_adapter(self) -> TypeAdapter[Any]:
         return TypeAdapter(self.arguments)
 
     @cached_property
-    def result_adapter(self) -> TypeAdapter[Any]:
-        return TypeAdapter(self.result)
-
-    @cached_property
     def input_schema(self) -> dict[str, Any]:
-        return arguments.schema_of(self.argument_adapter, "validation")
-
-    @cached_property
-    def output_schema(self) -> dict[str, Any]:
-        return arguments.schema_of(self.result_adapter, "serialization")
+        return arguments.schema_of(self.argument_adapter)
 
 
 _TOOLS = (
@@ -155,7 +129,6 @@ _TOOLS = (
         "Find passages of the user's documents that answer a question. Use it to read the evidence yourself; each "
         "passage has an id and its place. For a finished answer with citations use ask.",
         arguments.SearchArguments,
-        results.SearchResult,
         search,
     ),
     Tool(
@@ -164,7 +137,6 @@ _TOOLS = (
         "Answer a question from the user's documents, with numbered citations [1] that name file, page or line. "
         "It may take a minute if a language model writes the answer. Keep the citations when you pass it on.",
         arguments.AskArguments,
-        results.AskResult,
         ask,
     ),
     Tool(
@@ -173,7 +145,6 @@ _TOOLS = (
         "Show a passage in its document with the text around it, to check a citation or to read on. "
         "The passage stands between >>> and <<<.",
         arguments.OpenArguments,
-        results.OpenedPassage,
         open_citation,
     ),
     Tool(
@@ -182,7 +153,6 @@ _TOOLS = (
         "List the documents of a collection with their metadata, by path. Use it to see what there is, or to learn "
         "the fields for a filter.",
         arguments.DocumentsArguments,
-        results.DocumentsResult,
         list_documents,
     ),
     Tool(
@@ -191,7 +161,6 @@ _TOOLS = (
         "Show what the documents say about a person, place, organisation or thing: description, related entities, "
         "and passages that mention it.",
         arguments.EntityArguments,
-        results.EntityResult,
         entity,
     ),
     Tool(
@@ -200,7 +169,6 @@ _TOOLS = (
         "Read a report on a topic of the whole collection, written when it was indexed. Use it for an overview; use "
         "search for details.",
         arguments.ReportArguments,
-        results.ReportResult,
         report,
     ),
 )

@@ -4,28 +4,29 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from time import time
 from typing import Any
 from uuid import uuid4
 
-from kumihimo.app.evidence.citation_markers import find_markers, is_truncated
 from kumihimo.app.processes.async_facade import QuestionEvent
-from kumihimo.core.context import Answer, Context
+from kumihimo.core.answer import TRUNCATION_NOTE, Answer
+from kumihimo.core.context import Context
 from kumihimo.core.errors import KumiError
 from kumihimo.core.spans import Span
+from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.server.openai.errors import error_body
 from kumihimo.server.problems import status_of
 from kumihimo.text.sentences import shorten_line
+from kumihimo.text.translation import translate
 
 _MAX_EVIDENCE = 100  # ids of rows in a reply
 Link = Callable[[Span], str]  # a passage -> the address of its page
 _MAX_LINES = 30  # of the list
 _MAX_SPANS = 3  # of one number
 _RULE = "\n\n---\n\n"  # between the text and its sources, in any language
-# Possessive: a text that nearly is a list would else be tried in endless ways.
-_LINE = r"- \[\d{1,3}\] \[(?:\\.|[^\\\]\n]){0,500}+\]\([^\s()]{1,500}+\)"
-_LIST = re.compile(rf"{_RULE}{_LINE}(?:\n{_LINE})*+\s*+\Z")
+_SOURCE_LINE = re.compile(r"- \[\d{1,3}\] \[")
 _MARKDOWN = re.compile(r"([\\`*\[\]<])")
 _MAX_LABEL = 200  # characters
 
@@ -50,12 +51,8 @@ class ReplyHead:
 
 def completion(head: ReplyHead, answer: Answer, link: Link) -> dict[str, Any]:
     """Return a whole reply."""
-    message = {
-        "role": "assistant",
-        "content": answer.text + source_list(answer, link),
-        "refusal": None,
-        "annotations": url_citations(answer, link),
-    }
+    content, annotations = write_content(answer, link), url_citations(answer, link)
+    message = {"role": "assistant", "content": content, "refusal": None, "annotations": annotations}
     choice = {"index": 0, "message": message, "finish_reason": finish_reason(answer), "logprobs": None}
     return head.object(
         "chat.completion", choices=[choice], usage=usage_json(answer.usage), kumihimo=extension_json(answer)
@@ -64,7 +61,7 @@ def completion(head: ReplyHead, answer: Answer, link: Link) -> dict[str, Any]:
 
 def finish_reason(answer: Answer) -> str:
     """Return why the text ends."""
-    return "length" if is_truncated(answer) else "stop"
+    return "length" if answer.truncated else "stop"
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
@@ -119,14 +116,17 @@ async def stream_chunks(
 ) -> AsyncIterator[DataEvent]:
     """Yield the chunks of a reply.
 
-    An error that comes later than the first text is the last event. received: the events so far.
+    The text of a model is passed on as it arrives; words of documents come with their numbers. An error that comes
+    later than the first text is the last event. received: the events so far.
     """
     usage: dict[str, Any] = {"usage": None} if with_usage else {}
     yield _event(head.chunk({"role": "assistant", "content": ""}, **usage))
-    text = ""
+    text, model = "", ""
     try:
         async for event in _chain(received, events):
-            if isinstance(event, str):
+            if isinstance(event, ProgressEvent):
+                model = event.model
+            elif isinstance(event, str) and model:
                 text += event
                 yield _event(head.chunk({"content": event}, **usage))
             elif isinstance(event, Answer):
@@ -144,8 +144,7 @@ def _last_chunks(head: ReplyHead, answer: Answer, text: str, link: Link) -> list
 
     text: as it was streamed.
     """
-    rest = answer.text.removeprefix(text) if answer.text.startswith(text) else ""
-    last = {"content": rest + source_list(answer, link)}
+    last = {"content": write_content(answer, link).removeprefix(text)}
     return [
         *([head.chunk(last)] if last["content"] else []),
         head.chunk(
@@ -166,11 +165,20 @@ def _event(value: dict[str, Any]) -> DataEvent:
     return DataEvent(json.dumps(value, ensure_ascii=False))
 
 
-def source_list(answer: Answer, link: Link) -> str:
-    """Return the sources of an answer, in Markdown.
+def write_content(answer: Answer, link: Link) -> str:
+    """Return the content of a reply: a remark, the text with its markers, and the sources in Markdown."""
+    note = f"\n\n{translate(TRUNCATION_NOTE)}" if answer.truncated else ""
+    return _before(answer) + answer.marked().text + note + source_list(answer, link)
 
-    They are added to its text. Empty without citations.
-    """
+
+def _before(answer: Answer) -> str:
+    """Return what the status says, before the text."""
+    remark = translate(answer.remark)
+    return f"{remark}\n\n" if remark and answer.parts else remark
+
+
+def source_list(answer: Answer, link: Link) -> str:
+    """Return the sources of an answer, in Markdown; empty without citations."""
     lines: dict[str, None] = {}
     counts: dict[int, int] = {}
     for citation in answer.citations:
@@ -187,26 +195,28 @@ def without_source_list(text: str) -> str:
     >>> without_source_list("At nine. [1]\\n\\n---\\n\\n- [1] [a.md, line 1](http://localhost/documents/a?start=0&end=8)")
     'At nine. [1]'
     """
-    return _LIST.sub("", text)
+    before, rule, sources = text.rpartition(_RULE)
+    is_list = rule and all(map(_SOURCE_LINE.match, sources.rstrip().split("\n")))
+    return before if is_list else text
 
 
 def url_citations(answer: Answer, link: Link) -> list[dict[str, Any]]:
-    """Return the citations in the text of an answer.
+    """Return the citations in the content of a reply.
 
-    Each has its characters `[start_index, end_index)`, a title and an address.
+    Each has its characters `[start_index, end_index)`, a title, an address and the fields of its document.
     """
+    spans: dict[int, list[Span]] = {}
+    for citation in answer.citations:
+        spans.setdefault(citation.n, []).append(citation.span)
+    citations = {
+        n: [{"title": _label(span), "url": link(span), "metadata": dict(span.metadata)} for span in own[:_MAX_SPANS]]
+        for n, own in spans.items()
+    }
+    start = len(_before(answer))
     return [
-        {
-            "type": "url_citation",
-            "url_citation": {
-                "start_index": marker.start,
-                "end_index": marker.end,
-                "title": _label(span),
-                "url": link(span),
-            },
-        }
-        for marker in find_markers(answer)
-        for span in marker.spans[:_MAX_SPANS]
+        {"type": "url_citation", "url_citation": {"start_index": start + first, "end_index": start + last, **each}}
+        for first, last, numbers in answer.marked().markers
+        for each in chain.from_iterable(citations.get(n, ()) for n in numbers)
     ]
 
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from kumihimo.app.ask.query import Length
-from kumihimo.core.context import Answer, Context
-from kumihimo.core.usage import Usage
+from kumihimo.core.answer import Answer
 from kumihimo.server.api.parameters import FilterText, Settings
 from kumihimo.server.openai.errors import BadParameter
 from kumihimo.server.openai.replies import without_source_list
@@ -128,7 +127,7 @@ def split_conversation(messages: Sequence[Message]) -> tuple[str, list[Answer]]:
             asked = _text(message, strict=False)
         elif message.role == "assistant" and asked:
             text = without_source_list(_text(message, strict=False))
-            history.append(Answer(asked, "", text, (), Context(), Usage()))
+            history.append(Answer.of_text(asked, text))
             asked = ""
     return _text(messages[last], strict=True), history
 

@@ -1,10 +1,8 @@
 """a question in a form -> the page that asks, or the page with the answer; scripts stream it instead."""
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
@@ -13,18 +11,18 @@ from kumihimo.app.ask.query import Length, check_length
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.browse import list_entities
 from kumihimo.app.browse.json_values import Json
+from kumihimo.core.answer import Answer
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import ask as ask_api
 from kumihimo.server.api.state import describe_methods
 from kumihimo.server.pages.context import IndexPage, ReaderPage, read_or
 from kumihimo.server.pages.errors import PageRoute
-from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces
+from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, write_cite
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.sessions import read_form
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _MAX_HINTS, _MAX_NAMES = 3, 20
-_NUMBERED = re.compile(r"(.*?)(?: \[(\d+)\])?", re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,7 @@ async def answer_question(page: ReaderPage) -> HTMLResponse:
     question = ask_api.AskBody(
         question=form.hint or form.question, method=form.method, filter=form.filter, length=length
     )
-    response = await ask_api.ask(page.request, page.access, question)
-    answer = cast(Json, json.loads(bytes(response.body)))
+    answer = await ask_api.find_answer(page.request, page.access, question)
     return await _render(page, QuestionForm("", form.method, form.filter, form.length), show_answer(page, answer))
 
 
@@ -83,39 +80,30 @@ def _hints(page: IndexPage, names: list[str]) -> Iterator[str]:
         yield page.translate(f"What do the documents say about {name}?")
 
 
-def show_answer(page: IndexPage, answer: Json) -> Json:
+def show_answer(page: IndexPage, answer: Answer) -> Json:
     """Return the values of the template of an answer.
 
-    answer: as `answer_json` returns it. An answer of excerpts shows each one with its source, others list the sources.
+    A passage is shown with its source; the sources of other parts are listed.
     """
+    values = answer.to_dict()
     spans: dict[int, list[Json]] = {}
-    for citation in answer["citations"]:
+    for citation in values["citations"]:
         spans.setdefault(citation["n"], []).append(citation)
-    excerpts = [] if answer["model"] else _split_excerpts(answer["text"], spans)
+    quoted = {n for part in values["parts"] if part["kind"] == "passage" for n in part["citations"]}
     return {
-        "question": answer["question"],
-        "text": answer["text"],
-        "status": answer["status"],
-        "parts": excerpts or [{"excerpt": False, "blocks": markdown_blocks(answer["text"])}],
-        "cites": {n: _link(page, n, found) for n, found in spans.items()},
-        "sources": [] if excerpts else [{"n": n, "places": _by_place(found)} for n, found in sorted(spans.items())],
-        "evidence": [{**item, "pieces": marked_pieces(item["snippet"], item["marks"])} for item in answer["evidence"]],
+        **values,
+        "remark": answer.remark,
+        "parts": [
+            {"blocks": markdown_blocks(part.text), "source": spans[part.citations[0].n][0]}
+            if part.kind == "passage"
+            else {"blocks": markdown_blocks(part.marked(write_cite).text)}
+            for part in answer.parts
+        ],
+        "cites": {n: _link(page, n, found[0]) for n, found in spans.items()},
+        "sources": [{"n": n, "places": _by_place(found)} for n, found in spans.items() if n not in quoted],
+        "evidence": [{**item, "pieces": marked_pieces(item["snippet"], item["marks"])} for item in values["evidence"]],
         "about": describe_cost(page, answer),
     }
-
-
-def _split_excerpts(text: str, spans: Mapping[int, Sequence[Json]]) -> list[Json]:
-    """Return the excerpts of an answer with the lines between.
-
-    Empty for another answer.
-    """
-    parts: list[Json] = []
-    for block in filter(None, text.split("\n\n")):
-        match = _NUMBERED.fullmatch(block)
-        n = int(match[2]) if match and match[2] else 0
-        excerpt = match[1] if match and n in spans else block
-        parts.append({"excerpt": n in spans, "n": n, "span": spans.get(n, [{}])[0], "blocks": markdown_blocks(excerpt)})
-    return parts if sum(part["excerpt"] for part in parts) == len(spans) > 0 else []
 
 
 def _by_place(spans: Sequence[Json]) -> list[list[Json]]:
@@ -126,19 +114,17 @@ def _by_place(spans: Sequence[Json]) -> list[list[Json]]:
     return list(places.values())
 
 
-def _link(page: IndexPage, n: int, spans: Sequence[Json]) -> dict[str, str]:
+def _link(page: IndexPage, n: int, span: Json) -> dict[str, str]:
     """Return the address and the name of a citation."""
-    first = spans[0]
-    where = ", ".join(filter(None, [first["title"] or first["uri"], page.translate(first["place"])]))
-    return {"address": page.passage(first), "label": page.translate(f"Source {n}: {where}")}
+    where = ", ".join(filter(None, [span["title"] or span["uri"], page.translate(span["place"])]))
+    return {"address": page.passage(span), "label": page.translate(f"Source {n}: {where}")}
 
 
-def describe_cost(page: IndexPage, answer: Mapping[str, Any]) -> str:
+def describe_cost(page: IndexPage, answer: Answer) -> str:
     """Return the method, the time, and what a model took."""
-    usage, parts = answer["usage"], [answer["method"]]
-    if answer["model"]:
-        tokens = usage["prompt_tokens"] + usage["completion_tokens"]
-        parts += [answer["model"], page.count_of(usage["calls"], "call"), page.count_of(tokens, "token")]
-    if usage["cost"]:
-        parts.append(f"${usage['cost']:.4f}")
-    return " · ".join([*parts, page.translate(f"{usage['seconds']:.1f} s")])
+    usage, parts = answer.usage, [answer.method]
+    if answer.model:
+        parts += [answer.model, page.count_of(usage.calls, "call"), page.count_of(usage.tokens, "token")]
+    if usage.cost:
+        parts.append(f"${usage.cost:.4f}")
+    return " · ".join([*parts, page.translate(f"{usage.seconds:.1f} s")])

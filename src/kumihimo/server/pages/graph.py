@@ -14,7 +14,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import browse
 from kumihimo.app.browse.community_tree import CommunityTree, display_name, table_or_empty
 from kumihimo.app.browse.graph_path import GraphPath, find_path
-from kumihimo.app.browse.json_values import Json, community_json, neighbour_json, place_json, relation_json, report_json
+from kumihimo.app.browse.json_values import Json, community_json, neighbour_json, relation_json, report_json
 from kumihimo.core.records import Entity, Record, Report
 from kumihimo.core.table import Table
 from kumihimo.server.access import read_index
@@ -188,7 +188,7 @@ def _find_sentences(snapshot: Snapshot, chunk: str, text: str) -> list[Json]:
     lines = [r"\s*".join(map(re.escape, line.split())) for line in text.splitlines() if line.strip()]
     spans = [match.span() for line in lines if (match := re.search(line, whole.text))]
     parts = [replace(whole, start=whole.start + a, end=whole.start + b, text=whole.text[a:b]) for a, b in spans]
-    return [place_json(snapshot.tracer.locate(part)) for part in parts]
+    return [snapshot.tracer.locate(part).to_place() for part in parts]
 
 
 def _open_branches(tree: CommunityTree, id: str, reports: Table[Any]) -> list[Json]:

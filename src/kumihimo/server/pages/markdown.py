@@ -10,7 +10,7 @@ from typing import Literal
 
 Kind = Literal["paragraph", "heading", "list", "table", "code", "quote"]
 _INLINE = re.compile(
-    r"\*\*(?P<strong>\S(?:.{0,400}?\S)?)\*\*|`(?P<code>[^`\n]+)`|\[(?P<cite>\d{1,4})\]"
+    r"\*\*(?P<strong>\S(?:.{0,400}?\S)?)\*\*|`(?P<code>[^`\n]+)`|\ue000(?P<cite>[\d,]+)\ue001"
     r"|!?\[(?P<link>[^\[\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]{0,200}\)){0,500}\)",
     re.S,
 )
@@ -36,7 +36,7 @@ _SIGN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of a line. kind: text, strong, code or cite, a number in brackets."""
+    """A stretch of a line. kind: text, strong, code or cite: source numbers, as `write_cite` marks them."""
 
     kind: str
     text: str
@@ -68,10 +68,15 @@ class Block:
         return [[tuple(inline_pieces(cell)) for cell in row] for row in self.rows]
 
 
+def write_cite(_: str, numbers: Sequence[int]) -> str:
+    """Return a marker of citations that no text has by itself."""
+    return f"\ue000{','.join(map(str, numbers))}\ue001"
+
+
 def inline_pieces(text: str) -> Iterator[Piece]:
     """Yield the pieces of a line.
 
-    >>> [(piece.kind, piece.text) for piece in inline_pieces("The **arm** leaks [2].")]
+    >>> [(piece.kind, piece.text) for piece in inline_pieces(f"The **arm** leaks {write_cite('', [2])}.")]
     [('text', 'The '), ('strong', 'arm'), ('text', ' leaks '), ('cite', '2'), ('text', '.')]
     """
     end = 0

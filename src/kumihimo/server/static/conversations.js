@@ -25,11 +25,13 @@ const write = (conversations) => {
 const trim = (answer) => ({
   ...answer,
   citations: answer.citations.map((citation) => ({ ...citation, text: citation.text.slice(0, MAX_QUOTE) })),
-  evidence: answer.evidence.map(({ text, feature_scores: _, ...item }) => ({ ...item, snippet: item.snippet || (text || "").slice(0, 300), spans: (item.spans || []).slice(0, 3) })),
+  evidence: answer.evidence.map(({ text, feature_scores: _, metadata: __, ...item }) => ({ ...item, snippet: item.snippet || (text || "").slice(0, 300), spans: (item.spans || []).slice(0, 3) })),
 });
 
 export const list = () => read().sort((a, b) => b.changed - a.changed);
-export const find = (id) => read().find((each) => each.id === id);
+// Version 0.2 kept answers without parts.
+const withParts = ({ answer }) => ({ answer: { parts: [{ kind: "sentence", text: answer.text, citations: [], markers: [] }], ...answer } });
+export const find = (id) => read().filter((each) => each.id === id).map((each) => ({ ...each, turns: each.turns.map(withParts) }))[0];
 export const create = () => ({ id: crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`, title: "", changed: Date.now(), turns: [] });
 
 export const keep = (conversation) => write([conversation, ...read().filter((each) => each.id !== conversation.id)]);

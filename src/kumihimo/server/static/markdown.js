@@ -1,11 +1,14 @@
 // the Markdown of an answer -> elements; pages/markdown.py does the same on the server. Links become their words, HTML stays text.
 import { make } from "./lib.js";
 
-const INLINE = /\*\*(\S(?:[\s\S]{0,400}?\S)?)\*\*|`([^`\n]+)`|\[(\d{1,4})\]|!?\[([^\[\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]{0,200}\)){0,500}\)/g;
+const INLINE = /\*\*(\S(?:[\s\S]{0,400}?\S)?)\*\*|`([^`\n]+)`|\ue000([\d,]+)\ue001|!?\[([^\[\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]{0,200}\)){0,500}\)/g;
 const HEADING = /^(#{1,6})\s+(.*)$/;
 const ITEM = /^(\s*)([-*•]|\d{1,9}[.)])\s+(.*)$/;
 const ROW = /^\s*\|(.*)\|\s*$/;
 const RULER = /^[\s|:-]*-[\s|:-]*$/;
+
+// A marker of citations that no text has by itself.
+export const writeCite = (numbers) => `\ue000${numbers.join(",")}\ue001`;
 
 // cite: number -> the element of a citation, or null.
 export const inline = (text, cite) => {
@@ -16,7 +19,7 @@ export const inline = (text, cite) => {
     if (match[1] !== undefined) parts.push(make("strong", {}, inline(match[1], cite)));
     else if (match[2] !== undefined) parts.push(make("code", {}, match[2]));
     else if (match[4] !== undefined) parts.push(...inline(match[4], cite));
-    else parts.push(cite(Number(match[3])) || match[0]);
+    else parts.push(...match[3].split(",").map((n) => cite(Number(n)) || `[${n}]`));
     end = match.index + match[0].length;
   }
   parts.push(text.slice(end));

@@ -1,6 +1,6 @@
 // the JSON of an answer -> one turn of a conversation, as templates/turn.html makes it on the server
 import { countOf, figure, icon, make, prefix, T, textLanguage, withCode } from "./lib.js";
-import { render } from "./markdown.js";
+import { render, writeCite } from "./markdown.js";
 import { markedPieces, plainText } from "./plain_text.js";
 
 const MAX_PLACES = 3; // of one source, before the rest folds
@@ -30,7 +30,6 @@ const group = (citations) => {
 };
 
 const citeMaker = (cites) => (n) => {
-  if (!cites) return make("span", { className: "cite" }, String(n)); // still streaming
   const span = cites.get(n)?.[0];
   if (!span) return null;
   const link = passageLink(span, String(n));
@@ -39,18 +38,30 @@ const citeMaker = (cites) => (n) => {
   return link;
 };
 
-// An answer of excerpts shows each with its source; null: another answer.
-const excerpts = (answer, cites) => {
-  if (answer.model) return null;
-  let found = 0;
-  const parts = answer.text.split("\n\n").filter(Boolean).map((block) => {
-    const [, words, number] = block.match(/^([\s\S]*?)(?: \[(\d+)\])?$/), span = number && cites.get(Number(number))?.[0];
-    if (!span) return render(block, citeMaker(cites));
-    found += 1;
-    return make("figure", { className: "excerpt", id: null }, make("blockquote", { className: "prose", lang: textLanguage(words) }, render(words)), fromLine(span, `[${number}]`));
-  });
-  return found && found === cites.size ? parts.flat() : null;
+// The text with `write` of each marker's numbers; positions count characters, not the code units of JavaScript.
+const markedText = (part, write) => {
+  const characters = [...part.text], pieces = [];
+  let end = 0;
+  for (const marker of part.markers) {
+    pieces.push(characters.slice(end, marker.start).join(""), marker.start === marker.end ? " " : "", write(marker.n));
+    end = marker.end;
+  }
+  return [...pieces, characters.slice(end).join("")].join("");
 };
+
+// A passage is shown with its source.
+const showPart = (part, cites) => {
+  if (part.kind !== "passage") return render(markedText(part, writeCite), citeMaker(cites));
+  const [n] = part.citations;
+  return make("figure", { className: "excerpt", id: null }, make("blockquote", { className: "prose", lang: textLanguage(part.text) }, render(part.text)), fromLine(cites.get(n)[0], `[${n}]`));
+};
+
+const REMARKS = { closest: T("The answer is uncertain. The closest passages:"), nothing: T("No passage that answers this was found.") };
+const showParts = (answer, cites) => [
+  REMARKS[answer.status] ? make("p", {}, REMARKS[answer.status]) : "",
+  ...answer.parts.map((part) => showPart(part, cites)),
+  answer.truncated ? make("p", {}, T("(The model's reply ends here: it reached the maximum length.)")) : "",
+].flat().filter(Boolean);
 
 const fromLine = (span, label = "") => make("p", { className: "from" }, label ? [make("span", { className: "figure" }, label), " "] : "", passageLink(span),
   span.title && !span.uri.includes(span.title) ? ` · ${placeOf(span)}` : span.place ? `, ${translatePlace(span.place)}` : "");
@@ -116,7 +127,7 @@ export class Turn {
     this.text += text;
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
-      if (!this.answer) this.body.replaceChildren(...render(this.text, citeMaker(null)));
+      if (!this.answer) this.body.replaceChildren(...render(this.text));
     });
   }
 
@@ -124,12 +135,13 @@ export class Turn {
 
   showAnswer(answer, tools) {
     this.answer = answer;
-    const cites = group(answer.citations), quoted = excerpts(answer, cites);
+    const cites = group(answer.citations), quoted = answer.parts.filter(({ kind }) => kind === "passage").flatMap(({ citations }) => citations);
+    const listed = new Map([...cites].filter(([n]) => !quoted.includes(n)));
     this.say("");
     this.body.lang = textLanguage(answer.text) || "";
-    this.body.replaceChildren(...(quoted || render(answer.text, citeMaker(cites))));
+    this.body.replaceChildren(...showParts(answer, cites));
     this.rest.replaceChildren(...[
-      quoted || !cites.size ? "" : sourceList(cites),
+      listed.size ? sourceList(listed) : "",
       answer.evidence.length ? evidenceList(answer.evidence, answer.status) : "",
       answer.followups?.length ? make("div", { className: "next", "aria-label": T("You could ask next:") }, answer.followups.map((text) => make("button", { type: "button", className: "button hint", value: text }, text))) : "",
       make("div", { className: "turn-tools" }, make("span", { className: "about" }, costLine(answer)), tools),
@@ -149,5 +161,7 @@ export const toMarkdown = (turn) => {
     const quote = citation.text.trim().split("\n").map((line) => `> ${line}`).join("\n");
     return `[${citation.n}] ${[citation.title, placeOf(citation)].filter(Boolean).join(" · ")}\n${quote}`;
   });
-  return `## ${turn.answer.question}\n\n${turn.answer.text}\n\n${sources.join("\n\n")}\n`;
+  const write = (part) => markedText(part, (numbers) => `[${numbers.join(", ")}]`);
+  const text = [REMARKS[turn.answer.status], ...turn.answer.parts.map(write)].filter(Boolean).join("\n\n");
+  return `## ${turn.answer.question}\n\n${text}\n\n${sources.join("\n\n")}\n`;
 };

@@ -1,0 +1,213 @@
+"""parts with citations -> Answer: one text, its sources, its evidence and its cost."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
+from itertools import chain
+from typing import Any, Literal, Self
+
+from kumihimo.core.context import Context, row_json
+from kumihimo.core.index_names import split_id
+from kumihimo.core.records import Reference
+from kumihimo.core.spans import Citation, Span
+from kumihimo.core.usage import Usage
+
+PartKind = Literal["passage", "sentence", "list", "table", "note"]
+Status = Literal["answered", "closest", "nothing"]
+Marker = tuple[int, int, tuple[int, ...]]  # start and end in the text, source numbers
+PART_SEPARATOR = "\n\n"  # between the parts of an answer
+_MAX_AROUND = 150  # characters before and after a quote
+_REMARKS: dict[Status, str] = {
+    "answered": "",
+    "closest": "The answer is uncertain. The closest passages:",
+    "nothing": "No passage that answers this was found.",
+}
+TRUNCATION_NOTE = "(The model's reply ends here: it reached the maximum length.)"
+
+
+def write_marker(text: str, numbers: Sequence[int]) -> str:
+    """Return a marker as a text has it; a new one is `[1, 2]`."""
+    return text or f"[{', '.join(map(str, numbers))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an answer.
+
+    kind: passage: words of one document; sentence: statements of a model, or one of a document; list, table: lines;
+    note: what the others are about. markers: the places of the citations in the text. Where the text has no marker of
+    its own, the place is empty: the number belongs there.
+    """
+
+    kind: PartKind
+    text: str
+    citations: tuple[Citation, ...] = ()
+    markers: tuple[Marker, ...] = ()
+
+    @classmethod
+    def ending_with(cls, kind: PartKind, text: str, citations: Sequence[Citation]) -> Self:
+        """Return a part whose citations belong to the end of its text."""
+        numbers = tuple(dict.fromkeys(citation.n for citation in citations))
+        return cls(kind, text, tuple(citations), ((len(text), len(text), numbers),) if numbers else ())
+
+    def marked(self, write: Callable[[str, Sequence[int]], str] = write_marker) -> Self:
+        """Return the part with a marker in its text for each citation.
+
+        write: returns the marker for the one in the text, which may be empty, and its numbers.
+
+        >>> Part("list", "- Ada\\n- Bo", markers=((5, 5, (1,)), (10, 10, (2, 3)))).marked().text
+        '- Ada [1]\\n- Bo [2, 3]'
+        """
+        pieces, markers, length, end = list[str](), list[Marker](), 0, 0
+        for start, stop, numbers in self.markers:
+            before = self.text[end:start] + ("" if start < stop else " ")
+            marker = write(self.text[start:stop], numbers)
+            markers.append((length + len(before), length + len(before) + len(marker), numbers))
+            pieces += [before, marker]
+            length, end = markers[-1][1], stop
+        return replace(self, text="".join([*pieces, self.text[end:]]), markers=tuple(markers))
+
+    def with_line(self, line: Self) -> Self:
+        """Return the part with one more line."""
+        start = len(self.text) + 1
+        markers = tuple((start + first, start + last, numbers) for first, last, numbers in line.markers)
+        both = self.citations + line.citations, self.markers + markers
+        return type(self)(self.kind, f"{self.text}\n{line.text}", *both)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the part as JSON has it; its citations by number."""
+        return {
+            "kind": self.kind,
+            "text": self.text,
+            "citations": list(dict.fromkeys(citation.n for citation in self.citations)),
+            "markers": [{"start": start, "end": end, "n": list(numbers)} for start, end, numbers in self.markers],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its citations and its cost.
+
+    parts: of the text. model: the model that wrote it; empty: words of the documents. approach: how it was made:
+    `model`, `passages` and `points` of the evidence, or the kind of a request, such as `list`. dangling: the number of
+    removed citations without a source. followups: suggested next questions, if requested. saved: usage that the
+    response cache saved. status: answered; closest: the passages shown may not answer; nothing: no passage was found.
+    truncated: the model reached its maximum length. sources: of a model's prompt, each by the rows behind it; the first
+    one is `[1]` in the text.
+    """
+
+    question: str
+    method: str
+    parts: tuple[Part, ...]
+    context: Context
+    usage: Usage
+    model: str = ""
+    dangling: int = 0
+    followups: tuple[str, ...] = ()
+    saved: Usage = field(default_factory=Usage)
+    status: Status = "answered"
+    sources: tuple[tuple[Reference, ...], ...] = ()
+    approach: str = ""
+    truncated: bool = False
+
+    @classmethod
+    def of_text(cls, question: str, text: str) -> Self:
+        """Return an earlier answer of which only the text is known."""
+        return cls(question, "", (Part("sentence", text),), Context(), Usage())
+
+    @property
+    def text(self) -> str:
+        """Return the answer, and nothing else.
+
+        A model has written its markers, `[1]`. Words of documents have none: see `marked`.
+        """
+        return PART_SEPARATOR.join(part.text for part in self.parts)
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """Return the sources cited, each once, by number."""
+        cited = dict.fromkeys(chain.from_iterable(part.citations for part in self.parts))
+        return tuple(sorted(cited, key=lambda citation: citation.n))
+
+    @property
+    def markers(self) -> tuple[Marker, ...]:
+        """Return the places of the citations in the text."""
+        return tuple(self._place_markers())
+
+    def _place_markers(self) -> Iterator[Marker]:
+        start = 0
+        for part in self.parts:
+            yield from ((start + first, start + last, numbers) for first, last, numbers in part.markers)
+            start += len(part.text) + len(PART_SEPARATOR)
+
+    @property
+    def remark(self) -> str:
+        """Return what the status says, in English; often empty."""
+        return _REMARKS[self.status]
+
+    @property
+    def source_numbers(self) -> dict[Reference, int]:
+        """Return the number in the text of each row the model read."""
+        return {row: n for n, rows in enumerate(self.sources, 1) for row in rows}
+
+    def marked(self) -> Self:
+        """Return the answer with a marker in its text for each citation."""
+        return replace(self, parts=tuple(part.marked() for part in self.parts))
+
+    def located(self, locate: Callable[[Span], Span]) -> Self:
+        """Return the answer with each citation located."""
+        parts = (
+            replace(part, citations=tuple(Citation(each.n, locate(each.span)) for each in part.citations))
+            for part in self.parts
+        )
+        return replace(self, parts=tuple(parts))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as JSON has it, everywhere."""
+        return {
+            "question": self.question,
+            "method": self.method,
+            "model": self.model,
+            "approach": self.approach,
+            "status": self.status,
+            "truncated": self.truncated,
+            "text": self.text,
+            "parts": [part.to_dict() for part in self.parts],
+            "citations": [citation.to_dict() for citation in self.citations],
+            "sources": [{"n": n, "rows": list(map(row_json, rows))} for n, rows in enumerate(self.sources, 1)],
+            "dangling": self.dangling,
+            **self.context.to_dict(),
+            "followups": list(self.followups),
+            "usage": asdict(self.usage),
+            "saved": asdict(self.saved),
+        }
+
+    def __str__(self) -> str:
+        """Return the text and its numbered sources, for a person."""
+        sources = dict.fromkeys(f"[{citation.n}] {citation.span.location}" for citation in self.citations)
+        note = TRUNCATION_NOTE if self.truncated else ""
+        return PART_SEPARATOR.join(filter(None, [self.remark, self.marked().text, note, "\n".join(sources)]))
+
+    def _repr_html_(self) -> str:
+        """Return the answer for a notebook, with the quotes marked."""
+        texts = {split_id(item.record.id): item.text for item in self.context}
+        sources = (
+            f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get((span.index, span.chunk), ''), span.text)}</p>"
+            for n, span in ((citation.n, citation.span) for citation in self.citations)
+        )
+        text = PART_SEPARATOR.join(filter(None, [self.remark, self.marked().text]))
+        return f'<div style="white-space: pre-wrap">{escape(text)}</div>{"".join(sources)}'
+
+
+def _mark_quote(text: str, quote: str) -> str:
+    """Return the quote as marked HTML within its text.
+
+    >>> _mark_quote("One <b>. Two. Three.", "Two.")
+    'One &lt;b&gt;. <mark>Two.</mark> Three.'
+    """
+    before, found, after = text.partition(quote)
+    if not found:
+        return f"<mark>{escape(quote)}</mark>"
+    before = before if len(before) <= _MAX_AROUND else f"…{before[-_MAX_AROUND:]}"
+    after = after if len(after) <= _MAX_AROUND else f"{after[:_MAX_AROUND]}…"
+    return f"{escape(before)}<mark>{escape(quote)}</mark>{escape(after)}"
