@@ -22,7 +22,8 @@ from benchmarks.question_sets import open_set
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Evidence
 from kumihimo.core.records import Chunk
-from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, read_index_layout, resolve_gold
+from kumihimo.evaluate.gold import GoldPassages, is_found, read_index_layout, resolve_gold
+from kumihimo.evaluate.records import SourceSpan
 from kumihimo.generation.answer import number_packed_sources
 from kumihimo.llm.prompts import Source, fence_text
 
@@ -48,30 +49,25 @@ class Packed:
     cpu_ms: float
 
 
-def measure(snapshot: Snapshot, question: str, method: str, gold: Sequence[GoldPassage]) -> Packed:
+def measure(snapshot: Snapshot, question: str, method: str, gold: GoldPassages) -> Packed:
     """Return the effect of packing on one question."""
     context = snapshot.retrieve(question, method)
     items = context.fit(int(snapshot.settings["answer"]["budget"]), snapshot.tokenizer).evidence  # type: ignore[call-overload]
     start = time.process_time()
     packed = snapshot.prompt_sources(question, context)
     cpu_ms = 1000 * (time.process_time() - start)
-    listed = [Source(n, item.prompt_text, _document_uri(snapshot, item)) for n, item in enumerate(items, 1)]
+    listed = [Source(n, item.prompt_text, item.uri) for n, item in enumerate(items, 1)]
     numbered = number_packed_sources(packed, snapshot.tracer.describe_document)
     before, after = (
         len(snapshot.tokenizer(fence_text("source", "", sources))) if sources else 0 for sources in (listed, numbered)
     )
-    found = [passage for passage in gold if passage.is_found(_places(items))]
-    kept = [passage for passage in found if passage.is_found(_places(row for one in packed for row in one.rows))]
+    found = [places for places in gold.values() if is_found(places, _places(items))]
+    kept = [places for places in found if is_found(places, _places(row for one in packed for row in one.rows))]
     return Packed(len(found), len(kept), before, after, len(items), len(packed), cpu_ms)
 
 
-def _document_uri(snapshot: Snapshot, item: Evidence) -> str:
-    return next(iter(snapshot.tracer.spans(item))).uri
-
-
-def _places(items: Iterable[Evidence]) -> list[DocumentSpan]:
-    chunks = (item.record for item in items if isinstance(item.record, Chunk))
-    return [DocumentSpan(chunk.document, chunk.start, chunk.end) for chunk in chunks]
+def _places(items: Iterable[Evidence]) -> list[SourceSpan]:
+    return [SourceSpan(item.uri, item.start, item.end) for item in items if isinstance(item.record, Chunk)]
 
 
 def average(rows: Sequence[Packed]) -> Packed:

@@ -190,7 +190,7 @@ def measure_asked(data: Path) -> None:
             kumi.index(Path(path) if name == "examples" else data / path)
             for row in (row for row in rows if row["index"] == name):
                 answer = kumi.ask(row["question"])
-                parts = [part.casefold() for part in answer.text.split("\n\n") if not part.endswith((":", "："))]
+                parts = [part.text.casefold() for part in answer.parts if not part.text.endswith((":", "："))]
                 found = [any(" ".join(word.casefold().split()) in part for word in row["must"]) for part in parts]
                 if row["must"]:
                     first.append(found[:1] == [True])

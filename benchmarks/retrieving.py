@@ -62,7 +62,7 @@ def print_row(kumi: Kumihimo, system: System, rows: list[EvalQuestion]) -> float
         layout = read_index_layout(snapshot)
         gold = resolve_gold(snapshot, layout, rows)
         results = retrieve_all(snapshot, system, rows, ChunkTracer(snapshot, layout), Budget(), clock=time.process_time)
-        scores: list[Score] = [score for row in results for score in score_result(row, gold[row.question], layout, KS)]
+        scores: list[Score] = [score for row in results for score in score_result(row, gold[row.question], KS)]
     means: Mapping[str, MeasureMean] = average_measures(scores, rows)[system.name]
     cells = [
         f"{_format_share(means[m].value)} ({_format_share(means[m].low, 2)}–{_format_share(means[m].high, 2)})"

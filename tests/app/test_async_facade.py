@@ -16,11 +16,10 @@ from kumihimo.app.ask.query import Query
 from kumihimo.app.processes import async_facade
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, IndexUnavailable
-from kumihimo.core.usage import Usage
 from kumihimo.testing.fake_models import FakeChat
 from tests.fixtures_index import MadeUp, fill
 
-ANSWER = Answer("?", "bm25", "At nine.", (), Context(), Usage())
+ANSWER = Answer.of_text("?", "At nine.")
 QUESTION = "When does the ferry leave?"
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
-from kumihimo.app.evidence.explanations import describe_passage, describe_reason, find_phrases
-from kumihimo.core.spans import PassageLink, Reason, Span
+from kumihimo.app.evidence.explanations import describe_passage, describe_reason, explain_context, find_phrases
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.records import Document
+from kumihimo.core.spans import Explanation, Reason, Span
 
 LETTER = "Joss Kerrow would carry the first stone over the bar himself. The ferries lost sailings in March 2023."
 
@@ -71,9 +74,9 @@ def test_long_lists_are_cut() -> None:
     assert reason("x" * 100, "x" * 100) == f"says “{'x' * 39}…”"
 
 
-def link(**fields: object) -> PassageLink:
+def link(**fields: object) -> Reason:
     values = {"rank": 2, "continues": True, "subject": "Tidal gates", "name": "Sabine Orrell", **fields}
-    return PassageLink(Span("", "a.md", 0, 9, ""), entity="", **values)  # type: ignore[arg-type]
+    return Reason(linked=Span("", "a.md", 0, 9, ""), **values)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -85,9 +88,60 @@ def link(**fields: object) -> PassageLink:
         (link(continues=False, rank=0), "", "mentions Sabine Orrell, as does a passage on Tidal gates"),
     ],
 )
-def test_a_linked_passage_has_a_name(linked: PassageLink, words: str, alone: str) -> None:
+def test_a_linked_passage_has_a_name(linked: Reason, words: str, alone: str) -> None:
     found = tuple(find_phrases("Where is the bar?", LETTER))
-    assert describe_reason(Reason(found, link=linked)) == f"says “bar”{words}"
-    assert describe_reason(Reason(link=linked)) == (alone or words.removeprefix("; "))
+    assert describe_reason(replace(linked, phrases=found)) == f"says “bar”{words}"
+    assert describe_reason(linked) == (alone or words.removeprefix("; "))
     expected = (alone or words.removeprefix("; ")).replace(describe_passage(linked), "HERE")
-    assert describe_reason(Reason(link=linked), "HERE") == expected
+    assert describe_reason(linked, "HERE") == expected
+
+
+# -- what to show of evidence
+
+
+class Tracer:
+    """A tracer of texts that are whole documents."""
+
+    def read_ahead(self, items: Context) -> None:
+        """Do nothing: the texts are known."""
+
+    def trace_part(self, item: Evidence, start: int, end: int) -> Iterator[Span]:
+        for n in range(30):
+            yield Span("", f"{item.record.id}{n or ''}.md", start, end, item.text[start:end])
+
+
+def explained(question: str, *texts: str, replaced: tuple[tuple[str, str], ...] = ()) -> list[Explanation]:
+    rows = [Document(id=f"d{n}", uri="", file="", title="", media_type="", text=text) for n, text in enumerate(texts)]
+    queries = tuple(question.replace(*pair) for pair in replaced)
+    context = Context(tuple(Evidence("documents", row, 0.75) for row in rows), queries, replaced=replaced)
+    found = explain_context(Tracer(), question, context)  # type: ignore[arg-type]
+    return [item.explanation for item in found if item.explanation]
+
+
+def test_a_snippet_is_short_and_on_one_line() -> None:
+    assert [each.snippet for each in explained("?", "one\n  two", "x" * 301)] == ["one two", "x" * 300 + "…"]
+
+
+def test_a_snippet_is_where_the_words_of_the_question_are() -> None:
+    text = "Fog came. " * 100 + "Hild mended\nthe pier. " + "Rain fell. " * 100
+    (found,) = explained("Who mended the pier?", text)
+    assert found.snippet.startswith("…Hild mended the pier. Rain fell.")
+    assert found.snippet.endswith("Rain fell.…")
+    assert len(found.snippet) < 303
+    assert [found.snippet[start:end] for start, end in found.marks] == ["mended", "pier"]
+    assert (found.reason.text, found.reason.words) == ("says “mended the pier”", ("mended the pier",))
+
+
+def test_the_places_of_a_snippet_are_those_of_its_part_and_few() -> None:
+    text = "Fog came. " * 100 + "Hild mended\nthe pier. " + "Rain fell. " * 100
+    (found,) = explained("Who mended the pier?", text)
+    assert len(found.spans) == 20
+    assert found.spans[0].uri == "d0.md"
+    for span in found.spans:
+        assert (text[span.start : span.end], f"…{' '.join(span.text.split())}…") == (span.text, found.snippet)
+
+
+def test_words_that_were_searched_instead_are_marked() -> None:
+    (found,) = explained("Who mended the peir?", "Hild mended the pier.", replaced=(("peir", "pier"),))
+    assert [found.snippet[start:end] for start, end in found.marks] == ["mended", "pier"]
+    assert found.reason.words == ("mended the pier",)

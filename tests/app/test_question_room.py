@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 from collections.abc import Iterator
+from contextvars import copy_context
 from io import BytesIO
 from threading import Thread
 from typing import Any
@@ -20,6 +21,7 @@ from kumihimo.app.processes.async_facade import QuestionEvent
 from kumihimo.app.processes.question_room import QuestionRoom, _QuestionProcess, needs_no_model
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, ItemFailed, SettingsError
+from kumihimo.text.translation import choose_language
 from kumihimo.workers import WorkerStopped
 from tests.counters import wait_until
 from tests.fixtures_index import BUILT, EXAMPLES, QUESTIONS
@@ -68,6 +70,18 @@ def test_options_and_earlier_answers_are_sent_too(kumi: Kumihimo, room: Question
     assert ask(room, "And did he keep it?", **options).text == kumi.ask("And did he keep it?", **options).text
     with pytest.raises(SettingsError, match="k is a whole number"):
         ask(room, "?", "bm25", k="x")
+
+
+def test_reasons_are_in_the_language_of_the_caller(kumi: Kumihimo, room: QuestionRoom) -> None:
+    query = Query.of("Who drew the tide gates?", "bm25", explain=True)
+    english = room.run("search", query)
+    context = copy_context()
+    context.run(choose_language, "ja")
+    japanese = context.run(room.run, "search", query)
+    for item, translated in zip(english, japanese, strict=True):
+        assert (item.explanation.reason.words, item.uri) == (translated.explanation.reason.words, translated.uri)
+        assert item.explanation.reason.text != translated.explanation.reason.text
+    assert room.run("search", query) == english
 
 
 def test_rights_go_with_a_question(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +227,7 @@ def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
 
 
 def test_a_process_cancels_the_request_of_the_given_number() -> None:
-    inbox, request = question_process._Inbox(), ("answer", Query.of("?"))
+    inbox, request = question_process._Inbox(), ("answer", Query.of("?"), "en")
     inbox.read(BytesIO(b"".join(map(pickle.dumps, [(1, request), (2, None)]))))
     received, token = inbox.requests.get()
     assert (received, token.is_cancelled) == (request, False)
@@ -229,7 +243,7 @@ def test_errors_travel_between_processes(error: Exception, monkeypatch: pytest.M
         raise error
 
     monkeypatch.setattr(kumi, "answer", fail)
-    succeeded, value = pickle.loads(question_process._answer(kumi, ("answer", Query.of("?")), CancelToken()))
+    succeeded, value = pickle.loads(question_process._answer(kumi, ("answer", Query.of("?"), "en"), CancelToken()))
     assert not succeeded
     assert "no" in str(value)
     assert type(value) is (type(error) if not isinstance(error, ValueError) else RuntimeError)

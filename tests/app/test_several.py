@@ -10,8 +10,7 @@ import pytest
 
 from kumihimo import Answer, Cancelled, CancelToken, Caps, Context, Kumihimo, SeveralIndexes
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.json_values import answer_json, evidence_json
-from kumihimo.app.evidence.explanations import describe_reason, explain_evidence
+from kumihimo.app.evidence.explanations import explain_context
 from kumihimo.core.errors import BudgetExceeded, IndexUnavailable, SettingsError
 from kumihimo.core.index_names import split_id
 from kumihimo.llm.cached_llm import Chat
@@ -135,7 +134,9 @@ def test_the_graph_leads_from_one_index_to_another(tmp_path: Path, monkeypatch: 
     second = context.evidence[1]
     assert split_id(second.via[0]) == ("a", context.evidence[0].row[1])
     with both.snapshot() as snapshot:
-        assert "Ada Roake" in describe_reason(explain_evidence(snapshot.tracer, question, context)[1])
+        explanation = explain_context(snapshot.tracer, question, context).evidence[1].explanation
+        assert explanation
+        assert "Ada Roake" in explanation.reason.text
     # where cosines do not compare, each index is searched by itself
     monkeypatch.setattr(Snapshot, "embedder_of", lambda snapshot, _: str(id(snapshot.db)))
     apart = both.retrieve(question)
@@ -171,19 +172,27 @@ def test_citations_and_traces_name_the_index(both: SeveralIndexes) -> None:
 
 
 def test_json_has_the_index_only_if_several_were_asked(both: SeveralIndexes, indexes: dict[str, Kumihimo]) -> None:
-    def as_json(kumi: SeveralIndexes | Kumihimo) -> tuple[list[object], ...]:
-        answer = kumi.ask(QUESTION, "bm25", explain=True)
-        values = answer_json(answer, evidence_json(QUESTION, answer.context))
-        rows = [
-            *values["citations"],
-            *values["evidence"],
-            *(span for row in values["evidence"] for span in row["spans"]),
-        ]
+    def as_json(kumi: SeveralIndexes | Kumihimo, *, explain: bool) -> set[object]:
+        values = kumi.ask(QUESTION, "bm25", explain=explain).to_dict()
+        spans = [span for row in values["evidence"] for span in row.get("spans", ())]
+        assert bool(spans) == explain
+        rows = [*values["citations"], *values["evidence"], *spans]
         assert all("/" not in row.get("id", "") + row.get("chunk", "") for row in rows)
-        return [row.get("index") for row in rows], [row.get("index") for row in answer.to_dict()["evidence"]]
+        return {row.get("index") for row in rows}
 
-    assert {*as_json(both)[0], *as_json(both)[1]} == {"town", "isle"}
-    assert {*as_json(indexes["isle"])[0], *as_json(indexes["isle"])[1]} == {None}
+    for explain in (True, False):
+        assert as_json(both, explain=explain) == {"town", "isle"}
+        assert as_json(indexes["isle"], explain=explain) == {None}
+
+
+def test_evidence_knows_its_place_and_its_index(both: SeveralIndexes) -> None:
+    found = both.retrieve("pier lamp", "bm25")
+    assert {item.source.index for item in found} == {"town", "isle"}
+    for item in found:
+        assert (item.source.index, item.source.text, item.location[:6]) == (item.index, item.text, f"{item.index}: ")
+        assert item.uri in (*TOWN, *ISLE)
+    (lamp,) = (item for item in found if "lights the lamp" in item.text)
+    assert lamp.metadata == {"topic": "light"}
 
 
 def test_requests_count_the_documents_of_all(both: SeveralIndexes) -> None:
@@ -261,7 +270,7 @@ def test_a_model_reads_all_in_one_prompt(scripted: Scene) -> None:
     assert "town: gate" in prompt
     assert second.prompts == []
     with both.snapshot() as snapshot:
-        assert [row.keys() for row in answer_json(answer, [])["sources"][0]["rows"]] == [{"index", "table", "id"}]
+        assert [row.keys() for row in answer.to_dict()["sources"][0]["rows"]] == [{"index", "table", "id"}]
         assert next(snapshot.trace(answer.context.evidence[0])).index == "isle"
 
 

@@ -244,11 +244,15 @@ def test_index_before_prune_is_heard(built: Run) -> None:
 
 def test_the_json_of_an_answer(built: Run) -> None:
     answer = json_of(built("ask", "When does the ferry leave, and who lit the lamp?", "--json"))
-    keys = ["question", "method", "model", "status", "text", "citations", "sources", "dangling"]
-    assert list(answer) == [*keys, "queries", "query_type", "replaced", "evidence", "followups", "usage", "saved"]
+    keys = ["question", "method", "model", "approach", "status", "truncated"]
+    keys += ["text", "parts", "citations", "sources", "dangling"]
+    keys += ["queries", "query_type", "replaced", "rounds", "evidence"]
+    assert list(answer) == [*keys, "followups", "usage", "saved"]
+    assert (answer["approach"], answer["truncated"]) == ("passages", False)
     assert answer["status"] == "closest"  # no passage answers both
     assert answer["queries"] == ["When does the ferry leaves, and who lit the lamp?"]
     assert answer["replaced"] == [{"word": "leave", "searched": "leaves"}]
+    assert answer["rounds"] == [{"queries": [answer["question"], *answer["queries"]]}]
     assert (answer["question"], answer["method"]) == ("When does the ferry leave, and who lit the lamp?", "braid")
     assert (answer["model"], answer["sources"], answer["dangling"]) == ("", [], 0)
     counts = ["calls", "prompt_tokens", "cached_tokens", "completion_tokens", "cost", "seconds"]
@@ -257,8 +261,14 @@ def test_the_json_of_an_answer(built: Run) -> None:
         documents = texts(index)
     assert [c["n"] for c in answer["citations"]] == list(range(1, len(answer["citations"]) + 1))
     assert len({c["uri"] for c in answer["citations"]}) >= 2
+    assert answer["text"] == "\n\n".join(part["text"] for part in answer["parts"])
+    assert [part["citations"] for part in answer["parts"]] == [[c["n"]] for c in answer["citations"]]
+    for part in answer["parts"]:
+        end = len(part["text"])
+        assert part["markers"] == [{"start": end, "end": end, "n": part["citations"]}]
+    place = ["document", "chunk", "title", "uri", "place", "location", "start", "end"]
     for citation in answer["citations"]:
-        assert list(citation) == ["n", "document", "chunk", "title", "uri", "place", "location", "start", "end", "text"]
+        assert list(citation) == ["n", *place, "text", "metadata"]
         assert documents[citation["uri"]][citation["start"] : citation["end"]] == citation["text"]
         assert json_of(built("trace", citation["chunk"], "--json"))["spans"][0]["uri"] == citation["uri"]
 
@@ -266,20 +276,22 @@ def test_the_json_of_an_answer(built: Run) -> None:
 def test_the_json_of_evidence(built: Run) -> None:
     result = json_of(built("retrieve", "ferry", "--json", "-m", "bm25"))
     (only,) = result.pop("evidence")
+    assert result.pop("rounds") == [{"queries": ["ferry"]}]
     assert result == {"id": "", "question": "ferry", "queries": [], "query_type": "", "replaced": []}
     assert only.pop("score") > 0
     chunk = only.pop("id")
     assert chunk.endswith(".00000")
     (span,) = only.pop("spans")
-    assert (span.pop("chunk"), span.pop("document")) == (chunk, chunk.partition(".")[0])
-    assert span.pop("title") == only.pop("title")
+    ids = {"document": chunk.partition(".")[0], "chunk": chunk, "title": "ferry"}
     place = {"uri": "notes/ferry.txt", "place": "line 1", "location": "notes/ferry.txt, line 1"}
-    assert span == {**place, "start": 0, "end": 52}
+    assert span == {**ids, **place, "start": 0, "end": 52}
+    assert {name: only.pop(name) for name in span} == span, "the snippet is the whole passage"
     snippet, marks = only.pop("snippet"), only.pop("marks")
     assert [snippet[start:end] for start, end in marks] == ["ferry"]
     assert snippet in NOTES["ferry.txt"]
     reason: dict[str, Any] = {"reason": "says “ferry”", "words": ["ferry"], "feature_scores": {}, "via": None}
-    assert only == {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], **reason}
+    row = {"rank": 1, "table": "chunks", "text": NOTES["ferry.txt"], "metadata": {}, "duplicates": []}
+    assert only == {**row, **reason}
 
 
 def test_the_json_of_a_build_and_of_status(kumi: Run) -> None:
@@ -300,7 +312,7 @@ def test_many_questions_give_a_line_each(built: Run) -> None:
     assert (code, err, [list(line) for line in lines]) == (
         0,
         "",
-        [["id", "question", "queries", "query_type", "replaced", "evidence"]] * 3,
+        [["id", "question", "queries", "query_type", "replaced", "rounds", "evidence"]] * 3,
     )
     assert [(line["id"], len(line["evidence"])) for line in lines] == [("q1", 1), (7, 1), ("4", 0)]
     assert lines[0]["evidence"][0]["spans"][0]["uri"] == "notes/ferry.txt"

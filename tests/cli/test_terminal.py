@@ -16,15 +16,13 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.cells import cell_len
 from rich.console import Console
-from rich.text import Text
 
 from kumihimo import Kumihimo
 from kumihimo.app.opened.results import Built, Status
 from kumihimo.cli import builds, printing, terminal
-from kumihimo.core.answer import Answer
-from kumihimo.core.context import Context, Evidence
+from kumihimo.core.context import Evidence
 from kumihimo.core.records import Document
-from kumihimo.core.spans import Citation, Reason, Span
+from kumihimo.core.spans import Span
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.methods import METHODS
@@ -59,14 +57,6 @@ def built(
         skipped_methods=skipped_methods,
         empty=empty,
     )
-
-
-def note(id: str, text: str, title: str = "") -> Evidence:
-    return Evidence("documents", Document(id=id, uri=id, file=id, title=title, media_type="", text=text), 0.75)
-
-
-def here(item: Evidence, *part: int) -> list[Span]:
-    return [Span("", f"notes/{item.record.id}.txt", 1000, 2000, "")]
 
 
 def on_a_terminal(folder: Path, *command: str, env: Mapping[str, str] | None = None) -> str:
@@ -231,116 +221,9 @@ def test_words_of_any_text_stay_whole(words: list[str], width: int) -> None:
     assert [word for line in lines for word in line.split() if word.isascii()] == [w for w in words if w.isascii()]
 
 
-CITATIONS = (
-    Citation(1, Span("c", "notes/[b]a.md", 0, 1234, "", "line 1", "The gate")),
-    Citation(2, Span("c", f"notes/{'long' * 20}.md", 5, 9, "")),
-)
-
-
-def test_excerpts_stand_below_their_sources(capsys: Capture) -> None:
-    text = "The closest:\n\n**Hild** mended it.\n| Fare | Crowns |\n| 大人 | 9 | [1]\n\nSo. [2]"
-    terminal.show_answer(Answer("?", "naive", text, CITATIONS, Context(), Usage()), here)
-    out, err = capsys.readouterr()
-    assert out.splitlines() == [
-        "The closest:",
-        "",
-        "[1] The gate · notes/[b]a.md, line 1",
-        "    Hild mended it.",
-        "    Fare  Crowns",
-        "    大人  9",
-        "",
-        f"[2] notes/{'long' * 6}…ong{'long' * 6}.md",
-        "    So.",
-    ]
-    assert err == terminal.NO_MODEL + "\n"
-
-
-@pytest.mark.parametrize("columns", ["24", "40", "80"])
-def test_an_excerpt_fits_the_terminal(capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", columns)
-    table = f"| Fare | {'Crowns ' * 9}|\n| 大人 | 9 |"
-    text = f"{JAPANESE} {ENGLISH}\n- {ENGLISH}\n{table} [1]"
-    terminal.show_answer(Answer("?", "naive", text, CITATIONS[:1], Context(), Usage()), here)
-    lines = Text.from_ansi(capsys.readouterr().out).plain.splitlines()
-    assert max(map(cell_len, lines)) <= int(columns)
-    assert not [line for line in lines if line != line.rstrip() or line.strip()[:1] in tuple("、。」")]
-    assert ("[1] The gate · notes/[b]a.md, line 1" in lines) == (columns != "24")
-    first = next(i for i, line in enumerate(lines) if line.startswith("    - "))
-    assert lines[first + 1].startswith("      ")
-    assert ("    大人  9" in lines) == (columns == "80")
-
-
-def test_sources_of_one_document_have_no_titles(capsys: Capture) -> None:
-    citations = (CITATIONS[0], replace(CITATIONS[0], n=2))
-    terminal.show_answer(Answer("?", "naive", "- So [1]\n- And so [2]", citations, Context(), Usage()), here)
-    assert capsys.readouterr().out.splitlines()[3:] == [f"[{n}] notes/[b]a.md, line 1" for n in (1, 2)]
-
-
-def test_lines_stand_above_their_sources(capsys: Capture) -> None:
-    text = "People:\n- Hild [1]\n   - Bo [2]"
-    terminal.show_answer(Answer("?", "naive", text, CITATIONS, Context(), Usage()), here)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:5] == [*text.splitlines(), "", "[1] The gate · notes/[b]a.md, line 1"]
-
-
-def test_words_of_the_question_are_marked(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    answer = Answer("Who mended the gate?", "naive", "She mended the gates. [1]", CITATIONS[:1], Context(), Usage())
-    terminal.show_answer(answer, here)
-    assert "She \x1b[1mmended\x1b[0m the \x1b[1mgates\x1b[0m." in capsys.readouterr().out
-
-
-def test_an_answer_of_nothing_has_no_sources(capsys: Capture) -> None:
-    terminal.show_answer(Answer("?", "naive", "Nothing.", (), Context(), Usage(), status="nothing"), here)
-    assert capsys.readouterr().out == "Nothing.\n"
-
-
-def test_a_model_says_who_it_is_and_what_it_cost(capsys: Capture) -> None:
-    usage = Usage(2, 1500, 0, 30, 0.25, 1.5)
-    terminal.show_answer(Answer("?", "naive", "So.", (), Context(), usage, model="m t=0", dangling=3), here)
-    assert capsys.readouterr() == (
-        "",
-        "(Citations removed because they matched no source: 3.)\n"
-        "(m t=0: 2 calls, 1,500 + 30 tokens, cost 0.2500, 1.5 s)\n",
-    )
-
-
-def test_evidence_is_shown_short(capsys: Capture) -> None:
-    terminal.show_evidence(Context((note("a", "one\n  two", "Gates"), note("b", "x" * 301))), here)
-    assert capsys.readouterr().out.splitlines() == [
-        "1. notes/a.txt", "   Gates  documents:a", "   one two", "",
-        "2. notes/b.txt", "   documents:b", "   " + "x" * 300 + "…", "",
-    ]  # fmt: skip
-
-
-def test_rows_have_the_number_of_their_source_in_the_answer(capsys: Capture) -> None:
-    context = Context((note("a", "One."), note("b", "Two."), note("c", "Three.")))
-    sources = ((("documents", "c"),), (("documents", "a"),))
-    answer = Answer("?", "naive", "So [2].", (), context, Usage(), "m", sources=sources)
-    places = ["1. [2] notes/a.txt", "2. notes/b.txt", "3. [1] notes/c.txt"]
-    terminal.show_evidence(context, here, numbers=answer.source_numbers)
-    assert capsys.readouterr().out.splitlines()[::4] == places
-    terminal.show_reasons(answer, here, [Reason()] * 3)
-    assert capsys.readouterr().out.splitlines()[2::2] == places
-
-
-def test_evidence_is_shown_where_the_words_of_the_question_are(capsys: Capture) -> None:
-    text = "Fog came. " * 100 + "Hild mended\nthe pier. " + "Rain fell. " * 100
-    terminal.show_evidence(Context((note("a", text),)), here, "Who mended the pier?")
-    snippet = capsys.readouterr().out.splitlines()[2]
-    assert snippet.startswith("   …Hild mended the pier. Rain fell.")
-    assert snippet.endswith("Rain fell.…")
-    assert len(snippet) < 310
-
-
-def test_no_evidence_is_said(capsys: Capture) -> None:
-    terminal.show_evidence(Context(), here)
-    assert capsys.readouterr().out == "Nothing was found.\n"
-
-
 def test_a_trace_shows_the_text(capsys: Capture) -> None:
-    terminal.show_trace(note("a", "told"), [Span("", "a.md", 0, 12, "as it\n  stands", "line 1")])
+    row = Document(id="a", uri="a", file="a", title="", media_type="", text="told")
+    terminal.show_trace(Evidence("documents", row, 0.75), [Span("", "a.md", 0, 12, "as it\n  stands", "line 1")])
     assert capsys.readouterr().out == "documents:a\na.md, line 1\nas it\n  stands\n\n"
 
 

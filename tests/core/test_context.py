@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk, Record
-from kumihimo.core.spans import Citation, Span
-from kumihimo.core.usage import Usage
+from kumihimo.core.spans import Explanation, Phrase, Reason, Span
 
 
 class Words:
@@ -141,45 +139,100 @@ def test_rows_that_say_the_same_are_told_and_measured_together() -> None:
     assert (fused.duplicates, fused.score) == (item.duplicates, 1.0)
 
 
-def answer_of(text: str, *, quote: str = "Two.", passage: str = "One <b>. Two. Three.") -> Answer:
-    chunk = Chunk(id="c", title="Gates & doors", start=0, end=9, tokens=3, text=passage)
-    citation = Citation(1, Span("c", "notes/<a>.md", 9, 13, quote, "line 2"))
-    return Answer("?", "naive", text, (citation,), Context((Evidence("chunks", chunk, 1.0),)), Usage())
-
-
-def test_an_answer_reads_as_text_with_its_sources() -> None:
-    assert str(answer_of("“Two.” [1]")) == "“Two.” [1]\n\n[1] notes/<a>.md, line 2"
-    assert str(Answer("?", "naive", "Nothing.", (), Context(), Usage())) == "Nothing."
-
-
-def test_a_notebook_shows_an_answer_escaped_with_the_quote_marked() -> None:
-    html = answer_of("a < b [1]")._repr_html_()
-    assert "a &lt; b [1]" in html
-    assert "[1] notes/&lt;a&gt;.md, line 2" in html
-    assert "One &lt;b&gt;. <mark>Two.</mark> Three." in html
-    long = answer_of("x", passage="a " * 200 + "Two." + " b" * 200)._repr_html_()
-    assert len(long) < 600
-    assert "a <mark>Two.</mark> b" in long
-    assert "<mark>gone</mark>" in answer_of("x", quote="gone")._repr_html_()
+PASSAGE = Chunk(id="c", title="Gates & doors", start=0, end=9, tokens=3, text="One <b>. Two. Three.")
 
 
 def test_evidence_reads_as_ranked_titles_and_snippets() -> None:
-    context = answer_of("x").context + Context((Evidence("t", Record(id="r", text="y" * 300), 0.5),))
+    context = Context((Evidence("chunks", PASSAGE, 1.0), Evidence("t", Record(id="r", text="y" * 300), 0.5)))
     assert str(context).splitlines()[:3] == ["1. Gates & doors", "   One <b>. Two. Three.", "2. t:r"]
     assert str(context).endswith(f"   {'y' * 200}…")
     assert "<li><b>Gates &amp; doors</b><br>One &lt;b&gt;. Two. Three.</li>" in context._repr_html_()
 
 
-def test_an_answer_is_a_dict_as_json_has_it() -> None:
-    span = Span("d.00000", "a.md", 3, 8, "tides", place="line 1", title="A")
-    evidence = Evidence("chunks", Record(id="d.00000", text="High tides."), 0.5)
-    context = Context((evidence,), replaced=(("tydes", "tides"),))
-    sources = ((("chunks", "d.00000"),),)
-    answer = Answer("When?", "bm25", "tides [1]", (Citation(1, span),), context, Usage(), sources=sources)
-    value = answer.to_dict()
+SOURCE = Span("c", "notes/a.md", 3, 23, "One <b>. Two. Three.", "p. 2", "Gates", metadata={"author": "Ada"})
+PLACE = {
+    "document": SOURCE.document,
+    "chunk": "c",
+    "title": "Gates",
+    "uri": "notes/a.md",
+    "place": "p. 2",
+    "location": "notes/a.md, p. 2",
+    "start": 3,
+    "end": 23,
+}
+
+
+def test_evidence_knows_where_it_stands() -> None:
+    item = Evidence("chunks", PASSAGE, 1.0, source=SOURCE)
+    assert (item.uri, item.start, item.end, item.place, item.location) == (
+        "notes/a.md", 3, 23, "p. 2", "notes/a.md, p. 2",
+    )  # fmt: skip
+    assert (item.document, item.metadata) == (SOURCE.document, {"author": "Ada"})
+    assert len(item.document) > 8
+    nowhere = Evidence("chunks", PASSAGE, 1.0)
+    assert (nowhere.document, nowhere.uri, nowhere.location, {**nowhere.metadata}) == ("", "", "", {})
+    assert item == nowhere, "where a row stands does not make it another one"
+
+
+def test_evidence_is_a_dict_as_json_has_it() -> None:
+    copy = Span("i/d", "notes/b.md", 0, 20, "One <b>. Two. Three.", index="i")
+    rows = (Record(id="i/d", text=PASSAGE.text), Record(id="e", text=PASSAGE.text))
+    features = (("words", 0.75),)
+    item = Evidence("chunks", PASSAGE, 1.0, rows[:1], features, source=SOURCE, copies=(copy,))
+    value = item.to_dict(3)
     assert json.loads(json.dumps(value)) == value
-    (citation,) = value["citations"]
-    assert (citation["n"], citation["location"], citation["text"]) == (1, "a.md, line 1", "tides")
-    assert value["evidence"] == [{"rank": 1, "score": 0.5, "table": "chunks", "id": "d.00000", "text": "High tides."}]
-    assert value["sources"] == [{"n": 1, "rows": [{"table": "chunks", "id": "d.00000"}]}]
-    assert value["replaced"] == [{"word": "tydes", "searched": "tides"}]
+    assert value == {
+        **PLACE,
+        "rank": 3,
+        "score": 1.0,
+        "table": "chunks",
+        "id": "c",
+        "title": "Gates & doors",
+        "text": PASSAGE.text,
+        "metadata": {"author": "Ada"},
+        "duplicates": [{**copy.to_place(), "index": "i", "table": "chunks", "id": "d"}],
+        "feature_scores": {"words": 0.75},
+    }
+
+
+def test_an_explanation_is_a_part_of_its_evidence_as_json_has_it() -> None:
+    other = Span("d", "notes/b.md", 0, 9, "Four.", title="Doors")
+    phrases = (Phrase("two", frozenset(["two"]), False, frozenset([2])),)
+    reason = Reason(
+        phrases,
+        text="says “two”; continues passage 2 on Doors through Hild",
+        linked=other,
+        rank=2,
+        continues=True,
+        subject="Doors",
+        entity="e7",
+        name="Hild",
+    )
+    two = replace(SOURCE, start=12, end=16, text="Two.")
+    explanation = Explanation(reason, "…Two. Three.", ((1, 4),), (two,))
+    value = Evidence("chunks", PASSAGE, 1.0, source=SOURCE, explanation=explanation).to_dict(1)
+    assert json.loads(json.dumps(value)) == value
+    assert (value["start"], value["end"]) == (3, 23), "the place is that of the whole passage"
+    assert {name: value[name] for name in ("snippet", "marks", "spans", "reason", "words", "via")} == {
+        "snippet": "…Two. Three.",
+        "marks": [[1, 4]],
+        "spans": [{**PLACE, "start": 12, "end": 16}],
+        "reason": "says “two”; continues passage 2 on Doors through Hild",
+        "words": ["two"],
+        "via": {**other.to_place(), "rank": 2, "continues": True, "entity": "e7", "name": "Hild"},
+    }
+
+
+def test_a_context_is_a_dict_as_json_has_it() -> None:
+    items = (Evidence("chunks", PASSAGE, 1.0, source=SOURCE), Evidence("t", Record(id="r"), 0.5))
+    rounds = (("tydes?", "tides?"), ("When?",))
+    context = Context(items, ("tides?", "When?"), "a question", (("tydes", "tides"),), rounds)
+    value = context.to_dict()
+    assert json.loads(json.dumps(value)) == value
+    assert value == {
+        "queries": ["tides?", "When?"],
+        "query_type": "a question",
+        "replaced": [{"word": "tydes", "searched": "tides"}],
+        "rounds": [{"queries": ["tydes?", "tides?"]}, {"queries": ["When?"]}],
+        "evidence": [items[0].to_dict(1), items[1].to_dict(2)],
+    }

@@ -16,11 +16,13 @@ from kumihimo.evaluate.judging.refusals import (
 )
 from kumihimo.evaluate.judging.verdicts import plan_judge_calls
 from kumihimo.evaluate.records import EvalQuestion, SystemAnswer, Verdict
-from kumihimo.generation.phrases import _NO_ANSWER
 from tests.evaluate.fake_judges import make_answers
 
 REFUSALS = (
-    *_NO_ANSWER.values(),
+    "No passage that answers this was found.",  # version 0.2 wrote these
+    "これに答える記述は見つかりませんでした。",
+    "未找到能回答这个问题的段落。",
+    "未找到能回答這個問題的段落。",
     "",
     "The documents do not say when it left.",
     "Based on the provided context, the sources do not mention a captain. The ferry is named [1].",

@@ -12,8 +12,8 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Context, Evidence
-from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout, read_index_layout, resolve_gold
-from kumihimo.evaluate.records import EvalQuestion, Score
+from kumihimo.evaluate.gold import IndexLayout, read_index_layout, resolve_gold
+from kumihimo.evaluate.records import EvalQuestion, Score, SourceSpan
 from kumihimo.evaluate.retrieval import (
     ChunkTracer,
     RetrievalResult,
@@ -49,9 +49,7 @@ def test_measures_of_documents_and_passages(snapshot: Snapshot, monkeypatch: pyt
     layout = read_index_layout(snapshot)
     gold = resolve_gold(snapshot, layout, WITH_GOLD)
     results = retrieve_all(snapshot, parse_system("bm25"), WITH_GOLD, ChunkTracer(snapshot, layout), Budget())
-    values_by_question = {
-        row.question: values(score_result(row, gold[row.question], layout, [1, 5])) for row in results
-    }
+    values_by_question = {row.question: values(score_result(row, gold[row.question], [1, 5])) for row in results}
     assert (values_by_question["pier"]["recall@1"], values_by_question["pier"]["MRR"]) == (1, 1)
     assert (
         values_by_question["both"]["recall@1"],
@@ -67,7 +65,7 @@ def test_measures_of_documents_and_passages(snapshot: Snapshot, monkeypatch: pyt
         len(results[1].places),
         sum(results[1].sizes),
     )
-    detail = next(s.detail for s in score_result(results[1], gold["pole"], layout, [5]) if s.name == "MRR")
+    detail = next(s.detail for s in score_result(results[1], gold["pole"], [5]) if s.name == "MRR")
     assert list(detail["places"].values()) == [1]
 
 
@@ -76,7 +74,7 @@ def test_evidence_is_traced_to_its_chunks(snapshot: Snapshot) -> None:
     entity = next(e for e in snapshot.table("entities") if "Lind" in e.text)
     document = next(d for d in snapshot.table("documents") if d.uri == LOG)
     pier = list(tracer([Evidence("entities", entity, 1.0)]))
-    assert {layout.uris[place.document] for place in pier} == {"notes/pier.md"}
+    assert {place.uri for place in pier} == {"notes/pier.md"}
     traced = tracer([Evidence("documents", document, 1.0), Evidence("entities", entity, 0.5)])
     assert list(traced) == [*(layout.chunks[id] for id in layout.chunk_ids[document.id]), *pier]
     assert list(traced.values()) == [layout.tokens[id] for id in layout.chunk_ids[document.id]] + [
@@ -86,28 +84,25 @@ def test_evidence_is_traced_to_its_chunks(snapshot: Snapshot) -> None:
 
 
 def test_places_are_named_after_their_gold() -> None:
-    layout = IndexLayout({"a": "a.md", "b": "b.md"}, {}, {}, {}, {})
-    places = [DocumentSpan("a", 0, 9), DocumentSpan("b", 0, 5), DocumentSpan("a", 9, 20)]
-    part, start = (GoldPassage(f"a.md[{x},{y})", (DocumentSpan("a", x, y),)) for x, y in ((8, 12), (0, 2)))
-    document = GoldPassage("b.md", (DocumentSpan("b", 0, 2**62),))
-    assert list(name_places(places, [part], layout)) == [["a.md[0,9)"], ["b.md[0,5)"], ["a.md[8,12)"]]
-    assert list(name_places([None, *places], [document], layout)) == [[], ["a.md"], ["b.md"], []]
-    assert unique_names(name_places(places, [part, start, document], layout)) == ["a.md[0,2)", "b.md", "a.md[8,12)"]
+    places = [SourceSpan("a.md", 0, 9), SourceSpan("b.md", 0, 5), SourceSpan("a.md", 9, 20)]
+    part, start = ({f"a.md[{x},{y})": (SourceSpan("a.md", x, y),)} for x, y in ((8, 12), (0, 2)))
+    document = {"b.md": (SourceSpan("b.md", 0, 2**62),)}
+    assert list(name_places(places, part)) == [["a.md[0,9)"], ["b.md[0,5)"], ["a.md[8,12)"]]
+    assert list(name_places([None, *places], document)) == [[], ["a.md"], ["b.md"], []]
+    assert unique_names(name_places(places, {**part, **start, **document})) == ["a.md[0,2)", "b.md", "a.md[8,12)"]
 
 
 def test_recall_counts_chunks_not_names() -> None:
-    layout = IndexLayout({"a": "a.md"}, {}, {}, {}, {})
-    gold = [GoldPassage(f"a.md[{x},{x + 2})", (DocumentSpan("a", x, x + 2),)) for x in (0, 3, 6, 9)]
-    row = RetrievalResult("s", "q", (DocumentSpan("a", 0, 9), DocumentSpan("a", 9, 20)), (5, 5))
-    measured = values(score_result(row, gold, layout, [1, 2]))
+    gold = {f"a.md[{x},{x + 2})": (SourceSpan("a.md", x, x + 2),) for x in (0, 3, 6, 9)}
+    row = RetrievalResult("s", "q", (SourceSpan("a.md", 0, 9), SourceSpan("a.md", 9, 20)), (5, 5))
+    measured = values(score_result(row, gold, [1, 2]))
     assert (measured["recall@1"], measured["recall@2"], measured["all-gold@2"]) == (0.75, 1, 1)
     assert (measured["all-gold@1"], measured["MAP"], measured["recall@2000tokens"]) == (0, 1, 1)
 
 
 def test_a_foreign_run_may_name_any_alternative() -> None:
-    layout = IndexLayout({"a": "a.md", "b": "b.md"}, {"a.md": ["a"], "b.md": ["b"]}, {}, {}, {})
-    whole = [DocumentSpan(id, 0, 2**62) for id in "ab"]
-    gold = {"q": [GoldPassage("a.md or b.md", tuple(whole))]}
+    layout = IndexLayout({"a.md": "a", "b.md": "b"}, {"a.md": ["a.md"], "b.md": ["b.md"]}, {}, {}, {})
+    gold = {"q": {"a.md or b.md": tuple(SourceSpan(uri, 0, 2**62) for uri in ("a.md", "b.md"))}}
     assert translate_rankings({"q": ["x", "b.md", "a.md"]}, gold, layout) == ({"q": ["x", "a.md or b.md", "a.md"]}, 1)
     assert translate_rankings({"q": ["a.md or b.md"]}, gold, layout) == ({"q": ["a.md or b.md"]}, 0)
 
@@ -118,7 +113,6 @@ def test_failed_retrieval_has_a_reason(snapshot: Snapshot) -> None:
         score_result(
             RetrievalResult("hyde", "pier", failed="capped"),
             resolve_gold(snapshot, layout, WITH_GOLD)["pier"],
-            layout,
             [5],
         )
     )

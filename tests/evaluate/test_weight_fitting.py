@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from statistics import fmean
 
 import pytest
 
-from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout
+from kumihimo.evaluate.gold import GoldPassages, IndexLayout
+from kumihimo.evaluate.records import SourceSpan
 from kumihimo.evaluate.weight_fitting import DOCUMENT_WEIGHT, FittingExample, cross_validate_recall, learn_weights
 from kumihimo.methods.braid import published_weights
 from kumihimo.methods.braid.two_pass import FEATURES, BraidWeights, run_first_pass
@@ -31,7 +33,7 @@ def build_all_examples() -> list[FittingExample]:
         graph.add_chunk(f"The builder of a town was born near {pier.split()[0]} town.")
         ids[pier] = builder_id, origin_id
     tables = graph.tables(every=True)
-    layout = IndexLayout({}, {}, {id: DocumentSpan(id, 0, 9) for id in graph.rows["chunks"]}, {}, {})
+    layout = IndexLayout({}, {}, {id: SourceSpan(id, 0, 9) for id in graph.rows["chunks"]}, {}, {})
     return [
         FittingExample(
             pier,
@@ -43,7 +45,7 @@ def build_all_examples() -> list[FittingExample]:
                 keyword_search,
                 FakeVectorSearch(),
             ),
-            tuple(GoldPassage(id, (DocumentSpan(id, 0, 5),)) for id in gold),
+            {id: (SourceSpan(id, 0, 5),) for id in gold},
             layout,
         )
         for pier, gold in ids.items()
@@ -65,14 +67,18 @@ def untitled(example: FittingExample) -> FittingExample:
     return replace(example, first_pass=replace(example.first_pass, walk={}, anchors=()))
 
 
+def first_gold(example: FittingExample, count: int = 1) -> GoldPassages:
+    return dict(islice(example.gold.items(), count))
+
+
 def relabelled(example: FittingExample, feature: str) -> FittingExample:
     """Return the example without graph, its gold the best candidate by one feature alone."""
     plain = {id: dict(values) for id, values in example.first_pass.candidates.plain.items()}
-    best = example.gold[0]
+    best = next(iter(example.gold))
     for id, values in plain.items():
-        values[feature] = float(id == best.name)
+        values[feature] = float(id == best)
     first_pass = replace(example.first_pass, candidates=replace(example.first_pass.candidates, plain=plain))
-    return untitled(replace(example, first_pass=first_pass, gold=(best,)))
+    return untitled(replace(example, first_pass=first_pass, gold=first_gold(example)))
 
 
 def test_recall_counts_the_first_chunks(fitting_examples: list[FittingExample]) -> None:
@@ -81,7 +87,7 @@ def test_recall_counts_the_first_chunks(fitting_examples: list[FittingExample]) 
         "a distractor shares more words with the question"
     )
     assert example.recall(only("words"), k=100) == 1.0
-    assert [example.is_relevant(passage.name) for passage in example.gold] == [True, True]
+    assert [example.is_relevant(name) for name in example.gold] == [True, True]
     assert sum(map(example.is_relevant, example.first_pass.candidates.chunks)) == 2
 
 
@@ -120,23 +126,23 @@ def test_plain_weights_compare_the_candidates_of_one_question(fitting_examples: 
     examples = []
     for n, example in enumerate(fitting_examples):
         values = {id: {"words": float(n > 3), "phrase": 0.0} for id in example.first_pass.candidates.plain}
-        values[example.gold[0].name]["phrase"] = 1.0
+        values[next(iter(example.gold))]["phrase"] = 1.0
         candidates = replace(example.first_pass.candidates, plain=values)
         first_pass = replace(example.first_pass, candidates=candidates)
-        examples.append(untitled(replace(example, first_pass=first_pass, gold=example.gold[: 1 + (n > 3)])))
+        examples.append(untitled(replace(example, first_pass=first_pass, gold=first_gold(example, 1 + (n > 3)))))
     weights = learn_weights(examples)["plain"]
     assert weights["words"] == 0.0
     assert weights["phrase"] > 1
 
 
 def test_questions_without_gold_among_the_candidates_are_ignored(fitting_examples: list[FittingExample]) -> None:
-    missed = [replace(example, id=f"missed {example.id}", gold=()) for example in fitting_examples]
+    missed = [replace(example, id=f"missed {example.id}", gold={}) for example in fitting_examples]
     assert learn_weights([*fitting_examples, *missed])["plain"] == learn_weights(fitting_examples)["plain"]
 
 
 def test_graph_weights_come_from_questions_with_several_passages(fitting_examples: list[FittingExample]) -> None:
     published = published_weights()
-    single = [replace(example, gold=example.gold[:1]) for example in fitting_examples]
+    single = [replace(example, gold=first_gold(example)) for example in fitting_examples]
     flat = [untitled(example) for example in fitting_examples]
     for examples in (single, flat):
         weights = learn_weights(examples)
@@ -189,4 +195,4 @@ def test_cross_validation_uses_unseen_questions(
 
 
 def test_without_any_gold_the_published_weights_are_returned(fitting_examples: list[FittingExample]) -> None:
-    assert learn_weights([replace(fitting_examples[0], gold=())]) == published_weights()
+    assert learn_weights([replace(fitting_examples[0], gold={})]) == published_weights()

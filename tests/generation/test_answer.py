@@ -16,9 +16,8 @@ from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
 from kumihimo.core.usage import Usage
-from kumihimo.generation.answer import LENGTHS, PROMPT, TRUNCATION_NOTE, Length, answer
+from kumihimo.generation.answer import LENGTHS, PROMPT, Length, answer
 from kumihimo.generation.citation_filter import CitationFilter
-from kumihimo.generation.phrases import no_answer_text
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.protocols import Reply, TokenCallback
@@ -113,6 +112,7 @@ def test_the_model_is_given_rows_to_sources_and_the_question() -> None:
     assert chat.prompt_counts == {user_message(one, two): 1}
     assert (result.question, result.method, result.model, result.text) == ("When?", "naive", "fake", "At nine [1].")
     assert (len(result.context), result.usage, result.dangling) == (2, Usage(), 0)
+    assert (result.approach, result.status, result.truncated) == ("model", "answered", False)
 
 
 def test_response_setting_is_in_the_prompt() -> None:
@@ -157,7 +157,7 @@ def test_the_length_of_an_answer_is_limited() -> None:
     llm.fingerprint = "m"  # type: ignore[attr-defined]
     result = answer("When?", "naive", context(FERRY), spans, describe, llm, WordTokenizer(), PROMPT, None, max_tokens=3)  # type: ignore[arg-type]
     assert requests[0]["max_tokens"] == 3
-    assert result.text == f"At ni\n\n{TRUNCATION_NOTE}"
+    assert (result.text, result.truncated) == ("At ni", True)
     with pytest.raises(SettingsError, match=r"answer\.max_tokens is 0: it has to be 1 or more, such as 4096"):
         answer("When?", "naive", context(FERRY), spans, describe, llm, WordTokenizer(), PROMPT, None, max_tokens=0)  # type: ignore[arg-type]
 
@@ -166,13 +166,9 @@ def test_without_evidence_no_call() -> None:
     pieces: list[str] = []
     chat = FakeChat(str)
     result = ask_model(chat, on_token=pieces.append)
-    assert (result.text, result.citations, result.model, chat.prompt_counts) == (
-        no_answer_text("", Context()),
-        (),
-        "fake",
-        {},
-    )
-    assert pieces == [no_answer_text("", Context())]
+    assert (result.text, result.parts, result.citations, result.status) == ("", (), (), "nothing")
+    assert (result.model, result.approach, chat.prompt_counts) == ("fake", "model", {})
+    assert "".join(pieces) == ""
 
 
 def test_empty_reply_fails() -> None:
@@ -205,7 +201,9 @@ def test_a_limit_that_leaves_no_text_names_the_setting() -> None:
 def test_truncated_answer_says_so() -> None:
     pieces: list[str] = []
     result = ask_model(TruncatingChat(str), FERRY, on_token=pieces.append)
-    assert result.text == "".join(pieces) == f"At nine [1], and the of\n\n{TRUNCATION_NOTE}"
+    assert result.text == "".join(pieces) == "At nine [1], and the of"
+    assert result.truncated
+    assert not answer_with("At nine [1].", FERRY).truncated
     assert quotes(result) == [(1, "The ferry leaves at nine.")]
 
 
@@ -256,6 +254,43 @@ def test_streamed_text_equals_the_answer() -> None:
     assert "".join(pieces) == result.text == "The ferry leaves at nine [1].\n\nThe gate leaks [2]; see `a[9]`."
     assert (result.dangling, len(pieces) > 8) == (2, True)
 
+
+# -- markers
+
+
+@pytest.mark.parametrize(
+    ("reply", "markers"),
+    [
+        ("At nine [1]. At ten [2].", [("[1]", (1,)), ("[2]", (2,))]),
+        ("At nine[1][2]", [("[1]", (1,)), ("[2]", (2,))]),
+        ("At nine [2, 1]", [("[2, 1]", (2, 1))]),
+        ("At nine [2, 1, 9]", [("[2, 1]", (2, 1))]),
+        ("From one to two [1–2]", [("[1–2]", (1, 2))]),
+        ("九時です［１］。【2】", [("［１］", (1,)), ("【2】", (2,))]),
+        ("So:\n\n- At nine [1]\n\n  or ten\n\nYes [2].", [("[1]", (1,)), ("[2]", (2,))]),
+        ("A list of the document: [7] and a[1](link)", []),
+        ("`code [1]` and [1]", [("[1]", (1,))]),
+        ("So:\n\n```\na [1]\n\nb [2]\n```\n\nYes [2].", [("[2]", (2,))]),
+        ("Nothing.", []),
+    ],
+)
+def test_markers_are_where_the_reply_has_them(reply: str, markers: list[tuple[str, tuple[int, ...]]]) -> None:
+    result = answer_with(reply, FERRY, GATE)
+    assert [(result.text[start:end], numbers) for start, end, numbers in result.markers] == markers
+    assert {citation.n for citation in result.citations} == {n for _, numbers in markers for n in numbers}
+    assert result.marked() == result
+
+
+def test_places_of_citations_leave_out_the_space_before_them() -> None:
+    stream = CitationFilter(sources=2)
+    stream("At nine  [1][7] [2, 9].\n[1]")
+    stream.end()
+    assert stream.text == "At nine  [1] [2].\n[1]"
+    assert [stream.text[start:end] for start, end, _ in stream.citations] == ["[1]", "[2]", "[1]"]
+    assert [numbers for *_, numbers in stream.citations] == [(1,), (2,), (1,)]
+
+
+# -- texts of any kind
 
 WORDS = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("[]［］【】`,、-– \n\tab港"))).filter(
     lambda text: not any(character.isdigit() for character in text)

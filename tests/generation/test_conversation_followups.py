@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.core.answer import Answer
+from kumihimo.core.answer import Answer, Part
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.records import Record
@@ -32,7 +32,8 @@ EXPECTED = ("When does the ferry leave?", "Who keeps harbour 2?")
 
 def answer_from(*texts: str) -> Answer:
     items = (Evidence("notes", Record(id=str(n), text=text), 1.0) for n, text in enumerate(texts))
-    return Answer("Which ferry?", "bm25", "That of nine. [1]", (), Context(tuple(items)), Usage())
+    part = Part("sentence", "That of nine. [1]")
+    return Answer("Which ferry?", "bm25", (part,), Context(tuple(items)), Usage())
 
 
 def suggest(tmp_path: Path, answer: Answer) -> tuple[tuple[str, ...], list[str]]:

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.answer import Answer
-from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexUnavailable, SettingsError
-from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import STANDALONE_PROMPT, rewrite_standalone
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import create_llm
@@ -19,10 +17,6 @@ from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests.factories_paid_steps import notes, opened
 from tests.fake_server import FakeServer
-
-
-def answer(question: str, text: str) -> Answer:
-    return Answer(question, "naive", text, (), Context(), Usage())
 
 
 def rewrite(tmp_path: Path, reply: str, question: str, *history: Answer) -> tuple[str, list[str]]:
@@ -44,7 +38,7 @@ def test_first_question_is_unchanged(tmp_path: Path) -> None:
 
 
 def test_history_is_in_the_prompt(tmp_path: Path) -> None:
-    history = answer("Who wound the cord?", "Ruta did. [1]")
+    history = Answer.of_text("Who wound the cord?", "Ruta did. [1]")
     question_found, prompts = rewrite(tmp_path, " When did Ruta\nwind the cord? ", "When was that?", history)
     assert question_found == "When did Ruta wind the cord?"
     ((prompt_text,),) = [prompts]
@@ -53,7 +47,7 @@ def test_history_is_in_the_prompt(tmp_path: Path) -> None:
 
 
 def test_history_is_limited(tmp_path: Path) -> None:
-    history = [answer(f"question {n}?", f"{n} " + "long " * 1000) for n in range(9)]
+    history = [Answer.of_text(f"question {n}?", f"{n} " + "long " * 1000) for n in range(9)]
     _, (prompts,) = rewrite(tmp_path, "So?", "And?", *history)
     assert [f"question {n}?" in prompts for n in range(9)] == [False] * 3 + [True] * 6
     assert len(prompts) < 6000
@@ -102,7 +96,7 @@ def test_invalid_arguments_are_reported_before_any_payment(
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
         arguments = {"name": "bm25", **wrong}
         with kumi.snapshot() as reading, pytest.raises(SettingsError, match=message):
-            reading.ask("And the last one?", history=[answer("What is it?", "A note.")], **arguments)
+            reading.ask("And the last one?", history=[Answer.of_text("What is it?", "A note.")], **arguments)
     assert server.counts()["requests"] == 0
 
 
@@ -110,7 +104,7 @@ def test_missing_index_is_reported_before_any_payment(tmp_path: Path, server: Fa
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
         with kumi.snapshot() as snapshot, pytest.raises(IndexUnavailable, match="not built for naive"):
-            snapshot.ask("And the last one?", "naive", history=[answer("What is it?", "A note.")])
+            snapshot.ask("And the last one?", "naive", history=[Answer.of_text("What is it?", "A note.")])
     assert server.counts()["requests"] == 0
 
 
@@ -119,5 +113,5 @@ def test_empty_question_costs_nothing(tmp_path: Path, server: FakeServer, questi
     with opened(tmp_path, server) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["bm25"])
         with pytest.raises(SettingsError, match="write what you want to know"):
-            kumi.ask(question, "bm25", history=[answer("What is it?", "A note.")])
+            kumi.ask(question, "bm25", history=[Answer.of_text("What is it?", "A note.")])
     assert server.counts()["requests"] == 0

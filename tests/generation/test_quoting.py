@@ -13,7 +13,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
-from kumihimo.generation.phrases import no_answer_text, question_language
+from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.answer_kinds import AnswerRules
 from kumihimo.generation.quoting.excerpts import MAX_CHARS
@@ -68,14 +68,15 @@ def grown(text: str, word: str) -> str:
     """Return the stretch around the first unit with a word."""
     region = read_region(text, 0, len(text))
     i = next(i for i, unit in enumerate(region.units) if word in text[unit.start : unit.end])
-    stretch = grow(region, i)
-    return f"{stretch.lead}\n{text[stretch.start : stretch.end]}".strip()
+    start, end, lead = grow(region, i)
+    return f"{lead}\n{text[start:end]}".strip()
 
 
 def test_a_short_paragraph_is_shown_as_a_whole() -> None:
     answer = ask("Who mended the breakwater?", ARM, OATS)
     assert quotes(answer)[0] == ARM.strip()
-    assert answer.text.startswith(f"{ARM.strip()} [1]")
+    assert answer.text.startswith(ARM.strip())
+    assert answer.marked().text.startswith(f"{ARM.strip()} [1]")
     assert (answer.question, answer.method, answer.status) == ("Who mended the breakwater?", "bm25", "answered")
 
 
@@ -104,7 +105,8 @@ def test_an_excerpt_does_not_cross_a_heading() -> None:
 
 def test_a_row_comes_with_the_header_of_its_table() -> None:
     answer = ask("When does the museum open on Sunday?", HOURS)
-    assert answer.text.split("\n")[:2] == ["| Day | Opens | Closes |", "| Sunday | 11 | 15 | [1]"]
+    assert answer.text.split("\n")[:2] == ["| Day | Opens | Closes |", "| Sunday | 11 | 15 |"]
+    assert answer.marked().text.split("\n")[1] == "| Sunday | 11 | 15 | [1]"
     assert quotes(answer)[0] == "| Sunday | 11 | 15 |"
     assert "|---|" not in answer.text
 
@@ -132,6 +134,7 @@ def test_headings_are_not_excerpts_but_count() -> None:
 def test_excerpts_are_numbered_and_true() -> None:
     answer = ask("Who mended the breakwater, and where do oats grow?", ARM, OATS)
     assert [c.n for c in answer.citations] == [1, 2]
+    assert [(part.kind, [c.n for c in part.citations]) for part in answer.parts] == [("passage", [1]), ("passage", [2])]
     assert {c.span.uri for c in answer.citations} == {"d0", "d1"}
     for span in (c.span for c in answer.citations):
         assert (ARM, OATS)[int(span.uri[1:])][span.start : span.end] == span.text
@@ -160,10 +163,12 @@ def test_excerpts_do_not_overlap() -> None:
 def test_an_absent_fact_is_not_answered() -> None:
     answer = ask("Who is the mayor of the breakwater?", ARM, OATS)
     assert answer.status == "closest"
-    assert answer.text.startswith("The answer is uncertain. The closest passages:\n\nThe Long Arm")
+    assert answer.remark == "The answer is uncertain. The closest passages:"
+    assert answer.text.startswith("The Long Arm")
     for question in ("What does parliament levy?", "???"):
         answer = ask(question, ARM, OATS)
-        assert (answer.text, answer.citations, answer.status) == (no_answer_text("", Context()), (), "nothing")
+        assert (answer.text, answer.parts, answer.citations, answer.status) == ("", (), (), "nothing")
+        assert answer.remark == "No passage that answers this was found."
 
 
 def test_a_question_for_a_number_needs_a_number() -> None:
@@ -187,7 +192,8 @@ def test_an_introduction_is_the_best_answer_to_who() -> None:
 
 def test_japanese_is_shown_in_sentences() -> None:
     answer = ask("組紐はいつ届きますか", "組紐は十月に届きます。雨の日は休みです。")
-    assert (answer.text, answer.status) == ("組紐は十月に届きます。雨の日は休みです。 [1]", "answered")
+    assert (answer.text, answer.status) == ("組紐は十月に届きます。雨の日は休みです。", "answered")
+    assert answer.marked().text == "組紐は十月に届きます。雨の日は休みです。 [1]"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def ask(kumi: Kumihimo, question: str) -> Answer:
     for citation in answer.citations:
         span = citation.span
         assert texts[span.uri][span.start : span.end] == span.text
-        assert f"[{citation.n}]" in answer.text
+        assert f"[{citation.n}]" in answer.marked().text
     return answer
 
 
@@ -96,14 +96,16 @@ def test_a_document_is_outlined_by_its_headings(kumi: Kumihimo) -> None:
     for question in ("Summarise the minutes", "What is in the minutes of the third meeting?"):
         answer = ask(kumi, question)
         assert set(files(answer)) == {"minutes.md"}
-        headings = [line.split(":")[0] for line in answer.text.splitlines()[1:]]
+        title, outline = answer.text.split("\n\n")
+        assert title == "Harbour court"
+        headings = [line.split(":")[0] for line in outline.splitlines()]
         assert headings == ["- Minutes of the third meeting", "- The gap", "- Other business"]
 
 
 def test_two_subjects_are_compared_side_by_side(kumi: Kumihimo) -> None:
     text = ask(kumi, "Compare the ferry and the seed library").text
-    first, second = text.split("the seed library:\n")
-    assert first.startswith("the ferry:\n")
+    first, second = text.split("the seed library:\n\n")
+    assert first.startswith("the ferry:\n\n")
     assert "48 passengers" in first
     assert "lends seed" in second
 
@@ -148,10 +150,29 @@ def test_only_the_rows_that_a_question_names_count(tmp_path: Path, question: str
     assert text.startswith(first_line) if first_line else "合計（" not in text
 
 
+@pytest.mark.parametrize(
+    ("question", "approach", "kinds"),
+    [
+        ("List all the people mentioned.", "list", ["note", "list", "note"]),
+        ("Which documents mention the seed library?", "documents", ["sentence", "list"]),
+        ("Summarise the minutes", "outline", ["note", "list"]),
+        ("Compare the ferry and the seed library", "compare", ["note", "list", "note", "list"]),
+        ("Which month had the most visitors?", "highest", ["sentence", "table"]),
+        ("Who wrote to the Coastal Works Office?", "passages", ["passage"]),
+    ],
+)
+def test_an_answer_says_how_it_was_made_and_of_which_parts(
+    kumi: Kumihimo, question: str, approach: str, kinds: list[str]
+) -> None:
+    answer = ask(kumi, question)
+    assert (answer.approach, [part.kind for part in answer.parts][: len(kinds)]) == (approach, kinds)
+
+
 def test_a_follow_up_says_what_it_is_about(kumi: Kumihimo) -> None:
     before = kumi.ask("Who is Hild Garrow?")
     answer = kumi.ask("What did she say?", history=[before])
-    assert answer.text.startswith("(about Hild Garrow)")
+    assert (answer.parts[0].kind, answer.parts[0].text) == ("note", "(about Hild Garrow)")
+    assert answer.text.startswith("(about Hild Garrow)\n\n")
     assert "hemp rope" in answer.text
 
 
@@ -322,6 +343,7 @@ def test_a_document_that_does_not_exist_is_not_outlined(kumi: Kumihimo) -> None:
     answer = ask(kumi, "Summarise the minutes of the harbour brass band")
     assert answer.status == "closest"
     assert answer.text.startswith("No document fits “the minutes of the harbour brass band”. The nearest titles:")
+    assert str(answer).startswith(answer.text[:40]), "the answer says itself how certain it is"
     assert "minutes.md" in files(answer)
     assert "No document" not in ask(kumi, "Summarise the quarrel about the rope").text
 

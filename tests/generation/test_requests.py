@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kumihimo.core.answer import Answer
-from kumihimo.core.context import Context
-from kumihimo.core.usage import Usage
 from kumihimo.generation.quoting.requests import ROW_KINDS, carry_names, read_request
 from kumihimo.text.question import ParsedQuestion
 
@@ -141,7 +139,7 @@ def test_every_row_kind_has_rules() -> None:
     ],
 )
 def test_a_follow_up_takes_over_the_names(before: str, question: str, names: str) -> None:
-    asked, note = carry_names(question, [_answer(before)])
+    asked, note = carry_names(question, [Answer.of_text(before, "")])
     assert names in note
     assert asked == f"{question} {note}"
 
@@ -158,16 +156,13 @@ def test_a_follow_up_takes_over_the_names(before: str, question: str, names: str
     ],
 )
 def test_a_question_that_stands_alone_stays(question: str) -> None:
-    assert carry_names(question, [_answer("Who is Neha Narkhede?")]) == (question, "")
+    assert carry_names(question, [Answer.of_text("Who is Neha Narkhede?", "")]) == (question, "")
     assert carry_names("When did she leave?", []) == ("When did she leave?", "")
 
 
 def test_a_follow_up_of_another_year_is_the_same_question() -> None:
-    asked, note = carry_names("And in 2022?", [_answer("What was the highest income in 2021?")])
+    asked, note = carry_names("And in 2022?", [Answer.of_text("What was the highest income in 2021?", "")])
     assert asked == "What was the highest income in 2022?"
     assert note == f"({asked})"
-    assert carry_names("2022年は？", [_answer("2021年の収入はいくらですか")])[0] == "2022年の収入はいくらですか"
-
-
-def _answer(question: str) -> Answer:
-    return Answer(question, "braid", "", (), Context(), Usage())
+    before = Answer.of_text("2021年の収入はいくらですか", "")
+    assert carry_names("2022年は？", [before])[0] == "2022年の収入はいくらですか"

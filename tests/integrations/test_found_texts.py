@@ -1,4 +1,4 @@
-"""What a method finds has a place, for people and programs."""
+"""What a method finds has a place, for people and programs, and the fields of its document."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ import json
 from pathlib import Path
 
 from kumihimo import Kumihimo, SeveralIndexes
-from kumihimo.integrations.found_texts import Search, find_texts
+from kumihimo.core.spans import Span
+from kumihimo.integrations.found_texts import Search, describe_row, describe_span, find_evidence, row_name
 from tests.fixtures_index import fill
 
 QUESTION = "Who drew the tide gates?"
 
 
 def test_texts_have_places(harbour: Kumihimo) -> None:
-    found = find_texts(harbour, QUESTION, Search("bm25", k=1))
+    found = find_evidence(harbour, QUESTION, Search("bm25", k=1))
     (best,) = found
     assert "Maren Oldacre" in best.text
-    assert best.id.startswith("chunks/")
-    assert best.metadata["location"].startswith(best.metadata["uri"])
-    assert best.metadata["end"] > best.metadata["start"] >= 0
-    json.dumps(best.metadata)
+    assert row_name(best).startswith("chunks/")
+    metadata = describe_row(best)
+    assert metadata["location"].startswith(metadata["uri"])
+    assert metadata["end"] > metadata["start"] >= 0
+    assert metadata["table"] == "chunks"
+    json.dumps(metadata)
 
 
 def test_a_search_is_narrowed(harbour: Kumihimo) -> None:
-    everything = find_texts(harbour, QUESTION, Search("bm25"))
+    everything = find_evidence(harbour, QUESTION, Search("bm25"))
     assert len(everything) > 1
-    uri = everything[0].metadata["uri"]
-    narrowed = find_texts(harbour, QUESTION, Search("bm25", filter=f'uri = "{uri}"'))
-    assert {each.metadata["uri"] for each in narrowed} == {uri}
-    assert find_texts(harbour, QUESTION, Search("bm25", rights='uri = "nothing"')) == []
-    assert len(find_texts(harbour, QUESTION, Search("bm25", settings={"k": 1}))) == 1
+    uri = describe_row(everything[0])["uri"]
+    narrowed = find_evidence(harbour, QUESTION, Search("bm25", filter=f'uri = "{uri}"'))
+    assert {describe_row(each)["uri"] for each in narrowed} == {uri}
+    assert find_evidence(harbour, QUESTION, Search("bm25", rights='uri = "nothing"')) == []
+    assert len(find_evidence(harbour, QUESTION, Search("bm25", settings={"k": 1}))) == 1
 
 
 def test_texts_of_several_indexes_name_theirs(harbour: Kumihimo, tmp_path: Path) -> None:
@@ -37,5 +40,23 @@ def test_texts_of_several_indexes_name_theirs(harbour: Kumihimo, tmp_path: Path)
     with Kumihimo.open(tmp_path / ".kumi") as farm:
         farm.index(tmp_path / "files")
         both = SeveralIndexes({"harbour": harbour, "farm": farm})
-        (best,) = find_texts(both, "Which oats are tall?", Search("bm25", k=1))
-    assert (best.metadata["index"], best.metadata["location"]) == ("farm", "farm: files/oats.md, line 1")
+        (best,) = find_evidence(both, "Which oats are tall?", Search("bm25", k=1))
+    metadata = describe_row(best)
+    assert (metadata["index"], metadata["location"]) == ("farm", "farm: files/oats.md, line 1")
+    assert row_name(best).startswith("chunks/farm")
+
+
+def test_the_fields_of_a_document_stand_beside_its_place(harbour: Kumihimo) -> None:
+    (best,) = find_evidence(harbour, "Who built the frame?", Search("bm25", k=1))
+    metadata = describe_row(best)
+    assert (metadata["author"], metadata["year"], metadata["tags"]) == ("Sabine Orrell", 1983, ["bronze", "gates"])
+    assert (metadata["place"], metadata["document_place"]) == ("line 7", "Orsay")
+
+
+def test_a_field_never_replaces_a_place() -> None:
+    fields = {"uri": "x", "start": "never", "author": "Ada"}
+    span = Span("c", "a.md", 3, 9, "words", "p. 2", "A", metadata=fields)
+    place = {"uri": "a.md", "start": 3, "end": 9, "place": "p. 2", "title": "A", "location": "a.md, p. 2"}
+    described = describe_span(span)
+    assert {name: described[name] for name in place} == place
+    assert (described["document_uri"], described["document_start"], described["author"]) == ("x", "never", "Ada")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kumihimo import Kumihimo
+from tests.integrations.conftest import FRAME
 
 haystack = pytest.importorskip("haystack", reason="`make test-integrations` installs Haystack")
 
@@ -22,4 +23,6 @@ def test_a_pipeline_retrieves_and_can_be_stored(harbour: Kumihimo) -> None:
     assert "Maren Oldacre" in found[0].content
     assert found[0].score > found[1].score
     assert found[0].meta["uri"]
+    (frame,) = restored.run({"retriever": {"query": "Who built the frame?", "top_k": 1}})["retriever"]["documents"]
+    assert (frame.meta["author"], frame.meta["place"], frame.meta["document_place"]) == FRAME
     assert len(restored.run({"retriever": {"query": QUESTION, "top_k": 1}})["retriever"]["documents"]) == 1

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
+from tests.integrations.conftest import FRAME
 
 REASON = "`make test-integrations` installs LangChain and its tests"
 pytest.importorskip("langchain_core", reason=REASON)
@@ -60,6 +61,8 @@ def test_a_document_says_where_it_stands(harbour: Kumihimo) -> None:
     assert "Maren Oldacre" in document.page_content
     assert document.metadata["uri"]
     assert document.metadata["score"] > 0
+    (document,) = KumihimoRetriever(kumi=harbour, k=1).invoke("Who built the frame?")
+    assert tuple(document.metadata[name] for name in ("author", "place", "document_place")) == FRAME
 
 
 def test_the_tool_answers_with_its_sources(harbour: Kumihimo) -> None:
@@ -68,3 +71,6 @@ def test_the_tool_answers_with_its_sources(harbour: Kumihimo) -> None:
     assert "Maren Oldacre drew the tide gates in 1983." in message.content
     assert "\n[1] files/gates.md, line 3" in message.content
     assert message.artifact["status"] == "answered"
+    call["args"] = {"question": "Who built the frame of the tide gates?"}
+    message = KumihimoTool(kumi=harbour).invoke(call)
+    assert message.artifact["citations"][0]["metadata"]["author"] == FRAME[0]

@@ -8,6 +8,7 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.integrations.found_texts import Search
+from tests.integrations.conftest import FRAME
 
 pytest.importorskip("llama_index.core", reason="`make test-integrations` installs LlamaIndex")
 
@@ -23,6 +24,8 @@ def test_nodes_have_texts_scores_and_places(harbour: Kumihimo) -> None:
     assert "Maren Oldacre" in nodes[0].text
     assert nodes[0].score > nodes[1].score
     assert nodes[0].metadata["uri"]
+    metadata = retriever.retrieve("Who built the frame?")[0].metadata
+    assert (metadata["author"], metadata["place"], metadata["document_place"]) == FRAME
     assert [node.id_ for node in asyncio.run(retriever.aretrieve(QUESTION))] == [node.id_ for node in nodes]
 
 
@@ -33,4 +36,7 @@ def test_an_answer_has_its_citations_as_nodes(harbour: Kumihimo) -> None:
     assert response.source_nodes[0].metadata["n"] == 1
     assert "Maren Oldacre" in response.source_nodes[0].text
     assert response.metadata["status"] == "answered"
+    metadata = engine.query("Who built the frame of the tide gates?").source_nodes[0].metadata
+    assert (metadata["author"], metadata["document_place"]) == (FRAME[0], FRAME[2])
+    assert metadata["location"] == f"{metadata['uri']}, {metadata['place']}"
     assert str(asyncio.run(engine.aquery(QUESTION))) == str(response)

@@ -20,7 +20,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import browse, community_tree
 from kumihimo.app.browse.document_list import DocumentList
-from kumihimo.app.evidence.explanations import describe_reason, explain_evidence
+from kumihimo.app.evidence.explanations import explain_context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, KumiError, SettingsError
 from kumihimo.core.records import Community, Entity, Report
@@ -197,7 +197,7 @@ def test_lists_are_those_of_an_index_of_the_visible_documents(archive: Archive, 
     with archive.kumi.snapshot(rights=rights) as seen, archive.index_of(visible).snapshot() as alone:
         for question in LISTS:
             ours, theirs = seen.ask(question), alone.ask(question)
-            assert (ours.text, ours.citations) == (theirs.text, theirs.citations)
+            assert (ours.status, ours.parts) == (theirs.status, theirs.parts)
 
 
 def turn_pages(snapshot: Snapshot, **options: Any) -> list[Entity]:
@@ -260,9 +260,11 @@ def test_no_response_tells_of_hidden_documents(archive: Archive, part: int) -> N
             spans = [list(islice(narrowed.trace(item), 50)) for item in (*context, *answers[1].context)]
             assert {span.uri for of_item in spans for span in of_item} <= uris
             assert {citation.span.uri for answer in answers for citation in answer.citations} <= uris
-            reasons = explain_evidence(narrowed.tracer, question, context)
-            described = list(map(describe_reason, reasons))
-            check_secrets((context, answers, spans, reasons, described), hidden, question)
+            explained = explain_context(narrowed.tracer, question, context)
+            explanations = [item.explanation for item in explained]
+            assert all(explanations)
+            values = [explained.to_dict(), *(answer.to_dict() for answer in answers)]
+            check_secrets((context, answers, spans, explanations, values), hidden, question)
 
 
 def cite_five(conversation: str) -> str:
@@ -308,14 +310,16 @@ def test_a_hidden_word_is_a_word_that_nobody_has(archive: Archive) -> None:
                     asked, control = template.format(secret), template.format(invented)
                     found, expected = seen.retrieve(asked, "bm25"), seen.retrieve(control, "bm25")
                     assert repr(found).replace(secret, invented) == repr(expected)
+                    assert str(found.to_dict()).replace(secret, invented) == str(expected.to_dict())
                 for table in ("entities", "reports"):
                     found, expected = (
                         seen.keyword_search()(seen.table(table), f"Orrin Dale {word}", k=9)
                         for word in (secret, invented)
                     )
                     assert found == expected
-                answer, other = (seen.ask(f"Which documents mention {word}?").text for word in (secret, invented))
-                assert answer.replace(secret, invented) == other
+                answer, other = (seen.ask(f"Which documents mention {word}?") for word in (secret, invented))
+                assert answer.text.replace(secret, invented) == other.text
+                assert answer.status == other.status
 
 
 def test_reports_of_some_documents_are_made_of_them(archive: Archive) -> None:

@@ -369,9 +369,6 @@ def test_missing_summaries_error_has_a_remedy(tmp_path: Path) -> None:
 
 
 def test_json_output_has_queries(library: Library) -> None:
-    from kumihimo.cli.ask_commands import _answer_json
-
     answer = library.kumi.ask("How are gates looked after?", "meta")
-    with library.kumi.snapshot() as reading:
-        assert _answer_json(reading, answer)["queries"] == list(answer.context.queries)
+    assert answer.to_dict()["queries"] == list(answer.context.queries)
     assert len(answer.context.queries) == 3

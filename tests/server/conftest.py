@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from starlette.testclient import TestClient
@@ -17,6 +18,9 @@ from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace, open_workspace
 from tests.server.clients import ADDRESS, Open
 from tests.server.running import HARBOUR, build_index
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="session")
@@ -67,3 +71,12 @@ def open_client(workspace: Workspace) -> Iterator[Open]:
             return client
 
         yield open_one
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; modules that use it are skipped where it is missing."""
+    from tests.server.browsing import launched  # it needs playwright
+
+    with launched() as browser:
+        yield browser

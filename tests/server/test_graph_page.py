@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from kumihimo.core.records import Relation, RelationMention
 from kumihimo.server.app import create_app
-from kumihimo.server.pages.markdown import inline_pieces, marked_pieces, plain_text
+from kumihimo.server.pages.markdown import inline_pieces, marked_pieces, plain_text, write_cite
 from kumihimo.server.workspace import open_workspace
 from tests.factories_graph_text import document, entity, id, mention, put, relation
 from tests.server.test_page import ADDRESS, Site, Tags
@@ -112,10 +112,7 @@ def test_marks_stay_where_signs_are_left_out() -> None:
 
 
 def test_a_link_in_a_report_becomes_its_words() -> None:
-    pieces = list(inline_pieces("See [the **plan**](a.md) [1] and [2](b.md)."))
-    assert [(piece.kind, piece.text) for piece in pieces if piece.kind != "text"] == [
-        ("strong", "plan"),
-        ("cite", "1"),
-        ("cite", "2"),
-    ]
+    pieces = list(inline_pieces(f"See [the **plan**](a.md) {write_cite('[1]', [1])} and [2](b.md), not [3]."))
+    assert [(piece.kind, piece.text) for piece in pieces if piece.kind != "text"] == [("strong", "plan"), ("cite", "1")]
     assert pieces[1].text == "the "
+    assert "".join(piece.text for piece in pieces) == "See the plan 1 and 2, not [3]."

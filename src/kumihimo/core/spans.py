@@ -94,44 +94,39 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True)
-class PassageLink:
-    """The passage that a piece of evidence shares a name with.
-
-    rank: among the evidence, from 1; 0 if it is not there. continues: whether it ranks higher. subject: the title of
-    its document, its heading, or the name. entity, name: what both mention, by id and as written here.
-    """
-
-    span: Span
-    rank: int
-    continues: bool
-    subject: str
-    entity: str
-    name: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the place of the passage and the link, as JSON has them."""
-        names = ("rank", "continues", "entity", "name")
-        return {**self.span.to_place(), **{name: getattr(self, name) for name in names}}
-
-
-@dataclass(frozen=True, slots=True)
 class Reason:
     """The reason for a piece of evidence.
 
     text: the reason as a sentence. phrases: names first, then the most telling ones; if it continues a better piece,
     only what that one lacks. document_terms: the words of the question that name its document. verbatim: whether it is
     a sentence of a document that stands for one part of them.
+
+    linked: the passage that it shares a name with, if any. rank: that of this passage among the evidence, from 1; 0 if
+    it is not there. continues: whether it ranks higher. subject: the title of its document, its heading, or the name.
+    entity, name: what both mention, by id and as written here.
     """
 
     phrases: tuple[Phrase, ...] = ()
     document_terms: tuple[str, ...] = ()
-    link: PassageLink | None = None
     verbatim: bool = False
     text: str = ""
+    linked: Span | None = None
+    rank: int = 0
+    continues: bool = False
+    subject: str = ""
+    entity: str = ""
+    name: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
         return tuple(phrase.text for phrase in self.phrases)
+
+    def to_link(self) -> dict[str, Any] | None:
+        """Return the linked passage as JSON has it."""
+        if not self.linked:
+            return None
+        names = ("rank", "continues", "entity", "name")
+        return {**self.linked.to_place(), **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +144,11 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as JSON has it."""
-        link = self.reason.link
         return {
             "snippet": self.snippet,
             "marks": list(map(list, self.marks)),
             "spans": [span.to_place() for span in self.spans],
             "reason": self.reason.text,
             "words": list(self.reason.words),
-            "via": link and link.to_dict(),
+            "via": self.reason.to_link(),
         }

@@ -1,8 +1,8 @@
 """The rows of a study's files -> EvalQuestion, SystemAnswer, Verdict, Rating, Score, AnswerClaim."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from kumihimo.core.usage import Usage
 
@@ -11,6 +11,8 @@ Clusters = Mapping[str, str]  # question -> the group of questions that it belon
 ValuesByMeasure = dict[str, dict[str, float | None]]  # by measure, by question
 ReplyStatus = Literal["ok", "invalid", "failed"]  # invalid: unreadable replies; failed: no reply
 Winner = Literal["a", "b", "tie", ""]  # "": the verdict is not ok
+DOCUMENT_END = 2**62  # stands for the end of any document
+_ENOUGH = 0.5  # of the characters of a range: a shorter part does not hold the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class EvalQuestion:
         return f"{self.persona}\n{self.task}" if self.task else self.id
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class SourceSpan:
     """A character range `[start, end)` of a document.
 
@@ -72,7 +74,34 @@ class SourceSpan:
     uri: str
     start: int
     end: int
-    place: str = ""
+    place: str = field(default="", compare=False)
+
+    @property
+    def is_document(self) -> bool:
+        """Return whether the range is a whole document."""
+        return self.end == DOCUMENT_END
+
+    def overlaps(self, other: Self) -> bool:
+        """Return whether two ranges of one document overlap."""
+        return self.uri == other.uri and self.start < other.end and other.start < self.end
+
+    def is_covered(self, read: Iterable[Self]) -> bool:
+        """Return whether the ranges read hold enough of this one.
+
+        Any part of a whole document is enough; of another range, half of its characters.
+
+        >>> part = SourceSpan("a", 10, 20)
+        >>> part.is_covered([SourceSpan("a", 0, 13)]), part.is_covered([SourceSpan("a", 0, 13), part])
+        (False, True)
+        """
+        characters, last = 0, self.start
+        for place in sorted(filter(self.overlaps, read)):
+            if self.is_document:
+                return True
+            end = min(place.end, self.end)
+            characters += max(0, end - max(place.start, last))
+            last = max(last, end)
+        return characters >= _ENOUGH * (self.end - self.start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,17 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference
 from kumihimo.core.task import Progress
 from kumihimo.core.wiring import ROOT
-from kumihimo.evaluate.gold import DocumentSpan, GoldPassage, IndexLayout, found_share, parse_span_name
+from kumihimo.evaluate.gold import (
+    GoldPassages,
+    IndexLayout,
+    found_share,
+    is_found,
+    is_whole,
+    parse_span_name,
+    span_name,
+)
 from kumihimo.evaluate.rankings import Ranking, measures_at
-from kumihimo.evaluate.records import EvalQuestion, Score
+from kumihimo.evaluate.records import EvalQuestion, Score, SourceSpan
 from kumihimo.evaluate.run_systems import count_workers
 from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.systems import System
@@ -42,7 +50,7 @@ class RetrievalResult:
 
     system: str
     question: str
-    places: tuple[DocumentSpan, ...] = ()
+    places: tuple[SourceSpan, ...] = ()
     sizes: tuple[int, ...] = ()  # tokens of each place
     tokens: int = 0
     seconds: float = 0.0
@@ -56,11 +64,11 @@ class ChunkTracer:
     snapshot: Snapshot
     layout: IndexLayout
     chunk_ids: dict[Reference, list[str]] = field(default_factory=dict)
-    passages: dict[str, tuple[DocumentSpan, int]] = field(default_factory=dict)
+    passages: dict[str, tuple[SourceSpan, int]] = field(default_factory=dict)
 
-    def __call__(self, items: Iterable[Evidence]) -> dict[DocumentSpan, int]:
+    def __call__(self, items: Iterable[Evidence]) -> dict[SourceSpan, int]:
         """Return the source ranges with their tokens."""
-        sizes: dict[DocumentSpan, int] = {}
+        sizes: dict[SourceSpan, int] = {}
         for item in items:
             for id in self._chunk_ids(item):
                 place, size = self._span_and_size(id)
@@ -84,12 +92,12 @@ class ChunkTracer:
         for table, id in self.snapshot.tracer.sources(item):
             yield from self.layout.chunk_ids.get(id, ()) if table == ROOT else (id,)
 
-    def _span_and_size(self, id: str) -> tuple[DocumentSpan, int]:
+    def _span_and_size(self, id: str) -> tuple[SourceSpan, int]:
         if id in self.layout.chunks:
             return self.layout.chunks[id], self.layout.tokens[id]
         if id not in self.passages:
             record: Passage = self.snapshot.table("passages")[id]
-            place = DocumentSpan(id.partition(".")[0], record.start, record.end)
+            place = SourceSpan(self.layout.chunks[record.chunk].uri, record.start, record.end)
             self.passages[id] = place, len(self.snapshot.tokenizer(record.text))
         return self.passages[id]
 
@@ -128,27 +136,24 @@ def retrieve_all(
 # -- results -> measures
 
 
-def name_places(
-    ranking: Iterable[DocumentSpan | None], passages: Sequence[GoldPassage], layout: IndexLayout
-) -> Iterator[list[str]]:
+def name_places(ranking: Iterable[SourceSpan | None], passages: GoldPassages) -> Iterator[list[str]]:
     """Yield the names of each place, none for an unknown one.
 
     A place is named after the gold passages that are found with it, else after itself. If all gold passages are whole
     documents, the place's own name is its document, and further places of that document have no name.
     """
-    as_documents = all(passage.is_document for passage in passages)
-    missing, read, documents = list(passages), list[DocumentSpan](), set[str]()
+    as_documents = all(map(is_whole, passages.values()))
+    missing, read, uris = list(passages), list[SourceSpan](), set[str]()
     for place in ranking:
-        if place is None or (as_documents and place.document in documents):
+        if place is None or (as_documents and place.uri in uris):
             yield []
             continue
         read.append(place)
-        documents.add(place.document)
-        touched = [passage for passage in missing if any(map(place.overlaps, passage.places))]
-        complete = [passage for passage in touched if passage.is_found(read)]
-        missing = [passage for passage in missing if passage not in complete]
-        own_name = layout.uris[place.document] if as_documents else layout.span_name(place)
-        yield [passage.name for passage in complete] or [own_name]
+        uris.add(place.uri)
+        touched = [name for name in missing if any(map(place.overlaps, passages[name]))]
+        complete = [name for name in touched if is_found(passages[name], read)]
+        missing = [name for name in missing if name not in complete]
+        yield complete or [place.uri if as_documents else span_name(place)]
 
 
 def unique_names(names: Iterable[Sequence[str]]) -> list[str]:
@@ -156,9 +161,7 @@ def unique_names(names: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(name for group in names for name in group))
 
 
-def score_result(
-    row: RetrievalResult, passages: Sequence[GoldPassage], layout: IndexLayout, ks: Sequence[int]
-) -> Iterator[Score]:
+def score_result(row: RetrievalResult, passages: GoldPassages, ks: Sequence[int]) -> Iterator[Score]:
     """Yield all measures of one result.
 
     Recall and all-gold are of the first k chunks or documents, also if one holds several gold passages. A failed result
@@ -168,11 +171,11 @@ def score_result(
         names_of_all = [*measures_at(ks), *(f"recall@{tokens}tokens" for tokens in TOKEN_BUDGETS), "tokens", "chunks"]
         yield from (Score(name, row.system, row.question, None, row.failed) for name in names_of_all)
         return
-    names = unique_names(name_places(row.places, passages, layout))
+    names = unique_names(name_places(row.places, passages))
     shares = {k: found_share(row.places, passages, k) for k in ks}
     values = {f"recall@{k}": share for k, share in shares.items()}
     values |= {f"all-gold@{k}": float(share == 1) for k, share in shares.items()}
-    for score in score_ranking(row.system, row.question, names, [passage.name for passage in passages], ks):
+    for score in score_ranking(row.system, row.question, names, [*passages], ks):
         yield replace(score, value=values.get(score.name, score.value))
     for tokens in TOKEN_BUDGETS:
         value = found_share(places_within_tokens(row.places, row.sizes, tokens), passages)
@@ -194,11 +197,11 @@ def score_ranking(
         yield Score(name, system, question, measure(order, gold), detail=detail)
 
 
-def places_within_tokens(places: Iterable[DocumentSpan], sizes: Iterable[int], tokens: int) -> list[DocumentSpan]:
+def places_within_tokens(places: Iterable[SourceSpan], sizes: Iterable[int], tokens: int) -> list[SourceSpan]:
     """Return the places within the token budget, reading whole places in order.
 
-    >>> places_within_tokens([DocumentSpan("a", 0, 9), DocumentSpan("b", 0, 9)], [600, 1900], 2000)
-    [DocumentSpan(document='a', start=0, end=9)]
+    >>> places_within_tokens([SourceSpan("a", 0, 9), SourceSpan("b", 0, 9)], [600, 1900], 2000)
+    [SourceSpan(uri='a', start=0, end=9, place='')]
     """
     return [place for place, end in zip(places, accumulate(sizes), strict=True) if end <= tokens]
 
@@ -250,7 +253,7 @@ def score_run(
 
 
 def translate_rankings(
-    rankings: Mapping[str, Sequence[str]], passages: Mapping[str, Sequence[GoldPassage]], layout: IndexLayout
+    rankings: Mapping[str, Sequence[str]], passages: Mapping[str, GoldPassages], layout: IndexLayout
 ) -> tuple[dict[str, list[str]], int]:
     """Translate rankings into gold names; also return the number of unknown names.
 
@@ -259,11 +262,11 @@ def translate_rankings(
     by_question: dict[str, list[str]] = {}
     unknown_count = 0
     for question, gold in passages.items():
-        gold_names = {passage.name for passage in gold}
+        gold_names = gold.keys()
         names = rankings.get(question, ())
         places = [None if name in gold_names else parse_span_name(layout, name) for name in names]
         unknown = [place is None and name not in gold_names for name, place in zip(names, places, strict=True)]
         unknown_count += sum(unknown)
-        groups = zip(names, places, name_places(places, gold, layout), strict=True)
+        groups = zip(names, places, name_places(places, gold), strict=True)
         by_question[question] = unique_names([name] if place is None else found for name, place, found in groups)
     return by_question, unknown_count

@@ -90,7 +90,7 @@ def _answer_question(
     seconds = None if budget.saved else perf_counter() - start
     row = SystemAnswer(
         **key,
-        text=answer.text,
+        text=answer.marked().text,
         contexts=tuple(_context_sources(snapshot, answer)),
         citations=tuple(map(_citation_source, answer.citations)),
         usage=total_usage(budget),

@@ -11,7 +11,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress, ProgressEvent
-from kumihimo.evaluate.gold import GoldPassage, IndexLayout, found_share, read_index_layout, resolve_gold
+from kumihimo.evaluate.gold import GoldPassages, IndexLayout, found_share, is_found, read_index_layout, resolve_gold
 from kumihimo.evaluate.question_generation import question_text_key
 from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.statistics import Floats, bootstrap_interval, signed_rank
@@ -39,13 +39,13 @@ class FittingExample:
 
     id: str
     first_pass: two_pass.Pass
-    gold: tuple[GoldPassage, ...]
+    gold: GoldPassages
     layout: IndexLayout
     anchors: int = two_pass.DEFAULT_ANCHORS
 
     def is_relevant(self, id: str) -> bool:
         """Return whether a chunk alone has enough of any gold passage."""
-        return any(passage.is_found([self.layout.chunks[id]]) for passage in self.gold)
+        return any(is_found(places, [self.layout.chunks[id]]) for places in self.gold.values())
 
     def last_pass(self, weights: BraidWeights) -> two_pass.Pass:
         """Return the pass that ranks the candidates under these weights."""

@@ -23,7 +23,7 @@ from kumihimo.text.sentences import LIST_ITEM, collapse_spaces, split_blocks, sp
 from kumihimo.text.tokens import subject_terms
 
 PROMPT = Path(__file__).with_suffix(".md")
-_FENCE = re.compile(r"^(?:```|~~~)", re.M)
+_FENCE = re.compile(r"^(?:`{3,}|~{3,})", re.M)
 _MAX_QUOTE_CHARS = 1000  # of a document that is cited as a whole
 Length = Literal["brief", "normal", "full"]
 LENGTHS: dict[Length, str] = {  # what the prompt says of the length
@@ -178,16 +178,17 @@ def _split_blocks(text: str) -> Iterator[tuple[PartKind, str]]:
     """
     kind: PartKind = "sentence"
     blocks: list[str] = []
-    in_code = False
+    fence = ""  # of the code that is open
     for block in text.split(PART_SEPARATOR):
         first = block.lstrip("\n").partition("\n")[0]
         own: PartKind = "list" if LIST_ITEM.match(first) else "table" if first.startswith("|") else "sentence"
-        if blocks and not in_code and first and not first[0].isspace() and not own == kind == "list":
+        if blocks and not fence and first and not first[0].isspace() and not own == kind == "list":
             yield kind, PART_SEPARATOR.join(blocks)
             blocks = []
         kind = kind if blocks else own
         blocks.append(block)
-        in_code ^= len(_FENCE.findall(block)) % 2 == 1
+        for line in _FENCE.findall(block):
+            fence = "" if fence and line.startswith(fence) else fence or line
     yield kind, PART_SEPARATOR.join(blocks)
 
 

@@ -26,6 +26,7 @@ class Search:
 
 
 DEFAULT_SEARCH = Search()
+_OURS = ("index", "table", "score", "n")  # what results have besides a place
 
 
 def find_evidence(kumi: Questions, question: str, search: Search) -> list[Evidence]:
@@ -51,5 +52,6 @@ def describe_span(span: Span) -> dict[str, Any]:
     `index`, if several were asked. A field with the name of one of these becomes `document_place`.
     """
     place = span.to_place()
-    fields = {f"document_{name}" if name in place else name: value for name, value in span.metadata.items()}
+    taken = {*place, *_OURS}
+    fields = {f"document_{name}" if name in taken else name: value for name, value in span.metadata.items()}
     return {**fields, **place}

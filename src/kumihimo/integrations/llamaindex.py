@@ -20,6 +20,7 @@ from kumihimo.integrations.found_texts import (
     find_evidence,
     row_name,
 )
+from kumihimo.text.translation import translate
 
 
 class KumihimoRetriever(BaseRetriever):
@@ -70,7 +71,7 @@ class KumihimoQueryEngine(BaseQueryEngine):
             )
             for each in answer.citations
         ]
-        text = answer.marked().text or answer.remark
+        text = answer.marked().text or translate(answer.remark)
         metadata = {"status": answer.status, "method": answer.method, "usage": asdict(answer.usage)}
         return Response(response=text, source_nodes=nodes, metadata=metadata)
 

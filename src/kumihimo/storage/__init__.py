@@ -22,6 +22,7 @@ class IndexTransaction(Protocol):
     def count(self, table: str) -> int: ...
     def value(self, table: str, id: str, column: str) -> Any: ...  # None where there is no such row
     def values(self, table: str, id: str, *columns: str) -> Sequence[Any]: ...  # None for each where there is no row
+    def values_in(self, table: str, ids: Sequence[str], *columns: str) -> list[Any]: ...  # of the rows that exist
     def column(self, table: str, column: str) -> list[Any]: ...  # all values, sorted
 
     # facts about the index, such as its sources and models

@@ -184,6 +184,10 @@ class Database(ABC):
         names = ", ".join(f'"{column}"' for column in columns)
         return self.one(f"SELECT {names} FROM {self.relation(table)} WHERE id = ?", id) or (None,) * len(columns)
 
+    def values_in(self, table: str, ids: Sequence[str], *columns: str) -> list[Row]:
+        names = ", ".join(f'"{column}"' for column in columns)
+        return self.all_in(f"SELECT {names} FROM {self.relation(table)} WHERE id IN (?)", ids)
+
     def column(self, table: str, column: str) -> list[Any]:
         return [value for (value,) in self.all(f'SELECT "{column}" FROM {self.relation(table)} ORDER BY 1')]
 

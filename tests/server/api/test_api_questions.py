@@ -12,7 +12,7 @@ import pytest
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.processes.async_facade import AsyncKumihimo
-from kumihimo.core.answer import Answer
+from kumihimo.core.answer import Answer, Part
 from kumihimo.core.context import Context
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.task import ProgressEvent
@@ -22,6 +22,8 @@ from kumihimo.server.events import event_response
 from tests.server.api.town import Api, Visitor, parse_events
 
 MENDED = {"question": "Who mended the breakwater?"}
+PLACE = ("document", "chunk", "title", "uri", "place", "location", "start", "end")
+BARE = ["rank", "score", *PLACE, "table", "id", "text", "metadata", "duplicates", "feature_scores"]
 
 
 def stream(api: Api, **body: Any) -> list[dict[str, Any]]:
@@ -30,6 +32,12 @@ def stream(api: Api, **body: Any) -> list[dict[str, Any]]:
     assert response.headers["content-type"].startswith("text/event-stream")
     assert response.headers["cache-control"] == "no-store"
     return parse_events(response.text)
+
+
+def read(api: Api, place: dict[str, Any]) -> str:
+    """The text of a place in its document."""
+    text: str = api.get(f"/documents/{place['document']}/text", start=place["start"], end=place["end"])["text"]
+    return text
 
 
 def without_time(answer: dict[str, Any]) -> dict[str, Any]:
@@ -42,12 +50,22 @@ def test_a_whole_answer(api: Api) -> None:
     assert (answer["method"], answer["model"], answer["status"]) == ("braid", "", "answered")
     (citation,) = answer["citations"]
     assert answer["text"].startswith("Ada Holm mended the breakwater")
-    document = api.get(f"/documents/{citation['document']}/text", start=citation["start"], end=citation["end"])
-    assert (document["text"], document["uri"]) == (citation["text"], citation["uri"])
+    assert (read(api, citation), citation["uri"]) == (citation["text"], "town/harbour.md")
+    assert citation["metadata"] == {"access": "open"}
+    end = len(answer["text"])
+    (part,) = answer["parts"]
+    assert part.pop("markers") == [{"start": end, "end": end, "n": [1]}]  # the text has no number of its own
+    assert part == {"kind": "passage", "text": answer["text"], "citations": [1]}
+    assert (answer["approach"], answer["truncated"]) == ("passages", False)
     first = answer["evidence"][0]
     assert first["reason"] == "says “mended the breakwater”"
     assert [first["snippet"][start:end] for start, end in first["marks"]] == ["mended", "breakwater"]
     assert first["spans"][0]["location"] == "town/harbour.md, line 5"
+
+
+def test_what_nothing_answers_has_a_status_and_no_text(api: Api) -> None:
+    answer = api.post("/ask", {"question": "Which bananas grow on Jupiter?"})
+    assert (answer["status"], answer["text"], answer["parts"], answer["citations"]) == ("nothing", "", [], [])
 
 
 def test_evidence(api: Api) -> None:
@@ -56,6 +74,20 @@ def test_evidence(api: Api) -> None:
     assert (found["question"], item["rank"], item["table"]) == (MENDED["question"], 1, "chunks")
     filtered = api.post("/retrieve", {**MENDED, "filter": 'access = "secret"'})
     assert {item["spans"][0]["uri"] for item in filtered["evidence"]} == {"town/vault.md", "town/deep/plan.md"}
+
+
+def test_evidence_stands_somewhere_and_its_snippet_within(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kumihimo.app.evidence.explanations._MAX_SNIPPET", 60)
+    body = {**MENDED, "method": "bm25", "settings": {"k": 1}}
+    (bare,), (item,) = (api.post("/retrieve", {**body, "reasons": reasons})["evidence"] for reasons in (False, True))
+    assert {name: item[name] for name in BARE} == bare
+    assert (read(api, item), item["uri"], item["place"]) == (item["text"], "town/harbour.md", "line 5")
+    assert (item["location"], item["title"]) == ("town/harbour.md, line 5", "The harbour")
+    assert item["metadata"] == {"access": "open"}
+    (part,) = item["spans"]
+    assert item["start"] < part["start"] < part["end"] < item["end"]
+    assert (part["uri"], part["place"], part["location"]) == ("town/harbour.md", "line 7", "town/harbour.md, line 7")
+    assert " ".join(read(api, part).split()) == item["snippet"].strip("…")
 
 
 def test_events_come_in_order_and_end_with_the_whole_answer(api: Api) -> None:
@@ -80,10 +112,11 @@ def test_a_conversation(api: Api) -> None:
 
 
 def test_reasons_are_left_out_on_request(api: Api) -> None:
-    bare = ["rank", "score", "table", "id", "text"]
+    reasons = ["snippet", "marks", "spans", "reason", "words", "via"]
     for path in ("/ask", "/retrieve"):
-        assert list(api.post(path, {**MENDED, "reasons": False})["evidence"][0]) == bare
-    assert list(stream(api, reasons=False)[-1]["data"]["evidence"][0]) == bare
+        assert list(api.post(path, {**MENDED, "reasons": False})["evidence"][0]) == BARE
+        assert list(api.post(path, MENDED)["evidence"][0]) == [*BARE, *reasons]
+    assert list(stream(api, reasons=False)[-1]["data"]["evidence"][0]) == BARE
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
@@ -182,7 +215,7 @@ def test_all_options_reach_the_question(api: Api, monkeypatch: pytest.MonkeyPatc
     async def answer() -> AsyncGenerator[Any, None]:
         yield ProgressEvent("answer", model="gemma")
         yield "Ada"
-        yield Answer("Who?", "bm25", "Ada", (), Context(), Usage(calls=1), model="gemma")
+        yield Answer("Who?", "bm25", (Part("sentence", "Ada"),), Context(), Usage(calls=1), model="gemma")
 
     calls = play(api, monkeypatch, answer)
     with api.acting("reader", rights='access = "open"'):

@@ -12,6 +12,8 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import CallToolResult
 
+from kumihimo.core.answer import TRUNCATION_NOTE
+from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.server.access import Caller, Grant
 from kumihimo.server.workspace import Workspace
 from kumihimo.testing.fake_models import FakeChat
@@ -49,7 +51,7 @@ def test_each_tool_is_described_to_somebody_who_knows_nothing(talk: Talk) -> Non
         assert 60 < len(tool.description) < 300
         assert [p for p in tool.input_schema["properties"].values() if not p.get("description")] == []
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-        jsonschema.Draft202012Validator.check_schema(tool.output_schema)
+        assert tool.output_schema is None
     assert len(json.dumps([tool.model_dump(mode="json") for tool in tools])) < 16_000  # it stands in every prompt
 
 
@@ -66,20 +68,22 @@ def test_the_index_is_asked_for_only_where_there_are_several(talk: Talk, harbour
 
 def test_search_returns_passages_with_their_places(talk: Talk, harbour: Workspace) -> None:
     result = talk(calling("search", question=QUESTION, k=2))
-    first, second = values(result)["passages"]
-    (place,) = first["places"]
+    first, second = values(result)["evidence"]
     assert "Maren Oldacre drew the tide gates" in first["text"]
-    assert (place["uri"], place["title"], place["place"]) == ("files/gates.md", "The tide gates", "line 5")
-    assert f"[{first['id']}]" in text(result)
+    assert (first["uri"], first["title"], first["place"]) == ("files/gates.md", "The tide gates", "line 5")
+    assert first["metadata"] == {"author": "Sabine Orrell", "date": "2024-05-02"}
+    assert [first["rank"], second["rank"]] == [1, 2]
+    assert f"[chunks:{first['id']}]" in text(result)
     assert second["id"] in text(result)
     with harbour.indexes["harbour"].kumi.snapshot() as snapshot:
         assert snapshot.find(first["id"]).text == first["text"]
+        assert snapshot.table("documents")[first["document"]].text[first["start"] : first["end"]] == first["text"]
 
 
 def test_long_passages_are_cut_and_say_so(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kumihimo.server.mcp.reading._MAX_EACH", 20)
     result = talk(calling("search", question=QUESTION))
-    assert {len(passage["text"]) for passage in values(result)["passages"]} == {20}
+    assert {len(item["text"]) for item in values(result)["evidence"]} == {20}
     assert text(result).endswith("open_citation shows the whole.")
 
 
@@ -87,18 +91,42 @@ def test_long_passages_are_cut_and_say_so(talk: Talk, monkeypatch: pytest.Monkey
 def test_ask_answers_with_citations_that_can_be_opened(talk: Talk, method: str) -> None:
     async def converse(client: Client) -> tuple[dict[str, Any], dict[str, Any], str]:
         asked = await client.call_tool("ask", {"question": QUESTION, "method": method, "length": None})
-        place = values(asked)["citations"][0]["place"]
+        place = values(asked)["citations"][0]
         opened = await client.call_tool(
             "open_citation", {"id": place["document"], "start": place["start"], "end": place["end"]}
         )
         return values(asked), values(opened), text(asked)
 
     answer, opened, shown = talk(converse)
-    assert opened["text"] == answer["citations"][0]["quote"]
-    assert opened["passage"] == answer["citations"][0]["place"]
-    assert "[1]" in answer["answer"]
+    cited = answer["citations"][0]
+    assert opened["text"] == cited["text"]
+    assert opened["passage"] == {**{name: cited[name] for name in opened["passage"]}, "chunk": ""}
+    assert cited["metadata"] == {"author": "Sabine Orrell", "date": "2024-05-02"}
+    assert "[1]" in answer["text"]
     assert "Sources:\n[1] " in shown
+    assert answer["text"] in shown
     assert answer["model"] == ""
+    assert (answer["index"], answer["status"], answer["truncated"]) == ("harbour", "answered", False)
+
+
+def test_ask_says_that_nothing_answers(talk: Talk) -> None:
+    result = talk(calling("ask", question="Which bananas grow on Jupiter?"))
+    assert text(result) == "No passage that answers this was found."
+    found = values(result)
+    assert (found["status"], found["text"], found["citations"]) == ("nothing", "", [])
+
+
+def test_ask_says_that_the_reply_of_a_model_was_cut(harbour: Workspace) -> None:
+    class Cuts(FakeChat):
+        """A model whose replies reach their limit."""
+
+        def __call__(self, request: ChatRequest) -> Reply:
+            return Reply("Maren Oldacre [1]", finish_reason="length")
+
+    with answered_by(harbour.indexes["harbour"].kumi, Cuts(str, fingerprint="cuts in a tool")):
+        result = talk_to(harbour)(calling("ask", question=QUESTION))
+    assert (values(result)["text"], values(result)["truncated"]) == ("Maren Oldacre [1]", True)
+    assert text(result).startswith(f"Maren Oldacre [1]\n\n{TRUNCATION_NOTE}\n\nSources:\n[1] ")
 
 
 def test_a_model_that_writes_is_reported_meanwhile(harbour: Workspace) -> None:
@@ -112,7 +140,7 @@ def test_a_model_that_writes_is_reported_meanwhile(harbour: Workspace) -> None:
 
     with answered_by(harbour.indexes["harbour"].kumi, FakeChat(lambda _: "She did [1].", fingerprint="m/1 at home")):
         answer = values(talk_to(harbour)(converse))
-    assert answer["answer"] == "She did [1]."
+    assert answer["text"] == "She did [1]."
     assert answer["model"] == "m/1"
     assert news == [(1, "searching"), (2, "m/1 writes the answer")]
 
@@ -121,7 +149,7 @@ def test_a_model_that_writes_is_reported_meanwhile(harbour: Workspace) -> None:
 
 
 def test_a_row_is_opened_at_its_first_source(talk: Talk) -> None:
-    found = values(talk(calling("search", question="oat seed", k=1)))["passages"][0]
+    found = values(talk(calling("search", question="oat seed", k=1)))["evidence"][0]
     opened = values(talk(calling("open_citation", id=found["id"], around=10)))
     assert opened["text"] == found["text"]
     assert len(opened["before"]) <= 10
@@ -168,7 +196,10 @@ def test_an_entity_has_neighbours_and_passages(talk: Talk) -> None:
     found = values(result)
     assert found["name"] == "Nell Attery"
     assert "Maren Oldacre" in [relation["name"] for relation in found["relations"]]
-    assert "keeps the seed library" in found["passages"][0]["text"]
+    passage = found["passages"][0]
+    assert "keeps the seed library" in passage["text"]
+    assert (passage["uri"], passage["metadata"]["author"]) == ("files/seeds.md", "Nell Attery")
+    assert f"[chunks:{passage['chunk']}]\n{passage['text']}" in text(result)
     assert values(talk(calling("entity", name=f"entities:{found['id']}"))) == {**found, "similar": []}
 
 

@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletionChunk
 
 from kumihimo import Kumihimo
 from kumihimo.app.upkeep.keys import create_key
+from kumihimo.core.answer import TRUNCATION_NOTE
 from kumihimo.core.errors import ItemFailed
 from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.server.settings import ServerSettings
@@ -69,6 +70,7 @@ def test_an_answer_has_its_sources_below_and_as_annotations(client: OpenAI, kumi
     first = choice.message.annotations[0].url_citation
     assert text[first.start_index : first.end_index] == "[1]"
     assert f"]({first.url})" in sources.splitlines()[0]
+    assert first.metadata == {"author": "Sabine Orrell", "date": "2024-05-02"}
     address = urlsplit(first.url)
     start, end = (int(parse_qs(address.query)[name][0]) for name in ("start", "end"))
     with kumi.snapshot() as snapshot:
@@ -133,9 +135,12 @@ def test_a_client_may_ask_for_a_shorter_answer_and_for_no_longer_one(client: Ope
 
     with answered_by(kumi, Cuts(str, fingerprint="cuts")):
         wanted: list[dict[str, Any]] = [{"max_tokens": 20}, {"max_completion_tokens": 30}, {"max_tokens": 10**9}, {}]
-        reasons = [ask(client, "Who drew?", **limit).choices[0].finish_reason for limit in wanted]
+        choices = [ask(client, "Who drew?", **limit).choices[0] for limit in wanted]
+        chunks = streamed(client, question="Who drew?")
     assert limits == [20, 30, 4096]  # the last two are the same request
-    assert reasons == ["length"] * 4
+    assert [choice.finish_reason for choice in choices] == ["length"] * 4
+    assert choices[0].message.content.startswith(f"Maren [1]\n\n{TRUNCATION_NOTE}\n\n---\n\n- [1] [")
+    assert (content(chunks), chunks[-1].choices[0].finish_reason) == (choices[0].message.content, "length")
 
 
 def test_the_history_is_what_was_asked_and_answered(client: OpenAI, kumi: Kumihimo) -> None:
@@ -183,6 +188,23 @@ def test_a_stream_says_the_same_as_a_whole_answer(client: OpenAI) -> None:
     assert last.finish_reason == "stop"
     assert [chunk.choices[0].finish_reason for chunk in chunks[:-1]] == [None] * (len(chunks) - 1)
     assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
+    (only,) = (chunk.choices[0].delta.content for chunk in chunks if chunk.choices[0].delta.content)
+    assert "[1]\n\n---\n\n" in only  # words of documents have their numbers at once
+
+
+@pytest.mark.parametrize(
+    ("question", "remark"),
+    [
+        ("Which bananas grow on Jupiter?", "No passage that answers this was found."),
+        ("木星で育つバナナは何ですか。", "これに答える記述は見つかりませんでした。"),
+    ],
+)
+def test_an_answer_that_is_none_says_so_in_the_language_of_the_question(
+    client: OpenAI, question: str, remark: str
+) -> None:
+    reply = ask(client, question)
+    assert (reply.choices[0].message.content, reply.kumihimo["status"]) == (remark, "nothing")
+    assert content(streamed(client, question=question)) == remark
 
 
 def test_a_stream_ends_with_the_usage_if_that_is_wanted(client: OpenAI, kumi: Kumihimo) -> None:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
-from kumihimo.core.answer import Answer
+from kumihimo.core.answer import TRUNCATION_NOTE, Answer, Marker, Part
 from kumihimo.core.context import Context
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
-from kumihimo.server.openai.replies import source_list, url_citations, without_source_list
+from kumihimo.server.openai.replies import source_list, url_citations, without_source_list, write_content
 
 
 def link(span: Span) -> str:
     return f"http://localhost/documents/d?start={span.start}&end={span.end}"
 
 
-def cited(text: str, *spans: tuple[int, str, str]) -> Answer:
+def cited(text: str, *spans: tuple[int, str, str], markers: Sequence[Marker] = ()) -> Answer:
+    """An answer of a model. spans: number, uri and title of each citation."""
     citations = tuple(
-        Citation(n, Span("c", uri, start, start + 5, "words", title=title))
+        Citation(n, Span("c", uri, start, start + 5, "words", title=title, metadata={"author": f"the one of {uri}"}))
         for start, (n, uri, title) in enumerate(spans)
     )
-    return Answer("Who?", "braid", text, citations, Context(), Usage())
+    return Answer("Who?", "braid", (Part("sentence", text, citations, tuple(markers)),), Context(), Usage())
+
+
+def places(content: str, answer: Answer) -> list[str]:
+    """What stands at each annotation."""
+    found = [each["url_citation"] for each in url_citations(answer, link)]
+    return [content[each["start_index"] : each["end_index"]] for each in found]
 
 
 def test_each_number_has_a_line_for_each_place() -> None:
@@ -70,10 +80,40 @@ def test_long_lines_that_look_like_a_list_are_read_quickly() -> None:
 
 def test_annotations_stand_where_the_text_has_a_number() -> None:
     text = "At nine [1], at ten [2, 1]. See `a[1]` and [7]."
-    found = url_citations(cited(text, (1, "a.md", "A"), (2, "b.md", "B")), link)
-    places = [(one["url_citation"]["start_index"], one["url_citation"]["end_index"]) for one in found]
-    assert [text[start:end] for start, end in places] == ["[1]", "[2, 1]", "[2, 1]"]
-    assert [one["url_citation"]["title"] for one in found] == ["A · a.md", "B · b.md", "A · a.md"]
+    markers = [(8, 11, (1,)), (20, 26, (2, 1))]
+    answer = cited(text, (1, "a.md", "A"), (2, "b.md", "B"), markers=markers)
+    found = [one["url_citation"] for one in url_citations(answer, link)]
+    assert places(text, answer) == ["[1]", "[2, 1]", "[2, 1]"]
+    assert [one["title"] for one in found] == ["A · a.md", "B · b.md", "A · a.md"]
+    assert [one["metadata"]["author"] for one in found] == ["the one of a.md", "the one of b.md", "the one of a.md"]
+
+
+def test_annotations_stand_right_in_the_whole_content() -> None:
+    """It has a remark before the text, a number at the end of each passage, and a note after the text."""
+    first, second = cited("", (1, "a.md", "A"), (2, "b.md", "B")).citations
+    passages = (
+        Part.ending_with("passage", "It left at nine.", [first]),
+        Part.ending_with("passage", "十時。", [second]),
+    )
+    answer = Answer("When?", "braid", passages, Context(), Usage(), status="closest", truncated=True)
+    content = write_content(answer, link)
+    assert content == (
+        f"The answer is uncertain. The closest passages:\n\nIt left at nine. [1]\n\n十時。 [2]\n\n{TRUNCATION_NOTE}"
+        f"{source_list(answer, link)}"
+    )
+    assert places(content, answer) == ["[1]", "[2]"]
+
+
+def test_content_that_answers_nothing_is_its_remark() -> None:
+    answer = replace(cited(""), parts=(), status="nothing")
+    assert write_content(answer, link) == "No passage that answers this was found."
+    assert url_citations(answer, link) == []
+
+
+def test_a_marker_of_a_model_stays_as_it_was_written() -> None:
+    answer = cited("夜の九時【1】。", (1, "a.md", "A"), markers=[(4, 7, (1,))])
+    assert write_content(answer, link) == f"夜の九時【1】。{source_list(answer, link)}"
+    assert places(answer.text, answer) == ["【1】"]
 
 
 @pytest.mark.parametrize("line", ["- [1] [" + "](a" * 100 + ")", "- [1] [" + "[" * 400 + "](" + "(" * 400 + ")"])

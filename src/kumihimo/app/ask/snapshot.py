@@ -250,7 +250,7 @@ class Snapshot(VisibleTables):
             with suppress(SettingsError):  # that of the index is on a server, or not installed here
                 embedder = create_local_embedder(stored)
             result = quote_answer(searched, method, context, snapshot.tracer, embedder, requests=requests)
-            notes = (Part("note", note),) if note and result.parts else ()
+            notes = (Part("note", note),) if note else ()
             result = replace(result, question=asked.text, parts=notes + result.parts)
             if query.on_token or query.on_context:
                 announce(result, query.on_token, query.on_context)

@@ -11,7 +11,7 @@ from unicodedata import normalize
 from kumihimo.app.evidence.source_tracer import SourceTracer
 from kumihimo.core.context import Context, Evidence, KeyPoint
 from kumihimo.core.records import Chunk, Mention, Record, Reference
-from kumihimo.core.spans import Explanation, PassageLink, Phrase, Reason
+from kumihimo.core.spans import Explanation, Phrase, Reason
 from kumihimo.core.table import Table
 from kumihimo.index.rules.ner_words import WORDS
 from kumihimo.text.dates import list_dates
@@ -122,17 +122,23 @@ _NO_WORDS_TEXT = "has no word of the question; it may say it in other words"
 _VERBATIM_TEXT = "is typical of one part of the documents"
 
 
-def describe_passage(link: PassageLink) -> str:
-    """Return how a sentence refers to the passage of a link."""
-    return translate(f"passage {link.rank} on {link.subject}" if link.rank else f"a passage on {link.subject}")
+def describe_passage(reason: Reason) -> str:
+    """Return how a sentence refers to the linked passage."""
+    subject = reason.subject
+    return translate(f"passage {reason.rank} on {subject}" if reason.rank else f"a passage on {subject}")
 
 
-def describe_link(link: PassageLink, passage: str = "") -> str:
-    """Return a link as a clause; passage: replaces the default reference."""
-    same, passage = name_key(link.name) == name_key(link.subject), passage or describe_passage(link)
-    if not link.continues:
-        return translate(f"mentions {link.name}, as does {passage}")
-    return translate(f"continues {passage}" if same else f"continues {passage} through {link.name}")
+def _describe_link(reason: Reason, passage: str) -> str:
+    """Return the link as a clause; empty without one.
+
+    passage: replaces the default reference.
+    """
+    if not reason.linked:
+        return ""
+    same, passage = name_key(reason.name) == name_key(reason.subject), passage or describe_passage(reason)
+    if not reason.continues:
+        return translate(f"mentions {reason.name}, as does {passage}")
+    return translate(f"continues {passage}" if same else f"continues {passage} through {reason.name}")
 
 
 def describe_reason(reason: Reason, passage: str = "") -> str:
@@ -142,22 +148,21 @@ def describe_reason(reason: Reason, passage: str = "") -> str:
 
     >>> from kumihimo.core.spans import Span
     >>> phrases = tuple(find_phrases("Did Kerrow cross the bar?", "Kerrow went over the bar."))
-    >>> link = PassageLink(Span("", "a.md", 0, 9, ""), 2, True, "Tidal gates", "", "Sabine Orrell")
-    >>> describe_reason(Reason(phrases, link=link))
+    >>> link = {"linked": Span("", "a.md", 0, 9, ""), "rank": 2, "continues": True, "name": "Sabine Orrell"}
+    >>> describe_reason(Reason(phrases, subject="Tidal gates", **link))
     'names Kerrow near “bar”; continues passage 2 on Tidal gates through Sabine Orrell'
     """
-    terms, link = reason.document_terms, reason.link
+    terms, link = reason.document_terms, _describe_link(reason, passage)
     named = frozenset(subject_terms(" ".join(terms)))
     phrases = [p for p in reason.phrases if not (p.terms <= named or (p.is_name and p.terms & named))]
     clauses = [
         translate(_describe_document(terms)),
         translate(_describe_phrases([phrase for phrase in phrases if phrase.places])),
         "" if terms else translate(_describe_title([p for p in phrases if not p.places])),
-        describe_link(link, passage) if link and link.continues else "",
+        link if reason.continues else "",
     ]
-    if text := "; ".join(filter(None, clauses)):
-        return text
-    return describe_link(link, passage) if link else translate(_VERBATIM_TEXT if reason.verbatim else _NO_WORDS_TEXT)
+    other = link or translate(_VERBATIM_TEXT if reason.verbatim else _NO_WORDS_TEXT)
+    return "; ".join(filter(None, clauses)) or other
 
 
 def _describe_document(terms: Sequence[str]) -> str:
@@ -238,30 +243,35 @@ def _telling_key(phrase: Phrase, counts: Mapping[str, int]) -> tuple[bool, int]:
 def _explain_item(
     tracer: SourceTracer, question: str, item: Evidence, phrases: Sequence[Phrase], ranks: Mapping[Reference, int]
 ) -> Reason:
-    link = _find_link(tracer, item, ranks) if item.via else None
+    link = _find_link(tracer, item, ranks) if item.via else Reason()
     known = frozenset[str]()
-    if link and link.continues:
+    if link.continues:
         linked_phrases = find_phrases(question, *_text_and_title(tracer.table("chunks")[item.via[0]]))
         known = frozenset[str]().union(*(phrase.terms for phrase in linked_phrases))
     verbatim = isinstance(item.record, KeyPoint) and item.record.verbatim
     new = tuple(phrase for phrase in phrases if not phrase.terms <= known)
-    return Reason(new, item.document_terms, link, verbatim)
+    return replace(link, phrases=new, document_terms=item.document_terms, verbatim=verbatim)
 
 
-def _find_link(tracer: SourceTracer, item: Evidence, ranks: Mapping[Reference, int]) -> PassageLink | None:
-    """Return the link of a chunk to another passage; None if no name is shared."""
+def _find_link(tracer: SourceTracer, item: Evidence, ranks: Mapping[Reference, int]) -> Reason:
+    """Return the link of a chunk to another passage, if they share a name."""
     passage, entity = item.via
     linked: Chunk = tracer.table("chunks")[passage]
     mentions: Table[Mention] = tracer.table("mentions")
     own_mentions = mentions.get_many(mentions.child_values([item.record.id], "id")[item.record.id])
     name = next((mention.name for mention in own_mentions.values() if mention.entity == entity), "")
     if not name:
-        return None
+        return Reason()
     (span,) = tracer.trace(("chunks", passage))
     heading = _HEADING.search(linked.text)
     is_other = linked.document != item.record.id.partition(".")[0]
     subject = (linked.title if is_other else "") or (heading[1] if heading else name)
     rank = ranks.get(("chunks", passage), 0)
-    return PassageLink(
-        span, rank, 0 < rank < ranks[item.reference], shorten_line(subject, _MAX_SUBJECT_CHARS), entity, name
+    return Reason(
+        linked=span,
+        rank=rank,
+        continues=0 < rank < ranks[item.reference],
+        subject=shorten_line(subject, _MAX_SUBJECT_CHARS),
+        entity=entity,
+        name=name,
     )

@@ -2,8 +2,8 @@
 
 import json
 import re
+from array import array
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -20,16 +20,19 @@ from kumihimo.index.chunk_background import document_date, readable_title
 from kumihimo.storage import IndexTransaction
 
 _MAX_TITLE_CHARS = 70
+_PLAIN_TYPES = ("text/plain", "text/markdown")  # their text is that of the file, if nothing was taken out
+_MAX_KNOWN = 10_000  # documents whose lines are remembered
 _MAX_SPANS = 50  # source spans of one piece of evidence
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentPlaces:
-    """The title, the metadata and the places of a document.
+    """The uri, the title, the metadata and the places of a document.
 
     line_ends: None unless the text is that of the file.
     """
 
+    uri: str
     title: str
     metadata: Mapping[str, object]
     named: Sequence[Any]
@@ -52,9 +55,8 @@ class SourceTracer:
     db: IndexTransaction
     catalogue: Catalogue
     table: Callable[[str], Table[Any]]
-    places: dict[str, DocumentPlaces] = field(default_factory=dict)  # by uri
+    documents: dict[str, DocumentPlaces] = field(default_factory=dict)  # by id
     read_spans: dict[Reference, Span] = field(default_factory=dict)
-    uris: dict[str, str] = field(default_factory=dict)  # by document
 
     def trace(self, item: Reference | Evidence) -> Iterator[Span]:
         """Yield the source spans of a row or of evidence.
@@ -128,24 +130,19 @@ class SourceTracer:
             yield self.read_spans[table, id]
 
     def read_ahead(self, items: Iterable[Evidence]) -> None:
-        """Read the passages among the evidence, all at once."""
-        ids = defaultdict[str, list[str]](list)
-        for item in items:
-            if isinstance(item.record, Chunk | Passage) and item.table in self.catalogue.steps:
-                ids[item.table].append(item.record.id)
-        for table, each in ids.items():
-            records = self.table(table).get_many(each)
-            self.read_spans.update(((table, id), self._span_of(record)) for id, record in records.items())
+        """Read the documents of the passages among the evidence at once."""
+        found = [i for i in items if isinstance(i.record, Chunk | Passage) and i.table in self.catalogue.steps]
+        self._read_documents(item.record.id.partition(".")[0] for item in found)
+        self.read_spans.update((item.reference, self._span_of(item.record)) for item in found)
 
     def _span_of(self, record: Any) -> Span:
         """Return a chunk, a passage or a whole document as a span."""
         if not isinstance(record, Chunk | Passage):
             return Span("", record.uri, 0, len(record.text), record.text)
         document = record.id.partition(".")[0]
-        if document not in self.uris:
-            self.uris[document] = self.db.value(ROOT, document, "uri")
+        self._read_documents([document])
         chunk = record.id if isinstance(record, Chunk) else record.chunk
-        return Span(chunk, self.uris[document], record.start, record.end, record.text)
+        return Span(chunk, self.documents[document].uri, record.start, record.end, record.text)
 
     def sources(self, item: Reference | Evidence) -> Iterator[Reference]:
         """Yield the source chunks and documents, or the passage itself.
@@ -175,17 +172,35 @@ class SourceTracer:
 
     def _places(self, uri: str) -> DocumentPlaces:
         """Return the places of a document, which are read once."""
-        if uri not in self.places:
-            id = self._visible_id(hash_parts(uri))
-            columns = "title", "metadata", "places", "file", "media_type"
-            title, metadata, named, file, media_type = self.db.values(ROOT, id, *columns)
-            places = json.loads(named)
-            verbatim = not places and file == uri and media_type in ("text/plain", "text/markdown")
-            text = self.db.value(ROOT, id, "text") if verbatim else None
-            ends = None if text is None else [match.start() for match in re.finditer("\n", text)]
+        id = hash_parts(uri)
+        self._read_documents([id])
+        return self.documents[id]
+
+    def _read_documents(self, ids: Iterable[str]) -> None:
+        """Read what spans need of documents, all at once."""
+        new = [self._visible_id(id) for id in dict.fromkeys(ids) if id not in self.documents]
+        if not new:
+            return
+        names = "id", "uri", "title", "metadata", "places", "file", "media_type"
+        rows = {id: columns for id, *columns in self.db.values_in(ROOT, new, *names)}
+        plain = [id for id, row in rows.items() if row[3] == "[]" and row[4] == row[0] and row[5] in _PLAIN_TYPES]
+        line_ends = self._find_line_ends(plain)
+        for id, (uri, title, metadata, places, *_) in rows.items():
             fields = {name: value for name, value in json.loads(metadata).items() if name != NOT_READ}
-            self.places[uri] = DocumentPlaces(title, fields, places, ends)
-        return self.places[uri]
+            self.documents[id] = DocumentPlaces(uri, title, fields, json.loads(places), line_ends.get(id))
+
+    def _find_line_ends(self, ids: Sequence[str]) -> Mapping[str, Sequence[int]]:
+        """Return where the lines of documents end; other questions to this build reuse it."""
+        known = self.db.once_per_build("line ends", dict[str, Sequence[int]])
+        new = [id for id in ids if id not in known]
+        found: dict[str, Sequence[int]] = {
+            id: array("L", [match.start() for match in re.finditer("\n", text)])
+            for id, text in self.db.values_in(ROOT, new, "id", "text")
+        }
+        found |= {id: known[id] for id in ids if id in known}
+        if len(known) < _MAX_KNOWN:
+            known |= found
+        return found
 
     def _visible_id(self, id: str) -> str:
         """Return the id of a document. Raise KumiError if it is hidden."""

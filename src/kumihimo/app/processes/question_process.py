@@ -21,8 +21,9 @@ from kumihimo.app.facade import Kumihimo, open_address
 from kumihimo.app.opened.open_index import IndexAddress
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import KumiError
+from kumihimo.text.translation import choose_language
 
-Request = tuple[Literal["answer", "search"], Query]
+Request = tuple[Literal["answer", "search"], Query, str]  # the language of messages
 
 
 @dataclass(slots=True)
@@ -67,7 +68,8 @@ def main() -> None:
 def _answer(kumi: Kumihimo, request: Request, token: CancelToken) -> bytes:
     """Return the pickled reply: the result, or the error."""
     try:
-        kind, query = request
+        kind, query, language = request
+        choose_language(language)
         call: Callable[[Query], Any] = kumi.answer if kind == "answer" else kumi.search
         return pickle.dumps((True, call(replace(query, cancel=token))))
     except KumiError as error:

@@ -17,6 +17,7 @@ from kumihimo.app.opened.open_index import IndexAddress, OpenIndex
 from kumihimo.app.processes.question_process import Request
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled
+from kumihimo.text.translation import message_language
 from kumihimo.workers import ONE_THREAD, WorkerStopped, child_environment, python_command
 
 _MODULE = "kumihimo.app.processes.question_process"
@@ -65,7 +66,7 @@ class QuestionRoom:
         cancel = query.cancel or CancelToken()
         process = self._borrow(cancel)
         try:
-            return process.run((kind, query.without_listeners()), cancel)
+            return process.run((kind, query.without_listeners(), message_language()), cancel)
         finally:
             self._give_back(process)
 

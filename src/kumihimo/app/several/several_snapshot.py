@@ -227,9 +227,12 @@ class SeveralTracer(SourceTracer):
         return self._part(index)._places(own)
 
     def read_ahead(self, items: Iterable[Evidence]) -> None:
-        """Read the passages among the evidence, all at once."""
+        """Read the documents of the passages among the evidence at once.
+
+        A point of a method may be of several indexes: its id names none.
+        """
         by_index: dict[str, list[Evidence]] = {}
-        for index, item in map(_split_evidence, items):
+        for index, item in map(_split_evidence, filter(lambda item: item.index, items)):
             by_index.setdefault(index, []).append(item)
         for index, own in by_index.items():
             self._part(index).read_ahead(own)

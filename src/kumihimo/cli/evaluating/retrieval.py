@@ -151,7 +151,7 @@ def _measure_index(
         raise SettingsError(f"{min(ambiguous)} is both a run and a system: rename the system in the run's last column")
     layout = read_index_layout(snapshot)
     passages = resolve_gold(snapshot, layout, results.questions)
-    results.gold = {question: [gold.name for gold in places] for question, places in passages.items()}
+    results.gold = {question: [*gold] for question, gold in passages.items()}
     tracer = measuring.ChunkTracer(snapshot, layout)
     for system in systems:
         results.manifest[system.name] = describe_run(snapshot, system)
@@ -161,9 +161,9 @@ def _measure_index(
         ranking = results.runs[system.name] = {}
         for row in rows:
             gold = passages[row.question]
-            results.scores += measuring.score_result(row, gold, layout, results.ks)
+            results.scores += measuring.score_result(row, gold, results.ks)
             if not row.failed:
-                ranking[row.question] = measuring.unique_names(measuring.name_places(row.places, gold, layout))
+                ranking[row.question] = measuring.unique_names(measuring.name_places(row.places, gold))
     for name, path, rankings in runs:
         results.manifest[name] = {"run": file_digest(path)}
         _warn_missing(name, rankings, results)

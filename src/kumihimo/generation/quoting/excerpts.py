@@ -177,11 +177,10 @@ def _defining_chunks(rules: AnswerRules, reader: IndexReader) -> list[Evidence]:
 
 
 def _make_excerpt(span: Span, region: Region, stretch: Stretch, title: str) -> Excerpt:
-    text = region.text[stretch.start : stretch.end]
-    excerpt_span = replace(span, start=stretch.start, end=stretch.end, text=text)
-    heading = region.heading_above(stretch.start)
-    words = _find_words("\n".join((title, heading, stretch.lead, text)))
-    return Excerpt(excerpt_span, title, heading, stretch.lead, words)
+    start, end, lead = stretch
+    text, heading = region.text[start:end], region.heading_above(start)
+    words = _find_words("\n".join((title, heading, lead, text)))
+    return Excerpt(replace(span, start=start, end=end, text=text), title, heading, lead, words)
 
 
 def find_candidates(

@@ -109,15 +109,7 @@ def _is_mail_header(text: str) -> bool:
     return len(lines) > 2 and all(_MAIL_FIELD.match(line) or line.startswith(" ") for line in lines)
 
 
-class Stretch(NamedTuple):
-    """A readable stretch of a document.
-
-    lead: the header of its table, or the line that introduces its list; empty if it needs none.
-    """
-
-    start: int
-    end: int
-    lead: str = ""
+Stretch = tuple[int, int, str]  # start, end, and the header of its table or the line above its list; mostly empty
 
 
 def grow(region: Region, i: int) -> Stretch:
@@ -135,8 +127,8 @@ def _grow_row(region: Region, i: int) -> Stretch:
     units, first = region.units, _first_row(region, i)
     header = region.text[units[first].start : units[first].end]
     if ": " in header:  # each row names its cells
-        return Stretch(units[i].start, units[i].end)
-    return Stretch(units[i].start, units[i].end, header) if i > first else _with_rows(region, i, i)
+        return (units[i].start, units[i].end, "")
+    return (units[i].start, units[i].end, header) if i > first else _with_rows(region, i, i)
 
 
 def _first_row(region: Region, i: int) -> int:
@@ -154,7 +146,7 @@ def _with_rows(region: Region, first: int, last: int) -> Stretch:
             break
         end += 1
     is_whole = end > last + 1 or units[first].kind == "row"
-    return Stretch(units[first].start, units[end if is_whole else last].end)
+    return (units[first].start, units[end if is_whole else last].end, "")
 
 
 def _same_table(region: Region, i: int, j: int) -> bool:
@@ -188,7 +180,7 @@ def _grow_item(region: Region, i: int) -> Stretch:
     if above and units[above - 1].kind == "prose" and not _heading_between(region, above - 1, above):
         text = region.text[units[above - 1].start : units[above - 1].end]
         lead = text if text.endswith((":", "：")) else ""
-    return Stretch(units[first].start, units[last].end, lead)
+    return (units[first].start, units[last].end, lead)
 
 
 def _grow_prose(region: Region, i: int) -> Stretch:
@@ -245,7 +237,7 @@ def says_something(region: Region, unit: Unit) -> bool:
     """Return whether a unit has more than a label and two words."""
     text = region.text[unit.text_start : unit.end]
     if unit.kind == "row":
-        is_alone = _grow_row(region, region.units.index(unit)) == Stretch(unit.start, unit.end) and ": " not in text
+        is_alone = _grow_row(region, region.units.index(unit)) == (unit.start, unit.end, "") and ": " not in text
         return not is_rule_row(text) and (not is_alone or any(map(str.isdigit, text)))
     wide = sum(c > "\u2fff" for c in text)
     return len(text) + wide >= _MIN_TEXT

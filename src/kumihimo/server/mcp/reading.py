@@ -1,7 +1,6 @@
 """a snapshot + ids, names and topics -> the results of the tools that only read."""
 
 from itertools import islice
-from typing import Any
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.browse import browse_communities, find_entity, list_entities, list_passages, list_relations
@@ -23,8 +22,7 @@ _MAX_FOUND = 24_000  # of all passages found together
 _MAX_EACH = 1_500
 _MAX_MORE = 20
 _MAX_RELATIONS, _MAX_PASSAGES, _MAX_REPORTS, _MAX_SIMILAR = 20, 8, 10, 5
-_MAX_DESCRIPTION, _MAX_LINE = 3_000, 300
-_MAX_FIELDS = 12  # of the metadata of a document
+_MAX_DESCRIPTION = 3_000
 
 
 def show_evidence(index: str, context: Context) -> results.SearchResult:
@@ -33,7 +31,10 @@ def show_evidence(index: str, context: Context) -> results.SearchResult:
     evidence = [item.to_dict(rank) for rank, item in enumerate(context, 1)]
     is_cut = any(len(item.text) > limit for item in context)
     note = "Texts that end with … are cut: open_citation shows the whole." if is_cut else ""
-    cut = tuple({**item, "text": results.cut(item["text"], limit)} for item in evidence)
+    cut = tuple(
+        {**item, "text": results.cut(item["text"], limit), "metadata": results.short_fields(item["metadata"])}
+        for item in evidence
+    )
     return results.SearchResult(index=index, method=context.method, evidence=cut, note=note)
 
 
@@ -98,20 +99,13 @@ def list_documents(
 
 
 def _document_row(document: ListedDocument) -> results.DocumentRow:
-    fields = islice(document.metadata.items(), _MAX_FIELDS)
     return results.DocumentRow(
         id=document.id,
         uri=document.uri,
-        title=shorten_line(document.title, _MAX_LINE),
+        title=shorten_line(document.title, results.MAX_LINE),
         modified=document.modified,
-        metadata={name: _short_value(value) for name, value in fields},
+        metadata=results.short_fields(document.metadata),
     )
-
-
-def _short_value(value: object) -> Any:
-    if isinstance(value, list):
-        return [_short_value(item) for item in value[:_MAX_FIELDS]]
-    return value if isinstance(value, bool | int | float | None) else shorten_line(str(value), _MAX_LINE)
 
 
 def show_entity(snapshot: Snapshot, index: str, name: str) -> results.EntityResult:
@@ -138,7 +132,7 @@ def show_entity(snapshot: Snapshot, index: str, name: str) -> results.EntityResu
         mentions=entity.mentions,
         description=results.cut(entity.text, _MAX_DESCRIPTION),
         relations=tuple(_related(entity, relation) for relation in relations.items),
-        passages=tuple(span.to_dict() for span in passages.items),
+        passages=tuple({**span.to_dict(), "metadata": results.short_fields(span.metadata)} for span in passages.items),
         similar=tuple(results.EntityLink(id=found.id, name=found.name) for found in similar),
         note=note,
     )
@@ -150,7 +144,7 @@ def _related(entity: Entity, relation: Relation) -> results.RelatedEntity:
         id=(relation.source, relation.target)[end],
         name=relation.names[end],
         weight=relation.weight,
-        text=shorten_line(relation.text, _MAX_LINE),
+        text=shorten_line(relation.text, results.MAX_LINE),
     )
 
 
@@ -181,7 +175,7 @@ def show_report(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> r
 
 
 def _report_link(report: Report) -> results.ReportLink:
-    return results.ReportLink(id=report.id, title=shorten_line(report.title, _MAX_LINE))
+    return results.ReportLink(id=report.id, title=shorten_line(report.title, results.MAX_LINE))
 
 
 def _search_reports(snapshot: Snapshot, topic: str, budget: Budget) -> list[Report]:

@@ -1,15 +1,18 @@
 """what a tool found -> values for a program, and the same as text for a language model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.spans import Span
+from kumihimo.text.sentences import shorten_line
 from kumihimo.text.translation import translate
 
 Json = dict[str, Any]
 _MAX_ANSWER, _MAX_QUOTE, _MAX_CITATIONS = 30_000, 1_000, 60
+MAX_LINE, _MAX_FIELDS = 300, 12  # of a value, and of the metadata of a document
 _OF_ANSWERS = ("question", "method", "model", "approach", "status", "truncated", "text", "citations")
 
 
@@ -56,7 +59,11 @@ class AskResult(Result):
     def to_dict(self) -> Json:
         """Return the answer; its text has a number for each citation."""
         values = {"index": self.index, **{name: self._values[name] for name in _OF_ANSWERS}}
-        citations = [{**each, "text": cut(each["text"], _MAX_QUOTE)} for each in values["citations"]]
+        citations = [
+            {**each, "text": cut(each["text"], _MAX_QUOTE), "metadata": short_fields(each["metadata"])}
+            for each in values["citations"]
+        ]
+        values["model"] = values["model"].partition(" ")[0]
         return {**values, "text": cut(values["text"], _MAX_ANSWER), "citations": citations[:_MAX_CITATIONS]}
 
     @property
@@ -226,6 +233,17 @@ def cut(text: str, limit: int) -> str:
     ('har…', 'bar')
     """
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def short_fields(metadata: Mapping[str, object]) -> Json:
+    """Return the first fields of a document, with short values."""
+    return {name: _short_value(value) for name, value in islice(metadata.items(), _MAX_FIELDS)}
+
+
+def _short_value(value: object) -> Any:
+    if isinstance(value, list):
+        return [_short_value(item) for item in value[:_MAX_FIELDS]]
+    return value if isinstance(value, bool | int | float | None) else shorten_line(str(value), MAX_LINE)
 
 
 def places(spans: Iterable[Span]) -> tuple[Json, ...]:

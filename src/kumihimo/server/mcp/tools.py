@@ -15,6 +15,7 @@ from kumihimo.server.access import Access, Caller, choose_access, usable_names
 from kumihimo.server.mcp import arguments, reading, results
 from kumihimo.server.problems import NotFound
 from kumihimo.server.workspace import Workspace
+from kumihimo.text.translation import suggest_language
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def _options(access: Access, inputs: arguments.SearchArguments | arguments.AskAr
 async def ask(call: ToolCall, inputs: arguments.AskArguments) -> results.AskResult:
     """Answer a question."""
     access = call.access(inputs.index, inputs.question)
+    suggest_language(inputs.question)
     options = {**_options(access, inputs), "length": inputs.length}
     events = access.served.questions.events(inputs.question, inputs.method, **options)
     answer: Answer | None = None

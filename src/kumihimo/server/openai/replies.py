@@ -26,7 +26,7 @@ Link = Callable[[Span], str]  # a passage -> the address of its page
 _MAX_LINES = 30  # of the list
 _MAX_SPANS = 3  # of one number
 _RULE = "\n\n---\n\n"  # between the text and its sources, in any language
-_SOURCE_LINE = re.compile(r"- \[\d{1,3}\] \[")
+_SOURCE_LINE = re.compile(r"- \[\d{1,3}\] \[(?:\\.|[^\\\]\n]){0,500}+\]\([^\s()]{1,500}+\)")
 _MARKDOWN = re.compile(r"([\\`*\[\]<])")
 _MAX_LABEL = 200  # characters
 
@@ -196,7 +196,7 @@ def without_source_list(text: str) -> str:
     'At nine. [1]'
     """
     before, rule, sources = text.rpartition(_RULE)
-    is_list = rule and all(map(_SOURCE_LINE.match, sources.rstrip().split("\n")))
+    is_list = rule and all(map(_SOURCE_LINE.fullmatch, sources.rstrip().split("\n")))
     return before if is_list else text
 
 

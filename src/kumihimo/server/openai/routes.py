@@ -26,6 +26,7 @@ from kumihimo.server.openai.requests import (
     split_conversation,
 )
 from kumihimo.server.problems import NotFound
+from kumihimo.text.translation import suggest_language
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 FIRST_INDEX = "kumi"  # the name of the first index that the caller may use
@@ -145,6 +146,7 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
     """Return the question of a request, and the options of `ask`."""
     question, history = split_conversation(body.messages)
     chosen.access.notes.question = question
+    suggest_language(question)
     known = {name for method in chosen.access.served.kumi.catalogue.methods.values() for name in method.settings}
     if unknown := sorted(body.kumihimo.settings.keys() - known):
         raise BadParameter(f"no method has a setting {unknown[0]!r}: see docs/methods.md", "kumihimo.settings")

@@ -96,7 +96,7 @@ def show_answer(page: IndexPage, answer: Answer) -> Json:
         "parts": [
             {"blocks": markdown_blocks(part.text), "source": spans[part.citations[0].n][0]}
             if part.kind == "passage"
-            else {"blocks": markdown_blocks(part.marked(write_cite).text)}
+            else {"blocks": markdown_blocks(part.marked(write_cite).text), "source": None}
             for part in answer.parts
         ],
         "cites": {n: _link(page, n, found[0]) for n, found in spans.items()},

@@ -29,8 +29,8 @@ const trim = (answer) => ({
 });
 
 export const list = () => read().sort((a, b) => b.changed - a.changed);
-// Version 0.2 kept answers without parts.
-const withParts = ({ answer }) => ({ answer: { parts: [{ kind: "sentence", text: answer.text, citations: [], markers: [] }], ...answer } });
+// Version 0.2 kept answers without parts; their text says what the status does.
+const withParts = ({ answer }) => ({ answer: answer.parts ? answer : { ...answer, status: "answered", parts: [{ kind: "sentence", text: answer.text, citations: [], markers: [] }] } });
 export const find = (id) => read().filter((each) => each.id === id).map((each) => ({ ...each, turns: each.turns.map(withParts) }))[0];
 export const create = () => ({ id: crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`, title: "", changed: Date.now(), turns: [] });
 

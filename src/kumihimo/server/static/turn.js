@@ -43,7 +43,7 @@ const markedText = (part, write) => {
   const characters = [...part.text], pieces = [];
   let end = 0;
   for (const marker of part.markers) {
-    pieces.push(characters.slice(end, marker.start).join(""), marker.start === marker.end ? " " : "", write(marker.n));
+    pieces.push(characters.slice(end, marker.start).join(""), marker.start === marker.end ? " " : "", write(marker.n, characters.slice(marker.start, marker.end).join("")));
     end = marker.end;
   }
   return [...pieces, characters.slice(end).join("")].join("");
@@ -57,10 +57,11 @@ const showPart = (part, cites) => {
 };
 
 const REMARKS = { closest: T("The answer is uncertain. The closest passages:"), nothing: T("No passage that answers this was found.") };
+const TRUNCATED = T("(The model's reply ends here: it reached the maximum length.)");
 const showParts = (answer, cites) => [
   REMARKS[answer.status] ? make("p", {}, REMARKS[answer.status]) : "",
   ...answer.parts.map((part) => showPart(part, cites)),
-  answer.truncated ? make("p", {}, T("(The model's reply ends here: it reached the maximum length.)")) : "",
+  answer.truncated ? make("p", {}, TRUNCATED) : "",
 ].flat().filter(Boolean);
 
 const fromLine = (span, label = "") => make("p", { className: "from" }, label ? [make("span", { className: "figure" }, label), " "] : "", passageLink(span),
@@ -161,7 +162,7 @@ export const toMarkdown = (turn) => {
     const quote = citation.text.trim().split("\n").map((line) => `> ${line}`).join("\n");
     return `[${citation.n}] ${[citation.title, placeOf(citation)].filter(Boolean).join(" · ")}\n${quote}`;
   });
-  const write = (part) => markedText(part, (numbers) => `[${numbers.join(", ")}]`);
-  const text = [REMARKS[turn.answer.status], ...turn.answer.parts.map(write)].filter(Boolean).join("\n\n");
+  const write = (part) => markedText(part, (numbers, text) => text || `[${numbers.join(", ")}]`);
+  const text = [REMARKS[turn.answer.status], ...turn.answer.parts.map(write), turn.answer.truncated && TRUNCATED].filter(Boolean).join("\n\n");
   return `## ${turn.answer.question}\n\n${text}\n\n${sources.join("\n\n")}\n`;
 };
