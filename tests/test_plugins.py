@@ -155,7 +155,7 @@ def test_two_lines_of_a_user_are_typed(tmp_path: Path) -> None:
     cache = REPOSITORY / ".mypy_cache"  # that of `make checks`, which takes most of the time
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(cache), "two.py"]
     process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert 'Revealed type is "kumihimo.core.context.Answer"' in process.stdout
+    assert 'Revealed type is "kumihimo.core.answer.Answer"' in process.stdout
     assert "Success" in process.stdout
 
 

@@ -243,7 +243,8 @@ def test_errors_travel_between_processes(error: Exception, monkeypatch: pytest.M
         raise error
 
     monkeypatch.setattr(kumi, "answer", fail)
-    succeeded, value = pickle.loads(question_process._answer(kumi, ("answer", Query.of("?"), "en"), CancelToken()))
+    request: question_process.Request = ("answer", Query.of("?"), "en")
+    succeeded, value = pickle.loads(copy_context().run(question_process._answer, kumi, request, CancelToken()))
     assert not succeeded
     assert "no" in str(value)
     assert type(value) is (type(error) if not isinstance(error, ValueError) else RuntimeError)

@@ -26,7 +26,7 @@ TRUNCATION_NOTE = "(The model's reply ends here: it reached the maximum length.)
 
 
 def write_marker(text: str, numbers: Sequence[int]) -> str:
-    """Return a marker as a text has it; a new one is `[1, 2]`."""
+    """Return a marker as it is; a new one is `[1, 2]`."""
     return text or f"[{', '.join(map(str, numbers))}]"
 
 
@@ -142,8 +142,12 @@ class Answer:
 
     @property
     def remark(self) -> str:
-        """Return what the status says, in English; often empty."""
-        return _REMARKS[self.status]
+        """Return what the status says, in English; often empty.
+
+        A list of titles, which is `closest` too, says itself how certain it is.
+        """
+        is_list = self.parts and not any(part.kind == "passage" for part in self.parts)
+        return "" if is_list and self.status == "closest" else _REMARKS[self.status]
 
     @property
     def source_numbers(self) -> dict[Reference, int]:
@@ -185,8 +189,13 @@ class Answer:
     def __str__(self) -> str:
         """Return the text and its numbered sources, for a person."""
         sources = dict.fromkeys(f"[{citation.n}] {citation.span.location}" for citation in self.citations)
+        return PART_SEPARATOR.join(filter(None, [self._shown, "\n".join(sources)]))
+
+    @property
+    def _shown(self) -> str:
+        """Return the text with its markers and what is said about it."""
         note = TRUNCATION_NOTE if self.truncated else ""
-        return PART_SEPARATOR.join(filter(None, [self.remark, self.marked().text, note, "\n".join(sources)]))
+        return PART_SEPARATOR.join(filter(None, [self.remark, self.marked().text, note]))
 
     def _repr_html_(self) -> str:
         """Return the answer for a notebook, with the quotes marked."""
@@ -195,8 +204,7 @@ class Answer:
             f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get((span.index, span.chunk), ''), span.text)}</p>"
             for n, span in ((citation.n, citation.span) for citation in self.citations)
         )
-        text = PART_SEPARATOR.join(filter(None, [self.remark, self.marked().text]))
-        return f'<div style="white-space: pre-wrap">{escape(text)}</div>{"".join(sources)}'
+        return f'<div style="white-space: pre-wrap">{escape(self._shown)}</div>{"".join(sources)}'
 
 
 def _mark_quote(text: str, quote: str) -> str:

@@ -76,9 +76,9 @@ def answer(
 
     if max_tokens < 1:
         raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 4096")
+    empty = Answer(question, method, (), context, Usage(), llm.fingerprint, approach="model")
     if not context:
-        empty = Answer(question, method, (), context, Usage(), llm.fingerprint, status="nothing", approach="model")
-        return announce(empty, on_token, on_context)
+        return announce(replace(empty, status="nothing"), on_token, on_context)
     packed = pack_sources(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
     if not packed:
         raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
@@ -99,18 +99,9 @@ def answer(
     whole(reply.text)
     for text_filter in (live_filter, whole):
         text_filter.end()
-    return Answer(
-        question,
-        method,
-        tuple(_split_parts(whole.text, whole.citations, quotable)),
-        context,
-        Usage(),
-        llm.fingerprint,
-        whole.dangling,
-        sources=tuple(tuple(item.reference for item in source.rows) for source in packed),
-        approach="model",
-        truncated=reply.truncated,
-    )
+    parts = tuple(_split_parts(whole.text, whole.citations, quotable))
+    rows = tuple(tuple(item.reference for item in source.rows) for source in packed)
+    return replace(empty, parts=parts, dangling=whole.dangling, sources=rows, truncated=reply.truncated)
 
 
 def check_length(name: str) -> Length:
@@ -147,7 +138,7 @@ def _check_text(reply: Reply) -> Reply:
 
 
 def _split_parts(text: str, markers: Sequence[Marker], sources: Sequence[Sequence[QuotableRows]]) -> Iterator[Part]:
-    """Yield the paragraphs, lists and tables of a reply, with the sentences that each cites.
+    """Yield the paragraphs, lists and tables of a reply.
 
     A citation gets the sentence of its source that best matches the statement before it. Joined, the texts are the
     reply.

@@ -254,7 +254,7 @@ def _explain_item(
 
 
 def _find_link(tracer: SourceTracer, item: Evidence, ranks: Mapping[Reference, int]) -> Reason:
-    """Return the link of a chunk to another passage, if they share a name."""
+    """Return the link of a chunk to another passage, if any."""
     passage, entity = item.via
     linked: Chunk = tracer.table("chunks")[passage]
     mentions: Table[Mention] = tracer.table("mentions")

@@ -190,7 +190,10 @@ class SourceTracer:
             self.documents[id] = DocumentPlaces(uri, title, fields, json.loads(places), line_ends.get(id))
 
     def _find_line_ends(self, ids: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """Return where the lines of documents end; other questions to this build reuse it."""
+        """Return where the lines of documents end.
+
+        Other questions to this build reuse it.
+        """
         known = self.db.once_per_build("line ends", dict[str, Sequence[int]])
         new = [id for id in ids if id not in known]
         found: dict[str, Sequence[int]] = {

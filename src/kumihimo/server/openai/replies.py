@@ -166,7 +166,10 @@ def _event(value: dict[str, Any]) -> DataEvent:
 
 
 def write_content(answer: Answer, link: Link) -> str:
-    """Return the content of a reply: a remark, the text with its markers, and the sources in Markdown."""
+    """Return the content of a reply.
+
+    That is a remark, the text with its markers, and the sources in Markdown.
+    """
     note = f"\n\n{translate(TRUNCATION_NOTE)}" if answer.truncated else ""
     return _before(answer) + answer.marked().text + note + source_list(answer, link)
 

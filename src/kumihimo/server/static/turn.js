@@ -58,8 +58,10 @@ const showPart = (part, cites) => {
 
 const REMARKS = { closest: T("The answer is uncertain. The closest passages:"), nothing: T("No passage that answers this was found.") };
 const TRUNCATED = T("(The model's reply ends here: it reached the maximum length.)");
+// A list of titles, which is closest too, says itself how certain it is.
+const remarkOf = ({ status, parts }) => status === "closest" && parts.length && !parts.some(({ kind }) => kind === "passage") ? "" : REMARKS[status] || "";
 const showParts = (answer, cites) => [
-  REMARKS[answer.status] ? make("p", {}, REMARKS[answer.status]) : "",
+  remarkOf(answer) ? make("p", {}, remarkOf(answer)) : "",
   ...answer.parts.map((part) => showPart(part, cites)),
   answer.truncated ? make("p", {}, TRUNCATED) : "",
 ].flat().filter(Boolean);
@@ -163,6 +165,6 @@ export const toMarkdown = (turn) => {
     return `[${citation.n}] ${[citation.title, placeOf(citation)].filter(Boolean).join(" · ")}\n${quote}`;
   });
   const write = (part) => markedText(part, (numbers, text) => text || `[${numbers.join(", ")}]`);
-  const text = [REMARKS[turn.answer.status], ...turn.answer.parts.map(write), turn.answer.truncated && TRUNCATED].filter(Boolean).join("\n\n");
+  const text = [remarkOf(turn.answer), ...turn.answer.parts.map(write), turn.answer.truncated && TRUNCATED].filter(Boolean).join("\n\n");
   return `## ${turn.answer.question}\n\n${text}\n\n${sources.join("\n\n")}\n`;
 };
