@@ -52,7 +52,7 @@ class Kumihimo(Questions):
     ...     with Kumihimo.open(Path(folder, ".kumi")) as kumi:
     ...         built = kumi.index(note)
     ...         print(kumi.ask("When does the ferry leave?").text)
-    The ferry leaves at nine. The harbour office opens at eight. [1]
+    The ferry leaves at nine. The harbour office opens at eight.
     """
 
     def __init__(

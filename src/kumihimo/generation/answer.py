@@ -143,18 +143,20 @@ def _split_parts(text: str, markers: Sequence[Marker], sources: Sequence[Sequenc
     A citation gets the sentence of its source that best matches the statement before it. Joined, the texts are the
     reply.
     """
-    quote = cache(lambda n, statement: [s for quoter in quoters(n) for s in quoter(statement)])
     quoters = cache(lambda n: [_source_quoter(rows, spans) for rows, spans in sources[n - 1]])
+    cite = cache(lambda n, text: [Citation(n, span) for quoter in quoters(n) for span in quoter(text)])
     begin, next_marker, position, statement = 0, 0, 0, ""
     for kind, part in _split_blocks(text):
         end = begin + len(part)
-        own, citations = list[Marker](), dict[Citation, None]()
+        own, cited = list[Marker](), dict[tuple[int, str], None]()
         while next_marker < len(markers) and markers[next_marker][0] < end:
             start, stop, numbers = markers[next_marker]
-            statement = _last_sentence(text[position:start]) or statement
-            citations |= dict.fromkeys(Citation(n, span) for n in numbers for span in quote(n, statement))
+            before = text[position:start]
+            statement = (before.strip() and _last_sentence(before)) or statement
+            cited |= dict.fromkeys((n, statement) for n in numbers)
             own.append((start - begin, stop - begin, numbers))
             position, next_marker = stop, next_marker + 1
+        citations = dict.fromkeys(citation for n, text_before in cited for citation in cite(n, text_before))
         yield Part(kind, part, tuple(citations), tuple(own))
         begin = end + len(PART_SEPARATOR)
 

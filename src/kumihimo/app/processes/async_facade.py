@@ -53,7 +53,7 @@ class AsyncKumihimo:
     ...             await kumi.index(note)
     ...             return (await kumi.ask("When does the ferry leave?")).text
     >>> asyncio.run(ask_note())
-    'The ferry leaves at nine. The harbour office opens at eight. [1]'
+    'The ferry leaves at nine. The harbour office opens at eight.'
     """
 
     def __init__(self, kumi: Kumihimo, *, workers: int = 0, questions: int = 32, seconds: float = 0) -> None:

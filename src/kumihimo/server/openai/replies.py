@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from time import time
 from typing import Any
 from uuid import uuid4
@@ -24,6 +24,7 @@ from kumihimo.text.translation import translate
 _MAX_EVIDENCE = 100  # ids of rows in a reply
 Link = Callable[[Span], str]  # a passage -> the address of its page
 _MAX_LINES = 30  # of the list
+_MAX_ANNOTATIONS = 1000
 _MAX_SPANS = 3  # of one number
 _RULE = "\n\n---\n\n"  # between the text and its sources, in any language
 _SOURCE_LINE = re.compile(r"- \[\d{1,3}\] \[(?:\\.|[^\\\]\n]){0,500}+\]\([^\s()]{1,500}+\)")
@@ -206,7 +207,8 @@ def without_source_list(text: str) -> str:
 def url_citations(answer: Answer, link: Link) -> list[dict[str, Any]]:
     """Return the citations in the content of a reply.
 
-    Each has its characters `[start_index, end_index)`, a title, an address and the fields of its document.
+    They are the first 1,000. Each has its characters `[start_index, end_index)`, a title, an address and the fields of
+    its document.
     """
     spans: dict[int, list[Span]] = {}
     for citation in answer.citations:
@@ -216,11 +218,12 @@ def url_citations(answer: Answer, link: Link) -> list[dict[str, Any]]:
         for n, own in spans.items()
     }
     start = len(_before(answer))
-    return [
+    found = (
         {"type": "url_citation", "url_citation": {"start_index": start + first, "end_index": start + last, **each}}
         for first, last, numbers in answer.marked().markers
         for each in chain.from_iterable(citations.get(n, ()) for n in numbers)
-    ]
+    )
+    return list(islice(found, _MAX_ANNOTATIONS))
 
 
 def _label(span: Span) -> str:
