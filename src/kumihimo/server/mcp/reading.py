@@ -6,6 +6,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.browse import browse_communities, find_entity, list_entities, list_passages, list_relations
 from kumihimo.app.browse.community_tree import table_or_empty
 from kumihimo.app.browse.document_list import DocumentList, ListedDocument
+from kumihimo.app.browse.json_values import neighbour_json
 from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
@@ -98,14 +99,14 @@ def list_documents(
     )
 
 
-def _document_row(document: ListedDocument) -> results.DocumentRow:
-    return results.DocumentRow(
-        id=document.id,
-        uri=document.uri,
-        title=shorten_line(document.title, results.MAX_LINE),
-        modified=document.modified,
-        metadata=results.short_fields(document.metadata),
-    )
+def _document_row(document: ListedDocument) -> results.Json:
+    return {
+        "id": document.id,
+        "uri": document.uri,
+        "title": shorten_line(document.title, results.MAX_LINE),
+        "modified": document.modified,
+        "metadata": results.short_fields(document.metadata),
+    }
 
 
 def show_entity(snapshot: Snapshot, index: str, name: str) -> results.EntityResult:
@@ -133,19 +134,13 @@ def show_entity(snapshot: Snapshot, index: str, name: str) -> results.EntityResu
         description=results.cut(entity.text, _MAX_DESCRIPTION),
         relations=tuple(_related(entity, relation) for relation in relations.items),
         passages=tuple({**span.to_dict(), "metadata": results.short_fields(span.metadata)} for span in passages.items),
-        similar=tuple(results.EntityLink(id=found.id, name=found.name) for found in similar),
+        similar=tuple({"id": found.id, "name": found.name} for found in similar),
         note=note,
     )
 
 
-def _related(entity: Entity, relation: Relation) -> results.RelatedEntity:
-    end = 1 if relation.source == entity.id else 0
-    return results.RelatedEntity(
-        id=(relation.source, relation.target)[end],
-        name=relation.names[end],
-        weight=relation.weight,
-        text=shorten_line(relation.text, results.MAX_LINE),
-    )
+def _related(entity: Entity, relation: Relation) -> results.Json:
+    return {**neighbour_json(entity.id, relation), "text": shorten_line(relation.text, results.MAX_LINE)}
 
 
 def show_report(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> results.ReportResult:
@@ -174,8 +169,8 @@ def show_report(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> r
     )
 
 
-def _report_link(report: Report) -> results.ReportLink:
-    return results.ReportLink(id=report.id, title=shorten_line(report.title, results.MAX_LINE))
+def _report_link(report: Report) -> results.Json:
+    return {"id": report.id, "title": shorten_line(report.title, results.MAX_LINE)}
 
 
 def _search_reports(snapshot: Snapshot, topic: str, budget: Budget) -> list[Report]:

@@ -1,7 +1,7 @@
 """what a tool found -> values for a program, and the same as text for a language model."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -105,53 +105,20 @@ class OpenedResult(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentRow:
-    """A document of a list."""
-
-    id: str
-    uri: str
-    title: str
-    modified: str
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        values = "; ".join(f"{name} = {_plain(value)}" for name, value in self.metadata.items())
-        return f"- {self.title or self.uri} ({self.uri}) [{self.id}]{f': {values}' if values else ''}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentsResult(Result):
     """A page of documents. indexes: the collections that may be used. total: of the documents that match the filter."""
 
     indexes: tuple[str, ...]
     total: int
-    documents: tuple[DocumentRow, ...]
+    documents: tuple[Json, ...]
     next_cursor: str = ""
 
     def __str__(self) -> str:
         more = f"There are more: call list_documents with cursor={self.next_cursor}." if self.next_cursor else ""
         others = f"Collections: {', '.join(self.indexes)}." if len(self.indexes) > 1 else ""
         return _paragraphs(
-            f"{self.total} documents in {self.index}.", "\n".join(map(str, self.documents)), more, others
+            f"{self.total} documents in {self.index}.", "\n".join(map(_document_line, self.documents)), more, others
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelatedEntity:
-    """A neighbour in the graph. weight: how often both are mentioned together."""
-
-    id: str
-    name: str
-    weight: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityLink:
-    """An entity by its id and name."""
-
-    id: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,30 +134,22 @@ class EntityResult(Result):
     forms: tuple[str, ...]
     mentions: int
     description: str
-    relations: tuple[RelatedEntity, ...]
+    relations: tuple[Json, ...]
     passages: tuple[Json, ...]
-    similar: tuple[EntityLink, ...] = ()
+    similar: tuple[Json, ...] = ()
     note: str = ""
 
     def __str__(self) -> str:
         kind = f" ({self.type})" if self.type else ""
-        relations = [f"- {relation.name}: {relation.text}" for relation in self.relations]
+        relations = [f"- {relation['name']}: {relation['text']}" for relation in self.relations]
         return _paragraphs(
             f"{self.name}{kind} [entities:{self.id}], mentions: {self.mentions}",
             self.description,
             "\n".join(["Related:", *relations]) if relations else "",
             _paragraphs("Passages:", *map(_passage_text, self.passages)) if self.passages else "",
-            f"Similar names: {'; '.join(other.name for other in self.similar)}." if self.similar else "",
+            f"Similar names: {'; '.join(other['name'] for other in self.similar)}." if self.similar else "",
             self.note,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportLink:
-    """A report by its id and title."""
-
-    id: str
-    title: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,17 +160,23 @@ class ReportResult(Result):
     title: str = ""
     text: str = ""
     sources: tuple[Json, ...] = ()
-    others: tuple[ReportLink, ...] = ()
+    others: tuple[Json, ...] = ()
     note: str = ""
 
     def __str__(self) -> str:
-        others = [f"- {other.title} [{other.id}]" for other in self.others]
+        others = [f"- {other['title']} [{other['id']}]" for other in self.others]
         return _paragraphs(
             self.text,
             "\n".join(["Sources:", *map(describe_place, self.sources)]) if self.sources else "",
             "\n".join(["Other reports:" if self.id else "Reports:", *others]) if others else "",
             self.note,
         )
+
+
+def _document_line(document: Json) -> str:
+    values = "; ".join(f"{name} = {_plain(value)}" for name, value in document["metadata"].items())
+    title = document["title"] or document["uri"]
+    return f"- {title} ({document['uri']}) [{document['id']}]{f': {values}' if values else ''}"
 
 
 def _passage_text(passage: Json) -> str:
