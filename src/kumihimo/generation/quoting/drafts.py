@@ -1,21 +1,103 @@
 """lines and quotations -> the parts of an answer, with citations, in the language of the question."""
 
-import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
 
 from kumihimo.core.answer import Part, PartKind, Status
 from kumihimo.core.spans import Citation, Span
 from kumihimo.text.sentences import collapse_spaces
 
 MAX_CHARS, MAX_LONG_CHARS = 1200, 2000  # of an answer, and of a list or of topics
-_WORDING = Path(__file__).with_suffix(".toml")
-
-
-@cache
-def _read_wording() -> dict[str, dict[str, str]]:
-    return tomllib.loads(_WORDING.read_text(encoding="utf-8"))
+_WORDING: Mapping[str, Mapping[str, str]] = {
+    "topics": {
+        "en": "Frequent topics in {total}:",
+        "ja": "{total}に多い話題：",
+        "zh": "{total}中的常见话题：",
+        "zh-Hant": "{total}中的常見話題：",
+    },
+    "topics of": {
+        "en": "Topics around “{subject}”, in the {total} that say most about it:",
+        "ja": "「{subject}」に最も多く触れている{total}で、ともに出てくる話題：",
+        "zh": "谈“{subject}”最多的{total}中一同出现的话题：",
+        "zh-Hant": "談「{subject}」最多的{total}中一同出現的話題：",
+    },
+    "several documents": {
+        "en": "Several documents may be meant by “{subject}”. Name one of them:",
+        "ja": "「{subject}」に当たる文書は複数あります。どれか一つを指定してください：",
+        "zh": "“{subject}”可能指多份文档。请指明其中一份：",
+        "zh-Hant": "「{subject}」可能指多份文件。請指明其中一份：",
+    },
+    "no document": {
+        "en": "No document fits “{subject}”. The nearest titles:",
+        "ja": "「{subject}」に当たる文書はありません。近い題名：",
+        "zh": "没有与“{subject}”相符的文档。最接近的标题：",
+        "zh-Hant": "沒有與「{subject}」相符的文件。最接近的標題：",
+    },
+    "documents": {"en": "{n} documents", "ja": "{n}件の文書", "zh": "{n}份文档", "zh-Hant": "{n}份文件"},
+    "document": {"en": "1 document", "ja": "1件の文書", "zh": "1份文档", "zh-Hant": "1份文件"},
+    "passages": {"en": "{n} passages", "ja": "{n}箇所", "zh": "{n}处", "zh-Hant": "{n}處"},
+    "passage": {"en": "1 passage", "ja": "1箇所", "zh": "1处", "zh-Hant": "1處"},
+    "sampled": {
+        "en": "(Counted in a sample: {n} of {total} passages.)",
+        "ja": "（標本による数です：全{total}箇所のうち{n}箇所。）",
+        "zh": "（按样本统计：{total}处中的{n}处。）",
+        "zh-Hant": "（按樣本統計：{total}處中的{n}處。）",
+    },
+    "mentioned": {
+        "en": "{n} of {total} documents mention “{subject}”:",
+        "ja": "{total}件の文書のうち{n}件が「{subject}」に触れています：",
+        "zh": "{total}份文档中有{n}份提到“{subject}”：",
+        "zh-Hant": "{total}份文件中有{n}份提到「{subject}」：",
+    },
+    "more": {"en": "… and {n} more.", "ja": "…ほか{n}件。", "zh": "……另有{n}项。", "zh-Hant": "……另有{n}項。"},
+    "list person": {
+        "en": "People, with their mentions:",
+        "ja": "人物（言及の数）：",
+        "zh": "人物（提及次数）：",
+        "zh-Hant": "人物（提及次數）：",
+    },
+    "list organization": {
+        "en": "Organisations, with their mentions:",
+        "ja": "組織（言及の数）：",
+        "zh": "组织（提及次数）：",
+        "zh-Hant": "組織（提及次數）：",
+    },
+    "list place": {
+        "en": "Places, with their mentions:",
+        "ja": "場所（言及の数）：",
+        "zh": "地点（提及次数）：",
+        "zh-Hant": "地點（提及次數）：",
+    },
+    "list work": {
+        "en": "Works, with their mentions:",
+        "ja": "作品（言及の数）：",
+        "zh": "作品（提及次数）：",
+        "zh-Hant": "作品（提及次數）：",
+    },
+    "list documents": {"en": "{n} documents:", "ja": "文書 {n}件：", "zh": "{n}份文档：", "zh-Hant": "{n}份文件："},
+    "by rule": {
+        "en": "(Found by rules. Names whose kind is unknown are not in this list.)",
+        "ja": "（規則による一覧です。種類の分からない名前は含みません。）",
+        "zh": "（由规则得出；种类不明的名称未列入。）",
+        "zh-Hant": "（由規則得出；種類不明的名稱未列入。）",
+    },
+    "highest": {"en": "Highest", "ja": "最も高い値", "zh": "最高值", "zh-Hant": "最高值"},
+    "lowest": {"en": "Lowest", "ja": "最も低い値", "zh": "最低值", "zh-Hant": "最低值"},
+    "total": {"en": "Total", "ja": "合計", "zh": "合计", "zh-Hant": "合計"},
+    "average": {"en": "Average", "ja": "平均", "zh": "平均", "zh-Hant": "平均"},
+    "rows": {
+        "en": "{what} “{column}” of the {n} rows with a number (the table has {total}): {value}",
+        "ja": "「{column}」の{what}（数値のある{n}行、表は全{total}行）：{value}",
+        "zh": "“{column}”的{what}（有数值的{n}行，全表{total}行）：{value}",
+        "zh-Hant": "「{column}」的{what}（有數值的{n}列，全表{total}列）：{value}",
+    },
+    "about": {
+        "en": "(about {names})",
+        "ja": "（{names}について）",
+        "zh": "（关于{names}）",
+        "zh-Hant": "（關於{names}）",
+    },
+}
 
 
 def say(name: str, language: str, **values: object) -> str:
@@ -24,7 +106,7 @@ def say(name: str, language: str, **values: object) -> str:
     >>> say("passages", "ja", n=3)
     '3箇所'
     """
-    return _read_wording()[name][language].format(**values)
+    return _WORDING[name][language].format(**values)
 
 
 def say_count(name: str, n: int, language: str) -> str:
