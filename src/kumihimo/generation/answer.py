@@ -113,7 +113,7 @@ def announce(answer: Answer, on_token: TokenCallback | None, on_context: Callabl
     """Pass on an answer without a model: its evidence, then its text."""
     if on_context:
         on_context(answer.context)
-    if on_token:
+    if on_token and answer.text:
         on_token(answer.text)
     return answer
 
@@ -230,7 +230,7 @@ def rewrite_standalone(question: str, history: Sequence[Answer], llm: LLM) -> st
     if not history:
         return question
     turns = (
-        f"Asked: {turn.question[:_MAX_HISTORY_CHARS]}\nAnswered: {turn.text[:_MAX_HISTORY_CHARS]}"
+        f"Asked: {turn.question[:_MAX_HISTORY_CHARS]}\nAnswered: {(turn.text or turn.remark)[:_MAX_HISTORY_CHARS]}"
         for turn in history[-_MAX_TURNS:]
     )
     prompt = render_prompt(STANDALONE_PROMPT, turns=number_sources(turns), question=question)
