@@ -1,7 +1,7 @@
 """results of the library -> text and tables for a person."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, islice, repeat
 from typing import TYPE_CHECKING
@@ -65,7 +65,8 @@ def show_answer(answer: Answer, *, remark: bool = True) -> None:
     if answer.truncated:
         printing.print_styled(f"\n{translate(TRUNCATION_NOTE)}", "yellow")
     if not answer.citations and answer.context:
-        places = dict.fromkeys(_fit_location(item.source) for item in answer.context.top(_MAX_PASSAGES) if item.uri)
+        found = chain.from_iterable(map(_row_places, answer.context.top(_MAX_PASSAGES)))
+        places = dict.fromkeys(map(_fit_location, found))
         printing.print_styled("\n  ".join([f"\n{translate('The nearest passages:')}", *places]), "dim")
     _print_sources(answer)
     show_followups(answer)
@@ -168,7 +169,7 @@ def show_evidence(
     """
     if not context:
         printing.print_message("Nothing was found.")
-    terms = frozenset(subject_terms(question))
+    terms = frozenset(subject_terms(context.searched(question)))
     for rank, item in enumerate(context, 1):
         assert item.explanation
         spans = item.explanation.spans[:_MAX_PASSAGES]
@@ -179,6 +180,13 @@ def show_evidence(
         snippet = _MARKDOWN_BOLD.sub(r"\1", item.explanation.snippet)
         printing.print_wrapped(_mark_terms(snippet, terms), _INDENT)
         printing.print_text()
+
+
+def _row_places(item: Evidence) -> Sequence[Span]:
+    """Return where a whole passage stands, or the sources of another row."""
+    whole = (item.source, *item.copies) if item.uri else ()
+    spans = item.explanation.spans if item.explanation else ()
+    return max(whole, spans, key=len)[:_MAX_PASSAGES]
 
 
 def _show_places(rank: int, number: int | None, spans: Iterable[Span]) -> None:
@@ -204,7 +212,7 @@ def show_reasons(answer: Answer) -> None:
     printing.print_message("\nWhy these passages:")
     for rank, item in enumerate(answer.context.top(_MAX_EXPLAINED), 1):
         assert item.explanation
-        _show_places(rank, numbers.get(item.reference), (item.source, *item.copies)[:_MAX_PASSAGES])
+        _show_places(rank, numbers.get(item.reference), _row_places(item))
         printing.print_wrapped(printing.styled_text(item.explanation.reason.text, "green"), _INDENT)
 
 

@@ -1,6 +1,6 @@
 """parts with citations -> Answer: one text, its sources, its evidence and its cost."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import chain
@@ -132,13 +132,11 @@ class Answer:
     @property
     def markers(self) -> tuple[Marker, ...]:
         """Return the places of the citations in the text."""
-        return tuple(self._place_markers())
-
-    def _place_markers(self) -> Iterator[Marker]:
-        start = 0
+        markers, start = list[Marker](), 0
         for part in self.parts:
-            yield from ((start + first, start + last, numbers) for first, last, numbers in part.markers)
+            markers += [(start + first, start + last, numbers) for first, last, numbers in part.markers]
             start += len(part.text) + len(PART_SEPARATOR)
+        return tuple(markers)
 
     @property
     def remark(self) -> str:
@@ -189,10 +187,10 @@ class Answer:
     def __str__(self) -> str:
         """Return the text and its numbered sources, for a person."""
         sources = dict.fromkeys(f"[{citation.n}] {citation.span.location}" for citation in self.citations)
-        return PART_SEPARATOR.join(filter(None, [self._shown, "\n".join(sources)]))
+        return PART_SEPARATOR.join(filter(None, [self._text_with_remarks, "\n".join(sources)]))
 
     @property
-    def _shown(self) -> str:
+    def _text_with_remarks(self) -> str:
         """Return the text with its markers and what is said about it."""
         note = TRUNCATION_NOTE if self.truncated else ""
         return PART_SEPARATOR.join(filter(None, [self.remark, self.marked().text, note]))
@@ -204,7 +202,7 @@ class Answer:
             f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get((span.index, span.chunk), ''), span.text)}</p>"
             for n, span in ((citation.n, citation.span) for citation in self.citations)
         )
-        return f'<div style="white-space: pre-wrap">{escape(self._shown)}</div>{"".join(sources)}'
+        return f'<div style="white-space: pre-wrap">{escape(self._text_with_remarks)}</div>{"".join(sources)}'
 
 
 def _mark_quote(text: str, quote: str) -> str:

@@ -12,7 +12,7 @@ from kumihimo.core.records import Record, Reference
 from kumihimo.core.spans import Explanation, Span
 
 _MAX_SNIPPET = 200  # characters of evidence for a person
-_NOWHERE = Span("", "", 0, 0, "")
+NOWHERE = Span("", "", 0, 0, "")
 
 
 class Tokenizer(Protocol):
@@ -44,7 +44,7 @@ class Evidence:
     feature_scores: tuple[tuple[str, float], ...] = ()
     via: tuple[str, ...] = ()
     document_terms: tuple[str, ...] = ()
-    source: Span = field(default=_NOWHERE, compare=False, repr=False)
+    source: Span = field(default=NOWHERE, compare=False, repr=False)
     copies: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     explanation: Explanation | None = field(default=None, repr=False)
 
@@ -69,7 +69,11 @@ class Evidence:
     @property
     def title(self) -> str:
         """Return the title or name of the row, else its id."""
-        return getattr(self.record, "title", "") or getattr(self.record, "name", "") or ":".join(self.row)
+        return self._own_title or ":".join(self.row)
+
+    @property
+    def _own_title(self) -> str:
+        return getattr(self.record, "title", "") or getattr(self.record, "name", "")
 
     @property
     def document(self) -> str:
@@ -132,7 +136,7 @@ class Evidence:
             "score": self.score,
             **self.source.to_place(),
             **row_json(self.reference),
-            "title": self.title,
+            "title": self._own_title,
             "text": self.text,
             "metadata": dict(self.metadata),
             "duplicates": [{**span.to_place(), **row_json((self.table, row.id))} for row, span in copies],

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from kumihimo.core.context import Context, Evidence
+from kumihimo.core.context import NOWHERE, Context, Evidence
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.lineage import TRACE_ENDS, trace_sources
 from kumihimo.core.records import NOT_READ, Chunk, Passage, Reference
@@ -71,7 +71,7 @@ class SourceTracer:
         return replace(context, evidence=tuple(map(self._locate_item, context)))
 
     def _locate_item(self, item: Evidence) -> Evidence:
-        source, *copies = (next(self.trace(part), Span("", "", 0, 0, "")) for part in item.parts)
+        source, *copies = (next(self.trace(part), NOWHERE) for part in item.parts)
         return replace(item, source=source, copies=tuple(copies))
 
     def trace_part(self, item: Evidence, start: int, end: int) -> Iterator[Span]:

@@ -24,7 +24,7 @@ def describe_place(place: Json) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a tool has found: `str` of it is the text."""
+    """A result of a tool, as values and, by `str`, as text."""
 
     index: str
 
@@ -106,7 +106,10 @@ class OpenedResult(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentsResult(Result):
-    """A page of documents. indexes: the collections that may be used. total: of the documents that match the filter."""
+    """A page of documents.
+
+    indexes: the collections that may be used. total: of the documents that match the filter.
+    """
 
     indexes: tuple[str, ...]
     total: int
