@@ -24,7 +24,7 @@ from kumihimo.core.engine import build_tables, watch_tables
 from kumihimo.core.records import Document, Record
 from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import Group, codec
-from kumihimo.core.task import Pool, ProgressEvent, inline
+from kumihimo.core.task import Pool, ProgressEvent
 from kumihimo.core.wiring import ROOT, Port, order_steps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.concurrency import thread_pool
@@ -192,7 +192,7 @@ def run(
 
 def measure(chunks: int, model: bool) -> None:
     steps = _use_model(STEPS) if model else STEPS
-    pool = thread_pool(8) if model else inline
+    pool = thread_pool(8) if model else map
     with TemporaryDirectory() as folder:
         store, cache = SqliteStore(Path(folder) / "index"), ResponseCache(Path(folder) / "cache.db")
         print(f"{chunks:,} chunks, {'a model that answers at once, 8 threads' if model else 'by rule'}")

@@ -14,7 +14,7 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import collect_signatures
 from kumihimo.core.table import Row
-from kumihimo.core.task import Pool, Progress, inline
+from kumihimo.core.task import Pool, Progress
 from kumihimo.core.wiring import Port, order_steps
 from kumihimo.storage.database import SqlRows
 from kumihimo.storage.ledger import SqlLedger
@@ -33,7 +33,7 @@ class Small:
 
     folder: Path
     ports: Mapping[str, Port] = field(default_factory=dict)
-    pool: Pool = inline
+    pool: Pool = map
     progress: Progress | None = None
 
     def build(

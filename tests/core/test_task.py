@@ -14,7 +14,7 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed
 from kumihimo.core.records import Document
 from kumihimo.core.table import Group, Table
-from kumihimo.core.task import Task, inline
+from kumihimo.core.task import Task
 from tests.core.factories_build import Model, Small, failing, id
 from tests.toy_steps import Entry, Letter, Part, PartReport, Title, Word, part_reports, parts, titles, words
 
@@ -291,14 +291,6 @@ def test_a_model_is_not_asked_about_what_stands_in_for_a_sub_report(tmp_path: Pa
     small.build([parts, reports], tree)
     assert small.texts("reports") == ["TOP LOW", "LOW", "OTHER"]
     assert small.failures() == []
-
-
-def test_the_pool_of_one_is_lazy() -> None:
-    def jobs() -> Iterable[task.Job]:
-        yield [("a", [])]
-        raise AssertionError("the second job was drawn too early")
-
-    assert next(inline(lambda job: [task.StepResult(job[0][0], [], b"", None)], jobs())).pop().key == "a"
 
 
 def test_an_item_does_not_wait_for_itself() -> None:

@@ -15,7 +15,7 @@ from kumihimo.core.records import Document
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import Row, Table, codec
-from kumihimo.core.task import Pool, inline
+from kumihimo.core.task import Pool
 from kumihimo.core.wiring import ROOT, Port, order_steps
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex, maintain_indexes
@@ -46,7 +46,7 @@ class World:
     settings: SettingValues = field(default_factory=dict)
     code: str = "1"
     salt: str = ""  # selects the prompts that fail; empty: none
-    pool: Pool = inline
+    pool: Pool = map
     calls_left: int = 10**9  # calls before the build is killed
 
     def __post_init__(self) -> None:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
+from kumihimo import Kumihimo
 from kumihimo.app.upkeep.keys import create_key, list_keys
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.run import check_keys, forward_logs, limit_connections
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace, open_workspace
 from tests.cli_runner import kumi
-from tests.counters import wait_until
+from tests.counters import has_ended, wait_until
 from tests.server.clients import GUARDED, LOCAL
 
 COMMAND = "import sys; from kumihimo.cli.entry import run_kumi; sys.exit(run_kumi())"
@@ -55,13 +55,6 @@ def unfinished(address: str) -> Iterator[None]:
         connection.sendall(head + b"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 100")
         yield
-
-
-def has_ended(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").split()[2] == "Z"
-    return True
 
 
 # -- the end
@@ -100,6 +93,29 @@ def test_a_second_signal_ends_a_server_and_its_builds_at_once(harbour_folder: Pa
             _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (128 + signal.SIGTERM, "")
     wait_until(lambda: has_ended(pid))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the states of processes are in /proc")
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM])
+def test_a_build_ends_with_its_server(harbour_folder: Path, sent: signal.Signals) -> None:
+    before = index_state(harbour_folder)
+    with started("-m", "tests.server.serve_process", str(harbour_folder)) as (process, address):
+        with closing(connect(address)) as client:
+            client.request("POST", "/api/v1/builds", b"{}", {"Content-Type": "application/json"})
+            build = json.loads(client.getresponse().read())["id"]
+            client.request("GET", f"/api/v1/builds/{build}/events")
+            events = client.getresponse()
+            pid = next(json.loads(line[6:])["done"] for line in events if b'"step": "names"' in line)
+            process.send_signal(sent)
+        process.wait(timeout=60)
+        wait_until(lambda: has_ended(pid))
+    assert index_state(harbour_folder) == before
+
+
+def index_state(folder: Path) -> list[object]:
+    """The documents of an index, and its methods."""
+    with Kumihimo.open(folder) as kumi:
+        return [kumi.status().rows, kumi.status().methods]
 
 
 def test_processes_end_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

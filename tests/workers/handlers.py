@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 
@@ -45,3 +46,11 @@ def misbehave(request: str) -> Iterator[Any]:
         raise ValueError("no such thing")
     while request == "spin":
         pass
+
+
+def ask_and_wait() -> None:
+    """Print the id of a process in the middle of a request, and wait."""
+    from kumihimo.workers import Worker
+
+    print(next(Worker("tests.workers.handlers:misbehave", memory=0).ask("spin")), flush=True)
+    Event().wait()

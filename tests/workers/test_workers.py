@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from threading import Thread
+from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from kumihimo import workers
 from kumihimo.core.redaction import register_secret
 from kumihimo.workers import Worker, WorkerStopped, __main__
+from tests.counters import has_ended, wait_until
 
 MEMORY = 500 << 20
 
@@ -186,5 +189,18 @@ def test_without_limits_of_the_system_requests_are_answered(monkeypatch: pytest.
     monkeypatch.setattr(os, "dup", lambda file: file)
     monkeypatch.setattr(os, "dup2", lambda file, other: other)
     monkeypatch.setattr(os, "fdopen", lambda file, mode: replies)
+    ended = Event()
+    monkeypatch.setattr(os, "_exit", lambda _: ended.set())
     __main__.main()
+    assert ended.wait(60)
     assert replies.getvalue() == b'["reply", 1]\n["reply", 2]\n["end", null]\n'
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the states of processes are in /proc")
+def test_a_process_ends_with_its_parent_in_the_middle_of_a_request() -> None:
+    command = [sys.executable, "-c", "from tests.workers.handlers import ask_and_wait; ask_and_wait()"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as parent:
+        assert parent.stdout
+        pid = int(parent.stdout.readline())
+        parent.kill()
+    wait_until(lambda: has_ended(pid))

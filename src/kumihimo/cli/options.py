@@ -262,7 +262,7 @@ class BuildSession(PaidSession):
     """The options for an index that is built."""
 
     executor: Annotated[
-        str | None, Option(help="What builds: inline (one process), processes, ray or ray://HOST:PORT.", metavar="NAME")
+        str | None, Option(help="What builds: inline (this process), ray or ray://HOST:PORT.", metavar="NAME")
     ] = None
 
     def _open_options(self) -> dict[str, Any]:

@@ -9,12 +9,14 @@ the same code, and the cost grows with the change.
 import json
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from kumihimo.core import task as tasks
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, StepError
+from kumihimo.core.executors import BuildExecutor, inline, run_jobs
 from kumihimo.core.records import Record
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.table import Codec, Row, Rows, codec
@@ -78,8 +80,8 @@ def build_tables(
     settings: SettingValues,
     ports: PortProvider,
     code: CodeFingerprint,
-    pool: tasks.Pool = tasks.inline,
-    executor: tasks.Executor = tasks.inline,
+    pool: tasks.Pool = map,
+    executor: BuildExecutor = inline,
     progress: tasks.Progress | None = None,
     from_scratch: Collection[str] = (),
     cancel: CancelToken | None = None,
@@ -97,8 +99,8 @@ def build_tables(
         task = tasks.Task(step, arguments, ports(step.name), ledger.rows, failing, step.name in from_scratch)
         whole = "" if step.name in step.tables.values() else "*"  # its rows are kept only if the step reads them
         ledger.ensure_table(step.name, step.output_codec, step.source, step.key or whole)
-        run_jobs = pool if task.calls_llm else executor
-        _StepRun(task, ledger, run_jobs, progress or tasks.ignore_progress, cancel).update(step_fingerprints[step.name])
+        run: tasks.Pool | partial[Any] = pool if task.calls_llm else partial(run_jobs, executor)
+        _StepRun(task, ledger, run, progress or tasks.ignore_progress, cancel).update(step_fingerprints[step.name])
 
 
 def fingerprints(
@@ -131,13 +133,13 @@ class _StepRun:
         self,
         task: tasks.Task,
         ledger: Ledger,
-        run_jobs: tasks.Pool | tasks.Executor,
+        run: Callable[[tasks.Task, Iterable[tasks.Job]], Iterator[list[tasks.StepResult]]],
         progress: tasks.Progress,
         cancel: CancelToken | None = None,
     ) -> None:
         self.task, self.step, self.failing = task, task.step, task.failing
         self.ledger, self.progress, self.cancel = ledger, progress, cancel
-        self.run_jobs = run_jobs
+        self.run = run
 
     def update(self, fingerprint: str) -> None:
         check_cancelled(self.cancel)
@@ -161,7 +163,7 @@ class _StepRun:
         done = 0
         for wave in ledger.waves():
             pending: list[tasks.StepResult] = []
-            for results in self.run_jobs(self.task, self._jobs(wave)):
+            for results in self.run(self.task, self._jobs(wave)):
                 check_cancelled(self.cancel)
                 pending += results
                 finished = done + len(pending)

@@ -6,18 +6,14 @@ which creates the task from a `TaskSpec`: the step's name and its settings.
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from kumihimo.core.errors import ItemFailed, StepError, UpstreamFailed, describe_unknown
+from kumihimo.core.executors import WorkerContext
 from kumihimo.core.table import NO_ROWS, Group, LookupRecorder, Row, Rows, Table, codec, lookup_hash
-from kumihimo.core.wiring import PREVIOUS, Catalogue, Port, Step
+from kumihimo.core.wiring import PREVIOUS, Port, Step
 
-A = TypeVar("A")
-B = TypeVar("B")
-A_contra = TypeVar("A_contra", contravariant=True)
-B_co = TypeVar("B_co", covariant=True)
 MAX_ROWS = 99_999  # rows of one call: ordinals have five digits; with more rows the item fails
 
 Dependencies = bytes  # sorted 64-bit hashes of a call's lookups
@@ -37,59 +33,6 @@ class StepResult:
 RunJob = Callable[[Job], list[StepResult]]
 Pool = Callable[[RunJob, Iterable[Job]], Iterator[list[StepResult]]]  # results in the order of the jobs
 RowsOf = Callable[[str], Rows]  # a table's name -> its rows
-
-
-class Workplace(Protocol):
-    """The steps, readers and ports of a worker process. The ports ask no server."""
-
-    @property
-    def catalogue(self) -> Catalogue: ...
-    @property
-    def ports(self) -> Mapping[str, Port]: ...
-
-
-class RemoteTables(Protocol):
-    """The tables of the process that builds, as a worker sees them."""
-
-    def __call__(self, table: str, /) -> Rows: ...
-    def run_each(self, call: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """Return the result for each item.
-
-        While one waits for rows, the next one begins.
-        """
-        ...
-
-
-class WorkSpec(Protocol[A_contra, B_co]):
-    """A description of work that can be pickled; another process opens it."""
-
-    def open(self, workplace: Workplace, tables: RemoteTables) -> Callable[[A_contra], B_co]: ...
-
-
-class Work(Protocol[A_contra, B_co]):
-    """A function of jobs.
-
-    spec: None if only this process can call it. rows: answers its lookups. with_rows: the same with other answers.
-    """
-
-    def __call__(self, job: A_contra, /) -> B_co: ...
-    @property
-    def spec(self) -> WorkSpec[A_contra, B_co] | None: ...
-    @property
-    def rows(self) -> RowsOf: ...
-    def with_rows(self, rows: RowsOf) -> Callable[[A_contra], B_co]: ...
-
-
-class Executor(Protocol):
-    """Runs work that uses the processor: here, in other processes, or on other machines."""
-
-    def __call__(
-        self, work: Work[A, B], jobs: Iterable[A], estimate: Callable[[A], float] | None = None, /
-    ) -> Iterator[B]:
-        """Yield the result of each job, in the order of the jobs.
-
-        estimate: the seconds of work that a job brings, for itself and for later steps; None: not known.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,28 +57,6 @@ def ignore_progress(event: ProgressEvent) -> None:
     """Ignore an event."""
 
 
-def inline(call: Callable[[A], B], jobs: Iterable[A], _: object = None, /) -> Iterator[B]:
-    """Run the jobs in this thread, in order."""
-    return map(call, jobs)
-
-
-@dataclass(frozen=True, slots=True)
-class PureWork(Generic[A, B]):
-    """Work without lookups."""
-
-    call: Callable[[A], B]
-    spec: WorkSpec[A, B] | None
-
-    def __call__(self, job: A, /) -> B:
-        return self.call(job)
-
-    def rows(self, _: str) -> Rows:
-        return NO_ROWS
-
-    def with_rows(self, _: RowsOf) -> Callable[[A], B]:
-        return self.call
-
-
 def select_ports(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None]:
     """Return the ports of a step.
 
@@ -149,20 +70,18 @@ def select_ports(step: Step, ports: Mapping[str, Port]) -> dict[str, Port | None
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """A task that another process can create.
+    """A task without lookups, which another process can create. name: of the step."""
 
-    step: its name. failing: the errors of its failed keys. from_scratch: see `Task`.
-    """
-
-    step: str
+    name: str
     settings: Mapping[str, object]
-    failing: dict[str, str]
-    from_scratch: bool
 
-    def open(self, workplace: Workplace, tables: RemoteTables) -> RunJob:
-        step = next(step for step in workplace.catalogue.order if step.name == self.step)
-        task = Task(step, self.settings, workplace.ports, tables, self.failing, self.from_scratch)
-        return lambda job: tables.run_each(task.run_key, job)
+    def open(self, context: WorkerContext) -> RunJob:
+        step = next(step for step in context.catalogue.order if step.name == self.name)
+        return Task(step, self.settings, context.ports, lambda _: NO_ROWS, {})
+
+    def describe(self, job: Job) -> str:
+        keys = [key for key, _ in job]
+        return " to ".join(dict.fromkeys([keys[0], keys[-1]]))
 
 
 class Task:
@@ -199,16 +118,11 @@ class Task:
 
     @property
     def spec(self) -> TaskSpec | None:
-        """Return the spec for another process; None for calls of an LLM."""
-        if self.calls_llm:
-            return None
-        return TaskSpec(self.step.name, self.settings, dict(self.failing), self.from_scratch)
+        """Return the spec for another process.
 
-    def with_rows(self, rows: RowsOf) -> RunJob:
-        """Return this task with other answers to its lookups."""
-        task = copy(self)
-        task.rows = rows
-        return task
+        None for calls of an LLM, and for lookups: their rows are in the transaction of this process.
+        """
+        return None if self.calls_llm or self.step.tables else TaskSpec(self.step.name, self.settings)
 
     def __call__(self, job: Job) -> list[StepResult]:
         return list(map(self.run_key, job))

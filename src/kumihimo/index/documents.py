@@ -10,17 +10,16 @@ from pathlib import Path
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.engine import diff_rows
 from kumihimo.core.errors import LimitExceeded, SourceError
+from kumihimo.core.executors import BuildExecutor, SharedWork, inline, run_jobs
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, codec
-from kumihimo.core.task import Executor, Progress, ProgressEvent, PureWork, inline
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import ROOT, FileType
 from kumihimo.index.sources import IndexedSource, is_within
 from kumihimo.readers.documents import ReadingLimits, describe_unread, has_reader
 from kumihimo.readers.file_reader import FileReader, Outcome, ReadingJob, ReadingSpec
 from kumihimo.readers.remote.mirror import Mirror
 from kumihimo.storage.ledger import SqlLedger
-
-_SECONDS_FOR_BYTE = 5e-7  # of a new file: a build with one simple method; all methods by rule need ten times as many
 
 
 @dataclass(slots=True)
@@ -52,7 +51,7 @@ def refresh_documents(
     limits: ReadingLimits,
     reread: bool = False,
     progress: Progress | None = None,
-    executor: Executor = inline,
+    executor: BuildExecutor = inline,
 ) -> RefreshResult:
     """Update `documents` from the sources in `names`; drop documents of removed sources.
 
@@ -92,7 +91,7 @@ class _SourceScan:
     reader: FileReader
     code: Callable[[str], str]
     reread: bool
-    executor: Executor
+    executor: BuildExecutor
     failed_before: dict[str, str]
     result: RefreshResult = field(default_factory=RefreshResult)
     stamps: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
@@ -111,9 +110,8 @@ class _SourceScan:
             return
         mirror = Mirror.load(source.path)
         self.urls = {f"{source.name}/{name}": file.url for name, file in mirror.files.items()}
-        work = PureWork(self.reader.try_read, ReadingSpec(self.reader.limits))
-        jobs = self._jobs(source, files, progress)
-        for job, outcome in self.executor(work, jobs, lambda job: job.size * _SECONDS_FOR_BYTE):
+        work = SharedWork(self.reader.try_read, ReadingSpec(self.reader.limits))
+        for job, outcome in run_jobs(self.executor, work, self._jobs(source, files, progress)):
             if outcome is None:  # the other machine does not have this file
                 outcome = self.reader.try_read(job)[1]
             self._store_outcome(source, job, outcome)

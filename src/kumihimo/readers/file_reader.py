@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import LimitExceeded, SourceError
+from kumihimo.core.executors import WorkerContext
 from kumihimo.core.records import Document
 from kumihimo.core.table import codec
-from kumihimo.core.task import RowsOf, Workplace
 from kumihimo.core.wiring import FileType
 from kumihimo.readers import READERS
 from kumihimo.readers.documents import ReadingLimits, iterate_documents, read_documents, unreadable_error
@@ -42,10 +42,14 @@ class ReadingSpec:
     """The reading of files in another process."""
 
     limits: ReadingLimits
+    name: ClassVar[str] = "files"
 
-    def open(self, workplace: Workplace, _: RowsOf) -> Callable[[ReadingJob], Reading]:
-        reader = FileReader(workplace.catalogue.readers, self.limits)
+    def open(self, context: WorkerContext) -> Callable[[ReadingJob], Reading]:
+        reader = FileReader(context.catalogue.readers, self.limits)
         return lambda job: reader.try_read(job) if job.path.exists() else (job, None)
+
+    def describe(self, job: ReadingJob) -> str:
+        return job.uri
 
 
 class FileReader:

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Protocol
 
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import IndexDamaged, IndexUnavailable
+from kumihimo.core.executors import BuildExecutor, SharedWork, WorkerContext, inline, run_jobs
 from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table, codec
-from kumihimo.core.task import Executor, Progress, ProgressEvent, PureWork, RowsOf, Workplace, inline
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.search.partial_rows import score_by_words
 from kumihimo.search.protocols import RowTokens, WordRow, WordStore
@@ -62,10 +63,10 @@ class KeywordIndex:
         self.words.remove({id: _join_tokens(text) for id, text in before.items() if id not in unchanged})
         self.words.add(split_words(self.codec, {id: text for id, text in after.items() if id not in unchanged}))
 
-    def fill(self, pages: Iterator[list[Row]], executor: Executor) -> Iterator[int]:
+    def fill(self, pages: Iterator[list[Row]], executor: BuildExecutor) -> Iterator[int]:
         """Add all rows; yield how many after each job."""
         parts = (page[i : i + _FILL_ROWS] for page in pages for i in range(0, len(page), _FILL_ROWS))
-        for row_count, words in executor(PureWork(self._fill_page, WordsSpec(self.table)), parts):
+        for row_count, words in run_jobs(executor, SharedWork(self._fill_page, WordsSpec(self.table)), parts):
             self.words.add(words)
             yield row_count
 
@@ -90,9 +91,16 @@ class WordsSpec:
 
     table: str
 
-    def open(self, workplace: Workplace, _: RowsOf) -> Callable[[list[Row]], tuple[int, list[WordRow]]]:
-        table_codec = codec(workplace.catalogue.record_types[self.table])
+    @property
+    def name(self) -> str:
+        return f"words of {self.table}"
+
+    def open(self, context: WorkerContext) -> Callable[[list[Row]], tuple[int, list[WordRow]]]:
+        table_codec = codec(context.catalogue.record_types[self.table])
         return lambda page: (len(page), split_words(table_codec, index_texts(table_codec, page)))
+
+    def describe(self, job: list[Row]) -> str:
+        return f"{job[0][0]} to {job[-1][0]}"
 
 
 def index_texts(table_codec: Codec[Any], rows: list[Row]) -> dict[str, str]:
@@ -163,7 +171,7 @@ class SearchIndex(DerivedView, Protocol):
     @property
     def name(self) -> str: ...  # of its index table
     def ensure(self, fingerprint: str) -> bool: ...
-    def fill(self, pages: Iterator[list[Row]], executor: Executor) -> Iterator[int]: ...
+    def fill(self, pages: Iterator[list[Row]], executor: BuildExecutor) -> Iterator[int]: ...
     def finish(self) -> None: ...
     def erase(self) -> None: ...  # what deleted rows left
 
@@ -174,7 +182,7 @@ def maintain_indexes(
     views: Sequence[SearchIndex],
     fingerprint: str,
     progress: Progress | None = None,
-    executor: Executor = inline,
+    executor: BuildExecutor = inline,
 ) -> Iterator[None]:
     """Update the indexes with each table write inside the context.
 
@@ -207,7 +215,7 @@ def stored_indexes(db: Database) -> list[str]:
     return db.meta_names("words_", "vectors_")
 
 
-def fill_index(index: SearchIndex, db: Database, progress: Progress | None, executor: Executor = inline) -> None:
+def fill_index(index: SearchIndex, db: Database, progress: Progress | None, executor: BuildExecutor = inline) -> None:
     """Fill a new index with all rows of its table."""
     rows = SqlRows(db, index.table)
     row_count, total = 0, rows.count()

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, RequestRefused, RequestTimedOut
+from kumihimo.core.executors import BuildExecutor, SharedWork, WorkerContext, inline, run_jobs
 from kumihimo.core.table import Codec, Row, Table
-from kumihimo.core.task import Executor, PureWork, RowsOf, Workplace, inline
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
@@ -32,7 +32,7 @@ class VectorIndex:
     table: str
     codec: Codec[Any]
     embedder: Embedder
-    executor: Executor = inline
+    executor: BuildExecutor = inline
     pending: dict[str, str] = field(default_factory=dict)
     failed_ids: set[str] = field(default_factory=set)  # rows that failed in an earlier build
     batch_size: int = 0  # texts of a request; smaller after a request that took too long
@@ -84,7 +84,7 @@ class VectorIndex:
         if len(self.pending) >= _MAX_PENDING_ROUNDS * self.embedder.batch * self.embedder.workers:
             self._embed_pending()
 
-    def fill(self, pages: Iterator[list[Row]], _: Executor) -> Iterator[int]:
+    def fill(self, pages: Iterator[list[Row]], _: BuildExecutor) -> Iterator[int]:
         """Queue all rows; yield how many after each page."""
         for page in pages:
             self.replace([], page)
@@ -124,7 +124,7 @@ class VectorIndex:
     def _embed_batches(self, batches: Iterator[list[str]]) -> Iterator[list[_EmbeddedBatch]]:
         """Embed in other processes if the model is ours, else in threads."""
         if isinstance(self.embedder, LocalEmbedder):
-            return self.executor(PureWork(self._embed_batch, EmbeddingSpec()), batches)
+            return run_jobs(self.executor, SharedWork(self._embed_batch, EmbeddingSpec()), batches)
         return map_concurrent(self._embed_batch, batches, self.embedder.workers)
 
     def _batches(self, texts: list[str]) -> Iterator[list[str]]:
@@ -164,9 +164,14 @@ class VectorIndex:
 class EmbeddingSpec:
     """The built-in embedder in another process."""
 
-    def open(self, _: Workplace, __: RowsOf) -> Callable[[list[str]], list[_EmbeddedBatch]]:
+    name: ClassVar[str] = "vectors"
+
+    def open(self, _: WorkerContext) -> Callable[[list[str]], list[_EmbeddedBatch]]:
         embedder = LocalEmbedder()
         return lambda batch: [(batch, embedder(batch), None)]
+
+    def describe(self, job: list[str]) -> str:
+        return repr(job[0][:40])
 
 
 @dataclass(frozen=True, slots=True)

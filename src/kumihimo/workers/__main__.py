@@ -1,10 +1,15 @@
-"""standard input -> requests to one handler; its replies -> standard output: the child process of a `Worker`."""
+"""standard input -> requests to one handler; its replies -> standard output: the child process of a `Worker`.
+
+It ends when its standard input does, also in the middle of a request: then its parent has ended, by whatever signal.
+"""
 
 import json
 import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, BinaryIO
 
 try:
@@ -25,8 +30,9 @@ def main() -> None:
             sys.dont_write_bytecode = True  # Python would keep a file that was cut off
     module, _, name = handler_name.partition(":")
     handler = getattr(import_module(module), name)
-    for line in sys.stdin.buffer:
-        message = json.loads(line)
+    messages = SimpleQueue[Any]()
+    Thread(target=_read_messages, args=[messages], name="kumihimo-requests", daemon=True).start()
+    for message in iter(messages.get, None):
         _limit_cpu(message["cpu_seconds"])
         try:
             for reply in handler(message["request"]):
@@ -38,6 +44,14 @@ def main() -> None:
             from kumihimo.core.redaction import redact  # imported here: slow
 
             _write_line(replies, "error", redact(f"{type(error).__name__}: {error}")[:1000])
+
+
+def _read_messages(messages: SimpleQueue[Any]) -> None:
+    """Queue the requests; end the process when nobody can send another one."""
+    for line in sys.stdin.buffer:
+        messages.put(json.loads(line))
+    messages.put(None)
+    os._exit(0)  # also in the middle of a request
 
 
 def _write_line(replies: BinaryIO, kind: str, value: Any) -> None:

@@ -29,7 +29,6 @@ from kumihimo.core.errors import (
     UnparsableReply,
     WaitsForBatch,
 )
-from kumihimo.core.task import inline
 from kumihimo.core.usage import Usage
 from kumihimo.llm.batch import BatchServer, Job, request_line, require_batch_chat, split_job
 from kumihimo.llm.budget import Account, Budget
@@ -73,7 +72,7 @@ def build_or_wait(
             return _with_batch(run_and_save(index, build), collected, BatchState())
         previous, upstream = models_by_scope(build.db, build.catalogue), model_dependencies(build)[0]
         requests = BatchRequests(index.models, previous, upstream, collected.refused, submits=batch)
-        offline = replace(build, llm_for=requests.llm, pool=inline)
+        offline = replace(build, llm_for=requests.llm, pool=map)
         replace(offline, budget=Budget(cancel=build.budget.cancel), progress=None).dry_run(with_views=False)
         state = BatchState(waiting=len(requests.waiting_keys))
         if batch and requests.missing:

@@ -15,10 +15,11 @@ from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import CodeFingerprint, build_tables, watch_tables
 from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.executors import BuildExecutor, inline
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import codec
-from kumihimo.core.task import Executor, Pool, Progress, inline
+from kumihimo.core.task import Pool, Progress
 from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
 from kumihimo.index.documents import RefreshResult, refresh_documents
 from kumihimo.index.sources import IndexedSource
@@ -62,7 +63,7 @@ class Build:
     llm_for: Callable[[str], StructuredLLM]  # scope of a step -> its LLM
     embedder_for: Callable[[str], Embedder]  # table -> the embedder of its rows
     pool: Pool
-    executor: Executor = inline
+    executor: BuildExecutor = inline
     progress: Progress | None = None
     reread: bool = False
     from_scratch: frozenset[str] = frozenset()

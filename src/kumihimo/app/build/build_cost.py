@@ -13,7 +13,6 @@ from kumihimo.app.opened.results import Consent, Plan, Total
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import ConsentRequired
 from kumihimo.core.table import Table, codec
-from kumihimo.core.task import inline
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.local_embedder import LOCAL_MODEL, is_local
@@ -132,7 +131,7 @@ def _names_of(row: Any) -> Iterator[str]:
 def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:
     budget = Budget(cancel=build.budget.cancel)
     return replace(
-        build, llm_for=dry_models.llm, embedder_for=dry_models.embedder, pool=inline, budget=budget, progress=None
+        build, llm_for=dry_models.llm, embedder_for=dry_models.embedder, pool=map, budget=budget, progress=None
     )
 
 

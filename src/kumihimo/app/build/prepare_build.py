@@ -22,6 +22,7 @@ from kumihimo.app.settings.settings_registry import BuildingSettings
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
+from kumihimo.core.executors import BuildExecutor
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import add_source_paths, load_sources, resolve_source_path, save_sources
 from kumihimo.llm.budget import Budget
@@ -115,8 +116,6 @@ def run_and_save(index: OpenIndex, build: Build) -> Built:
 
     The methods that waited for a batch wait no more once they are built.
     """
-    from kumihimo.app.build.executors import open_executor
-
     settings = BuildingSettings(**cast(dict[str, Any], index.settings["building"]))
     if build.db.meta(WAITING_METHODS, []) == build.methods:
         build.db.set_meta(WAITING_METHODS, [])
@@ -124,6 +123,19 @@ def run_and_save(index: OpenIndex, build: Build) -> Built:
         built = replace(build, executor=executor).run()
     save_sources(build.db, build.sources, index.base)
     return built
+
+
+def open_executor(index: OpenIndex, settings: BuildingSettings, cancel: CancelToken | None) -> BuildExecutor:
+    """Return the executor of a build.
+
+    An index with functions passed to `Kumihimo.open` is built in this process: another one cannot have them. Raises
+    SettingsError if Ray is not installed.
+    """
+    if settings.executor == "inline" or index.address is None:
+        return BuildExecutor()
+    from kumihimo.app.build.ray_executor import RayExecutor
+
+    return RayExecutor(settings.executor.partition("://")[2], settings.workers, cancel)
 
 
 def build_method(

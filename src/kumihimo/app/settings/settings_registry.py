@@ -18,16 +18,15 @@ from kumihimo.rdf.store import rdf_prefixes
 from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.web import FetchSettings
 
-EXECUTORS = ("inline", "processes", "ray")
+EXECUTORS = ("inline", "ray")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildingSettings:
     """Settings of a build: the fields of `[building]`.
 
-    executor: `inline` builds in one process; `processes` in several of this machine; `ray` and `ray://HOST:PORT` on the
-    machines of a Ray cluster. workers: the number of processes; 0: one for each core. Raises SettingsError for another
-    executor.
+    executor: `inline` builds in one process; `ray` and `ray://HOST:PORT` on the machines of a Ray cluster. workers: the
+    most jobs that run there at once; 0: no limit. Raises SettingsError for another executor.
     """
 
     executor: str = "inline"

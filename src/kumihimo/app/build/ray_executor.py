@@ -1,0 +1,156 @@
+"""jobs of a build -> results of a Ray cluster, which schedules them, retries them and replaces lost machines."""
+
+import os
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from time import perf_counter
+from typing import Any, TypeVar
+
+from kumihimo.app.opened.catalogue import installed_catalogue
+from kumihimo.core.cancel import CancelToken, check_cancelled
+from kumihimo.core.errors import Cancelled, SettingsError, StepError
+from kumihimo.core.executors import BuildExecutor, WorkSpec
+from kumihimo.core.wiring import Catalogue, Port
+from kumihimo.llm.local_embedder import LocalTokenizer
+
+B = TypeVar("B")
+_WORTH = 1.0  # seconds of work that this process does before it uses the cluster: about what it costs to start
+_MIN_JOB = 0.002  # seconds of a job that is worth sending
+_MEASURED = 2  # jobs of a kind that show what one costs; the first one loads models and modules
+_AHEAD = 128  # jobs that the cluster may have
+
+
+@dataclass(slots=True)
+class JobCost:
+    """The cost of jobs of one kind in this process. seconds: without those of the first job."""
+
+    jobs: int = 0
+    seconds: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.seconds += seconds if self.jobs else 0.0
+        self.jobs += 1
+
+    def is_worth_sending(self) -> bool:
+        """Return whether a job costs more than sending it."""
+        return self.jobs >= _MEASURED and self.seconds / max(self.jobs - 1, 1) >= _MIN_JOB
+
+
+class RayExecutor(BuildExecutor):
+    """Runs jobs in this process for the first second, then as tasks of a Ray cluster.
+
+    Only work that can travel counts, and jobs that are too small to be sent stay here. cluster: HOST:PORT of a Ray
+    client server; empty: the cluster of this machine, or a new one. workers: the most jobs that run there at once; 0:
+    no limit. Each machine needs this version of the package.
+    """
+
+    def __init__(self, cluster: str = "", workers: int = 0, cancel: CancelToken | None = None) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise SettingsError("building.executor is `ray`, which needs `pip install 'kumihimo[ray]'`") from error
+        self._ray, self._cluster, self._cancel = ray, cluster, cancel
+        self.ahead = workers or _AHEAD
+        self._costs: defaultdict[str, JobCost] = defaultdict(JobCost)
+        self._seconds = 0.0  # of jobs that could have been sent
+        self._owns_cluster = False
+        self._run: Any = None
+
+    def submit(self, fn: Callable[..., B], /, *args: Any, **kwargs: Any) -> Future[B]:
+        check_cancelled(self._cancel)
+        spec: WorkSpec[Any, B] | None = getattr(fn, "spec", None)
+        if spec is None:
+            return super().submit(fn, *args, **kwargs)
+        cost = self._costs[spec.name]
+        if self._seconds >= _WORTH and cost.is_worth_sending():
+            return self._send(spec, *args)
+        start = perf_counter()
+        future = super().submit(fn, *args)
+        seconds = perf_counter() - start
+        cost.add(seconds)
+        self._seconds += seconds if cost.is_worth_sending() else 0.0
+        return future
+
+    def _send(self, spec: WorkSpec[Any, B], job: Any) -> Future[B]:
+        """Return the future of a task of the cluster."""
+        if self._run is None:
+            self._connect()
+            self._run = self._ray.remote(run_job)
+        outcome: Future[B] = Future()
+
+        def finish(task: Future[B]) -> None:
+            error = task.exception()
+            if isinstance(error, self._ray.exceptions.WorkerCrashedError):  # Ray has repeated the task three times
+                error = StepError(
+                    f"processes of Ray have ended in the same part of a build ({spec.name} of {spec.describe(job)}): "
+                    "it may need more memory, or `kumi index --executor inline` shows why"
+                )
+            with suppress(InvalidStateError):  # cancelled
+                outcome.set_exception(error) if error else outcome.set_result(task.result())
+
+        def stop() -> None:
+            with suppress(InvalidStateError):  # finished
+                outcome.set_exception(Cancelled("cancelled"))
+
+        if self._cancel:
+            forget = self._cancel.on_cancel(stop)
+            outcome.add_done_callback(lambda _: forget())
+        self._run.remote(pickle.dumps(spec), job).future().add_done_callback(finish)
+        return outcome
+
+    def _connect(self) -> None:
+        """Join the cluster, or start one of this machine."""
+        if self._ray.is_initialized():
+            return
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent unasked
+        self._owns_cluster = True
+        try:
+            if self._cluster:
+                self._ray.init(f"ray://{self._cluster}", **options)
+                return
+            try:
+                self._ray.init("auto", **options)
+            except ConnectionError:
+                self._ray.init(include_dashboard=False, **options)
+        except Exception as error:
+            where = f"ray://{self._cluster}" if self._cluster else "this machine"
+            raise SettingsError(f"no Ray cluster at {where}: {error}; start it with `ray start --head`") from error
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 (as `Executor`)
+        """Leave the cluster, unless the caller was in it before."""
+        if self._owns_cluster:
+            self._owns_cluster = False
+            self._ray.shutdown()
+
+
+@dataclass(frozen=True, slots=True)
+class RayWorker:
+    """The steps, readers and ports of a worker."""
+
+    catalogue: Catalogue
+    ports: Mapping[str, Port]
+
+
+@cache
+def _open_worker() -> RayWorker:
+    """Return the context of this worker: no index is opened."""
+    catalogue = installed_catalogue()
+    ports: dict[str, Port] = {"tokenizer": LocalTokenizer()}
+    return RayWorker(catalogue, ports | ({"recognizer": catalogue.recognizer} if catalogue.recognizer else {}))
+
+
+@lru_cache(maxsize=8)
+def _open_work(spec: bytes) -> Callable[[Any], Any]:
+    opened: WorkSpec[Any, Any] = pickle.loads(spec)
+    return opened.open(_open_worker())
+
+
+def run_job(spec: bytes, job: Any) -> Any:
+    """Return the result of a job, in a worker."""
+    return _open_work(spec)(job)
