@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,6 +104,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+
+
+COSTS = TESTS / "costs.json"  # CPU seconds of each file of tests
+_costs = Counter[str]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--costs", action="store_true", help="write the CPU seconds of each file into tests/costs.json")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Count the CPU seconds of a test, with those of its child processes."""
+    before = _cpu_seconds()
+    result = yield
+    _costs[item.nodeid.partition("::")[0]] += _cpu_seconds() - before
+    return result
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the costs of a worker to the first process."""
+    if output := getattr(session.config, "workeroutput", None):
+        output["costs"] = dict(_costs)
+    elif session.config.getoption("--costs"):
+        COSTS.write_text(json.dumps({name: round(s, 1) for name, s in sorted(_costs.items())}, indent=1) + "\n", "utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    _costs.update(getattr(node, "workeroutput", {}).get("costs", {}))
 
 
 def pytest_collection_finish() -> None:

@@ -293,6 +293,8 @@ def seen(node: ast.Call) -> list[ast.expr]:
         return node.args[1:]
     if name == "append" and isinstance(node.func, ast.Attribute):
         return node.args if ast.unparse(node.func.value) in LISTS else []
+    if name == "__init__" and ast.unparse(node.func) == "super().__init__":  # of an error with fields
+        return node.args[:1]
     is_error = name not in NOT_SHOWN and (ERRORS.match(name) or name in ERRORS_TOO)
     if name == "Problem":
         return node.args[2:]
