@@ -5,7 +5,7 @@ PYTHONS = python3.11 python3.12 python3.13
 SITE   = $(PYTHON) -m sphinx -W --keep-going -n -E -q docs build/site
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo recorded test quick checks tests test-model test-integrations test-install site bench clean
+.PHONY: demo recorded test quick nightly checks tests test-model test-integrations test-install site bench clean
 
 demo: $(VENV)/kumi  ## install, index examples/, ask in English and Japanese, write the reports as a page
 	$(VENV)/bin/kumi index examples
@@ -29,24 +29,29 @@ recorded: $(VENV)/kumi  ## the same as a model makes it, by recorded replies: no
 	@echo '  $(VENV)/bin/kumi report --index $(KUMI_INDEX)'
 	@echo '  $(VENV)/bin/kumi entities --index $(KUMI_INDEX)'
 
-test: $(VENV)/dev  ## everything that CI runs; the checks run beside the tests, which wait for the disk
+test: $(VENV)/dev  ## everything that CI runs
 	$(MAKE) -j 2 checks tests
 
-checks: $(VENV)/dev  ## style, types, imports, documentation
+checks: $(VENV)/dev  ## style, types, imports
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff check --preview --select PLW1514 benchmarks docs examples src tests # texts name their encoding
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/lint-imports
-	$(PYTHON) -m mypy
-	$(SITE)
+	$(PYTHON) -m mypy src
 
 # Threads of numpy would wait for cores that other workers use.
-quick tests: export OPENBLAS_NUM_THREADS = 1
+quick tests nightly: export OPENBLAS_NUM_THREADS = 1
+quick tests: export HISTORIES = 2
 
 quick: $(VENV)/dev  ## the fast tests, between edits
-	$(PYTHON) -m pytest -n auto --dist worksteal -m "not slow"
+	$(PYTHON) -m pytest -n auto --dist worksteal -m "not slow and not nightly"
 
 tests: $(VENV)/dev
+	$(PYTHON) -m pytest -n auto --dist worksteal -m "not nightly"
+
+nightly: $(VENV)/dev  ## all tests, the types of tests and benchmarks, the documentation; it takes a quarter of an hour
+	$(PYTHON) -m mypy
+	$(SITE)
 	$(PYTHON) -m pytest -n auto --dist worksteal
 
 test-model: $(VENV)/model-tests  ## ask a real, very small model on this machine; not in CI

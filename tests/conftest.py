@@ -86,6 +86,63 @@ SLOW = (
     "tests/text/test_sentences.py::test_work_grows_with_the_text",
 )
 
+# Files and tests that `make nightly` alone runs, and how many of their items `make test` runs too.
+NIGHTLY = {
+    "tests/app/test_batch.py::test_a_document_that_changes_between_submitting_and_collecting": 0,
+    "tests/app/test_batch.py::test_a_job_whose_id_was_lost_with_the_process_is_found_again": 0,
+    "tests/app/test_batch.py::test_a_process_that_is_killed_while_it_submits_pays_nothing_twice": 1,
+    "tests/app/test_batch.py::test_an_update_by_batches_asks_no_more_than_direct_requests": 0,
+    "tests/app/test_batch.py::test_caps_hold_when_a_batch_is_submitted": 1,
+    "tests/app/test_batch.py::test_two_processes_with_one_cache_submit_each_request_once": 0,
+    "tests/app/test_check.py::test_damage_is_found_and_repaired": 6,
+    "tests/app/test_fingerprints.py::test_what_a_change_of_code_makes_again": 0,
+    "tests/app/test_plans.py::test_a_build_stays_within_its_plan": 2,
+    "tests/app/test_plans.py::test_steps_that_share_a_conversation_are_planned_once": 2,
+    "tests/app/test_question_room.py::test_a_killed_process_fails_its_question_and_another_takes_its_place": 0,
+    "tests/app/test_ray_executor.py::test_ray_makes": 0,
+    "tests/app/test_snapshot.py::test_lines_of_a_long_file_are_counted_once": 0,
+    "tests/cli/test_cli.py::test_a_full_disk": 0,
+    "tests/cli/test_cli.py::test_a_reader_that_has_seen_enough": 0,
+    "tests/core/test_answer.py::test_the_work_grows_with_the_number_of_markers": 1,
+    "tests/index/rules/test_ner.py::test_work_grows_with_the_text": 5,
+    "tests/index/rules/test_ner_tagged.py::test_work_grows_with_the_text": 3,
+    "tests/index/test_communities.py::test_another_hash_seed_changes_nothing": 0,
+    "tests/index/test_documents.py::test_the_work_for_many_sources_grows_with_their_number": 0,
+    "tests/index/test_entity_resolution.py::test_ten_thousand_entities_are_not_all_compared": 0,
+    "tests/laws/test_kill.py": 0,
+    "tests/laws/test_mutants.py::test_mutant_is_caught": 2,
+    "tests/laws/test_real.py::test_one_after_another_is_all_at_once": 0,
+    "tests/laws/test_resolution.py::test_a_name_of_two_things_is_told_apart_by_what_it_belongs_to": 0,
+    "tests/laws/test_rights.py::test_no_prompt_tells_of_hidden_documents": 2,
+    "tests/laws/test_rights.py::test_no_response_tells_of_hidden_documents": 2,
+    "tests/laws/test_rights.py::test_tables_hold_what_the_visible_documents_make": 4,
+    "tests/laws/test_rights_of_imports.py::test_no_row_and_no_answer_tells_of_hidden_documents": 4,
+    "tests/laws/test_stopped.py::test_what_is_missing_is_listed_and_the_next_run_completes_it": 1,
+    "tests/laws/test_summaries.py::test_every_history_ends_as_a_fresh_build_and_asks_for_what_changed_alone": 2,
+    "tests/llm/test_shared_cache.py::test_two_processes_at_once_pay_once": 0,
+    "tests/methods/test_braid.py::test_results_do_not_depend_on_hash_seed": 0,
+    "tests/page/test_page.py::test_a_page_of_many_is_not_large": 0,
+    "tests/page/test_page.py::test_the_work_of_a_layout_grows_with_the_graph": 0,
+    "tests/readers/test_boilerplate.py::test_the_work_for_a_page_grows_with_its_length": 0,
+    "tests/server/test_browser.py": 0,
+    "tests/server/test_browser_answers.py": 0,
+    "tests/server/test_run.py::test_a_build_ends_with_its_server": 1,
+    "tests/storage/test_postgres.py::test_a_killed_build_changes_nothing": 1,
+    "tests/storage/test_postgres.py::test_a_lost_connection_loses_nothing": 1,
+    "tests/storage/test_postgres.py::test_a_reader_of_an_earlier_state_stops_the_forgetting": 1,
+    "tests/storage/test_postgres.py::test_many_vectors_are_found_by_their_index": 0,
+    "tests/storage/test_postgres.py::test_tables_that_cannot_be_rewritten_name_the_remedy": 1,
+    "tests/test_benchmarks.py": 0,
+    "tests/test_docs.py::test_screens_are_what_a_person_sees": 0,
+    "tests/test_faults.py::test_ctrl_c_does_not_wait_for_a_silent_server": 0,
+    "tests/test_figures.py": 0,
+    "tests/test_gallery.py::test_the_notebook_shows_what_it_says": 0,
+    "tests/test_plugins.py::test_it_keeps_the_laws": 0,
+    "tests/test_plugins.py::test_two_lines_of_a_user_are_typed": 0,
+    "tests/test_recorded.py": 0,
+    "tests/test_simulation.py": 0,
+}
+
 
 # They run first, so that no worker is left with a long one.
 LONG = (
@@ -104,6 +161,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+    counts = Counter[str]()
+    for item in items:
+        if name := next((name for name in NIGHTLY if item.nodeid.startswith(name)), ""):
+            counts[name] += 1
+            if counts[name] > NIGHTLY[name]:
+                item.add_marker(pytest.mark.nightly)
 
 
 COSTS = TESTS / "costs.json"  # CPU seconds of each file of tests
@@ -144,11 +207,6 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_collection_finish() -> None:
     """Exempt the tests from garbage collection: there are so many that each collection takes long."""
     gc.freeze()
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Return one more than the cores for `-n auto`, since builds wait for the disk."""
-    return (os.cpu_count() or 1) + 1
 
 
 def pytest_configure() -> None:
