@@ -1,5 +1,6 @@
 """address, key -> HTTP client of a model server: it follows no redirect, and uses no proxy for this machine."""
 
+from atexit import register
 from collections.abc import Iterable
 from functools import cache
 from threading import Lock
@@ -85,6 +86,7 @@ def _create_client(url: str, api_key: str, api_version: str, timeout: float) -> 
         "timeout": timeouts,
         "http_client": http_client,
     }
+    register(http_client.close)  # at the end of the process: all threads share its connections
     if api_version:
         return openai.AzureOpenAI(azure_endpoint=url, api_version=api_version, **options)
     return openai.OpenAI(base_url=url, **options)
