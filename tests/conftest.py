@@ -198,6 +198,17 @@ NIGHTLY = {
     "tests/test_recorded.py": 0,
     "tests/test_simulation.py": 0,
     "tests/text/test_sentences.py::test_work_grows": 0,
+    "tests/app/test_question_room.py::test_rights_go_with_a_question": 0,
+    "tests/evaluate/test_study_plan.py": 0,
+    "tests/laws/test_real.py::test_rebuilding_all_under_a_new_version_changes_nothing": 0,
+    "tests/laws/test_resolution.py::test_names_that_the_user_keeps_apart_stay_apart": 0,
+    "tests/rdf/test_store.py::test_two_processes": 0,
+    "tests/rdf/test_triples.py::test_any_text_is_read_back_unchanged": 0,
+    "tests/readers/test_attacks.py::test_what_is_nested_deeper_than_the_stack": 0,
+    "tests/readers/test_limits.py::test_memory_that_earlier_files_use": 0,
+    "tests/storage/test_postgres.py::test_an_index_is_copied_there_and_back": 0,
+    "tests/test_missing.py::test_what_a_failing_server": 0,
+    "tests/workers/test_workers.py::test_processor_time_is_limited_by_request": 0,
 }
 
 
@@ -213,14 +224,21 @@ LONG = (
 )
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Skip modules of the package that have no example in a docstring."""
+    is_module = collection_path.suffix == ".py" and TESTS not in collection_path.parents
+    return True if is_module and ">>>" not in collection_path.read_text("utf-8") else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort and mark the tests."""
     items.sort(key=lambda item: next((n for n, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)))
+    counts, nightly = Counter[str](), tuple(NIGHTLY)
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
-    counts = Counter[str]()
-    for item in items:
-        if name := next((name for name in NIGHTLY if item.nodeid.startswith(name)), ""):
+        if item.nodeid.startswith(nightly):
+            name = next(name for name in nightly if item.nodeid.startswith(name))
             counts[name] += 1
             if counts[name] > NIGHTLY[name]:
                 item.add_marker(pytest.mark.nightly)
@@ -253,7 +271,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if output := getattr(session.config, "workeroutput", None):
         output["costs"] = dict(_costs)
     elif session.config.getoption("--costs"):
-        COSTS.write_text(json.dumps({name: round(s, 1) for name, s in sorted(_costs.items())}, indent=1) + "\n", "utf-8")
+        COSTS.write_text(
+            json.dumps({name: round(s, 1) for name, s in sorted(_costs.items())}, indent=1) + "\n", "utf-8"
+        )
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,7 +12,6 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-import pytest
 from packaging.requirements import Requirement
 
 import kumihimo
