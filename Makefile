@@ -5,7 +5,7 @@ PYTHONS = python3.11 python3.12 python3.13
 SITE   = $(PYTHON) -m sphinx -W --keep-going -n -E -q docs build/site
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo recorded test quick nightly checks tests test-model test-integrations test-install site bench clean
+.PHONY: demo recorded test quick costs nightly checks tests test-model test-integrations test-install site bench clean
 
 demo: $(VENV)/kumi  ## install, index examples/, ask in English and Japanese, write the reports as a page
 	$(VENV)/bin/kumi index examples
@@ -48,6 +48,11 @@ quick: $(VENV)/dev  ## the fast tests, between edits
 
 tests: $(VENV)/dev
 	$(PYTHON) -m pytest -n auto --dist worksteal -m "not nightly"
+
+costs: export OPENBLAS_NUM_THREADS = 1
+costs: export HISTORIES = 2
+costs: $(VENV)/dev  ## measure the CPU seconds of each file of tests
+	$(PYTHON) -m pytest -n auto --dist worksteal -m "not nightly" --costs
 
 nightly: $(VENV)/dev  ## all tests, the types of tests and benchmarks, the documentation; it takes a quarter of an hour
 	$(PYTHON) -m mypy

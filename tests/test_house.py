@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from packaging.requirements import Requirement
 import kumihimo
 from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
+from tests.conftest import COSTS, NIGHTLY, TESTS
 
 HOUSE = Path(kumihimo.__file__).parent
 MODULES = sorted(HOUSE.rglob("*.py"))
@@ -85,7 +87,7 @@ NO_VERBS = frozenset(
 def test_docstrings_of_functions_begin_with_a_verb() -> None:
     """The first line has at most 12 words and one clause, and ends with a period."""
     wrong = []
-    for path, function in [(path, function) for path in MODULES for function in parse(path).functions]:
+    for module, function in ((each, function) for each in MODULES for function in parse(each).functions):
         first = function.docstring.partition("\n")[0]
         words = first.split()
         if not words or first.startswith(">>>"):
@@ -93,7 +95,7 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
         clauses = re.findall(r"\b(?:which|that|who|whom|whose|those|where|what|whatever|whoever)\b", first)
         opens_well = words[0][0].isupper() and words[0].lower().strip(".,:;") not in NO_VERBS
         if not opens_well or len(words) > 12 or len(clauses) > 1 or not first.endswith((".", ":")):
-            wrong.append(f"{named(path)} {function.name}: {first}")
+            wrong.append(f"{named(module)} {function.name}: {first}")
     assert wrong == []
 
 
@@ -150,3 +152,15 @@ def test_importing_is_light() -> None:
     said = f"from kumihimo import Kumihimo; import sys; print([m for m in {HEAVY} if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+def test_the_tests_keep_to_their_budget() -> None:
+    """CPU seconds of `make test`: `make costs` measures them again."""
+    costs: dict[str, float] = json.loads(COSTS.read_text("utf-8"))
+    files = [path.relative_to(TESTS.parent).as_posix() for path in TESTS.rglob("test_*.py")]
+    in_gate = [
+        name for name in files if NIGHTLY.get(name) != 0 and name.split("/")[1] not in ("integrations", "real_server")
+    ]
+    assert [name for name in in_gate if name not in costs] == [], "measure new files"
+    assert [name for name, seconds in costs.items() if seconds > 30] == [], "leave a part to `make nightly`"
+    assert sum(costs.values()) <= 440
