@@ -19,6 +19,7 @@ from kumihimo.cli import printing
 from kumihimo.cli.line_breaks import _NO_LINE_START
 from kumihimo.cli.printing import LineWrapper
 from kumihimo.core import redaction
+from kumihimo.core.control_characters import make_visible
 
 Capture = pytest.CaptureFixture[str]
 COMMAND_LINE = Path(kumihimo.cli.__file__ or "").parent
@@ -98,7 +99,7 @@ def test_all_output_goes_through_one_module() -> None:
 
 
 def test_control_characters_are_visible() -> None:
-    visible = printing.make_visible(f"a\n\tb {CONTROLS} é 組 🙂")
+    visible = make_visible(f"a\n\tb {CONTROLS} é 組 🙂")
     assert visible.startswith("a\n\tb \\x00\\x01")
     assert visible.endswith(r"\x9f\u061c\u200e\u200f\u202e\u2066\u2069 é 組 🙂")
     assert not {*visible} & {*CONTROLS}

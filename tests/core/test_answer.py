@@ -339,3 +339,9 @@ def test_an_answer_is_a_dict_as_json_has_it() -> None:
         "tides [1]", "model", "answered", False,
     )  # fmt: skip
     assert (value["usage"]["calls"], value["saved"]["calls"]) == (1, 0)
+
+
+def test_an_answer_that_is_printed_sends_no_commands_to_the_terminal() -> None:
+    answer = Answer.of_text("?", "\x1b]0;title\x07The ferry \u202eleft.")
+    assert str(answer) == r"\x1b]0;title\x07The ferry \u202eleft."
+    assert answer.text == "\x1b]0;title\x07The ferry \u202eleft."

@@ -20,6 +20,7 @@ from kumihimo.workers import Worker, WorkerStopped, __main__
 from tests.counters import has_ended, wait_until
 
 MEMORY = 500 << 20
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -199,8 +200,14 @@ def test_without_limits_of_the_system_requests_are_answered(monkeypatch: pytest.
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the states of processes are in /proc")
 def test_a_process_ends_with_its_parent_in_the_middle_of_a_request() -> None:
     command = [sys.executable, "-c", "from tests.workers.handlers import ask_and_wait; ask_and_wait()"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as parent:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as parent:
         assert parent.stdout
         pid = int(parent.stdout.readline())
         parent.kill()
     wait_until(lambda: has_ended(pid))
+
+
+def test_a_request_that_was_cut_off_ends_the_process() -> None:
+    command = [sys.executable, "-m", "kumihimo.workers", "tests.workers.handlers:echo", "0", "0"]
+    ran = subprocess.run(command, input=b'{"cpu_seconds": 0, "request": ["a', cwd=ROOT, timeout=60, capture_output=True)
+    assert (ran.returncode, ran.stdout) == (0, b"")

@@ -19,6 +19,7 @@ from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_pre
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import RdfTerm, Solutions
 from kumihimo.cli import options, printing, similar_entities
+from kumihimo.core.control_characters import escape_controls
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.spans import Span
@@ -263,7 +264,7 @@ def _show_turtle(solutions: Solutions, prefixes: dict[str, str]) -> None:
 
     out = BytesIO()
     write_triples(solution_triples(solutions), out, prefixes)
-    printing.print_text(printing.escape_controls(out.getvalue().decode()), end="")
+    printing.print_text(escape_controls(out.getvalue().decode()), end="")
 
 
 _MAX_PLACE = 24  # characters of a document's uri

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, Literal, Self
 
 from kumihimo.core.context import Context, row_json
+from kumihimo.core.control_characters import make_visible
 from kumihimo.core.index_names import split_id
 from kumihimo.core.records import Reference
 from kumihimo.core.spans import Citation, Span
@@ -185,9 +186,9 @@ class Answer:
         }
 
     def __str__(self) -> str:
-        """Return the text and its numbered sources, for a person."""
+        """Return the text and its numbered sources, for a terminal."""
         sources = dict.fromkeys(f"[{citation.n}] {citation.span.location}" for citation in self.citations)
-        return PART_SEPARATOR.join(filter(None, [self._text_with_remarks, "\n".join(sources)]))
+        return make_visible(PART_SEPARATOR.join(filter(None, [self._text_with_remarks, "\n".join(sources)])))
 
     @property
     def _text_with_remarks(self) -> str:

@@ -48,10 +48,12 @@ def main() -> None:
 
 def _read_messages(messages: SimpleQueue[Any]) -> None:
     """Queue the requests; end the process when nobody can send another one."""
-    for line in sys.stdin.buffer:
-        messages.put(json.loads(line))
-    messages.put(None)
-    os._exit(0)  # also in the middle of a request
+    try:
+        for line in sys.stdin.buffer:
+            messages.put(json.loads(line))
+        messages.put(None)
+    finally:  # a parent may end in the middle of a line
+        os._exit(0)  # also in the middle of a request
 
 
 def _write_line(replies: BinaryIO, kind: str, value: Any) -> None:
