@@ -23,68 +23,9 @@ from kumihimo.readers.file_reader import FileReader
 from tests.fake_server import FakeServer, run_fake_server
 
 TESTS = Path(__file__).parent
-
-# Files and tests of many builds or processes: `make quick` leaves them out.
-SLOW = (
-    "tests/app/test_status.py::test_levels_and_modularity_of_an_index",
-    "tests/app/test_check.py",
-    "tests/app/test_costs.py",
-    "tests/app/test_erasure.py",
-    "tests/app/test_facade.py",
-    "tests/app/test_fingerprints.py",
-    "tests/app/test_snapshot.py::test_lines_of_a_long_file_are_counted_once",
-    "tests/app/test_question_room.py",
-    "tests/app/test_sparql.py",
-    "tests/app/test_switching_models.py",
-    "tests/cli/",
-    "tests/core/test_engine.py::test_rows_held_at_once_do_not_grow_with_the_corpus",
-    "tests/evaluate/test_judge_command.py",
-    "tests/evaluate/test_questions_command.py",
-    "tests/evaluate/test_run_systems.py",
-    "tests/evaluate/test_studies.py",
-    "tests/evaluate/test_study_plan.py",
-    "tests/evaluate/test_weight_tuning.py::test_better_weights_do_not_overwrite_settings",
-    "tests/evaluate/test_weight_tuning.py::test_useless_weights_are_not_written",
-    "tests/index/rules/test_ner.py",
-    "tests/index/test_chunks.py",
-    "tests/index/test_communities.py",
-    "tests/index/test_data_refs.py::test_work_grows_with_the_text",
-    "tests/index/test_documents.py::test_the_work_for_many_sources_grows_with_their_number",
-    "tests/index/test_entity_resolution.py::test_ten_thousand_entities_are_not_all_compared",
-    "tests/index/test_extraction_parser.py",
-    "tests/index/test_metadata_fields.py",
-    "tests/laws/",
-    "tests/llm/test_rerank.py",
-    "tests/methods/test_braid.py::test_results_do_not_depend_on_hash_seed",
-    "tests/page/",
-    "tests/rdf/test_store.py",
-    "tests/readers/test_attacks.py",
-    "tests/readers/test_boilerplate.py",
-    "tests/readers/test_oddities.py",
-    "tests/readers/test_pdf.py::test_many_threads_read_at_once",
-    "tests/readers/test_readers.py",
-    "tests/search/test_contract.py",
-    "tests/search/test_fulltext.py::test_a_very_long_question_is_answered",
-    "tests/search/test_metadata_filter.py",
-    "tests/server/test_builds.py",
-    "tests/server/mcp/test_stdio.py",
-    "tests/server/test_browser.py",
-    "tests/storage/test_store.py",
-    "tests/test_benchmarks.py",
-    "tests/test_counters.py::test_quadratic_work_is_found",
-    "tests/test_docs.py",
-    "tests/test_docs_requests.py",
-    "tests/test_docs_transcripts.py",
-    "tests/test_fake_server.py",
-    "tests/test_faults.py",
-    "tests/test_figures.py",
-    "tests/test_house.py::test_functions_are_short",
-    "tests/test_missing.py",
-    "tests/test_plugins.py",
-    "tests/test_recorded.py",
-    "tests/testing/",
-    "tests/text/test_sentences.py::test_work_grows_with_the_text",
-)
+COSTS = TESTS / "costs.json"  # CPU seconds of each file in `make test`; `make costs` measures them
+COSTS_KNOWN: dict[str, float] = json.loads(COSTS.read_text("utf-8"))
+SLOW = 0.5  # CPU seconds of a file that `make quick` leaves out
 
 # Files and tests that `make nightly` alone runs, and how many of their items `make test` runs too.
 NIGHTLY = {
@@ -223,18 +164,23 @@ LONG = (
 )
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Skip modules of the package that have no example in a docstring."""
-    is_module = collection_path.suffix == ".py" and TESTS not in collection_path.parents
-    return True if is_module and ">>>" not in collection_path.read_text("utf-8") else None
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip modules without an example in a docstring, and slow files of tests where these are left out."""
+    if collection_path.suffix != ".py":
+        return None
+    if TESTS not in collection_path.parents:
+        return True if ">>>" not in collection_path.read_text("utf-8") else None
+    name = collection_path.relative_to(TESTS.parent).as_posix()
+    seconds = COSTS_KNOWN.get(name, 0 if NIGHTLY.get(name) != 0 else SLOW + 1)
+    return True if seconds > SLOW and "not slow" in config.option.markexpr else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort and mark the tests."""
+    """Sort and mark the tests; those of a file that takes long are slow."""
     items.sort(key=lambda item: next((n for n, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)))
     counts, nightly = Counter[str](), tuple(NIGHTLY)
     for item in items:
-        if item.nodeid.startswith(SLOW):
+        if COSTS_KNOWN.get(item.nodeid.partition("::")[0], 0) > SLOW:
             item.add_marker(pytest.mark.slow)
         if item.nodeid.startswith(nightly):
             name = next(name for name in nightly if item.nodeid.startswith(name))
@@ -243,7 +189,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.nightly)
 
 
-COSTS = TESTS / "costs.json"  # CPU seconds of each file in `make test`; `make costs` measures them
 _costs: defaultdict[str, float] = defaultdict(float)
 
 
