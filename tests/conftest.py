@@ -29,8 +29,6 @@ SLOW = 0.5  # CPU seconds of a file that `make quick` leaves out
 
 # Files and tests that `make nightly` alone runs, and how many of their items `make test` runs too.
 NIGHTLY = {
-    "tests/llm/test_shared_cache.py": 0,
-    "tests/app/test_fingerprints.py": 0,
     "tests/app/test_batch.py::test_a_document_that_changes_between_submitting_and_collecting": 0,
     "tests/app/test_batch.py::test_a_job_whose_id_was_lost_with_the_process_is_found_again": 0,
     "tests/app/test_batch.py::test_a_process_that_is_killed_while_it_submits_pays_nothing_twice": 0,
@@ -44,6 +42,7 @@ NIGHTLY = {
     "tests/app/test_check.py::test_damage_is_found_and_repaired": 6,
     "tests/app/test_facade.py::test_a_reader_sees_whole_builds_only": 0,
     "tests/app/test_facade.py::test_a_reading_keeps_its_vectors": 0,
+    "tests/app/test_fingerprints.py": 0,
     "tests/app/test_first_use.py::test_a_question_waits": 0,
     "tests/app/test_import_store.py::test_importing_again": 0,
     "tests/app/test_method_subsets.py::test_a_set_of_methods_is_planned_and_built": 4,
@@ -54,6 +53,7 @@ NIGHTLY = {
     "tests/app/test_question_room.py::test_a_killed_process_fails_its_question_and_another_takes_its_place": 0,
     "tests/app/test_question_room.py::test_a_question_of_a_program": 0,
     "tests/app/test_question_room.py::test_errors_travel_between_processes": 1,
+    "tests/app/test_question_room.py::test_rights_go_with_a_question": 0,
     "tests/app/test_questions.py::test_a_question_is_answered_from_the_build": 4,
     "tests/app/test_questions.py::test_nothing_is_read_once": 4,
     "tests/app/test_ray_executor.py::test_ray_makes": 0,
@@ -68,6 +68,7 @@ NIGHTLY = {
     "tests/cli/test_cli.py::test_a_reader_that_has_seen_enough": 0,
     "tests/core/test_answer.py::test_the_work_grows": 0,
     "tests/evaluate/test_blinding.py::test_work_grows": 0,
+    "tests/evaluate/test_study_plan.py": 0,
     "tests/index/rules/test_ner.py::test_work_grows_with_the_text": 0,
     "tests/index/rules/test_ner_tagged.py::test_work_grows_with_the_text": 0,
     "tests/index/test_communities.py::test_another_hash_seed_changes_nothing": 0,
@@ -79,25 +80,31 @@ NIGHTLY = {
     "tests/laws/test_kill.py": 0,
     "tests/laws/test_mutants.py::test_mutant_is_caught": 2,
     "tests/laws/test_real.py::test_one_after_another_is_all_at_once": 0,
+    "tests/laws/test_real.py::test_rebuilding_all_under_a_new_version_changes_nothing": 0,
     "tests/laws/test_resolution.py::test_a_name_of_two_things_is_told_apart_by_what_it_belongs_to": 0,
+    "tests/laws/test_resolution.py::test_names_that_the_user_keeps_apart_stay_apart": 0,
     "tests/laws/test_rights.py::test_lists_are_those_of_an_index_of_the_visible_documents": 2,
     "tests/laws/test_rights.py::test_no_prompt_tells_of_hidden_documents": 2,
     "tests/laws/test_rights.py::test_no_response_tells_of_hidden_documents": 2,
     "tests/laws/test_rights.py::test_tables_hold_what_the_visible_documents_make": 4,
     "tests/laws/test_rights_of_imports.py::test_no_row_and_no_answer_tells_of_hidden_documents": 4,
     "tests/laws/test_stopped.py::test_killed_at_any_call": 0,
-    "tests/laws/test_stopped.py::test_stopped_at_any_call": 0,
     "tests/laws/test_stopped.py::test_what_is_missing_is_listed_and_the_next_run_completes_it": 1,
     "tests/laws/test_summaries.py::test_every_history_ends_as_a_fresh_build_and_asks_for_what_changed_alone": 2,
     "tests/llm/test_response_body.py::test_the_work": 0,
+    "tests/llm/test_shared_cache.py": 0,
     "tests/methods/test_braid.py::test_results_do_not_depend_on_hash_seed": 0,
     "tests/page/test_page.py::test_a_browser_shows_it": 0,
     "tests/page/test_page.py::test_a_page_of_many_is_not_large": 0,
     "tests/page/test_page.py::test_a_text_is_cut": 0,
     "tests/page/test_page.py::test_ten_thousand": 0,
     "tests/page/test_page.py::test_the_work_of_a_layout_grows_with_the_graph": 0,
+    "tests/rdf/test_store.py::test_two_processes": 0,
+    "tests/rdf/test_triples.py::test_any_text_is_read_back_unchanged": 0,
+    "tests/readers/test_attacks.py::test_what_is_nested_deeper_than_the_stack": 0,
     "tests/readers/test_boilerplate.py::test_the_work_for_a_page_grows_with_its_length": 0,
     "tests/readers/test_bombs.py::test_a_bomb_does_not_stop_the_file_after_it": 8,
+    "tests/readers/test_limits.py::test_memory_that_earlier_files_use": 0,
     "tests/readers/test_oddities.py::test_the_work": 0,
     "tests/readers/test_pdf.py::test_many_threads": 0,
     "tests/readers/test_readers.py::test_one_line_of_two_million_characters": 15,
@@ -113,6 +120,7 @@ NIGHTLY = {
     "tests/storage/test_postgres.py::test_a_lost_connection_loses_nothing": 1,
     "tests/storage/test_postgres.py::test_a_plan_leaves_no_index": 0,
     "tests/storage/test_postgres.py::test_a_reader_of_an_earlier_state_stops_the_forgetting": 1,
+    "tests/storage/test_postgres.py::test_an_index_is_copied_there_and_back": 0,
     "tests/storage/test_postgres.py::test_many_vectors_are_found_by_their_index": 0,
     "tests/storage/test_postgres.py::test_one_role": 0,
     "tests/storage/test_postgres.py::test_tables_that_cannot_be_rewritten_name_the_remedy": 1,
@@ -139,15 +147,6 @@ NIGHTLY = {
     "tests/test_recorded.py": 0,
     "tests/test_simulation.py": 0,
     "tests/text/test_sentences.py::test_work_grows": 0,
-    "tests/app/test_question_room.py::test_rights_go_with_a_question": 0,
-    "tests/evaluate/test_study_plan.py": 0,
-    "tests/laws/test_real.py::test_rebuilding_all_under_a_new_version_changes_nothing": 0,
-    "tests/laws/test_resolution.py::test_names_that_the_user_keeps_apart_stay_apart": 0,
-    "tests/rdf/test_store.py::test_two_processes": 0,
-    "tests/rdf/test_triples.py::test_any_text_is_read_back_unchanged": 0,
-    "tests/readers/test_attacks.py::test_what_is_nested_deeper_than_the_stack": 0,
-    "tests/readers/test_limits.py::test_memory_that_earlier_files_use": 0,
-    "tests/storage/test_postgres.py::test_an_index_is_copied_there_and_back": 0,
     "tests/workers/test_workers.py::test_processor_time_is_limited_by_request": 0,
 }
 
@@ -246,7 +245,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """
     worker = getattr(session.config, "workerinput", None)
     if worker and session.config.args == session.config.getini("testpaths"):
-        paths = sorted(TESTS.rglob("test_*.py"))
+        paths = [path for path in sorted(TESTS.rglob("test_*.py")) if not pytest_ignore_collect(path, session.config)]
         names = [".".join(path.relative_to(TESTS.parent).with_suffix("").parts) for path in paths]
         first = int(worker["workerid"].removeprefix("gw")) * len(names) // worker["workercount"]
         for name in names[first:] + names[:first]:

@@ -14,6 +14,14 @@ class RayError(Exception): ...
 class WorkerCrashedError(RayError): ...
 
 
+class RayTaskError(RayError):
+    """An error of the work. cause: what it raised."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(f"traceback of {cause}")
+        self.cause = cause
+
+
 class FakeRay:
     """What the build uses of the module `ray`. tasks: how many there were. crashes: whether each ends its process."""
 
@@ -22,7 +30,7 @@ class FakeRay:
     def __init__(self) -> None:
         self.tasks = self.starts = 0
         self.crashes, self.waits = False, False
-        self.exceptions = type("exceptions", (), {"WorkerCrashedError": WorkerCrashedError})
+        self.exceptions = type("exceptions", (), {"RayError": RayError, "RayTaskError": RayTaskError})
         self._threads: ThreadPoolExecutor | None = None
 
     def is_initialized(self) -> bool:
@@ -56,4 +64,7 @@ class FakeRay:
         if self.crashes:
             raise WorkerCrashedError("the worker died")
         function, arguments = pickle.loads(task)
-        return pickle.loads(pickle.dumps(function(*arguments)))
+        try:
+            return pickle.loads(pickle.dumps(function(*arguments)))
+        except Exception as error:
+            raise RayTaskError(error) from error

@@ -79,6 +79,14 @@ def test_an_error_names_the_job_and_loses_nothing(fake: FakeRay, tmp_path: Path)
         assert kumi.index(EXAMPLES, methods=METHODS).failed == ()
 
 
+@pytest.mark.usefixtures("fake", "everything_is_sent")
+def test_an_error_of_the_work_is_raised_as_it_is() -> None:
+    work: SharedWork[Any, Any] = SharedWork(str, EmbeddingSpec())
+    with RayExecutor() as executor, pytest.raises(TypeError) as failure:
+        executor.submit(work, 5).result()
+    assert "traceback" in str(failure.value.__cause__)
+
+
 @pytest.mark.usefixtures("everything_is_sent")
 def test_a_build_that_waits_for_the_cluster_can_be_cancelled(fake: FakeRay, tmp_path: Path) -> None:
     fake.waits, cancel = True, CancelToken()

@@ -211,3 +211,12 @@ def test_a_request_that_was_cut_off_ends_the_process() -> None:
     command = [sys.executable, "-m", "kumihimo.workers", "tests.workers.handlers:echo", "0", "0"]
     ran = subprocess.run(command, input=b'{"cpu_seconds": 0, "request": ["a', cwd=ROOT, timeout=60, capture_output=True)
     assert (ran.returncode, ran.stdout) == (0, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signals")
+def test_ctrl_c_is_for_the_parent(make_worker: Callable[[str], Worker]) -> None:
+    worker = make_worker("echo")
+    assert list(worker.ask([1])) == [1]
+    assert worker._process
+    worker._process.send_signal(signal.SIGINT)
+    assert list(worker.ask([2])) == [2]

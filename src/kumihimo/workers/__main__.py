@@ -5,6 +5,7 @@ It ends when its standard input does, also in the middle of a request: then its 
 
 import json
 import os
+import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -20,6 +21,7 @@ except ImportError:  # not on this system
 
 def main() -> None:
     handler_name, memory, file_bytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the parent ends this process
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not get between the replies
     if resource:

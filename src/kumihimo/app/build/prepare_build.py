@@ -22,7 +22,7 @@ from kumihimo.app.settings.settings_registry import BuildingSettings
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, SourceError
-from kumihimo.core.executors import BuildExecutor
+from kumihimo.core.executors import BuildExecutor, inline
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import add_source_paths, load_sources, resolve_source_path, save_sources
 from kumihimo.llm.budget import Budget
@@ -132,7 +132,7 @@ def open_executor(index: OpenIndex, settings: BuildingSettings, cancel: CancelTo
     SettingsError if Ray is not installed.
     """
     if settings.executor == "inline" or index.address is None:
-        return BuildExecutor()
+        return inline
     from kumihimo.app.build.ray_executor import RayExecutor
 
     return RayExecutor(settings.executor.partition("://")[2], settings.workers, cancel)

@@ -84,8 +84,10 @@ class RayExecutor(BuildExecutor):
         outcome: Future[B] = Future()
 
         def finish(task: Future[B]) -> None:
-            error = task.exception()
-            if isinstance(error, self._ray.exceptions.WorkerCrashedError):  # Ray has repeated the task three times
+            error, errors = task.exception(), self._ray.exceptions
+            if isinstance(error, errors.RayTaskError):  # raised by the work
+                error.cause.__cause__, error = error, error.cause
+            elif isinstance(error, errors.RayError):  # Ray has repeated the task three times
                 error = StepError(
                     f"processes of Ray have ended in the same part of a build ({spec.name} of {spec.describe(job)}): "
                     "it may need more memory, or `kumi index --executor inline` shows why"
