@@ -20,7 +20,7 @@ from kumihimo.app.upkeep.keys import (
 )
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Account
+from kumihimo.llm.budget import Account, Budget
 from kumihimo.llm.protocols import Prices
 from tests.stores import NEEDS_FILES
 
@@ -40,6 +40,11 @@ def add(keys: IndexKeys, daily_tokens: int | None = 100) -> StoredKey:
     key = keys.find(token_digest(token))
     assert key
     return key
+
+
+def spend(budget: Budget, usage: Usage) -> None:
+    with budget.reserve(Account("answer", "m", Prices()), 4) as charges:
+        charges.append(usage)
 
 
 @NEEDS_FILES
@@ -97,7 +102,7 @@ def test_all_requests_of_a_day_share_a_budget(keys: IndexKeys) -> None:
     budget = keys.budget(key)
     assert keys.budget(key) is budget
     assert keys.budget(other) is not budget
-    budget.record_spent("answer", "m", Usage(1, 60, completion_tokens=40))
+    spend(budget, Usage(1, 60, completion_tokens=40))
     assert keys.usage_today(key.id).tokens == 100
     assert keys.usage_today(other.id).tokens == 0
     with (
@@ -110,7 +115,7 @@ def test_all_requests_of_a_day_share_a_budget(keys: IndexKeys) -> None:
 def test_the_next_day_has_a_new_budget(keys: IndexKeys) -> None:
     key = add(keys)
     first = keys.budget(key)
-    first.record_spent("answer", "m", Usage(1, 100))
+    spend(first, Usage(1, 100))
     keys.today = lambda: "2026-05-02"
     assert keys.budget(key).total.tokens == 0
     assert keys.usage_today(key.id) == Usage()
@@ -118,15 +123,15 @@ def test_the_next_day_has_a_new_budget(keys: IndexKeys) -> None:
 
 def test_a_new_server_knows_what_was_used_today(keys: IndexKeys) -> None:
     key = add(keys)
-    keys.budget(key).record_spent("answer", "m", Usage(1, 70))
+    spend(keys.budget(key), Usage(1, 70))
     again = IndexKeys.of(keys.index)
     again.today = keys.today
     assert again.budget(key).total.tokens == 70
-    keys.budget(key).record_spent("answer", "m", Usage(1, 20))
+    spend(keys.budget(key), Usage(1, 20))
     assert again.budget(key).total.tokens == 90  # of the other server, meanwhile
     again.close()
 
 
 def test_what_a_key_spends_counts_for_the_index_too(keys: IndexKeys) -> None:
-    keys.budget(add(keys)).record_spent("answer", "m", Usage(1, 60))
+    spend(keys.budget(add(keys)), Usage(1, 60))
     assert [(entry.scope, entry.usage.tokens) for entry in keys.index.cache.usage()] == [("answer", 60)]

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import repeat
 from random import Random
 from threading import Barrier, Lock, Thread
@@ -14,11 +15,28 @@ import pytest
 
 from kumihimo.core.errors import BudgetExceeded, ItemFailed
 from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Account, Budget, Caps, budgeted
+from kumihimo.llm.budget import Account, Admit, Budget, Caps, Settle, budgeted
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply
 
 PRICES = Prices(prompt=1.0, completion=100.0)
 ACCOUNT = Account("step", "m", PRICES)
+
+
+@dataclass
+class Recording:
+    """A ledger that lists what is settled and saved."""
+
+    entries: list[tuple[object, ...]]
+
+    def reserve(self, account: Account, estimate: Usage, size: int, admit: Admit) -> Settle | None:
+        def settle(usage: Usage) -> None:
+            if usage.calls:
+                self.entries.append(("spent", account.scope, account.model, usage, size))
+
+        return settle if admit() else None
+
+    def record_saved(self, scope: str, model: str, usage: Usage) -> None:
+        self.entries.append(("saved", scope, model, usage, 0))
 
 
 def pay(budget: Budget, *usages: Usage, scope: str = "step", model: str = "m", size: int = 40) -> None:
@@ -169,7 +187,7 @@ def test_one_reservation_may_be_charged_twice() -> None:
 
 def test_spent_and_saved_usage_is_recorded_by_scope() -> None:
     recorded: list[tuple[object, ...]] = []
-    budget = Budget(record_usage=lambda *entry: recorded.append(entry))
+    budget = Budget(ledger=Recording(recorded))
     pay(budget, Usage(1, 10, 4, 2, 0.5, 1.0), scope="gists", size=50)
     pay(budget, Usage(1, 20, 0, 3), scope="gists", model="other", size=0)
     pay(budget, Usage(1, 5), scope="answer")
@@ -233,7 +251,7 @@ def test_a_reply_that_broke_off_is_no_measure_of_cost() -> None:
 
 def test_a_child_budget_charges_its_parent_too() -> None:
     recorded: list[tuple[object, ...]] = []
-    parent = Budget(Caps(calls=3), record_usage=lambda *entry: recorded.append(entry))
+    parent = Budget(Caps(calls=3), Recording(recorded))
     first, second = Budget(parent=parent), Budget(Caps(calls=1), parent=Budget(parent=parent))
     pay(first, Usage(1, 10, 0, 5), scope="answer")
     pay(second, Usage(1, 20, 0, 5))

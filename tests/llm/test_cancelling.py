@@ -17,7 +17,7 @@ import pytest
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import BudgetExceeded, Cancelled
 from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Account, Budget, Caps
+from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
 from kumihimo.llm.cached_llm import CachedEmbedder, connect, create_llm
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
@@ -87,7 +87,7 @@ def test_a_caller_is_free_while_the_model_is_busy_and_the_reply_is_kept(
 def test_a_reply_that_arrives_after_the_end_is_kept_too(tmp_path: Path, pool: ThreadPoolExecutor) -> None:
     gate, token, path = Gate(), CancelToken(), tmp_path / "cache.db"
     cache, late = ResponseCache(path), ResponseCache(path)
-    budget = Budget(record_usage=cache.record_usage, cancel=token)
+    budget = Budget(ledger=CacheLedger(lambda: cache), cancel=token)
     running = pool.submit(create_llm(FakeChat(gate.answer), cache, budget, "answer"), "sea")
     assert gate.begun.wait(60)
     cancelled(running, token)

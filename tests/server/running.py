@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
+from types import MappingProxyType
 from typing import Any
 
 import uvicorn
@@ -132,12 +133,13 @@ def serving_one(folder: Path, answering: Answering) -> Iterator[str]:
 
 
 @contextmanager
-def leaving_client(address: str, body: object, path: str = "/v1/chat/completions") -> Iterator[None]:
+def leaving_client(
+    address: str, body: object, path: str = "/v1/chat/completions", headers: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[None]:
     """A request whose sender closes the connection at the end."""
     data, host = json.dumps(body).encode(), address.removeprefix("http://")
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
-    )
+    fields = {"Host": host, "Content-Type": "application/json", "Content-Length": str(len(data)), **headers}
+    head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items()) + "\r\n"
     with closing(socket.create_connection((host.partition(":")[0], int(host.partition(":")[2])))) as connection:
         connection.sendall(head.encode() + data)
         yield

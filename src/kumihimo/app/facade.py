@@ -33,7 +33,7 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.task import Progress
 from kumihimo.core.wiring import Catalogue
-from kumihimo.llm.budget import Caps
+from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage import StorageError as StorageError
@@ -126,6 +126,7 @@ class Kumihimo(Questions):
         batch: bool = False,
         crawl: int = 0,
         caps: Caps | None = None,
+        paid_by: Budget | None = None,
         consent: bool | Consent = False,
         progress: Progress | None = None,
         cancel: CancelToken | None = None,
@@ -133,18 +134,18 @@ class Kumihimo(Questions):
         """Add or refresh files, folders and addresses; without paths, all sources.
 
         methods: the methods to build for; the index remembers them (at first: braid, bm25, naive and global). wait:
-        wait for a running build; without it IndexBusy is raised. reread: read files again even if size and time are
-        the same. recluster: compute the communities from scratch. refresh: write the reports again that have changes
-        since. rebuild: build every table again, also if an older version built the index; cached replies are kept.
-        batch: submit the requests to a Batch API; the next calls collect the replies, and the last one builds. crawl:
-        how many pages to fetch that a web address links to. caps: limits on what is spent. consent: allow paying again
-        after a change of model, prompt or setting; a function is called with the plan and decides. Without consent
-        ConsentRequired is raised, and nothing changes. cancel: stops the build, which raises Cancelled; the index
-        stays as it was, and the replies that were paid stay in the cache.
+        wait for a running build; without it IndexBusy is raised. reread: read files again even if size and time are the
+        same. recluster: compute the communities from scratch. refresh: write the reports again that have changes since.
+        rebuild: build every table again, also if an older version built the index; cached replies are kept. batch:
+        submit the requests to a Batch API; the next calls collect the replies, and the last one builds. crawl: how many
+        pages to fetch that a web address links to. caps: limits on what is spent. paid_by: a budget that pays too, such
+        as that of a key. consent: allow paying again after a change of model, prompt or setting; a function is called
+        with the plan and decides. Without consent ConsentRequired is raised, and nothing changes. cancel: stops the
+        build, which raises Cancelled; the index stays as it was, and the replies that were paid stay in the cache.
         """
         flags: dict[str, Any] = {"reread": reread, "recluster": recluster, "refresh": refresh, "rebuild": rebuild}
         flags |= {"wait": wait, "batch": batch}
-        budget = self.models.budget(caps, cancel=cancel)
+        budget = self.models.budget(caps, paid_by, cancel)
         flags |= {"crawl": crawl, "consent": consent}
         return index_paths(self.opened, paths, methods, budget, progress=progress, **flags)
 
@@ -179,6 +180,7 @@ class Kumihimo(Questions):
         *,
         forget: bool = False,
         wait: bool = False,
+        paid_by: Budget | None = None,
         progress: Progress | None = None,
         cancel: CancelToken | None = None,
     ) -> Built:
@@ -187,9 +189,11 @@ class Kumihimo(Questions):
         They stay out until you index them by name again. forget: also erase what is left of them in the files of the
         index folder, and the cached replies that only they needed, except in a cache outside the folder; without a
         target, what earlier removals left. Raises IndexBusy if another process uses the index; then the removal is
-        done, and the erasure is not. cancel: stops the removal, not the erasure.
+        done, and the erasure is not. paid_by: a budget that pays too, for what is written again of the rest. cancel:
+        stops the removal, not the erasure.
         """
-        return remove_documents(self.opened, target, forget=forget, wait=wait, progress=progress, cancel=cancel)
+        budget = self.models.budget(None, paid_by, cancel)
+        return remove_documents(self.opened, target, budget, forget=forget, wait=wait, progress=progress)
 
     def check(self, *, repair: bool = False, consent: bool = False, wait: bool = False) -> CheckResult:
         """Search the files of the index for damage.

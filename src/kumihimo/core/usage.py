@@ -1,6 +1,6 @@
 """calls -> Usage: calls, tokens, cost and time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,9 @@ class Usage:
             self.cost + other.cost,
             self.seconds + other.seconds,
         )
+
+    def __sub__(self, other: "Usage") -> "Usage":
+        return self + Usage(*(-getattr(other, each.name) for each in fields(other)))
 
     @property
     def tokens(self) -> int:

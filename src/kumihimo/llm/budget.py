@@ -1,11 +1,17 @@
-"""caps -> permission to send a request: what was spent, by scope, and what remains."""
+"""caps -> permission to send a request: what was spent, by scope, and what remains.
+
+Each request is reserved before it is sent, and settled after it, by the ledger of its budget. So a process that is
+killed leaves its requests charged as they were estimated.
+"""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from threading import Condition
 from time import monotonic
+from typing import Protocol
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import BudgetExceeded
@@ -13,10 +19,11 @@ from kumihimo.core.usage import Usage
 from kumihimo.llm.concurrency import POLL_SECONDS
 from kumihimo.llm.protocols import FailedTry, Prices, Q, R
 from kumihimo.llm.telemetry import model_span, usage_attributes
+from kumihimo.storage.response_cache import ResponseCache
 
-UsageRecorder = Callable[[str, str, str, Usage, int], None]  # "spent" or "saved", scope, model, usage, prompt bytes
 log = logging.getLogger("kumihimo")
 _TOKENS_PER_BYTE = 0.4  # tokens in a byte of a prompt, until a server has counted some
+_NOTHING = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +56,69 @@ class Account:
     reply: int = 1000
 
 
+Settle = Callable[[Usage], None]  # replaces the estimate of a request by its usage
+
+
+class Admit(Protocol):
+    """Whether a request may be sent now.
+
+    total: what was spent under the caps, and reserved by other processes; None: what the budget has spent. reserved:
+    the latter part. Raises BudgetExceeded if it may never be sent.
+    """
+
+    def __call__(self, total: Usage | None = None, reserved: Usage = _NOTHING) -> bool: ...
+
+
+class Ledger(Protocol):
+    """Where what is spent is recorded, for all processes."""
+
+    def reserve(self, account: Account, estimate: Usage, size: int, admit: Admit) -> Settle | None:
+        """Record the estimate of a request, unless it is not admitted.
+
+        size: bytes of the prompt. Returns None if the request has to wait.
+        """
+
+    def record_saved(self, scope: str, model: str, usage: Usage) -> None:
+        """Record the usage that a cached reply saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLedger:
+    """The `Ledger` of an index: the usage in its response cache, by scope and model."""
+
+    cache: Callable[[], ResponseCache]
+
+    def reserve(self, account: Account, estimate: Usage, size: int, admit: Admit) -> Settle | None:
+        return self.record(account, estimate, size) if admit() else None
+
+    def record(self, account: Account, estimate: Usage, size: int) -> Settle:
+        """Record the estimate of a request."""
+        cache, owner = self.cache(), ("spent", account.scope, account.model)
+        cache.record_usage(*owner, estimate, size, at_once=True)
+
+        def settle(usage: Usage) -> None:
+            cache.record_usage(*owner, usage - estimate, 0 if usage.calls else -size)
+
+        return settle
+
+    def record_saved(self, scope: str, model: str, usage: Usage) -> None:
+        self.cache().record_usage("saved", scope, model, usage, 0)
+
+
 class Budget:
     """The budget of a command, with caps on its spending.
 
     Requests in flight count with their estimated cost, so that a cap is exceeded by one request at most. Near a cap of
     tokens or cost requests go one by one: the cost of a reply is known only when it has arrived.
-    parent: a budget that pays for this one too, such as that of a command for its questions. It has its own caps, and
-    keeps the records. cancel: stops the command; that of the parent by default.
+    ledger: records what is spent. parent: a budget that pays for this one too, such as that of a command for its
+    questions. It has its own caps, and keeps the records. cancel: stops the command; that of the parent by default.
     released: entered while a model is asked, to hold nothing that others wait for; that of the parent at first.
     """
 
     def __init__(
         self,
         caps: Caps | None = None,
-        record_usage: UsageRecorder | None = None,
+        ledger: Ledger | None = None,
         parent: "Budget | None" = None,
         *,
         cancel: CancelToken | None = None,
@@ -72,7 +128,7 @@ class Budget:
         self.saved: dict[str, Usage] = {}  # by the response cache, by scope
         self.total = Usage()
         self.given_up: dict[str, int] = {}  # prompts without a readable reply -> how many replies were read
-        self._record_usage = record_usage
+        self._ledger = ledger
         self.cancel: CancelToken | None = cancel or (parent.cancel if parent else None)
         self.released: Callable[[], AbstractContextManager[object]] = parent.released if parent else nullcontext
         self._parent = parent
@@ -90,37 +146,21 @@ class Budget:
         the wait; that of the budget by default.
         """
         cancel = cancel or self.cancel
-        estimate = self._wait_for_room(account, size, cancel)
+        estimate, settle = self._wait_for_room(account, size, cancel)
         charges: list[Usage] = []
         try:
             parent = self._parent.reserve(account, size, cancel) if self._parent else nullcontext(charges)
             with parent as charges:
                 yield charges
         finally:
-            with self._condition:
-                self._in_flight.remove(estimate)
-                for usage in charges:
-                    self._charge(account, usage, size)
-                self._condition.notify_all()
-            if self._record_usage:
-                for usage in charges:
-                    self._record_usage("spent", account.scope, account.model, usage, size)
-
-    def record_spent(self, scope: str, model: str, usage: Usage) -> None:
-        """Record what another process has spent."""
-        with self._condition:
-            self.spent[scope] = self.spent.get(scope, Usage()) + usage
-            self.total += usage
-        if self._parent:
-            self._parent.record_spent(scope, model, usage)
-        if self._record_usage:
-            self._record_usage("spent", scope, model, usage, 0)
-
-    def raise_total(self, total: Usage) -> None:
-        """Take over a larger total, such as that of several servers."""
-        with self._condition:
-            if total.tokens > self.total.tokens:
-                self.total = total
+            try:
+                settle(sum(charges, Usage()))
+            finally:
+                with self._condition:
+                    self._in_flight.remove(estimate)
+                    for usage in charges:
+                        self._charge(account, usage, size)
+                    self._condition.notify_all()
 
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""
@@ -128,36 +168,49 @@ class Budget:
             self.saved[scope] = self.saved.get(scope, Usage()) + usage
         if self._parent:
             self._parent.record_saved(scope, model, usage)
-        if self._record_usage:
-            self._record_usage("saved", scope, model, usage, 0)
+        if self._ledger:
+            self._ledger.record_saved(scope, model, usage)
 
-    def _wait_for_room(self, account: Account, size: int, cancel: CancelToken | None) -> Usage:
-        """Wait until a request fits, and return its estimated usage."""
+    def _wait_for_room(self, account: Account, size: int, cancel: CancelToken | None) -> tuple[Usage, Settle]:
+        """Wait until a request fits; return its estimated usage, and what settles it."""
         with self._condition:
             while True:
-                if reached := self.caps.reached_by(self.total):
-                    raise BudgetExceeded(f"capped: not asked, since --max-{reached} was reached")
                 estimate = self._estimate(account, size)
-                least_prompt = estimate.prompt_tokens // 2
-                least = Usage(1, least_prompt, cost=account.prices.cost(least_prompt, 0, 0))
-                if reached := self.caps.reached_by(self.total + least, over=True):
-                    raise BudgetExceeded(f"capped: not asked, since it would go beyond --max-{reached}")
-                if self._fits(account.scope, estimate):
+                if settle := self._try_to_reserve(account, estimate, size):
                     self._in_flight.append(estimate)
-                    return estimate
+                    return estimate, settle
                 check_cancelled(cancel)
                 self._condition.wait(POLL_SECONDS if cancel else None)
 
-    def _fits(self, scope: str, estimate: Usage) -> bool:
-        """Return whether this request and those in flight stay under the caps.
+    def _try_to_reserve(self, account: Account, estimate: Usage, size: int) -> Settle | None:
+        admit = partial(self._admits, account, estimate)
+        if self._ledger:
+            return self._ledger.reserve(account, estimate, size, admit)
+        return _settle_nothing if admit() else None
+
+    def _admits(
+        self, account: Account, estimate: Usage, total: Usage | None = None, reserved: Usage = _NOTHING
+    ) -> bool:
+        """Return whether a request and those in flight stay under the caps: an `Admit`.
 
         A request alone may reach a cap.
         """
-        if not self._in_flight:
+        total = total or self.total
+        if reached := self.caps.reached_by(total):
+            raise BudgetExceeded(f"capped: not asked, since --max-{reached} was reached")
+        least_prompt = estimate.prompt_tokens // 2
+        least = Usage(1, least_prompt, cost=account.prices.cost(least_prompt, 0, 0))
+        if reached := self.caps.reached_by(total + least, over=True):
+            raise BudgetExceeded(f"capped: not asked, since it would go beyond --max-{reached}")
+        if not self._in_flight and not reserved.calls:
             return True
-        if scope not in self._measured_scopes and (self.caps.tokens is not None or self.caps.cost is not None):
+        has_caps = self.caps.tokens is not None or self.caps.cost is not None
+        if self._in_flight and has_caps and account.scope not in self._measured_scopes:
             return False
-        return not self.caps.reached_by(sum(self._in_flight, self.total + estimate), over=True)
+        reached = self.caps.reached_by(sum(self._in_flight, total + estimate), over=True)
+        if reached and not self._in_flight:
+            raise BudgetExceeded(f"capped: not asked, since requests of other processes may reach --max-{reached}")
+        return not reached
 
     def _estimate(self, account: Account, size: int) -> Usage:
         prompt = int(size * (self._tokens_per_byte or _TOKENS_PER_BYTE))
@@ -174,6 +227,10 @@ class Budget:
         if self._parent is None:  # which logs it too
             counts = (usage.prompt_tokens, usage.completion_tokens, usage.seconds)
             log.info("%s: %s, %d + %d tokens, %.1f s", account.scope, account.model, *counts)
+
+
+def _settle_nothing(usage: Usage) -> None:
+    """Settle a request of a budget without a ledger."""
 
 
 def budgeted(send: Callable[[Q], R], budget: Budget, account: Account) -> Callable[[Q], R]:
@@ -224,11 +281,6 @@ class JointBudget(Budget):
             finally:
                 for share in shares:
                     share += charges
-
-    def record_spent(self, scope: str, model: str, usage: Usage) -> None:
-        """Record what another process has spent."""
-        for budget in self.budgets:
-            budget.record_spent(scope, model, usage)
 
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""

@@ -13,7 +13,7 @@ from kumihimo.core.settings import Setting, SettingValues
 from kumihimo.core.signature import settings_of
 from kumihimo.core.usage import Usage
 from kumihimo.llm import openai, rerank
-from kumihimo.llm.budget import Account, Budget, Caps
+from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, Chat, StructuredLLM, connect, create_llm
 from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local
 from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, Reply, RerankerName, TextsReply, TextsRequest
@@ -107,8 +107,7 @@ class ModelRegistry:
         """
         if caps and caps.cost is not None and (unpriced := self._scopes_without_prices()):
             raise SettingsError(f"a cap on cost needs prices: set {' and '.join(unpriced)}, 0 for a free model")
-        record_usage = None if parent else lambda *entry: self.cache().record_usage(*entry)
-        return Budget(caps, record_usage, parent, cancel=cancel)
+        return Budget(caps, None if parent else CacheLedger(self.cache), parent, cancel=cancel)
 
     def _scopes_without_prices(self) -> list[str]:
         """Return the names of the price settings that are missing."""

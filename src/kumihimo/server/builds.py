@@ -60,6 +60,7 @@ class BuildJob:
 class _Entry:
     job: BuildJob
     log: EventLog
+    key: str  # that pays; empty: none
 
     def change(self, **changes: Any) -> None:
         self.job = replace(self.job, **changes)
@@ -101,28 +102,32 @@ class BuildQueue:
         *,
         methods: Sequence[str] = (),
         refresh: bool = False,
-        batch: bool = False,
         caps: Caps | None = None,
         consent: bool = False,
+        key: str = "",
     ) -> BuildJob:
         """Queue `Kumihimo.index` with these options, and return the job.
 
-        Raises IndexBusy if too many builds wait.
+        A build with the same options that waits is returned instead, if it has the same key. key: the id of the key
+        that pays. Raises IndexBusy if too many builds wait.
         """
-        options = {"paths": list(paths), "methods": list(methods), "refresh": refresh, "batch": batch}
-        return self._submit("index", {**options, "caps": asdict(caps or Caps()), "consent": consent})
+        wanted = {"methods": [*methods], "refresh": refresh, "caps": asdict(caps or Caps()), "consent": consent}
+        for entry in self._waiting:
+            if entry.key == key and entry.job.kind == "index" and _includes(entry.job.options, wanted, paths):
+                return entry.job
+        return self._submit("index", {"paths": [*paths], **wanted}, key)
 
-    def remove(self, target: str, *, forget: bool = False) -> BuildJob:
+    def remove(self, target: str, *, forget: bool = False, key: str = "") -> BuildJob:
         """Queue `Kumihimo.remove` with these options, and return the job.
 
-        Raises IndexBusy if too many builds wait.
+        key: the id of the key that pays. Raises IndexBusy if too many builds wait.
         """
-        return self._submit("remove", {"target": target, "forget": forget})
+        return self._submit("remove", {"target": target, "forget": forget}, key)
 
-    def _submit(self, kind: JobKind, options: Mapping[str, Any]) -> BuildJob:
+    def _submit(self, kind: JobKind, options: Mapping[str, Any], key: str) -> BuildJob:
         if len(self._waiting) >= self._max_waiting:
             raise IndexBusy(f"{len(self._waiting):,} builds wait already: cancel one, or wait until one has ended")
-        entry = _Entry(BuildJob(token_hex(6), kind, options, "queued", _now()), EventLog())
+        entry = _Entry(BuildJob(token_hex(6), kind, options, "queued", _now()), EventLog(), key)
         self._entries[entry.job.id] = entry
         self._waiting.append(entry)
         entry.log_state()
@@ -210,7 +215,8 @@ class BuildQueue:
 
     def _build(self, loop: asyncio.AbstractEventLoop, entry: _Entry, worker: Worker) -> None:
         """Hand the replies of the process to the event loop."""
-        request = {"index": asdict(self.address), "kind": entry.job.kind, "options": entry.job.options}
+        job = entry.job
+        request = {"index": asdict(self.address), "kind": job.kind, "options": job.options, "key": entry.key}
         with worker:
             for reply in worker.ask(request):
                 loop.call_soon_threadsafe(self._handle, entry, reply)
@@ -236,6 +242,12 @@ class BuildQueue:
         ended = [each.job.id for each in self._entries.values() if each.job.has_ended]
         for old in ended[: -self._max_kept]:
             del self._entries[old]
+
+
+def _includes(options: Mapping[str, Any], wanted: Mapping[str, object], paths: Sequence[str]) -> bool:
+    """Return whether a build has these options, and includes these paths."""
+    has_paths = {*paths} <= {*options["paths"]} and bool(paths) == bool(options["paths"])
+    return has_paths and all(options[name] == value for name, value in wanted.items())
 
 
 def _describe_stop(stop: WorkerStopped) -> str:

@@ -1,14 +1,17 @@
 """keys of a server -> what is stored of them and of their use; of a key, only its hash."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple, Protocol
 
+from kumihimo.core.errors import Cancelled
 from kumihimo.core.usage import Usage
 from kumihimo.storage.sqlite.key_file import KeyFile
 
 _KEY_COLUMNS = "id, name, role, rights, daily_tokens, requests_per_minute, created, revoked"
+_COUNTS = "calls, prompt_tokens, completion_tokens, cost"
 _ADD_USAGE = """INSERT INTO key_usage VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key, day) DO UPDATE SET
     calls = key_usage.calls + excluded.calls, prompt_tokens = key_usage.prompt_tokens + excluded.prompt_tokens,
     completion_tokens = key_usage.completion_tokens + excluded.completion_tokens,
@@ -16,10 +19,10 @@ _ADD_USAGE = """INSERT INTO key_usage VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key
 
 
 class KeyDatabase(Protocol):
-    """Where the keys of an index are: the tables `keys` and `key_usage`."""
+    """Where the keys of an index are: the tables `keys`, `key_usage` and `key_reservations`."""
 
     def exists(self) -> bool: ...
-    def create(self) -> None: ...
+    def create(self) -> None: ...  # the tables that are missing
     def open(self) -> "AbstractContextManager[KeyTransaction]": ...
     def close(self) -> None: ...
 
@@ -83,25 +86,56 @@ class KeyStore:
             db.run("UPDATE keys SET revoked = ? WHERE id = ? AND revoked = ''", now, id)
             return bool(db.all("SELECT 1 FROM keys WHERE id = ?", id))
 
-    def add_usage(self, id: str, day: str, usage: Usage) -> None:
-        """Add what a key has used on a day."""
-        if not self.database.exists():  # deleted, and the key with it
-            return
-        counts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost or 0.0)
+    def reserve(
+        self, id: str, day: str, estimate: Usage, owner: str, admit: Callable[[Usage, Usage], bool]
+    ) -> str | None:
+        """Reserve a part of what a key may use on a day; return its id.
+
+        owner: the process, whose other reservations are not counted. admit: receives what was used or reserved, and
+        what was reserved; without its consent nothing is, and None is returned. Raises Cancelled if the key is revoked.
+        """
+        reservation = token_hex(8)
         with self.database.open() as db:
-            db.run(_ADD_USAGE, id, day, *counts)
+            db.run(_ADD_USAGE, id, day, *_counts(Usage()))  # no other process reserves until the end
+            if not db.all("SELECT 1 FROM keys WHERE id = ? AND revoked = ''", id):
+                raise Cancelled(f"the key {id} was revoked")
+            reserved = _sum(db, "key_reservations WHERE key = ? AND day = ? AND owner <> ?", id, day, owner)
+            if not admit(_sum(db, "key_usage WHERE key = ? AND day = ?", id, day) + reserved, reserved):
+                return None
+            values = reservation, id, day, owner, *_counts(estimate)
+            db.run("INSERT INTO key_reservations VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *values)
+        return reservation
+
+    def settle(self, reservation: str, usage: Usage) -> None:
+        """Replace a reservation by what was used."""
+        with self.database.open() as db:
+            for id, day in db.all("SELECT key, day FROM key_reservations WHERE id = ?", reservation):
+                db.run(_ADD_USAGE, id, day, *_counts(usage))
+            db.run("DELETE FROM key_reservations WHERE id = ?", reservation)
 
     def usage(self, id: str, day: str) -> Usage:
-        """Return what a key has used on a day."""
-        columns = "calls, prompt_tokens, completion_tokens, cost"
-        rows = self._all(f"SELECT {columns} FROM key_usage WHERE key = ? AND day = ?", id, day)
-        if not rows:
+        """Return what a key has used or reserved on a day.
+
+        What a killed process has reserved stays so.
+        """
+        if not self.database.exists():
             return Usage()
-        calls, prompt, completion, cost = rows[0]
-        return Usage(calls, prompt, completion_tokens=completion, cost=cost)
+        with self.database.open() as db:
+            tables = ("key_usage", "key_reservations")
+            return sum((_sum(db, f"{table} WHERE key = ? AND day = ?", id, day) for table in tables), Usage())
 
     def _all(self, query: str, *values: object) -> Sequence[tuple[Any, ...]]:
         if not self.database.exists():
             return []
         with self.database.open() as db:
             return db.all(query, *values)
+
+
+def _counts(usage: Usage) -> tuple[object, ...]:
+    return usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost
+
+
+def _sum(db: KeyTransaction, rows: str, *values: object) -> Usage:
+    """Return the sum of the usage in these rows."""
+    counts = db.all(f"SELECT {_COUNTS} FROM {rows}", *values)
+    return sum((Usage(calls, prompt, 0, completion, cost) for calls, prompt, completion, cost in counts), Usage())

@@ -212,13 +212,15 @@ class ResponseCache:
         with self._lock:
             self._damaged -= damaged
 
-    def record_usage(self, kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
+    def record_usage(
+        self, kind: str, scope: str, model: str, usage: Usage, size: int, *, at_once: bool = False
+    ) -> None:
         """Record usage, spent or saved, on prompts of this many bytes.
 
-        It is written with the next reply, or on close.
+        It is written with the next reply, or on close. at_once: before this returns.
         """
         self._add_usage((kind, scope, model), usage, size)
-        if self._is_closed:
+        if at_once or self._is_closed:
             self._flush(usage=True)
 
     def _add_usage(self, owner: tuple[str, str, str], usage: Usage, size: int) -> None:

@@ -143,21 +143,21 @@ def test_one_who_sees_only_some_documents_sees_no_names_and_numbers(api: Api) ->
     assert "vault.md" in api.get(f"/builds/{job['id']}")["error"]["message"]
 
 
-def test_a_build_is_paid_from_the_budget_of_its_key(api: Api) -> None:
-    charged: list[tuple[str, Usage]] = []
-
-    def new_budget() -> Budget:
-        budget = Budget(Caps(tokens=100), lambda kind, scope, model, usage, size: charged.append((scope, usage)))
-        budget.total = Usage(prompt_tokens=40)
-        return budget
-
-    with api.acting("editor", new_budget=new_budget):
+def test_the_key_of_the_sender_pays_for_a_build(api: Api) -> None:
+    budget = Budget(Caps(tokens=100))
+    budget.total = Usage(prompt_tokens=40)
+    with api.acting("editor", key="k1", new_budget=lambda: budget):
         job = api.post("/builds", {"max_tokens": 90, "max_calls": 5}, 202)
-        assert job["options"]["caps"] == {"calls": 5, "tokens": 60, "cost": None}
-        assert api.get("/usage")["key"] == {"id": "", "spent": {**EMPTY, "prompt_tokens": 40}, "tokens": 100}
-        may_end.set()
-        follow(api, job["id"])
-    wait_until(lambda: charged == [("mentions", Usage(calls=2, prompt_tokens=30))])
+        assert job["options"]["caps"] == {"calls": 5, "tokens": 90, "cost": None}
+        assert api.get("/usage")["key"] == {"id": "k1", "spent": {**EMPTY, "prompt_tokens": 40}, "tokens": 100}
+        wait_for_progress(api, job["id"])
+        first, same = (api.post("/builds", {"max_tokens": 90}, 202)["id"] for _ in range(2))
+    with api.acting("editor", key="k2"):
+        other = api.post("/builds", {"max_tokens": 90}, 202)["id"]
+    assert first == same != other, "each key pays for its own"
+    may_end.set()
+    follow(api, other)
+    assert [request["key"] for request in requests] == ["k1", "k1", "k2"]
 
 
 EMPTY = {"calls": 0, "prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0, "cost": 0.0, "seconds": 0.0}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, replace
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -10,6 +11,7 @@ from typing import Any
 from kumihimo.app.facade import Kumihimo, open_address
 from kumihimo.app.opened.open_index import IndexAddress
 from kumihimo.app.opened.results import Built
+from kumihimo.app.upkeep.keys import IndexKeys
 from kumihimo.core.errors import ConsentRequired, KumiError
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.budget import Caps
@@ -22,11 +24,12 @@ _MAX_LISTED = 1000  # files and failures of a result
 def answer_build(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the progress of a build, then its result or its error.
 
-    request: the `index` as IndexAddress, the `kind`, `index` or `remove`, and the `options`.
+    request: the `index` as IndexAddress, the `kind`, `index` or `remove`, the `options`, and the `key` that pays.
     """
     try:
-        with open_address(IndexAddress(**request["index"])) as kumi:
-            yield from _build(kumi, _BUILDS[request["kind"]], request["options"])
+        with open_address(IndexAddress(**request["index"])) as kumi, closing(IndexKeys.of(kumi.opened)) as keys:
+            paid_by = keys.budget_of(request["key"]) if request["key"] else None
+            yield from _build(kumi, _BUILDS[request["kind"]], {**request["options"], "paid_by": paid_by})
     except ConsentRequired as error:
         yield {"error": type(error).__name__, "message": f"{error}. Or start this build again with consent"}
     except KumiError as error:
@@ -47,8 +50,8 @@ def _index(kumi: Kumihimo, *, paths: list[str], caps: dict[str, Any], progress: 
     return kumi.index(*paths, caps=Caps(**caps), progress=progress, wait=True, **options)
 
 
-def _remove(kumi: Kumihimo, *, target: str, forget: bool, progress: Progress) -> Built:
-    return kumi.remove(target, forget=forget, progress=progress, wait=True)
+def _remove(kumi: Kumihimo, *, target: str, **options: Any) -> Built:
+    return kumi.remove(target, wait=True, **options)
 
 
 _BUILDS: Mapping[str, Callable[..., Built]] = {"index": _index, "remove": _remove}

@@ -17,9 +17,9 @@ from kumihimo.app.build.prepare_build import RollBack, prepare_build, run_and_sa
 from kumihimo.app.build.remote_sources import prune_mirrors
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Built
-from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import ConsentRequired, IndexBusy, IndexUnavailable
 from kumihimo.core.task import Progress
+from kumihimo.llm.budget import Budget
 from kumihimo.rdf import store as rdf_store
 from kumihimo.search.stores import remove_unused_files
 from kumihimo.storage.cache_database import CacheDatabase
@@ -56,11 +56,11 @@ log = logging.getLogger("kumihimo")
 def remove_documents(
     index: OpenIndex,
     target: str | Path,
+    budget: Budget,
     *,
     forget: bool,
     wait: bool,
     progress: Progress | None,
-    cancel: CancelToken | None,
 ) -> Built:
     """Remove a source or documents from every table and search index.
 
@@ -70,8 +70,8 @@ def remove_documents(
 
     with index.store.read_transaction():
         pass  # fails without an index, before anything is created
-    with index.store.write_transaction(wait=wait, cancel=cancel) as db:
-        build = prepare_build(index, db, (), (), index.models.budget(cancel=cancel), progress, may_be_empty=True)
+    with index.store.write_transaction(wait=wait, cancel=budget.cancel) as db:
+        build = prepare_build(index, db, (), (), budget, progress, may_be_empty=True)
         names = (
             set() if forget and not target else remove_source(db, build.sources, str(target), index.folder.resolve())
         )

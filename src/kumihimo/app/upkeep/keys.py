@@ -11,9 +11,9 @@ from threading import Lock
 from typing import Literal, get_args
 
 from kumihimo.app.opened.open_index import IndexPlace, OpenIndex
-from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.errors import Cancelled, SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.budget import Account, Admit, Budget, CacheLedger, Caps, Settle
 from kumihimo.storage.key_store import KeyStore, StoredKey as StoredKey
 
 Role = Literal["reader", "editor", "admin"]  # each may do what the ones before it may
@@ -89,13 +89,17 @@ class IndexKeys:
     index: OpenIndex
     store: KeyStore
     today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat()
-    _budgets: dict[str, tuple[str, Budget]] = field(default_factory=dict)  # key -> day, budget of the day
+    owner: str = field(default_factory=lambda: token_hex(8))  # of the reservations of this process
+    _budgets: dict[tuple[str, str], Budget] = field(default_factory=dict)  # key, day -> budget
     _lock: Lock = field(default_factory=Lock)
 
     @classmethod
     def of(cls, index: OpenIndex) -> "IndexKeys":
         """Return the keys of an index."""
-        return cls(index, KeyStore(index.place.open_keys()))
+        store = KeyStore(index.place.open_keys())
+        if store.database.exists():
+            store.database.create()  # tables that an earlier version has not made
+        return cls(index, store)
 
     def find(self, digest: bytes) -> StoredKey | None:
         """Return the valid key with this hash."""
@@ -107,31 +111,56 @@ class IndexKeys:
         return any(not key.revoked for key in self.store.all_keys())
 
     def usage_today(self, id: str) -> Usage:
-        """Return what a key has used today, in UTC."""
+        """Return what a key has used or reserved today, in UTC."""
         return self.store.usage(id, self.today())
 
     def budget(self, key: StoredKey) -> Budget:
         """Return the budget of a key for today.
 
-        It is the same for all its requests, and knows what other servers have spent of it.
+        It is the same for all its requests in this process.
         """
         day = self.today()
-        used = self.store.usage(key.id, day)
         with self._lock:
-            known_day, budget = self._budgets.get(key.id, ("", None))
-            if budget is None or known_day != day:
-                budget = Budget(Caps(tokens=key.daily_tokens), self._recorder(key.id))
-                self._budgets[key.id] = (day, budget)
-            budget.raise_total(used)
-            return budget
+            if (key.id, day) not in self._budgets:
+                self._budgets = {other: budget for other, budget in self._budgets.items() if other[1] == day}
+                ledger = _KeyLedger(self, key.id, day, CacheLedger(lambda: self.index.cache))
+                self._budgets[key.id, day] = Budget(Caps(tokens=key.daily_tokens), ledger)
+            budget = self._budgets[key.id, day]
+        budget.total = self.store.usage(key.id, day)
+        return budget
 
-    def _recorder(self, id: str) -> Callable[[str, str, str, Usage, int], None]:
-        def record(kind: str, scope: str, model: str, usage: Usage, size: int) -> None:
-            self.index.cache.record_usage(kind, scope, model, usage, size)
-            if kind == "spent":
-                self.store.add_usage(id, self.today(), usage)
-
-        return record
+    def budget_of(self, id: str) -> Budget:
+        """Return the budget of the key with this id. Raise Cancelled if it is revoked."""
+        for key in self.store.all_keys():
+            if key.id == id and not key.revoked:
+                return self.budget(key)
+        raise Cancelled(f"the key {id} was revoked")
 
     def close(self) -> None:
         self.store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyLedger:
+    """The `Ledger` of a key for a day: it counts what all processes spend, and tells the one of the index."""
+
+    keys: IndexKeys
+    id: str
+    day: str
+    of_index: CacheLedger
+
+    def reserve(self, account: Account, estimate: Usage, size: int, admit: Admit) -> Settle | None:
+        store = self.keys.store
+        reservation = store.reserve(self.id, self.day, estimate, self.keys.owner, admit)
+        if reservation is None:
+            return None
+        settle_of_index = self.of_index.record(account, estimate, size)
+
+        def settle(usage: Usage) -> None:
+            store.settle(reservation, usage)
+            settle_of_index(usage)
+
+        return settle
+
+    def record_saved(self, scope: str, model: str, usage: Usage) -> None:
+        self.of_index.record_saved(scope, model, usage)

@@ -9,7 +9,6 @@ INDEX_PREFIXES = ("/api/v1", "/api/v1/indexes/{index_name}")  # of the first ind
 
 def include_api(app: FastAPI) -> None:
     """Add the routes of the API."""
-    app.state.charges = set()
     app.include_router(state.indexes_router, prefix=INDEX_PREFIXES[0])
     for router in (ask.router, builds.router, graph.reports_router, documents.router, graph.router, state.router):
         for prefix in INDEX_PREFIXES:

@@ -1,6 +1,5 @@
 """builds of an index -> HTTP: start, list, follow and cancel them, as far as the sender may see."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -11,8 +10,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import Field
 
 from kumihimo.app.browse.json_values import Json, plain
-from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.budget import Caps
 from kumihimo.server.access import Access, Editor
 from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
 from kumihimo.server.builds import BuildJob
@@ -50,9 +48,7 @@ async def start_build(request: Request, access: Editor, body: Body[BuildOptions]
         access.served.kumi.catalogue.method(name)
     paths = [str(allowed_path(path, request.app.state.settings.roots)) for path in body.paths]
     caps = Caps(body.max_calls, body.max_tokens, body.max_cost)
-    job = queue_index(
-        request, access, paths, methods=body.methods, refresh=body.refresh, caps=caps, consent=body.consent
-    )
+    job = queue_index(access, paths, methods=body.methods, refresh=body.refresh, caps=caps, consent=body.consent)
     return JSONResponse(build_json(access, job), 202)
 
 
@@ -125,7 +121,6 @@ def _limit_progress(progress: Mapping[str, Any]) -> Json:
 
 
 def queue_index(
-    request: Request,
     access: Access,
     paths: Sequence[str] = (),
     *,
@@ -136,41 +131,8 @@ def queue_index(
 ) -> BuildJob:
     """Queue a build, or return one with the same options that waits.
 
-    The budget of the key limits what it spends, and is charged at its end.
+    The key of the sender pays.
     """
-    builds = access.served.builds
-    caps = _cap(caps or Caps(), access.grant.new_budget())
-    wanted = {"methods": [*methods], "refresh": refresh, "caps": plain(caps), "consent": consent}
-    for job in builds.jobs:
-        if job.state == "queued" and job.kind == "index" and _includes(job.options, wanted, paths):
-            return job
-    queued = builds.index(paths, methods=methods, refresh=refresh, caps=caps, consent=consent)
-    charges: set[asyncio.Task[None]] = request.app.state.charges
-    charge = asyncio.create_task(_charge(access, queued.id))
-    charges.add(charge)  # the loop alone would forget it
-    charge.add_done_callback(charges.discard)
-    return queued
-
-
-def _includes(options: Mapping[str, Any], wanted: Mapping[str, object], paths: Sequence[str]) -> bool:
-    """Return whether a build has these options, and includes these paths."""
-    has_paths = {*paths} <= {*options["paths"]} and bool(paths) == bool(options["paths"])
-    return has_paths and all(options[name] == value for name, value in wanted.items())
-
-
-def _cap(caps: Caps, budget: Budget | None) -> Caps:
-    """Return the caps, with what is left of a budget."""
-    if budget is None or budget.caps.tokens is None:
-        return caps
-    left = max(0, budget.caps.tokens - budget.total.tokens)
-    return Caps(caps.calls, left if caps.tokens is None else min(caps.tokens, left), caps.cost)
-
-
-async def _charge(access: Access, id: str) -> None:
-    """Charge the key of the sender once a build has ended."""
-    budget = access.grant.new_budget()
-    if budget is None:
-        return
-    job = await access.served.builds.wait(id)
-    for scope, usage in ((job.result or {}).get("spent") or {}).items():
-        budget.record_spent(scope, "", Usage(**usage))
+    return access.served.builds.index(
+        paths, methods=methods, refresh=refresh, caps=caps, consent=consent, key=access.grant.key
+    )

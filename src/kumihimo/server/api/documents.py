@@ -143,7 +143,7 @@ async def store_upload(
         check(form)
         names = form.store(folder)
     paths = [str(access.served.uploads), *await excluded_paths(access, folder, names)]
-    return form, queue_index(request, access, paths)
+    return form, queue_index(access, paths)
 
 
 async def excluded_paths(access: Access, folder: Path, names: list[str]) -> list[str]:
@@ -164,7 +164,7 @@ async def add_path(request: Request, access: Editor, body: Body[AddedPath]) -> J
     It has to be inside the folders that `kumi serve --root` names.
     """
     path = allowed_path(body.path, request.app.state.settings.roots)
-    job = queue_index(request, access, [str(path)])
+    job = queue_index(access, [str(path)])
     return JSONResponse({"path": str(path), "build": build_json(access, job)}, 202)
 
 
@@ -207,7 +207,7 @@ def _text_json(text: Any) -> Json:
 
 
 @router.delete("/documents/{id}", status_code=202)
-async def delete_document(request: Request, access: Editor, id: RowId, whole_file: bool = False) -> JSONResponse:
+async def delete_document(access: Editor, id: RowId, whole_file: bool = False) -> JSONResponse:
     """Queue the removal of a document; an uploaded file is deleted.
 
     So is one that could not be read. whole_file: of a file with several documents, remove all. Files that were not
@@ -228,9 +228,9 @@ async def delete_document(request: Request, access: Editor, id: RowId, whole_fil
     is_whole = whole_file or document.uri == file
     if is_whole and path and uploads.resolve() in path.resolve().parents:
         path.unlink(missing_ok=True)
-        job = queue_index(request, access, [str(uploads)])
+        job = queue_index(access, [str(uploads)])
     else:
-        job = access.served.builds.remove(file if is_whole else document.uri)
+        job = access.served.builds.remove(file if is_whole else document.uri, key=access.grant.key)
     return JSONResponse({"document": plain(document), "build": build_json(access, job)}, 202)
 
 

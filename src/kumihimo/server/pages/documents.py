@@ -72,7 +72,7 @@ async def confirm_delete(page: EditorPage, id: str) -> HTMLResponse:
 async def delete_document(page: EditorPage, id: str) -> Response:
     """Queue the removal of a document."""
     await read_form(page.request)
-    await documents_api.delete_document(page.request, page.access, id)
+    await documents_api.delete_document(page.access, id)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
@@ -80,7 +80,7 @@ async def delete_document(page: EditorPage, id: str) -> Response:
 async def start_build(page: EditorPage) -> Response:
     """Queue a build, which tries failed files again."""
     await read_form(page.request)
-    queue_index(page.request, page.access)
+    queue_index(page.access)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 

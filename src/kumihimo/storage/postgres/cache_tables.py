@@ -232,6 +232,11 @@ CREATE TABLE IF NOT EXISTS keys (
 CREATE TABLE IF NOT EXISTS key_usage (
     key TEXT COLLATE "C" NOT NULL, day TEXT COLLATE "C" NOT NULL, calls BIGINT NOT NULL, prompt_tokens BIGINT NOT NULL,
     completion_tokens BIGINT NOT NULL, cost DOUBLE PRECISION NOT NULL, PRIMARY KEY (key, day)
+);
+CREATE TABLE IF NOT EXISTS key_reservations (
+    id TEXT COLLATE "C" PRIMARY KEY, key TEXT COLLATE "C" NOT NULL, day TEXT COLLATE "C" NOT NULL, owner TEXT NOT NULL,
+    calls BIGINT NOT NULL, prompt_tokens BIGINT NOT NULL, completion_tokens BIGINT NOT NULL,
+    cost DOUBLE PRECISION NOT NULL
 )
 """
 
@@ -246,7 +251,8 @@ class KeyTables:
         return self._shared.has_table("keys")
 
     def create(self) -> None:
-        self._shared.create_tables(_KEY_TABLES)
+        if not self._shared.has_table("key_reservations"):
+            self._shared.create_tables(_KEY_TABLES)
 
     @contextmanager
     def open(self) -> Iterator[SqlRunner]:

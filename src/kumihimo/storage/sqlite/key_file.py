@@ -17,6 +17,9 @@ CREATE TABLE IF NOT EXISTS keys (id TEXT PRIMARY KEY, hash BLOB UNIQUE NOT NULL,
 CREATE TABLE IF NOT EXISTS key_usage (key TEXT NOT NULL, day TEXT NOT NULL, calls INTEGER NOT NULL,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, cost REAL NOT NULL,
     PRIMARY KEY (key, day)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS key_reservations (id TEXT PRIMARY KEY, key TEXT NOT NULL, day TEXT NOT NULL,
+    owner TEXT NOT NULL, calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
+    cost REAL NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -49,8 +52,8 @@ class KeyFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists():
             self.path.touch(mode=0o600)
-        with self.open() as db:
-            db.connection.executescript(_SCHEMA)
+        with self.open():
+            pass
 
     @contextmanager
     def open(self) -> Iterator[_Transaction]:
@@ -59,9 +62,10 @@ class KeyFile:
             with self._lock, self._connect() as connection:
                 yield _Transaction(connection)
         except (sqlite3.DatabaseError, OSError) as error:
-            raise IndexUnavailable(
-                f"{self.path} cannot be used ({error}): restore it, or delete it and make new keys"
-            ) from error
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            is_damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+            remedy = "restore it, or delete it and make new keys" if is_damaged else "check the disk and its free space"
+            raise IndexUnavailable(f"{self.path} cannot be used ({error}): {remedy}") from error
 
     def _connect(self) -> sqlite3.Connection:
         """Return the connection to the file that is there now."""
@@ -72,6 +76,7 @@ class KeyFile:
         if self._connection is None:
             self._connection = sqlite3.connect(self.path, timeout=10, check_same_thread=False)
             self._file = found.st_dev, found.st_ino
+            self._connection.executescript(_SCHEMA)
         return self._connection
 
     def close(self) -> None:
