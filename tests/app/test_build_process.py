@@ -24,7 +24,7 @@ def build(kumi: Kumihimo, kind: str, **options: Any) -> list[dict[str, Any]]:
     """The replies to a request that came as JSON."""
     address = kumi.opened.address
     assert address
-    request = {"index": asdict(address), "kind": kind, "options": options}
+    request = {"index": asdict(address), "kind": kind, "options": options, "key": ""}
     return [json.loads(json.dumps(reply)) for reply in answer_build(json.loads(json.dumps(request)))]
 
 

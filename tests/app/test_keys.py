@@ -43,7 +43,7 @@ def add(keys: IndexKeys, daily_tokens: int | None = 100) -> StoredKey:
 
 
 def spend(budget: Budget, usage: Usage) -> None:
-    with budget.reserve(Account("answer", "m", Prices()), 4) as charges:
+    with budget.reserve(Account("answer", "m", Prices()), 4 * usage.prompt_tokens) as charges:
         charges.append(usage)
 
 

@@ -375,9 +375,12 @@ def test_keys_are_in_the_schema(place: IndexPlace, home: Path) -> None:
     with Kumihimo.open(place) as kumi, closing(keys.IndexKeys.of(kumi.opened).store) as store:
         found = store.find(keys.token_digest(token))
         assert found
-        store.add_usage(id, "2026-01-01", Usage(1, 10))
-        store.add_usage(id, "2026-01-01", Usage(1, 5))
-        assert store.usage(id, "2026-01-01").prompt_tokens == 15
+        for estimate, prompt in ((100, 10), (200, 5)):
+            reservation = store.reserve(id, "2026-01-01", Usage(1, estimate), "one", lambda *_: True)
+            assert reservation
+            assert store.usage(id, "2026-01-01").prompt_tokens >= estimate
+            store.settle(reservation, Usage(1, prompt))
+        assert store.usage(id, "2026-01-01") == Usage(2, 15)
     assert keys.revoke_key(place, id)
     assert not keys.has_index(place)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -657,6 +658,26 @@ def test_a_full_disk_is_the_cause_only_if_it_is_full(tmp_path: Path) -> None:
     with pytest.raises(IndexUnavailable, match=r"cache\.db cannot be written: name another cache with --cache FILE$"):
         cache.put_many([(b"c", b"1")])
     writer_of(cache).execute("PRAGMA query_only = 0")
+    cache.close()
+
+
+def test_a_full_disk_is_found_before_a_reply_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = ResponseCache(tmp_path / "cache.db")
+    full = SimpleNamespace(free=1000)
+    monkeypatch.setattr("kumihimo.storage.sqlite.cache_file.disk_usage", lambda path: full)
+    fetched: list[bytes] = []
+
+    def fetch() -> bytes:
+        fetched.append(b"1")
+        return b"1"
+
+    with pytest.raises(IndexUnavailable, match=r"the disk of .*cache\.db is full, so no model was asked: make room"):
+        cache.get_or_fetch(b"a", fetch)
+    assert fetched == []
+    full.free = 10**9
+    assert cache.get_or_fetch(b"a", fetch) == b"1"
+    full.free = 1000
+    assert cache.get_or_fetch(b"a", fetch) == b"1", "what is cached costs nothing"
     cache.close()
 
 

@@ -172,7 +172,7 @@ class Budget:
             self._ledger.record_saved(scope, model, usage)
 
     def _wait_for_room(self, account: Account, size: int, cancel: CancelToken | None) -> tuple[Usage, Settle]:
-        """Wait until a request fits; return its estimated usage, and what settles it."""
+        """Wait until a request fits; return its estimate and what settles it."""
         with self._condition:
             while True:
                 estimate = self._estimate(account, size)
@@ -191,9 +191,9 @@ class Budget:
     def _admits(
         self, account: Account, estimate: Usage, total: Usage | None = None, reserved: Usage = _NOTHING
     ) -> bool:
-        """Return whether a request and those in flight stay under the caps: an `Admit`.
+        """Return whether a request and those in flight stay under the caps.
 
-        A request alone may reach a cap.
+        A request alone may reach a cap. It is an `Admit`.
         """
         total = total or self.total
         if reached := self.caps.reached_by(total):

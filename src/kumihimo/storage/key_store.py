@@ -89,10 +89,11 @@ class KeyStore:
     def reserve(
         self, id: str, day: str, estimate: Usage, owner: str, admit: Callable[[Usage, Usage], bool]
     ) -> str | None:
-        """Reserve a part of what a key may use on a day; return its id.
+        """Reserve a part of what a key may use.
 
-        owner: the process, whose other reservations are not counted. admit: receives what was used or reserved, and
-        what was reserved; without its consent nothing is, and None is returned. Raises Cancelled if the key is revoked.
+        Returns the id of the reservation. owner: the process, whose other reservations are not counted. admit: receives
+        what was used or reserved, and what was reserved; without its consent nothing is, and None is returned. Raises
+        Cancelled if the key is revoked.
         """
         reservation = token_hex(8)
         with self.database.open() as db:

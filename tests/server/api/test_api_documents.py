@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
+from kumihimo.app.upkeep.keys import create_key
 from kumihimo.server.settings import MEGABYTE
 from tests.fixtures_index import fill
 from tests.server.api.town import Api, serve
@@ -185,11 +186,12 @@ def test_only_editors_change_anything(api: Api) -> None:
 def test_uploads_of_one_who_sees_only_some_documents_are_apart(api: Api) -> None:
     """So that no name of a hidden file is taken, and none is replaced."""
     api.built(api.upload("plan.md", b"The secret plan."))
-    with api.acting("editor", rights='access = "open"', key="k1"):
+    id, _ = create_key([api.served.kumi.folder], "editor")
+    with api.acting("editor", rights='access = "open"', key=id):
         reply = api.upload("plan.md", b"---\naccess: open\n---\nAn open plan.")
         assert reply["build"].keys() == {"id", "kind", "state", "created", "started", "ended", "progress", "error"}
         assert api.built(reply)["state"] == "done"
-        assert uris(api) == ["uploads/k1/plan.md"]
+        assert uris(api) == [f"uploads/{id}/plan.md"]
         (own,) = api.get("/documents")["documents"]
         assert api.client.delete(f"/api/v1/documents/{own['id']}", params={"whole_file": True}).status_code == 403
         api.built(api.delete(f"/documents/{own['id']}"))

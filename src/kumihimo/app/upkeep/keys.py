@@ -130,7 +130,10 @@ class IndexKeys:
         return budget
 
     def budget_of(self, id: str) -> Budget:
-        """Return the budget of the key with this id. Raise Cancelled if it is revoked."""
+        """Return the budget of the key with this id.
+
+        Raises Cancelled if it is revoked.
+        """
         for key in self.store.all_keys():
             if key.id == id and not key.revoked:
                 return self.budget(key)

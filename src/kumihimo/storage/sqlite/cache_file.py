@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import disk_usage
 from threading import Lock
 from typing import Any
 
@@ -33,6 +34,7 @@ log = logging.getLogger("kumihimo")
 _NAME_ANOTHER = "name another cache with --cache FILE"
 _IN_USE = "{} is in use by another process: run the same command again when that one has ended"
 _MAX_TRIES, _PAUSE = 3000, 0.02  # to switch to the log; seconds between
+_MIN_FREE = 1_000_000  # bytes
 _MAX_GAP = 1000  # missing row numbers for each one found
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -57,9 +59,14 @@ class CacheFile:
         return all(os.access(path, os.W_OK) for path in (self.path.parent, self.path) if path.exists())
 
     def prepare(self) -> None:
-        """Open the connection that writes; create the file if needed."""
+        """Open the connection that writes; create the file if needed.
+
+        Raises IndexUnavailable if the disk has no room for a reply.
+        """
         with self._write_lock:
             self._connect()
+        if disk_usage(self.path.parent).free < _MIN_FREE:
+            raise IndexUnavailable(f"the disk of {self.path} is full, so no model was asked: make room on it")
 
     def _connect(self) -> sqlite3.Connection:
         with explain_cache_errors(self.path):

@@ -62,10 +62,13 @@ class KeyFile:
             with self._lock, self._connect() as connection:
                 yield _Transaction(connection)
         except (sqlite3.DatabaseError, OSError) as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            is_damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-            remedy = "restore it, or delete it and make new keys" if is_damaged else "check the disk and its free space"
-            raise IndexUnavailable(f"{self.path} cannot be used ({error}): {remedy}") from error
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise IndexUnavailable(
+                    f"{self.path} cannot be used ({error}): restore it, or delete it and make new keys"
+                ) from error
+            raise IndexUnavailable(
+                f"{self.path} cannot be used ({error}): check the disk and its free space"
+            ) from error
 
     def _connect(self) -> sqlite3.Connection:
         """Return the connection to the file that is there now."""
