@@ -14,7 +14,7 @@ from grimp import build_graph
 
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, UnparsableReply
 from kumihimo.core.usage import Usage
-from kumihimo.llm.budget import Account, Budget, Caps
+from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
 from kumihimo.llm.cached_llm import StructuredLLM, cached, connect, create_llm, request_key
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.prompts import require_text
@@ -22,6 +22,7 @@ from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply
 from kumihimo.llm.transport import connect_server
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
+from tests.cache_files import path_of
 from tests.counters import wait_until
 
 
@@ -299,6 +300,27 @@ def test_attempts_samples_and_generations_are_cached_apart(cache: ResponseCache)
     requests = [REQUEST, replace(REQUEST, attempt=1), replace(REQUEST, sample=1), replace(REQUEST, followups=3)]
     assert [cached(chat, chat, cache, Budget())(request).raw for request in requests] == ["a", "b", "c", "a"]
     assert cached(chat, chat, cache, Budget(), generation=1)(REQUEST).raw == "d"
+
+
+def test_a_request_is_recorded_before_it_is_sent(cache: ResponseCache) -> None:
+    """As it is estimated; so it counts, even if the process is killed."""
+    other = ResponseCache(path_of(cache))
+    while_sent: list[int] = []
+
+    def answer(prompt: str) -> str:
+        while_sent.append(sum(entry.usage.calls for entry in other.usage()))
+        if prompt == "storm":
+            raise ItemFailed("refused")
+        return "yes"
+
+    llm = create_llm(FakeChat(answer), cache, Budget(ledger=CacheLedger(lambda: cache)), "answer")
+    assert llm("sea") == "yes"
+    with pytest.raises(ItemFailed):
+        llm("storm")
+    assert while_sent == [1, 2]
+    (entry,) = cache.usage()
+    assert (entry.kind, entry.scope, entry.usage.calls, entry.bytes) == ("spent", "answer", 1, 3)
+    other.close()
 
 
 def test_an_llm_needs_no_cache() -> None:
