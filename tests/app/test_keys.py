@@ -35,7 +35,7 @@ def keys(tmp_path: Path) -> Iterator[IndexKeys]:
         keys.close()
 
 
-def add(keys: IndexKeys, daily_tokens: int | None = 100) -> StoredKey:
+def add(keys: IndexKeys, daily_tokens: int | None = 10_000) -> StoredKey:
     _, token = create_key([keys.index.folder], "reader", daily_tokens=daily_tokens)
     key = keys.find(token_digest(token))
     assert key
@@ -102,11 +102,11 @@ def test_all_requests_of_a_day_share_a_budget(keys: IndexKeys) -> None:
     budget = keys.budget(key)
     assert keys.budget(key) is budget
     assert keys.budget(other) is not budget
-    spend(budget, Usage(1, 60, completion_tokens=40))
-    assert keys.usage_today(key.id).tokens == 100
+    spend(budget, Usage(1, 5000, completion_tokens=4000))
+    assert keys.usage_today(key.id).tokens == 9000
     assert keys.usage_today(other.id).tokens == 0
     with (
-        pytest.raises(BudgetExceeded, match="tokens 100 was reached"),
+        pytest.raises(BudgetExceeded, match=r"may need [0-9,]+ tokens, and the key has 1,000 left today"),
         budget.reserve(Account("answer", "m", Prices()), 4),
     ):
         raise AssertionError("the budget is spent")

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Literal, get_args
 
 from kumihimo.app.opened.open_index import IndexPlace, OpenIndex
-from kumihimo.core.errors import Cancelled, SettingsError, describe_unknown
+from kumihimo.core.errors import BudgetExceeded, Cancelled, SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Account, Admit, Budget, CacheLedger, Caps, Settle
 from kumihimo.storage.key_store import KeyStore, StoredKey as StoredKey
@@ -123,7 +123,7 @@ class IndexKeys:
         with self._lock:
             if (key.id, day) not in self._budgets:
                 self._budgets = {other: budget for other, budget in self._budgets.items() if other[1] == day}
-                ledger = _KeyLedger(self, key.id, day, CacheLedger(lambda: self.index.cache))
+                ledger = _KeyLedger(self, key, day, CacheLedger(lambda: self.index.cache))
                 self._budgets[key.id, day] = Budget(Caps(tokens=key.daily_tokens), ledger)
             budget = self._budgets[key.id, day]
         budget.total = self.store.usage(key.id, day)
@@ -145,16 +145,28 @@ class IndexKeys:
 
 @dataclass(frozen=True, slots=True)
 class _KeyLedger:
-    """The `Ledger` of a key for a day: it counts what all processes spend, and tells the one of the index."""
+    """The `Ledger` of a key for a day: it counts what all processes spend, and tells the one of the index.
+
+    No request begins that may go beyond the limit of the key.
+    """
 
     keys: IndexKeys
-    id: str
+    key: StoredKey
     day: str
     of_index: CacheLedger
 
     def reserve(self, account: Account, estimate: Usage, size: int, admit: Admit) -> Settle | None:
-        store = self.keys.store
-        reservation = store.reserve(self.id, self.day, estimate, self.keys.owner, admit)
+        store, limit = self.keys.store, self.key.daily_tokens
+
+        def admit_below_limit(total: Usage, reserved: Usage) -> bool:
+            if limit is not None and total.tokens + estimate.tokens > limit:
+                needed, left = estimate.tokens, max(0, limit - total.tokens)
+                raise BudgetExceeded(
+                    f"capped: not asked, since it may need {needed:,} tokens, and the key has {left:,} left today"
+                )
+            return admit(total, reserved)
+
+        reservation = store.reserve(self.key.id, self.day, estimate, self.keys.owner, admit_below_limit)
         if reservation is None:
             return None
         settle_of_index = self.of_index.record(account, estimate, size)
