@@ -20,7 +20,6 @@ BENCHMARKS = (
     ("start", ""),
     ("long_inputs", ""),
     ("passages", ""),
-    ("several_indexes", ""),
     ("ocr_pages", ""),
     ("meanings", ""),
     ("files", ""),

@@ -5,10 +5,10 @@
 
 It shows that a change of the code leaves evidence, scores and texts as they were. Record both files with the same
 checkout of this one, which has the examples: `PYTHONPATH=OTHER_CHECKOUT/src:.`. No model. Of long sets the first
-passages are indexed, after those with the answers; `examples+toshokan` asks two indexes together. The questions are the
-first ones of each set, some of them misspelled, and those of same_answers_questions.tsv: follow-ups after `>>`,
-requests, whole corpora, filters, rights. A few are retrieved with other settings, too. `compare` prints a Markdown
-table and the first differences; numbers may differ by 1e-9 of their size. It exits with 1 if anything differs.
+passages are indexed, after those with the answers. The questions are the first ones of each set, some of them
+misspelled, and those of same_answers_questions.tsv: follow-ups after `>>`, requests, whole corpora, filters, rights. A
+few are retrieved with other settings, too. `compare` prints a Markdown table and the first differences; numbers may
+differ by 1e-9 of their size. It exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from hashlib import sha256
 from itertools import islice, zip_longest
 from math import isclose
@@ -33,7 +32,7 @@ from typing import Any
 import kumihimo
 from benchmarks.meter import measured
 from benchmarks.passages import read_rows
-from kumihimo import Answer, Context, KumiError, Kumihimo, SeveralIndexes
+from kumihimo import Answer, Context, KumiError, Kumihimo
 
 Row = dict[str, Any]
 HOME = Path(__file__).parents[1]
@@ -44,7 +43,7 @@ PASSAGES = {  # files of documents and questions; how many documents
     "musique": ("multihop/musique_train100_corpus.jsonl", "multihop/musique_train100_questions.jsonl", 500),
 }
 FOLDERS = {name: f"folders/{name}" for name in ("toshokan", "mastodon-docs", "tsc-minutes")} | {"messy": "messy"}
-SETS = ("examples", "toshokan", "examples+toshokan", "messy", "mastodon-docs", "tsc-minutes", *PASSAGES)
+SETS = ("examples", "toshokan", "messy", "mastodon-docs", "tsc-minutes", *PASSAGES)
 GOLDEN = (HOME / "tests/golden/whole.tsv", HOME / "tests/golden/broad.tsv")
 FIRST, GOLDEN_STEP, MISSPELLED, VARIED = 16, 12, 5, 4  # questions of a set; one in so many; how many
 METHODS = ("bm25", "naive", "braid", "global", "local", "light", "discourse")  # those that need no model
@@ -61,7 +60,7 @@ VARIANTS = (
     "discourse paper=true",
     'discourse k=5 fallback="neighbours" weights="rare"',
 )
-SPAN = ("index", "chunk", "uri", "start", "end", "text", "title", "place")
+SPAN = ("chunk", "uri", "start", "end", "text", "title", "place")
 MODIFIED = 1_700_000_000.0  # of every file, in seconds
 TOLERANCE = 1e-9
 MISSING = "(missing)"
@@ -122,21 +121,15 @@ def build(data: Path, name: str, home: Path) -> Kumihimo:
 def record(data: Path, sets: Sequence[str]) -> Row:
     """Return what was found: by set, method and question."""
     found: Row = {}
-    built: dict[str, Kumihimo] = {}
-    with TemporaryDirectory() as home, ExitStack() as stack:
+    with TemporaryDirectory() as home:
         for name in sets:
-            with measured() as cost:
-                for part in name.split("+"):
-                    if part not in built:
-                        built[part] = stack.enter_context(build(data, part, Path(home)))
-                indexes = {part: built[part] for part in name.split("+")}
-                kumi = SeveralIndexes(indexes) if len(indexes) > 1 else built[name]
+            with measured() as cost, build(data, name, Path(home)) as kumi:
                 found[name] = {"tables": digest_tables(kumi), **ask_all(kumi, list_questions(data, name))}
             print(f"{name}: {len(found[name][METHODS[0]])} questions, {cost.cpu:.0f} CPU s", flush=True)
     return found
 
 
-def ask_all(kumi: Kumihimo | SeveralIndexes, rows: Sequence[Row]) -> Row:
+def ask_all(kumi: Kumihimo, rows: Sequence[Row]) -> Row:
     """Return the answers and the evidence, by method and question."""
     found: Row = {method: {} for method in (*METHODS, *VARIANTS)}
     for row in rows:
@@ -184,7 +177,7 @@ def describe_context(context: Context) -> Row:
     return {**{name: getattr(context, name) for name in ("queries", "query_type", "replaced")}, "evidence": evidence}
 
 
-def digest_tables(kumi: Kumihimo | SeveralIndexes) -> Row:
+def digest_tables(kumi: Kumihimo) -> Row:
     """Return the number of rows of each table, and a digest of them."""
     with kumi.snapshot() as snapshot:
         tables = {name: snapshot.table(name) for name in snapshot.row_counts()}

@@ -66,8 +66,6 @@ NIGHTLY = {
     "tests/app/test_remote_sources.py::test_a_watch_fetches_at_first_only": 0,
     "tests/app/test_remote_sources.py::test_a_watch_goes_on_if_its_first_build_fails": 0,
     "tests/app/test_remote_sources.py::test_known_addresses_keep_their_rows_offline": 0,
-    "tests/app/test_several.py::test_beside_an_empty_index": 2,
-    "tests/app/test_several.py::test_the_order_of_the_names": 2,
     "tests/app/test_snapshot.py::test_lines_of_a_long_file_are_counted_once": 0,
     "tests/app/test_sparql.py::test_concurrent_queries": 0,
     "tests/app/test_switching_models.py::test_a_build_by_a_model_that_was_capped_goes_on_by_it": 0,

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kumihimo.app.ask.query import Query
-    from kumihimo.app.ask.questions import Questions
     from kumihimo.app.ask.snapshot import Snapshot
     from kumihimo.app.build.import_store import Imported
     from kumihimo.app.facade import Kumihimo, import_store
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
         UsageEntry,
     )
     from kumihimo.app.processes.async_facade import AsyncKumihimo
-    from kumihimo.app.several.several_indexes import SeveralIndexes
     from kumihimo.app.upkeep.check import CheckResult, Problem
     from kumihimo.app.upkeep.copy_index import CopiedIndex, copy_index
     from kumihimo.core.answer import Answer, Part
@@ -65,10 +63,8 @@ __all__ = [
     "Problem",
     "ProgressEvent",
     "Query",
-    "Questions",
     "RdfTerm",
     "Record",
-    "SeveralIndexes",
     "Snapshot",
     "Solutions",
     "Span",
@@ -81,7 +77,6 @@ __all__ = [
 ]
 _MODULES = {  # module -> its public names
     "app.ask.query": "Query",
-    "app.ask.questions": "Questions",
     "app.ask.snapshot": "Snapshot",
     "app.build.import_store": "Imported",
     "app.facade": "Kumihimo import_store",
@@ -89,7 +84,6 @@ _MODULES = {  # module -> its public names
         "BatchState Built CommunityLevel Estimate LocalWork Plan RdfTerm Solutions Status Total UsageEntry"
     ),
     "app.processes.async_facade": "AsyncKumihimo",
-    "app.several.several_indexes": "SeveralIndexes",
     "app.upkeep.check": "CheckResult Problem",
     "app.upkeep.copy_index": "CopiedIndex copy_index",
     "core.answer": "Answer Part",

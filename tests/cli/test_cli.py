@@ -509,9 +509,9 @@ def test_settings_from_file_environment_and_line(built: Run, monkeypatch: pytest
 
 
 def test_the_index_folder_from_the_environment(kumi: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUMI_INDEX", "deep/in/here")
+    monkeypatch.setenv("KUMI_INDEX", "deep/in here")
     assert kumi("index", "notes")[0] == 0
-    assert Path("deep/in/here/index.db").exists()
+    assert Path("deep/in here/index.db").exists()
     assert kumi("status", "--index", ".kumi")[0] == 2
     assert kumi("ask", "ferry")[0] == 0
 

@@ -175,8 +175,8 @@ def test_evidence_knows_where_it_stands() -> None:
 
 
 def test_evidence_is_a_dict_as_json_has_it() -> None:
-    copy = Span("i/d", "notes/b.md", 0, 20, "One <b>. Two. Three.", index="i")
-    rows = (Record(id="i/d", text=PASSAGE.text), Record(id="e", text=PASSAGE.text))
+    copy = Span("d", "notes/b.md", 0, 20, "One <b>. Two. Three.")
+    rows = (Record(id="d", text=PASSAGE.text), Record(id="e", text=PASSAGE.text))
     features = (("words", 0.75),)
     item = Evidence("chunks", PASSAGE, 1.0, rows[:1], features, source=SOURCE, copies=(copy,))
     value = item.to_dict(3)
@@ -190,7 +190,7 @@ def test_evidence_is_a_dict_as_json_has_it() -> None:
         "title": "Gates & doors",
         "text": PASSAGE.text,
         "metadata": {"author": "Ada"},
-        "duplicates": [{**copy.to_place(), "index": "i", "table": "chunks", "id": "d"}],
+        "duplicates": [{**copy.to_place(), "table": "chunks", "id": "d"}],
         "feature_scores": {"words": 0.75},
     }
 

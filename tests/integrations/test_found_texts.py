@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-from kumihimo import Kumihimo, SeveralIndexes
+from kumihimo import Kumihimo
 from kumihimo.core.spans import Span
 from kumihimo.integrations.found_texts import Search, describe_row, describe_span, find_evidence, row_name
-from tests.fixtures_index import fill
 
 QUESTION = "Who drew the tide gates?"
 
@@ -33,17 +31,6 @@ def test_a_search_is_narrowed(harbour: Kumihimo) -> None:
     assert {describe_row(each)["uri"] for each in narrowed} == {uri}
     assert find_evidence(harbour, QUESTION, Search("bm25", rights='uri = "nothing"')) == []
     assert len(find_evidence(harbour, QUESTION, Search("bm25", settings={"k": 1}))) == 1
-
-
-def test_texts_of_several_indexes_name_theirs(harbour: Kumihimo, tmp_path: Path) -> None:
-    fill(tmp_path / "files", {"oats.md": "# Oats\n\nThe oats of Orsay are tall."})
-    with Kumihimo.open(tmp_path / ".kumi") as farm:
-        farm.index(tmp_path / "files")
-        both = SeveralIndexes({"harbour": harbour, "farm": farm})
-        (best,) = find_evidence(both, "Which oats are tall?", Search("bm25", k=1))
-    metadata = describe_row(best)
-    assert (metadata["index"], metadata["location"]) == ("farm", "farm: files/oats.md, line 1")
-    assert row_name(best).startswith("chunks/farm")
 
 
 def test_the_fields_of_a_document_stand_beside_its_place(harbour: Kumihimo) -> None:

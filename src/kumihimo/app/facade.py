@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kumihimo.app.ask.questions import Questions, open_snapshot
+from kumihimo.app.ask.query import Length, Query
+from kumihimo.app.ask.questions import answer_from_one_build, open_snapshot, read_one_build
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.sparql import run_sparql
 from kumihimo.app.build import import_store as stores
@@ -29,18 +30,24 @@ from kumihimo.app.opened.results import Built, Consent, Plan, Solutions, Status
 from kumihimo.app.upkeep.check import CheckResult, check_index
 from kumihimo.app.upkeep.erasure import prune_cache, remove_documents
 from kumihimo.app.upkeep.status import read_status
+from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
+from kumihimo.core.context import Context
+from kumihimo.core.records import Reference
 from kumihimo.core.settings import SettingValues
+from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress
 from kumihimo.core.wiring import Catalogue
 from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.protocols import NamedEntityRecognizer
+from kumihimo.llm.concurrency import iterate_tokens
+from kumihimo.llm.protocols import NamedEntityRecognizer, TokenCallback
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage import StorageError as StorageError
 from kumihimo.storage.response_cache import UsageEntry
+from kumihimo.text.question import ParsedQuestion
 
 
-class Kumihimo(Questions):
+class Kumihimo:
     """An index in a folder.
 
     opened: the open index behind it, with its store, models and settings.
@@ -225,6 +232,99 @@ class Kumihimo(Questions):
         """
         with open_snapshot(self.opened, method, rights, cancel, build_method) as snapshot:
             yield snapshot
+
+    def retrieve(
+        self,
+        question: str,
+        method: str = "",
+        *,
+        filter: str = "",
+        rights: str = "",
+        explain: bool = False,
+        caps: Caps | None = None,
+        paid_by: Budget | None = None,
+        cancel: CancelToken | None = None,
+        **settings: Any,
+    ) -> Context:
+        """Return the evidence that the method finds, best first.
+
+        settings: of the method, such as k=5. filter: an expression over document metadata, such as `author = "Sabine
+        Orrell" and date >= 2024`. rights: an expression, too: what the one who asks may see; a field that no document
+        has is unset. explain: say of each piece why it was found, and where it is. Tables that the method lacks are
+        built first, if they cost nothing. caps, paid_by, cancel: as for `ask`.
+        """
+        limits: dict[str, Any] = {"caps": caps, "paid_by": paid_by, "cancel": cancel}
+        asked = ParsedQuestion(question)
+        return self.search(Query(asked, method, filter, rights, settings, explain=explain, **limits))
+
+    def ask(
+        self,
+        question: str,
+        method: str = "",
+        *,
+        filter: str = "",
+        rights: str = "",
+        length: Length | None = None,
+        history: Sequence[Answer] = (),
+        explain: bool = False,
+        caps: Caps | None = None,
+        paid_by: Budget | None = None,
+        on_token: TokenCallback | None = None,
+        on_context: Callable[[Context], None] | None = None,
+        progress: Progress | None = None,
+        cancel: CancelToken | None = None,
+        **settings: Any,
+    ) -> Answer:
+        """Return the answer with its citations.
+
+        filter, rights, explain: as for `retrieve`. length: `brief`, `normal` or `full`, of a chat model's answer; None:
+        as set. history: earlier answers; the question may refer to them if there is a chat model. caps: limits on what
+        is spent. paid_by: a budget that pays too, such as that of a key. on_token: receives the text as it arrives.
+        on_context: receives the evidence before that. progress: receives an event as the search and the model begin.
+        cancel: stops the question, which raises Cancelled; a request in flight is still paid.
+        """
+        own: dict[str, Any] = {"length": length, "history": history, "explain": explain}
+        own |= {"on_token": on_token, "on_context": on_context, "progress": progress}
+        own |= {"caps": caps, "paid_by": paid_by, "cancel": cancel}
+        return self.answer(Query(ParsedQuestion(question), method, filter, rights, settings, **own))
+
+    def search(self, query: Query) -> Context:
+        """Return the evidence for a query, as `retrieve` does."""
+        return read_one_build(self.opened, query, build_method, Snapshot.search)
+
+    def answer(self, query: Query) -> Answer:
+        """Return the answer to a query, as `ask` does.
+
+        With what all tries spent.
+        """
+        return answer_from_one_build(self.opened, query, build_method)
+
+    def stream(
+        self, question: str, method: str = "", *, rights: str = "", **options: Any
+    ) -> Generator[str, None, Answer]:
+        """Yield the answer's text as it arrives; return the answer.
+
+        options: as for `ask`. A generator that is closed cancels the question.
+        """
+        query = Query.of(question, method, rights=rights, **options)
+        cancel = query.cancel or CancelToken()
+        query = replace(query, cancel=cancel)
+        return (yield from iterate_tokens(lambda on_token: self.answer(replace(query, on_token=on_token)), cancel))
+
+    def suggest(self, answer: Answer, *, caps: Caps | None = None) -> Answer:
+        """Return the answer with up to five next questions in `followups`.
+
+        This takes one LLM call. caps: for the answer and the call together.
+        """
+        with self.snapshot() as snapshot:
+            suggester = snapshot.followup_suggester(caps)
+        return suggester(answer)
+
+    def trace(self, reference: str | Reference, *, rights: str = "") -> list[Span]:
+        """Return the source spans of a row, by id or (table, id)."""
+        with self.snapshot(rights=rights) as snapshot:
+            row = snapshot.find(reference).reference if isinstance(reference, str) else reference
+            return list(snapshot.trace(row))
 
     def sparql(self, query: str, *, limit: int | None = 1000, timeout: float = 30.0) -> Solutions:
         """Run a SPARQL query on the index as RDF.

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from typer import Argument, Exit, Option
 
 from kumihimo.app.ask.query import Length
-from kumihimo.app.ask.questions import Questions
 from kumihimo.app.browse.json_values import trace_json
 from kumihimo.app.evidence.explanations import describe_passage, describe_reason
+from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def ask(
-    session: options.PaidSeveralSession,
+    session: options.PaidSession,
     question: Annotated[str | None, Argument(help="Your question. Default: start a conversation.")] = None,
     method: options.Method = "",
     filter: options.FilterExpression = "",
@@ -40,7 +40,7 @@ def ask(
 ) -> None:
     """Answer a question with its sources, or start a conversation."""
     if question is None:
-        with session.open_all() as kumi:
+        with session.open() as kumi:
             show = _print_answer if session.as_json else None
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest, length=length).run()
         raise Exit(1 if failed else 0)
@@ -69,7 +69,7 @@ def _print_answer(answer: Answer) -> None:
 
 
 def retrieve(
-    session: options.SeveralSession,
+    session: options.Session,
     writing: options.Writing,
     question: Annotated[str | None, Argument(help="Your question.")] = None,
     questions: Annotated[
@@ -97,7 +97,7 @@ def retrieve(
     for path, is_ours in ((html, None), (out, _is_evidence_file)):  # before a model is called
         if path:
             check_replaceable(path, force=writing.force, is_ours=is_ours)
-    with session.open_all() as kumi:
+    with session.open() as kumi:
         session.prepare_method(kumi, method)
         if question is not None and html:
             _write_page(kumi, question, filter, search, session, html)
@@ -108,7 +108,7 @@ def retrieve(
             _retrieve_json(retrieve_one, rows, out, session.as_json, single=questions is None)
 
 
-def _write_page(kumi: Questions, question: str, filter: str, search: Row, output: options.Output, path: Path) -> None:
+def _write_page(kumi: Kumihimo, question: str, filter: str, search: Row, output: options.Output, path: Path) -> None:
     """Write the evidence for one question as a page."""
     with kumi.snapshot() as whole:
         snapshot = whole.narrowed(filter)
@@ -118,7 +118,7 @@ def _write_page(kumi: Questions, question: str, filter: str, search: Row, output
     output.show({"written": str(path), "evidence": len(context)}, message)
 
 
-def _show_evidence(kumi: Questions, question: str, filter: str, search: Row, explain: bool) -> None:
+def _show_evidence(kumi: Kumihimo, question: str, filter: str, search: Row, explain: bool) -> None:
     """Show the evidence for one question."""
     with kumi.snapshot() as whole:
         snapshot = whole.narrowed(filter)
@@ -193,7 +193,7 @@ def _is_evidence_file(path: Path) -> bool:
     return isinstance(row, dict) and row.keys() >= _EVIDENCE_KEYS
 
 
-def _retrieve_one(kumi: Questions, filter: str, search: Row, row: Row, failed: list[str]) -> Row:
+def _retrieve_one(kumi: Kumihimo, filter: str, search: Row, row: Row, failed: list[str]) -> Row:
     """Return the evidence for one question, read from one snapshot.
 
     A failed question is added to `failed`; the others go on.

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -12,14 +12,12 @@ from typing import Annotated, Any, TypeVar
 
 from typer import Option
 
-from kumihimo.app.ask.questions import Questions
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import installed_catalogue
 from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace
 from kumihimo.app.settings import config, trust
 from kumihimo.app.settings.settings_registry import SettingsRegistry
-from kumihimo.app.several.several_indexes import SeveralIndexes, name_indexes
 from kumihimo.cli import printing, terminal
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.task import Progress
@@ -125,37 +123,14 @@ class Writing:
     force: Annotated[bool, Option("--force", help="Replace files that `kumi` did not write.")] = False
 
 
-DEFAULT_INDEXES: Any = (DEFAULT_FOLDER,)  # a default has to be immutable
-SeveralIndexNames = Annotated[
-    list[str],
-    Option(
-        "--index", envvar="KUMI_INDEX", help="An index: a folder or an address; several are possible.", metavar="DIR"
-    ),
-]
-
-
 @dataclass(frozen=True)
 class IndexFolder(Output):
     """The option for the index, of commands that only read it."""
 
-    index_names: Annotated[list[str], Option("--index", envvar="KUMI_INDEX", help=INDEX_HELP, metavar="DIR")] = (
-        DEFAULT_INDEXES
-    )
-
-    @property
-    def places(self) -> list[IndexPlace]:
-        """Return where the indexes are."""
-        names, variable = [*self.index_names], os.environ.get("KUMI_INDEX", "")
-        if names == variable.split():  # typer cuts a variable at spaces, which folders may have
-            names = [variable] if "://" in variable else variable.split(os.pathsep)
-        return list(map(IndexPlace.at, names))
-
-    @property
-    def index(self) -> IndexPlace:
-        """Return the only index. Raise SettingsError for several."""
-        if len(self.places) > 1:
-            raise SettingsError("only `kumi ask` and `kumi retrieve` take several indexes: give --index once")
-        return self.places[0]
+    index: Annotated[
+        IndexPlace,
+        Option("--index", envvar="KUMI_INDEX", help=INDEX_HELP, metavar="DIR", parser=IndexPlace.at),
+    ] = DEFAULT_INDEX
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index. Raises Interrupted on Ctrl-C."""
@@ -199,7 +174,8 @@ class Session(IndexSettings):
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index, and show its log on standard error."""
-        self._show_log()
+        logging.getLogger("kumihimo").setLevel(logging.INFO if self.verbose else logging.WARNING)
+        logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if self.show_prompts else logging.WARNING)
         return _open_index(self.index, **self._open_options())
 
     def _open_options(self) -> dict[str, Any]:
@@ -207,32 +183,14 @@ class Session(IndexSettings):
         return {"ask": not self.as_json, "settings": settings, "cache": self.cache}
 
     @contextmanager
-    def open_all(self) -> Iterator[Questions]:
-        """Open the index, or several that answer together."""
-        if len(self.places) == 1:
-            with self.open() as kumi:
-                yield kumi
-            return
-        names = name_indexes(self.places)
-        with ExitStack() as opened:
-            self._show_log()
-            options = self._open_options()
-            indexes = [opened.enter_context(_open_index(place, **options)) for place in self.places]
-            yield SeveralIndexes(dict(zip(names, indexes, strict=True)))
-
-    @contextmanager
     def snapshot(self, method: str = "", filter: str = "") -> Iterator[Snapshot]:
-        """Open the indexes, prepare the method, and read the documents that match."""
-        with self.open_all() as kumi:
+        """Open the index, prepare the method, and read the documents that match."""
+        with self.open() as kumi:
             self.prepare_method(kumi, method)
             with kumi.snapshot() as snapshot:
                 yield snapshot.narrowed(filter)
 
-    def _show_log(self) -> None:
-        logging.getLogger("kumihimo").setLevel(logging.INFO if self.verbose else logging.WARNING)
-        logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if self.show_prompts else logging.WARNING)
-
-    def prepare_method(self, kumi: Questions, name: str) -> None:
+    def prepare_method(self, kumi: Kumihimo, name: str) -> None:
         """Build the tables that a method lacks, with a progress bar."""
         with self.progress_bar() as progress:
             kumi.prepare_method(name, progress)
@@ -270,20 +228,6 @@ class BuildSession(PaidSession):
         if self.executor is not None:
             options["settings"].setdefault("building", {})["executor"] = self.executor
         return options
-
-
-@dataclass(frozen=True)
-class SeveralSession(Session):
-    """The options of a session with one index or several."""
-
-    index_names: SeveralIndexNames = DEFAULT_INDEXES
-
-
-@dataclass(frozen=True)
-class PaidSeveralSession(PaidSession):
-    """The options of a session with one index or several, with limits on spending."""
-
-    index_names: SeveralIndexNames = DEFAULT_INDEXES
 
 
 @contextmanager

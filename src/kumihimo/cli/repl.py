@@ -9,8 +9,8 @@ from typing import Any
 from unicodedata import normalize
 
 from kumihimo.app.ask.query import LENGTHS, Length, check_length
-from kumihimo.app.ask.questions import Questions
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import printing, terminal
 from kumihimo.core.answer import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
@@ -22,14 +22,14 @@ GREETING = "Ask a question. /help lists the commands, Ctrl-D quits."
 
 @dataclass(slots=True)
 class Repl:
-    """A conversation with one index, or several.
+    """A conversation with one index.
 
     With a chat model, questions may refer to earlier ones.
 
     show: prints an answer instead of the terminal view. suggest: follow-up questions after each answer.
     """
 
-    kumi: Questions
+    kumi: Kumihimo
     method: str
     filter: str
     caps: Caps

@@ -202,7 +202,7 @@ def _print_title(item: Evidence, spans: Iterable[Span]) -> None:
     """Print the id for `kumi trace` after the title."""
     title = shorten_line(getattr(item.record, "title", ""), _MAX_TITLE)
     is_new = title and not any(title in span.location for span in spans)
-    id = printing.styled_text(f"{'  ' if is_new else ''}{':'.join(item.row)}", "dim")
+    id = printing.styled_text(f"{'  ' if is_new else ''}{':'.join(item.reference)}", "dim")
     printing.print_wrapped(printing.styled_text(title if is_new else "") + id, _INDENT)
 
 

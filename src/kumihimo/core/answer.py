@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 from kumihimo.core.context import Context, row_json
 from kumihimo.core.control_characters import make_visible
-from kumihimo.core.index_names import split_id
 from kumihimo.core.records import Reference
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
@@ -198,9 +197,9 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """Return the answer for a notebook, with the quotes marked."""
-        texts = {split_id(item.record.id): item.text for item in self.context}
+        texts = {item.record.id: item.text for item in self.context}
         sources = (
-            f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get((span.index, span.chunk), ''), span.text)}</p>"
+            f"<p>[{n}] {escape(span.location)}<br>{_mark_quote(texts.get(span.chunk, ''), span.text)}</p>"
             for n, span in ((citation.n, citation.span) for citation in self.citations)
         )
         return f'<div style="white-space: pre-wrap">{escape(self._text_with_remarks)}</div>{"".join(sources)}'

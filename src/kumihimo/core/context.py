@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Protocol
 
-from kumihimo.core.index_names import split_id
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.spans import Explanation, Span
 
@@ -53,23 +52,13 @@ class Evidence:
         return self.table, self.record.id
 
     @property
-    def index(self) -> str:
-        """Return the name of its index, if several were asked."""
-        return split_id(self.record.id)[0]
-
-    @property
-    def row(self) -> Reference:
-        """Return the table and id, without the name of an index."""
-        return self.table, split_id(self.record.id)[1]
-
-    @property
     def text(self) -> str:
         return self.record.text
 
     @property
     def title(self) -> str:
         """Return the title or name of the row, else its id."""
-        return self._own_title or ":".join(self.row)
+        return self._own_title or ":".join(self.reference)
 
     @property
     def _own_title(self) -> str:
@@ -151,9 +140,9 @@ class Evidence:
 
 
 def row_json(reference: Reference) -> dict[str, Any]:
-    """Return the table and id of a row; its index, if several."""
-    table, (index, id) = reference[0], split_id(reference[1])
-    return {**({"index": index} if index else {}), "table": table, "id": id}
+    """Return the table and id of a row."""
+    table, id = reference
+    return {"table": table, "id": id}
 
 
 @dataclass(frozen=True)

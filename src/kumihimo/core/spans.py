@@ -13,7 +13,7 @@ class Span:
     """A stretch of a document: `[start, end)` in characters.
 
     place: the location within the file, `p. 3`, `slide 4`, `line 23`. title, metadata: of the document. Empty if
-    unknown. index: the name of its index, where several were asked.
+    unknown.
     """
 
     chunk: str  # id of the chunk
@@ -23,7 +23,6 @@ class Span:
     text: str
     place: str = ""
     title: str = ""
-    index: str = field(default="", repr=False)  # empty as a rule
     metadata: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -34,14 +33,12 @@ class Span:
     @property
     def location(self) -> str:
         """Return the file, and the page, slide, sheet or line."""
-        file = f"{self.index}: {self.uri}" if self.index else self.uri
-        return f"{file}, {self.place}" if self.place else file
+        return f"{self.uri}, {self.place}" if self.place else self.uri
 
     def to_place(self) -> dict[str, Any]:
         """Return where the span is, as JSON has it."""
         names = ("document", "chunk", "title", "uri", "place", "location", "start", "end")
-        index = {"index": self.index} if self.index else {}
-        return {**index, **{name: getattr(self, name) for name in names}}
+        return {name: getattr(self, name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the place, the text and the metadata, as JSON has them."""

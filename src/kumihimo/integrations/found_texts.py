@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from kumihimo.app.ask.questions import Questions
+from kumihimo.app.facade import Kumihimo
 from kumihimo.core.context import Evidence
 from kumihimo.core.spans import Span
 
@@ -26,10 +26,10 @@ class Search:
 
 
 DEFAULT_SEARCH = Search()
-_OURS = ("index", "table", "score", "n")  # what results have besides a place
+_OURS = ("table", "score", "n")  # what results have besides a place
 
 
-def find_evidence(kumi: Questions, question: str, search: Search) -> list[Evidence]:
+def find_evidence(kumi: Kumihimo, question: str, search: Search) -> list[Evidence]:
     """Return what a method finds for a question, best first."""
     options = {"filter": search.filter, "rights": search.rights, **search.settings}
     return list(islice(kumi.retrieve(question, search.method, **options), search.k))
@@ -48,8 +48,8 @@ def describe_row(item: Evidence) -> dict[str, Any]:
 def describe_span(span: Span) -> dict[str, Any]:
     """Return the fields of the document of a span, and its place.
 
-    The place is `title`, `uri`, `place`, `start`, `end` (characters of the document), and `location` for people;
-    `index`, if several were asked. A field with the name of one of these becomes `document_place`.
+    The place is `title`, `uri`, `place`, `start`, `end` (characters of the document), and `location` for people. A
+    field with the name of one of these becomes `document_place`.
     """
     place = span.to_place()
     taken = {*place, *_OURS}

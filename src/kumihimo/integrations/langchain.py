@@ -10,19 +10,19 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, Field
 
-from kumihimo.app.ask.questions import Questions
+from kumihimo.app.facade import Kumihimo
 from kumihimo.integrations.found_texts import Search, describe_row, find_evidence, row_name
 
 
 class KumihimoRetriever(BaseRetriever):
     """A retriever over an index.
 
-    kumi: an open index, or several. The other fields are those of `Search`. `invoke(question, k=3)` overrides `k`. The
-    metadata of a document has the score of the method, the place of its first source and the fields of that.
+    kumi: an open index. The other fields are those of `Search`. `invoke(question, k=3)` overrides `k`. The metadata of
+    a document has the score of the method, the place of its first source and the fields of that.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
-    kumi: Questions
+    kumi: Kumihimo
     method: str = ""
     k: int | None = None
     filter: str = ""
@@ -52,7 +52,7 @@ class Question(BaseModel):
 class KumihimoTool(BaseTool):
     """A tool that answers questions from an index, with citations.
 
-    kumi: an open index, or several. method, filter, rights: as for `Search`. Its artifact is `Answer.to_dict()`.
+    kumi: an open index. method, filter, rights: as for `Search`. Its artifact is `Answer.to_dict()`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -63,7 +63,7 @@ class KumihimoTool(BaseTool):
     )
     args_schema: type[BaseModel] = Question
     response_format: str = "content_and_artifact"
-    kumi: Questions
+    kumi: Kumihimo
     method: str = ""
     filter: str = ""
     rights: str = ""

@@ -11,7 +11,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import Response
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from kumihimo.app.ask.questions import Questions
+from kumihimo.app.facade import Kumihimo
 from kumihimo.integrations.found_texts import (
     DEFAULT_SEARCH,
     Search,
@@ -26,10 +26,10 @@ from kumihimo.text.translation import translate
 class KumihimoRetriever(BaseRetriever):
     """A retriever over an index.
 
-    kumi: an open index, or several. search: the method, and how it searches.
+    kumi: an open index. search: the method, and how it searches.
     """
 
-    def __init__(self, kumi: Questions, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
+    def __init__(self, kumi: Kumihimo, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
         super().__init__(**options)
         self._kumi, self._search = kumi, search
 
@@ -48,11 +48,11 @@ class KumihimoRetriever(BaseRetriever):
 class KumihimoQueryEngine(BaseQueryEngine):
     """A query engine that answers from an index, with citations.
 
-    kumi: an open index, or several. search: the method, and how it searches; `k` counts only for retrievers. The source
-    nodes are the cited passages, and the metadata has the status of the answer, and its usage.
+    kumi: an open index. search: the method, and how it searches; `k` counts only for retrievers. The source nodes are
+    the cited passages, and the metadata has the status of the answer, and its usage.
     """
 
-    def __init__(self, kumi: Questions, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
+    def __init__(self, kumi: Kumihimo, search: Search = DEFAULT_SEARCH, **options: Any) -> None:
         super().__init__(callback_manager=options.pop("callback_manager", None), **options)
         self._kumi, self._search = kumi, search
 
@@ -64,7 +64,7 @@ class KumihimoQueryEngine(BaseQueryEngine):
         nodes = [
             NodeWithScore(
                 node=TextNode(
-                    id_=":".join(filter(None, (each.span.index, each.span.uri, f"{each.span.start}-{each.span.end}"))),
+                    id_=f"{each.span.uri}:{each.span.start}-{each.span.end}",
                     text=each.span.text,
                     metadata={**describe_span(each.span), "n": each.n},
                 )

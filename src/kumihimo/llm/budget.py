@@ -5,8 +5,8 @@ killed leaves its requests charged as they were estimated.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from threading import Condition
@@ -258,31 +258,3 @@ def budgeted(send: Callable[[Q], R], budget: Budget, account: Account) -> Callab
             return reply
 
     return reserve_and_send
-
-
-class JointBudget(Budget):
-    """Budgets that pay together, such as those of a key for several indexes.
-
-    Give them in one order everywhere: a request waits for the first one, then for the next.
-    """
-
-    def __init__(self, budgets: Sequence[Budget]) -> None:
-        super().__init__()
-        self.budgets = budgets
-
-    @contextmanager
-    def reserve(self, account: Account, size: int, cancel: CancelToken | None = None) -> Iterator[list[Usage]]:
-        """Wait until a request fits under the caps of all."""
-        charges: list[Usage] = []
-        with ExitStack() as stack:
-            shares = [stack.enter_context(budget.reserve(account, size, cancel)) for budget in self.budgets]
-            try:
-                yield charges
-            finally:
-                for share in shares:
-                    share += charges
-
-    def record_saved(self, scope: str, model: str, usage: Usage) -> None:
-        """Record the usage that a cached reply saved."""
-        for budget in self.budgets:
-            budget.record_saved(scope, model, usage)

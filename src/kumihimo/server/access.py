@@ -1,21 +1,17 @@
 """a request -> Access: which indexes it may use, in which role, and what it may see and read there."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Annotated, TypeVar, cast
 
 from fastapi import Depends, Request
 
-from kumihimo.app.ask.questions import Questions
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.processes.async_facade import AsyncKumihimo
-from kumihimo.app.several.several_indexes import SeveralIndexes
 from kumihimo.app.upkeep.keys import ROLES, Role
-from kumihimo.core.errors import SettingsError
-from kumihimo.llm.budget import Budget, JointBudget
+from kumihimo.llm.budget import Budget
 from kumihimo.server.events import cancel_on_disconnect
 from kumihimo.server.problems import Forbidden, NotFound, Unauthorized
 from kumihimo.server.workspace import ServedIndex, Workspace
@@ -125,62 +121,6 @@ def check_access(request: Request, role: Role) -> Access:
     if not access.may(role):
         raise Forbidden(f"this needs a key with the role {role}: `kumi key new --role {role}` makes one")
     return access
-
-
-@dataclass(frozen=True, slots=True)
-class AskedIndexes:
-    """The indexes that a question asks together; the first one leads."""
-
-    accesses: tuple[Access, ...]
-
-    @property
-    def first(self) -> Access:
-        return self.accesses[0]
-
-    @property
-    def facade(self) -> Questions:
-        """Return the index, or several with the rights of each."""
-        if len(self.accesses) == 1:
-            return self.first.served.kumi
-        indexes = {access.served.name: access.served.kumi for access in self.accesses}
-        return SeveralIndexes(indexes, rights={access.served.name: access.rights for access in self.accesses})
-
-    @property
-    def questions(self) -> AsyncKumihimo:
-        """Return the facade for asyncio, in places of the first index."""
-        questions = self.first.served.questions
-        return questions if len(self.accesses) == 1 else questions.asking(self.facade)
-
-    @property
-    def rights(self) -> str:
-        """Return the rights of the question itself."""
-        return self.first.rights if len(self.accesses) == 1 else ""
-
-    def new_budget(self) -> Budget | None:
-        """Return the budget of a request, for the key in each index."""
-        budgets = [access.grant.new_budget() for access in sorted(self.accesses, key=attrgetter("served.name"))]
-        paying = [budget for budget in budgets if budget]
-        return JointBudget(paying) if len(paying) > 1 else next(iter(paying), None)
-
-    async def read(self, read: Callable[[Snapshot], T]) -> T:
-        """Return the result of a read of what the sender may see."""
-
-        def read_with_rights(_: object) -> T:
-            with self.facade.snapshot(rights=self.rights) as snapshot:
-                return read(snapshot)
-
-        return await self.first.served.questions.run(read_with_rights)
-
-
-def find_asked(request: Request, access: Access, more: Sequence[str]) -> AskedIndexes:
-    """Return the index of an address and further ones, by name.
-
-    Raises NotFound as `find_access`, and SettingsError for a repeated name.
-    """
-    names = [access.served.name, *more]
-    if repeated := next((name for n, name in enumerate(names) if name in names[:n]), ""):
-        raise SettingsError(f"the index {repeated} is named twice: name each index once")
-    return AskedIndexes((access, *(find_access(request, name) for name in more)))
 
 
 async def read_index(request: Request, access: Access, read: Callable[[Snapshot], T]) -> T:

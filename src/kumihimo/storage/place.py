@@ -92,18 +92,10 @@ class IndexPlace:
         >>> [IndexPlace(Path(folder)).name for folder in ("/work/reports/.kumi", "notes.kumi")]
         ['reports', 'notes']
         """
-        return self.named_path.name
-
-    @property
-    def named_path(self) -> Path:
-        """Return a path whose last parts name the index.
-
-        That is the parent of a hidden folder, or the schema.
-        """
         if self.database:
-            return Path(urlsplit(self.database).path) / self.schema
+            return self.schema
         folder = self.folder.resolve()
-        return folder.parent if folder.name.startswith(".") else folder.with_suffix("")
+        return folder.parent.name if folder.name.startswith(".") else folder.stem
 
     @property
     def owns_cache(self) -> bool:

@@ -277,6 +277,15 @@ def test_a_key_sees_its_indexes_and_documents_alone(harbour_folder: Path, tmp_pa
     assert refused.value.response.headers["www-authenticate"].startswith("Bearer")
 
 
+def test_a_question_asks_one_index_and_its_sources_lead_there(harbour_folder: Path, tmp_path: Path) -> None:
+    folders = [copytree(harbour_folder, tmp_path / name / ".kumi") for name in ("harbour", "town")]
+    with serving(*folders) as server, OpenAI(base_url=f"{server.address}/v1", api_key="none", max_retries=0) as client:
+        for model, page in (("harbour", "documents/"), ("town", "indexes/town/documents/")):
+            assert f"]({server.address}/{page}" in ask(client, model=model).choices[0].message.content
+        with pytest.raises(openai.NotFoundError, match=r"no model 'harbour\+town'"):
+            ask(client, model="harbour+town")
+
+
 # -- clients that leave
 
 

@@ -1,10 +1,9 @@
-"""a query of a facade -> what a snapshot returns, within a budget that the caller may cancel."""
+"""a query to an index -> what a snapshot returns, within a budget that the caller may cancel."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.snapshot import Snapshot
@@ -12,22 +11,15 @@ from kumihimo.app.opened.catalogue import missing_tables
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.context import Context
 from kumihimo.core.errors import IndexChanged, IndexUnavailable
-from kumihimo.core.records import Reference
-from kumihimo.core.spans import Span
 from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
-from kumihimo.generation.answer import Length
-from kumihimo.llm.budget import Budget, Caps
-from kumihimo.llm.concurrency import iterate_tokens
+from kumihimo.llm.budget import Budget
 from kumihimo.llm.local_embedder import create_local_embedder, is_local
-from kumihimo.llm.protocols import TokenCallback, Vectors
-from kumihimo.llm.registry import ModelRegistry
+from kumihimo.llm.protocols import Vectors
 from kumihimo.llm.telemetry import span
 from kumihimo.search.stores import load_matrices
 from kumihimo.storage.database import as_database
-from kumihimo.text.question import ParsedQuestion
 
 T = TypeVar("T")
 MAX_RESTARTS = 2  # of a question, because of other builds
@@ -65,140 +57,41 @@ def open_snapshot(
     raise IndexUnavailable(f"the vectors in {missing} are missing: `kumi index` makes them again")
 
 
-class Questions(ABC):
-    """An index, or several, that answers questions."""
+def read_one_build(
+    index: OpenIndex, query: Query, build: BuildMethod, read: Callable[[Snapshot, Query, Budget], T]
+) -> T:
+    """Return what a query reads in one finished build.
 
-    models: ModelRegistry
-    settings: dict[str, dict[str, object]]
+    It holds no transaction during an LLM call. If another build ends meanwhile, the query begins again on that one, and
+    the cache has the replies to the requests that stay the same; the last try holds its transaction. So the query may
+    tell its caller nothing before its last read. The caps and the token of the budget count for every model that is
+    asked. build: as for `open_snapshot`.
+    """
+    budget = index.models.budget(query.caps, query.paid_by, query.cancel)
+    for restarts_left in reversed(range(MAX_RESTARTS + 1)):
+        opened = open_snapshot(index, query.method, query.rights, query.cancel, build)
+        with suppress(IndexChanged), opened as snapshot:
+            budget.released = snapshot.db.released if restarts_left else nullcontext
+            return read(snapshot, replace(query, rights=""), budget)  # the snapshot has them
+    raise AssertionError("a transaction that is never released sees no other build")
 
-    @abstractmethod
-    def prepare_method(self, name: str, progress: Progress | None = None, *, cancel: CancelToken | None = None) -> None:
-        """Build the tables that a method lacks, if they cost nothing."""
 
-    @abstractmethod
-    def snapshot(
-        self, method: str = "", *, rights: str = "", cancel: CancelToken | None = None
-    ) -> AbstractContextManager[Snapshot]:
-        """Open a snapshot of finished builds."""
+def answer_from_one_build(index: OpenIndex, query: Query, build: BuildMethod) -> Answer:
+    """Return the answer to a query, with what all tries spent.
 
-    def retrieve(
-        self,
-        question: str,
-        method: str = "",
-        *,
-        filter: str = "",
-        rights: str = "",
-        explain: bool = False,
-        caps: Caps | None = None,
-        paid_by: Budget | None = None,
-        cancel: CancelToken | None = None,
-        **settings: Any,
-    ) -> Context:
-        """Return the evidence that the method finds, best first.
-
-        settings: of the method, such as k=5. filter: an expression over document metadata, such as `author = "Sabine
-        Orrell" and date >= 2024`. rights: an expression, too: what the one who asks may see; a field that no document
-        has is unset. explain: say of each piece why it was found, and where it is. Tables that the method lacks are
-        built first, if they cost nothing. caps, paid_by, cancel: as for `ask`.
-        """
-        limits: dict[str, Any] = {"caps": caps, "paid_by": paid_by, "cancel": cancel}
-        asked = ParsedQuestion(question)
-        return self.search(Query(asked, method, filter, rights, settings, explain=explain, **limits))
-
-    def ask(
-        self,
-        question: str,
-        method: str = "",
-        *,
-        filter: str = "",
-        rights: str = "",
-        length: Length | None = None,
-        history: Sequence[Answer] = (),
-        explain: bool = False,
-        caps: Caps | None = None,
-        paid_by: Budget | None = None,
-        on_token: TokenCallback | None = None,
-        on_context: Callable[[Context], None] | None = None,
-        progress: Progress | None = None,
-        cancel: CancelToken | None = None,
-        **settings: Any,
-    ) -> Answer:
-        """Return the answer with its citations.
-
-        filter, rights, explain: as for `retrieve`. length: `brief`, `normal` or `full`, of a chat model's answer; None:
-        as set. history: earlier answers; the question may refer to them if there is a chat model. caps: limits on what
-        is spent. paid_by: a budget that pays too, such as that of a key. on_token: receives the text as it arrives.
-        on_context: receives the evidence before that. progress: receives an event as the search and the model begin.
-        cancel: stops the question, which raises Cancelled; a request in flight is still paid.
-        """
-        own: dict[str, Any] = {"length": length, "history": history, "explain": explain}
-        own |= {"on_token": on_token, "on_context": on_context, "progress": progress}
-        own |= {"caps": caps, "paid_by": paid_by, "cancel": cancel}
-        return self.answer(Query(ParsedQuestion(question), method, filter, rights, settings, **own))
-
-    def search(self, query: Query) -> Context:
-        """Return the evidence for a query, as `retrieve` does."""
-        return self._read_one_build(query, Snapshot.search)
-
-    def answer(self, query: Query) -> Answer:
-        """Return the answer to a query, as `ask` does.
-
-        With what all tries spent.
-        """
-        with span("ask", {}) as set_attributes:
-            answer = self._read_one_build(query, Snapshot.answer)
-            set_attributes(
-                {
-                    "kumihimo.method": answer.method,
-                    "kumihimo.citations": len(answer.citations),
-                    "kumihimo.calls": answer.usage.calls,
-                    "kumihimo.cost": answer.usage.cost,
-                }
-            )
-        return answer
-
-    def _read_one_build(self, query: Query, read: Callable[[Snapshot, Query, Budget], T]) -> T:
-        """Return what a query reads in one finished build.
-
-        It holds no transaction during an LLM call. If another build ends meanwhile, the query begins again on that
-        one, and the cache has the replies to the requests that stay the same; the last try holds its transaction. So
-        the query may tell its caller nothing before its last read. The caps and the token of the budget count for
-        every model that is asked.
-        """
-        budget = self.models.budget(query.caps, query.paid_by, query.cancel)
-        for restarts_left in reversed(range(MAX_RESTARTS + 1)):
-            opened = self.snapshot(query.method, rights=query.rights, cancel=query.cancel)
-            with suppress(IndexChanged), opened as snapshot:
-                budget.released = snapshot.released if restarts_left else nullcontext
-                return read(snapshot, replace(query, rights=""), budget)  # the snapshot has them
-        raise AssertionError("a transaction that is never released sees no other build")
-
-    def stream(
-        self, question: str, method: str = "", *, rights: str = "", **options: Any
-    ) -> Generator[str, None, Answer]:
-        """Yield the answer's text as it arrives; return the answer.
-
-        options: as for `ask`. A generator that is closed cancels the question.
-        """
-        query = Query.of(question, method, rights=rights, **options)
-        cancel = query.cancel or CancelToken()
-        query = replace(query, cancel=cancel)
-        return (yield from iterate_tokens(lambda on_token: self.answer(replace(query, on_token=on_token)), cancel))
-
-    def suggest(self, answer: Answer, *, caps: Caps | None = None) -> Answer:
-        """Return the answer with up to five next questions in `followups`.
-
-        This takes one LLM call. caps: for the answer and the call together.
-        """
-        with self.snapshot() as snapshot:
-            suggester = snapshot.followup_suggester(caps)
-        return suggester(answer)
-
-    def trace(self, reference: str | Reference, *, rights: str = "") -> list[Span]:
-        """Return the source spans of a row, by id or (table, id)."""
-        with self.snapshot(rights=rights) as snapshot:
-            row = snapshot.find(reference).reference if isinstance(reference, str) else reference
-            return list(snapshot.trace(row))
+    build: as for `open_snapshot`.
+    """
+    with span("ask", {}) as set_attributes:
+        answer = read_one_build(index, query, build, Snapshot.answer)
+        set_attributes(
+            {
+                "kumihimo.method": answer.method,
+                "kumihimo.citations": len(answer.citations),
+                "kumihimo.calls": answer.usage.calls,
+                "kumihimo.cost": answer.usage.cost,
+            }
+        )
+    return answer
 
 
 def embed_texts(

@@ -1,7 +1,7 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from time import perf_counter
@@ -155,10 +155,6 @@ class Snapshot(VisibleTables):
             return None
         db = as_database(self.db)
         return IndexedWords(db, self.table("chunks"), word_store(db, "chunks"))
-
-    def released(self) -> AbstractContextManager[object]:
-        """Hold no transaction inside the context, while a model speaks."""
-        return self.db.released()
 
     def embedder_of(self, table: str) -> str:
         """Return the fingerprint of the model that embedded a table, or empty."""

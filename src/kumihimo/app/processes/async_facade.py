@@ -7,14 +7,12 @@ from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import copy_context
-from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Self, TypeVar
 
 from kumihimo.app.ask.query import Query
-from kumihimo.app.ask.questions import Questions
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import Built
 from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
@@ -58,7 +56,6 @@ class AsyncKumihimo:
 
     def __init__(self, kumi: Kumihimo, *, workers: int = 0, questions: int = 32, seconds: float = 0) -> None:
         self.kumi, self._seconds, self._owns_kumi = kumi, seconds, False
-        self._asked: Questions = kumi
         self._questions, self._reads, self._builds = _Lane.create(questions), _Lane.create(_READS), _Lane.create(1, 1)
         address = kumi.opened.address
         self.room = QuestionRoom(address, workers) if workers and address else None
@@ -125,15 +122,6 @@ class AsyncKumihimo:
         """Return how many questions wait for a place."""
         return self._questions.waiting
 
-    def asking(self, facade: Questions) -> Self:
-        """Return the same places and limits for questions to other indexes, too.
-
-        They run in threads.
-        """
-        other = copy(self)
-        other._asked, other.room = facade, None
-        return other
-
     # -- questions
 
     async def ask(self, question: str, method: str = "", **options: Any) -> Answer:
@@ -190,7 +178,7 @@ class AsyncKumihimo:
         else:
             if emit:
                 query = replace(query, on_token=emit, on_context=emit, progress=emit)
-            answer = self._asked.answer(query)
+            answer = self.kumi.answer(query)
         self.on_answered(answer.method, perf_counter() - start)
         return answer
 
@@ -206,7 +194,7 @@ class AsyncKumihimo:
         if self.room and needs_no_model(self.kumi.opened, named := self._with_method(query), is_answer=False):
             context: Context = self.room.run("search", named)
         else:
-            context = self._asked.search(query)
+            context = self.kumi.search(query)
         self.on_answered(context.method, perf_counter() - start)
         return context
 
@@ -214,7 +202,7 @@ class AsyncKumihimo:
         """Return the query with the name of its method."""
         if query.method:
             return query
-        with self._asked.snapshot() as snapshot:
+        with self.kumi.snapshot() as snapshot:
             return replace(query, method=snapshot.default_method())
 
     # -- builds and other calls

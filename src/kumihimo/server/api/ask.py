@@ -18,8 +18,8 @@ from kumihimo.app.processes.async_facade import QuestionEvent
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.core.errors import KumiError
-from kumihimo.server.access import AskedIndexes, Reader, find_asked
-from kumihimo.server.api.parameters import STRICT, Body, FilterText, MoreIndexes, Name, Question, Settings
+from kumihimo.server.access import Reader
+from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, Question, Settings
 from kumihimo.server.events import ServerEvent, cancel_on_disconnect, event_response
 from kumihimo.server.problems import problem
 from kumihimo.text.translation import message_language, suggest_language
@@ -46,7 +46,7 @@ class SearchBody:
     """A question to search for.
 
     settings: of the method, as `/methods` lists them. reasons: say of each piece of evidence why it was found, and
-    where it is. more_indexes: asked together with the index of the address.
+    where it is.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -55,15 +55,14 @@ class SearchBody:
     filter: FilterText = ""
     settings: Settings = field(default_factory=dict)
     reasons: bool = True
-    more_indexes: MoreIndexes = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskBody(SearchBody):
     """A question to answer.
 
-    settings, reasons, more_indexes: as for a search. length: of an answer that a model writes. history: the
-    conversation so far, oldest first. stream: send server-sent events.
+    settings, reasons: as for a search. length: of an answer that a model writes. history: the conversation so far,
+    oldest first. stream: send server-sent events.
     """
 
     length: Length | None = None
@@ -74,8 +73,7 @@ class AskBody(SearchBody):
 @router.post("/retrieve")
 async def retrieve(request: Request, access: Reader, body: Body[SearchBody]) -> JSONResponse:
     """Return the evidence for a question, best first, with reasons."""
-    asked = find_asked(request, access, body.more_indexes)
-    context = await cancel_on_disconnect(request, asked.questions.search(_query(asked, body)))
+    context = await cancel_on_disconnect(request, access.served.questions.search(_query(access, body)))
     return JSONResponse({"question": body.question, **context.to_dict()})
 
 
@@ -87,8 +85,7 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
     leaves stops the search and the model.
     """
     if body.stream:
-        asked, query = _read_body(request, access, body)
-        events = asked.questions.answer_events(query)
+        events = access.served.questions.answer_events(_answer_query(access, body))
         first = asyncio.ensure_future(anext(events))
         try:
             await cancel_on_disconnect(request, asyncio.wait([first], timeout=_FIRST_EVENT_SECONDS))
@@ -103,25 +100,23 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
 
 async def find_answer(request: Request, access: Reader, body: AskBody) -> Answer:
     """Return the answer to a request, unless its client leaves."""
-    asked, query = _read_body(request, access, body)
-    return await cancel_on_disconnect(request, asked.questions.answer(query))
+    return await cancel_on_disconnect(request, access.served.questions.answer(_answer_query(access, body)))
 
 
-def _read_body(request: Request, access: Reader, body: AskBody) -> tuple[AskedIndexes, Query]:
-    """Return the indexes that a request asks, and its query."""
-    asked = find_asked(request, access, body.more_indexes)
+def _answer_query(access: Reader, body: AskBody) -> Query:
+    """Return the query of a request for an answer."""
     history = [Answer.of_text(turn.question, turn.answer) for turn in body.history]
-    return asked, _query(asked, body, length=body.length, history=history)
+    return _query(access, body, length=body.length, history=history)
 
 
-def _query(asked: AskedIndexes, body: SearchBody, **more: Any) -> Query:
+def _query(access: Reader, body: SearchBody, **more: Any) -> Query:
     """Return the query of a request.
 
     Raises SettingsError if it cannot be asked.
     """
-    asked.first.notes.question = body.question
+    access.notes.question = body.question
     suggest_language(body.question)
-    limits = {"filter": body.filter, "rights": asked.rights, "paid_by": asked.new_budget()}
+    limits = {"filter": body.filter, "rights": access.rights, "paid_by": access.grant.new_budget()}
     return Query.of(body.question, body.method, settings=body.settings, explain=body.reasons, **limits, **more)
 
 

@@ -18,7 +18,6 @@ _MAX_SETTINGS = 50
 _MAX_VALUE = 1000  # characters, or items of a list
 _MAX_NUMBER = 1e6
 _MAX_PATH = 4000
-_MAX_INDEXES = 20
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Rows of a page.")]
 Cursor = Annotated[str, Query(max_length=_MAX_ID, description="`next` of the page before.")]
@@ -29,7 +28,6 @@ Table = Annotated[str, Path(max_length=_MAX_NAME)]
 
 Question = Annotated[str, Field(max_length=MAX_QUESTION_CHARS)]
 Name = Annotated[str, Field(max_length=_MAX_NAME)]
-MoreIndexes = Annotated[list[Name], Field(max_length=_MAX_INDEXES)]
 FilterText = Annotated[str, Field(max_length=_MAX_FILTER)]
 PathText = Annotated[str, Field(min_length=1, max_length=_MAX_PATH)]
 _Number = Annotated[float, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]

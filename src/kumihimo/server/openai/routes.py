@@ -14,7 +14,7 @@ from kumihimo.app.build.prepare_build import usable_methods
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.spans import Span
-from kumihimo.server.access import Access, AskedIndexes, find_access, find_asked, usable_indexes
+from kumihimo.server.access import Access, find_access, usable_indexes
 from kumihimo.server.events import cancel_on_disconnect, event_response
 from kumihimo.server.openai.errors import BadParameter, ModelNotFound
 from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
@@ -34,46 +34,34 @@ FIRST_INDEX = "kumi"  # the name of the first index that the caller may use
 
 @dataclass(frozen=True, slots=True)
 class ChosenModel:
-    """An index, or several, and a method of them; an empty method is the default."""
+    """An index, and a method of it; an empty method is the default."""
 
-    asked: AskedIndexes
+    access: Access
     method: str
-
-    @property
-    def access(self) -> Access:
-        """Return the access to the index that leads."""
-        return self.asked.first
 
 
 def choose_model(request: Request, name: str) -> ChosenModel:
     """Return the index and the method of a model, `kumi/bm25` or `NAME/bm25`.
 
-    `NAME+NAME` asks several indexes together. Raises ModelNotFound if they do not exist.
+    Raises ModelNotFound if they do not exist.
     """
     index, _, method = name.partition("/")
-    known = usable_indexes(request)
-    names = [index] if index in known else index.split("+")
+    is_first = index == FIRST_INDEX and index not in usable_indexes(request)
     try:
-        first, *others = ("" if each == FIRST_INDEX and each not in known else each for each in names)
-        asked = find_asked(request, find_access(request, first), others)
+        access = find_access(request, "" if is_first else index)
     except NotFound:
         raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names") from None
-    if method and method not in asked.first.served.kumi.catalogue.methods:
+    if method and method not in access.served.kumi.catalogue.methods:
         raise ModelNotFound(f"no model {name!r}: GET /v1/models lists the names")
-    return ChosenModel(asked, method)
+    return ChosenModel(access, method)
 
 
 def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
     """Return a function: a passage -> the address that marks it."""
-    usable = usable_indexes(request)
-
-    def link(span: Span) -> str:
-        index = span.index or access.served.name
-        part = "" if usable[:1] == [index] else f"indexes/{quote(index, safe='')}/"
-        address = f"{request.base_url}{part}documents/{hash_parts(span.uri)}"
-        return f"{address}?start={span.start}&end={span.end}#passage"
-
-    return link
+    is_first = usable_indexes(request)[:1] == [access.served.name]
+    part = "" if is_first else f"indexes/{quote(access.served.name, safe='')}/"
+    base = f"{request.base_url}{part}documents/"
+    return lambda span: f"{base}{hash_parts(span.uri)}?start={span.start}&end={span.end}#passage"
 
 
 def model_names(methods: Mapping[str, list[str]]) -> Iterator[tuple[str, str, str]]:
@@ -132,7 +120,7 @@ async def complete_chat(request: Request) -> Response:
     chosen = choose_model(request, body.model)
     head, link = ReplyHead(body.model), passage_link(request, chosen.access)
     question, options = _question_options(chosen, body)
-    questions = chosen.asked.questions
+    questions = chosen.access.served.questions
     if not body.stream:
         answer = await cancel_on_disconnect(request, questions.ask(question, chosen.method, **options))
         return JSONResponse(completion(head, answer, link))
@@ -157,8 +145,8 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
         "filter": body.kumihimo.filter,
         "length": body.kumihimo.length,
         "history": history,
-        "rights": chosen.asked.rights,
-        "paid_by": chosen.asked.new_budget(),
+        "rights": chosen.access.rights,
+        "paid_by": chosen.access.grant.new_budget(),
     }
 
 
@@ -166,10 +154,7 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
 async def create_embeddings(request: Request) -> Response:
     """Embed texts with the embedding model of an index."""
     body = EmbeddingRequest.parse(await request.body())
-    chosen = choose_model(request, body.model)
-    if len(chosen.asked.accesses) > 1:
-        raise BadParameter("embeddings are those of one index: name one model", "model")
-    access = chosen.access
+    access = choose_model(request, body.model).access
     as_questions, budget = body.kumihimo.input_type == "query", access.grant.new_budget()
     vectors, usage = await access.served.questions.run(
         lambda kumi: embed_texts(kumi.opened, body.texts, as_questions=as_questions, budget=budget)
