@@ -516,6 +516,14 @@ def test_the_index_folder_from_the_environment(kumi: Run, monkeypatch: pytest.Mo
     assert kumi("ask", "ferry")[0] == 0
 
 
+def test_an_option_with_one_value_is_given_once(built: Run) -> None:
+    for command in (["ask", "ferry"], ["retrieve", "ferry"], ["status"], ["remove", "notes"]):
+        refused = built(*command, "--index", ".kumi", "--index", "b.kumi")
+        assert refused == (2, "", "kumi: --index takes one value: give it once\n")
+    assert "--method takes one value" in error_of(built("ask", "ferry", "-m", "bm25", "--method", "naive"))
+    assert built("ask", "ferry", "--json", "--json", "--set", "naive.k=1", "--set", "bm25.k=1")[0] == 0
+
+
 def test_methods_chosen_and_changed(kumi: Run) -> None:
     kumi("index", "notes", "--methods", "bm25")
     assert kumi("ask", "ferry")[0] == 0  # the method that the index was built for

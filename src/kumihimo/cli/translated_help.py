@@ -10,6 +10,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from kumihimo.cli import options
+from kumihimo.core.errors import SettingsError
 from kumihimo.text.translation import choose_language, translate
 
 # What typer writes into a page of help for a terminal: the name of its constant -> the text.
@@ -57,10 +58,18 @@ class _Translated(_Command):  # type: ignore[misc]
     context_class: Any = _Context
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Choose the language of the page."""
+        """Choose the language of the page.
+
+        Raises SettingsError for a second value of an option with one.
+        """
         if "--help" in args and "--lang" in args[:-1]:
             choose_language(args[args.index("--lang") + 1])
-        return super().parse_args(ctx, args)  # type: ignore[no-any-return]
+        *_, given = self.make_parser(ctx).parse_args([*args])
+        rest: list[str] = super().parse_args(ctx, args)
+        repeated = (each for n, each in enumerate(given) if each in given[:n] and not (each.multiple or each.is_flag))
+        if (option := next(repeated, None)) and not ctx.resilient_parsing:
+            raise SettingsError(f"{option.opts[0]} takes one value: give it once")
+        return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _translate_page(self, ctx)
