@@ -13,7 +13,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from kumihimo.app.upkeep.keys import create_key, revoke_key, token_digest
-from kumihimo.core.usage import Usage
 from kumihimo.server.app import create_app
 from kumihimo.server.limits import RateLimits, limited_protocol
 from kumihimo.server.sessions import COOKIE
@@ -134,18 +133,6 @@ def test_a_bucket_fills_evenly() -> None:
     with pytest.raises(Exception, match="more than 60"):
         limits.take("a", 60)
     limits.take("b", 60)
-
-
-def test_the_budget_of_a_key_counts_all_its_requests_of_a_day(workspace: Workspace, folder: Path) -> None:
-    _, token = create_key([folder], "reader", daily_tokens=1000)
-    (served,) = workspace.indexes.values()
-    key = served.keys.find(token_digest(token))
-    assert key
-    budget = served.keys.budget(key)
-    served.keys.store.add_usage(key.id, "2026-01-01", Usage(1, 900, completion_tokens=50))
-    assert served.keys.store.usage(key.id, "2026-01-01").tokens == 950
-    assert served.keys.budget(key) is budget
-    assert budget.caps.tokens == 1000
 
 
 # -- pages of other sites

@@ -255,7 +255,9 @@ def test_one_role_builds_and_another_asks(home: Path, place: IndexPlace, server:
         id, _ = keys.create_key([builder], "reader", name="Ana")
         database.execute(count_usage.replace("harbour", place.schema))
         with Kumihimo.open(reader) as serving, closing(keys.IndexKeys.of(serving.opened).store) as store:
-            store.add_usage(id, "2026-01-01", Usage(1, 10))
+            reservation = store.reserve(id, "2026-01-01", Usage(1, 100), "one", lambda *_: True)
+            assert reservation
+            store.settle(reservation, Usage(1, 10))
             assert store.usage(id, "2026-01-01") == Usage(1, 10)
 
 

@@ -60,8 +60,8 @@ def create_key(
         raise SettingsError("the limits of a key are 1 or more: leave out --budget for no limit")
     token, id = TOKEN_PREFIX + token_urlsafe(32), token_hex(4)
     key = StoredKey(id, name, role, rights.strip(), daily_tokens, requests_per_minute, _now(), "")
-    for place in places:
-        with closing(KeyStore(IndexPlace.at(place).open_keys())) as store:
+    for place in {IndexPlace.at(place): place for place in places}:
+        with closing(KeyStore(place.open_keys())) as store:
             store.add(key, token_digest(token))
     return id, token
 
