@@ -129,6 +129,8 @@ NIGHTLY = {
     "tests/readers/test_oddities.py::test_the_work": 0,
     "tests/readers/test_pdf.py::test_many_threads": 0,
     "tests/readers/test_readers.py::test_one_line_of_two_million_characters": 15,
+    "tests/readers/remote/test_crawl.py::test_a_hostile_page": 5,
+    "tests/readers/remote/test_crawl.py::test_a_page_is_read_within": 0,
     "tests/search/test_contract.py::test_another_process_finds_the_same": 0,
     "tests/server/test_browser.py": 0,
     "tests/server/test_browser_answers.py": 0,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,22 @@ from kumihimo.app.opened.results import Built
 from kumihimo.app.upkeep.watch import watch_sources
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.readers.remote import web
+from kumihimo.workers import Worker
 from tests.cli_runner import kumi as run_kumi
 from tests.web_site import Page, WebSite, page, run_web_site
 
 NO_DELAY = {"fetching": {"delay": 0}}
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read pages and links in this process; the tests of readers have the children."""
+
+    def ask(worker: Worker, request: object, **_: int) -> object:
+        module, _, name = worker.handler.partition(":")
+        return getattr(import_module(module), name)(json.loads(json.dumps(request)))
+
+    monkeypatch.setattr(Worker, "ask", ask)
 
 
 @pytest.fixture
@@ -146,6 +160,9 @@ def test_nothing_is_kept_of_an_address_without_a_page(kumi: Kumihimo, site: WebS
     assert not (kumi.folder / "mirror").exists() or not [*(kumi.folder / "mirror").iterdir()]
     with pytest.raises(SettingsError, match="--crawl follows the links of a web page"):
         index(kumi, str(kumi.folder.parent), crawl=3)
+    for pages in (-1, 10**30):
+        with pytest.raises(SettingsError, match="--crawl is a number of pages up to 1,000,000, not "):
+            index(kumi, f"{site.url}/docs/", crawl=pages)
 
 
 def test_a_file_is_read_by_its_type(kumi: Kumihimo, site: WebSite) -> None:

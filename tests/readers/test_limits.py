@@ -192,7 +192,7 @@ def test_a_reader_that_only_this_process_has_runs_here(open_reader: Callable[...
 def test_a_bomb_is_refused_by_name_and_the_next_file_is_read(
     text: str, message: str, open_reader: Callable[..., FileReader], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kumihimo.readers.file_reader._CLOCK_FACTOR", 100)  # on a busy machine too
+    monkeypatch.setattr("kumihimo.readers.reading_worker._CLOCK_FACTOR", 100)  # on a busy machine too
     reader = open_reader(memory=500, seconds=1)
     with pytest.raises(LimitExceeded, match=f"^n/a.hungry: {message}"):
         reader.read(write(tmp_path / "a.hungry", text), "n/a.hungry")

@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 from typer import Option
 
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.build.remote_sources import MAX_PAGES
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import installed_catalogue
 from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace
@@ -66,7 +67,8 @@ Explain = Annotated[bool, Option("--explain", help="Explain why each piece of ev
 DEFAULT_INDEX = IndexPlace.at(DEFAULT_FOLDER)
 INDEX_HELP = "The index: a folder, or postgresql://HOST/DATABASE?schema=NAME."
 Crawl = Annotated[
-    int, Option(help="Also index up to N pages that a web page, or a sitemap, links to.", metavar="N", min=0)
+    int,
+    Option(help="Also index up to N pages that a web page, or a sitemap, links to.", metavar="N", min=0, max=MAX_PAGES),
 ]
 Wait = Annotated[bool, Option("--wait", help="Wait for another build to finish.")]
 

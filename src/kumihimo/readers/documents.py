@@ -91,7 +91,7 @@ def iterate_documents(
     """
     if not has_reader(path, readers):
         raise no_reader_error(path, uri, readers)
-    data, modified = _load_file(path, uri, limits)
+    data, modified = load_file(path, uri, limits)
     characters = 0
     documents = _build_documents(_Origin(uri, modified), data, path.suffix, readers)
     for number, document in enumerate(documents, 1):
@@ -206,7 +206,7 @@ def unreadable_error(name: str, reason: str) -> SourceError:
     return SourceError(f"{name}: cannot be read ({reason[:200]}); save it again, or in another format")
 
 
-def _load_file(path: Path, uri: str, limits: ReadingLimits) -> tuple[bytes, str]:
+def load_file(path: Path, uri: str, limits: ReadingLimits) -> tuple[bytes, str]:
     """Return the content of a file, and its time.
 
     It is opened once, without waiting: another program may put a pipe in its place.

@@ -2,24 +2,23 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
 from kumihimo.core.digests import replace_surrogates
-from kumihimo.core.errors import LimitExceeded, SourceError
+from kumihimo.core.errors import SourceError
 from kumihimo.core.executors import WorkerContext
 from kumihimo.core.records import Document
 from kumihimo.core.table import codec
 from kumihimo.core.wiring import FileType
 from kumihimo.readers import READERS
-from kumihimo.readers.documents import ReadingLimits, iterate_documents, read_documents, unreadable_error
-from kumihimo.workers import Worker, WorkerStopped
+from kumihimo.readers.documents import ReadingLimits, iterate_documents, read_documents
+from kumihimo.readers.reading_worker import ReadingWorker, reply_errors
 
 _SMALL_BYTES = 1 << 20  # of a simple file that this process reads itself
-_CLOCK_FACTOR = 4  # seconds of the clock for a second of processor time
 _HANDLER = "kumihimo.readers.file_reader:answer_request"
 
 
@@ -60,7 +59,7 @@ class FileReader:
 
     def __init__(self, readers: Mapping[str, FileType], limits: ReadingLimits) -> None:
         self.readers, self.limits = readers, limits
-        self.worker = Worker(_HANDLER, memory=limits.memory << 20)
+        self.worker = ReadingWorker(_HANDLER, limits)
         self._added = {suffix: each for suffix, each in readers.items() if READERS.get(suffix) != each}
 
     def read(self, path: Path, uri: str) -> list[Document]:
@@ -94,45 +93,8 @@ class FileReader:
             for suffix, each in self._added.items()
             if _is_importable(each)
         }
-        request = {"path": str(path.absolute()), "uri": uri, "readers": added, "limits": asdict(self.limits)}
-        while True:
-            is_fresh = not self.worker.requests
-            try:
-                return self._ask_worker(request)
-            except WorkerStopped as stop:
-                # Earlier files use some of the memory of a process, so a fresh one decides.
-                if is_fresh or stop.reason not in ("memory", "crash"):
-                    raise self._describe_stop(uri, stop) from stop
-
-    def _ask_worker(self, request: Mapping[str, Any]) -> list[Document]:
-        decode, seconds = codec(Document).decode, self.limits.seconds
-        documents: list[Document] = []
-        error: SourceError | None = None
-        for reply in self.worker.ask(request, seconds=seconds * _CLOCK_FACTOR, cpu_seconds=seconds):
-            if isinstance(reply, list):
-                documents.append(decode(tuple(reply)))
-            else:
-                error = (LimitExceeded if reply["is_limit"] else SourceError)(reply["error"])
-        if error:
-            raise error
-        return documents
-
-    def _describe_stop(self, uri: str, stop: WorkerStopped) -> SourceError:
-        """Return the error for a file that ended its process.
-
-        A crash and the clock may have other causes, so such a file is read again by the next build.
-        """
-        if stop.reason in ("memory", "time"):
-            return self.limits.error(uri, "memory" if stop.reason == "memory" else "seconds")
-        if stop.reason == "clock":
-            seconds = self.limits.seconds * _CLOCK_FACTOR
-            return SourceError(f"{uri}: it was not read within {seconds:,} seconds (four times reading.seconds)")
-        if stop.reason == "error":
-            return unreadable_error(uri, str(stop))
-        return SourceError(
-            f"{uri}: its reader crashed ({stop}); the file is damaged, or needs more than "
-            f"{self.limits.memory:,} MB of memory (reading.memory)"
-        )
+        decode, request = codec(Document).decode, {"path": str(path.absolute()), "uri": uri, "readers": added}
+        return self.worker.read(request, uri, lambda row: decode(tuple(row)))
 
     def close(self) -> None:
         self.worker.close()
@@ -157,10 +119,8 @@ def answer_request(request: Mapping[str, Any]) -> Iterator[Any]:
     readers, encode = dict(READERS), codec(Document).encode
     for suffix, (module, name, media_type, has_attachments) in request["readers"].items():
         readers[suffix] = FileType(media_type, attrgetter(name)(import_module(module)), has_attachments)
-    limits = ReadingLimits(**request["limits"])
-    try:
-        for document in iterate_documents(Path(request["path"]), request["uri"], readers, limits):
-            row = encode(document.id, document)
-            yield [replace_surrogates(value) if isinstance(value, str) else value for value in row]
-    except SourceError as error:
-        yield {"error": str(error), "is_limit": isinstance(error, LimitExceeded)}
+    documents = iterate_documents(Path(request["path"]), request["uri"], readers, ReadingLimits(**request["limits"]))
+    rows = (encode(document.id, document) for document in documents)
+    yield from reply_errors(
+        [replace_surrogates(each) if isinstance(each, str) else each for each in row] for row in rows
+    )

@@ -100,14 +100,7 @@ def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: b
 
     encoding: the encoding that the container declares. is_web_page: leave out the menus of its site.
     """
-    from selectolax import lexbor
-
-    declared = CHARSET.search(data[:HEAD_BYTES])
-    source = decode(data, name, encoding or (declared[1].decode("ascii", "ignore") if declared else ""))
-    if len(source) > MAX_CHARS:
-        raise SourceError(f"{name}: a page of more than {MAX_CHARS >> 20} MB; cut it into several")
-    source = bound_markup(source)
-    tree = lexbor.LexborHTMLParser(source)
+    tree, source = parse_html(data, name, encoding)
     if tree.body is None:
         return
     dropped = tree.css(DROPPED_SELECTOR)
@@ -118,6 +111,25 @@ def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: b
     node = tree.css_first("head > title") or tree.css_first("h1")
     title = collapse_spaces(node.text()) if node else ""
     yield layout.Page(title=title, text=page.text, metadata=_read_metadata(tree), places=page.places)
+
+
+def parse_html(data: bytes, name: str, encoding: str = "") -> tuple[Node, str]:
+    """Return the tree of a page, and its source without endless markup.
+
+    encoding: as the container declares it. Raise SourceError if the page is too large, MemoryError if there is too
+    little memory.
+    """
+    from selectolax import lexbor
+
+    declared = CHARSET.search(data[:HEAD_BYTES])
+    source = decode(data, name, encoding or (declared[1].decode("ascii", "ignore") if declared else ""))
+    if len(source) > MAX_CHARS:
+        raise SourceError(f"{name}: a page of more than {MAX_CHARS >> 20} MB; cut it into several")
+    source = bound_markup(source)
+    try:
+        return lexbor.LexborHTMLParser(source), source
+    except lexbor.SelectolaxError as error:  # it takes any markup
+        raise MemoryError from error
 
 
 def _read_metadata(tree: Node) -> dict[str, object]:

@@ -13,10 +13,13 @@ from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import IndexedSource, load_sources
 from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.remote.links import LinkReader
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirrored, remove_unused_mirrors
 from kumihimo.readers.remote.origins import Origin, file_name, is_address, local_path, parse_origin
 from kumihimo.readers.remote.web import FetchSettings, WebClient
 from kumihimo.storage import IndexTransaction
+
+MAX_PAGES = 1_000_000  # of one crawl
 
 
 def split_addresses(paths: Iterable[str | Path]) -> tuple[list[Origin], list[str | Path]]:
@@ -43,6 +46,8 @@ def fetch_sources(
     SourceError if there is nothing at an address in `paths`; other failures are listed by the build.
     """
     named, _ = split_addresses(paths)
+    if not 0 <= crawl <= MAX_PAGES:
+        raise SettingsError(f"--crawl is a number of pages up to {MAX_PAGES:,}, not {crawl:,}: name a smaller one")
     if crawl and not (named and all(origin.is_web for origin in named)):
         raise SettingsError("--crawl follows the links of a web page: name its address, https://...")
     mirrors = index.folder.resolve() / MIRRORS_FOLDER
@@ -77,17 +82,19 @@ class _MirrorFetch:
         """Fetch these origins; return the paths that a person has named."""
         self.mirror.delete_unlisted()
         is_new, restored, client = self.source is None, list[Path](), self._client(origins)
+        links = LinkReader(client.limits)
         try:
             for origin in origins:
                 if are_named:
                     restored.append(self._name(origin))
-                self._fetch(origin, client, is_required=are_named)
+                self._fetch(origin, client, links, is_required=are_named)
         except BaseException:
             if is_new:
                 rmtree(self.mirror.folder, ignore_errors=True)
             raise
         finally:
             client.close()
+            links.close()
             if not is_new:
                 self.mirror.save()
         self.mirror.save()
@@ -105,7 +112,7 @@ class _MirrorFetch:
             self.source = self.source.restore_uri(self.source.uri(path))
         return path
 
-    def _fetch(self, origin: Origin, client: WebClient, *, is_required: bool) -> None:
+    def _fetch(self, origin: Origin, client: WebClient, links: LinkReader, *, is_required: bool) -> None:
         """Fetch one origin; list its failure unless it is required."""
         from kumihimo.readers.remote.crawl import OriginFetch
         from kumihimo.readers.remote.stores import StoreFetch
@@ -120,9 +127,8 @@ class _MirrorFetch:
         }
         try:
             if origin.is_web:
-                OriginFetch(
-                    mirror, client, readers, origin.url, mirror.origins[origin.url], done=self.done, **options
-                ).run()
+                pages = mirror.origins[origin.url]
+                OriginFetch(mirror, client, links, readers, origin.url, pages, done=self.done, **options).run()
             else:
                 StoreFetch(mirror, origin, readers, client.limits, cancel=self.cancel, **options).run()
         except SourceError as error:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from unicodedata import normalize
+from unicodedata import category, normalize
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from kumihimo.core.errors import SourceError
@@ -16,6 +16,7 @@ _ADDRESS = re.compile(r"(?i)[a-z][a-z0-9+.:-]+://")
 _WEB = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[^\w. =,+@()~-]")
 _MAX_NAME_CHARS = 100  # file systems allow 255 bytes
+MAX_ADDRESS_CHARS = 2000  # of a link or a redirect: a sitemap allows 2,048, and many servers no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,25 @@ def normalize_url(url: str) -> str:
         host = f"{host}:{parts.port}"
     path = urlsplit(urljoin("http://host/", parts.path.lstrip("/"))).path  # without . and ..
     return urlunsplit((scheme, host, path, parts.query, ""))
+
+
+def resolve_link(base: str, link: str) -> str:
+    """Return the web address of a link; empty if there is none.
+
+    Addresses with control characters, or longer than MAX_ADDRESS_CHARS, are none.
+
+    >>> resolve_link("https://example.org/a/", "../b c#d"), resolve_link("https://example.org/", "mailto:me")
+    ('https://example.org/b c', '')
+    """
+    link = link.strip()
+    if len(link) > MAX_ADDRESS_CHARS:
+        return ""
+    try:
+        url = normalize_url(urljoin(base, link))
+    except ValueError:
+        return ""
+    is_usable = url.startswith(("http://", "https://")) and len(url) <= MAX_ADDRESS_CHARS
+    return url if is_usable and not any(category(letter) in ("Cc", "Cs") for letter in url) else ""
 
 
 def file_name(url: str, suffixes: Collection[str] = ()) -> str:

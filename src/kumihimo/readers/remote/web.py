@@ -12,10 +12,10 @@ from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
 from kumihimo.core.cancel import CancelToken
-from kumihimo.core.errors import AddressRefused, LimitExceeded, SettingsError, SourceError
+from kumihimo.core.errors import AddressRefused, SettingsError, SourceError
 from kumihimo.core.network import is_local, is_offline, is_public
 from kumihimo.readers.documents import ReadingLimits
-from kumihimo.readers.remote.origins import normalize_url
+from kumihimo.readers.remote.origins import resolve_link
 
 if TYPE_CHECKING:
     from httpx2 import Client, Response
@@ -104,13 +104,10 @@ class WebClient:
                 raise AddressRefused(f"{url} is not fetched: the robots.txt of its host forbids it")
             with self._request(url, headers) as response:
                 if response.status_code not in _REDIRECTS:
-                    return self._reply(url, response, wants)
+                    return self._reply(url, response, wants, cut_at=0 if obeys_robots else _MAX_ROBOTS_BYTES)
                 target = response.headers.get("location", "")
-            try:
-                url = normalize_url(urljoin(url, target))
-            except ValueError:
-                url = ""
-            if urlsplit(url).scheme not in ("http", "https"):
+            url = resolve_link(url, target)
+            if not url:
                 raise AddressRefused(f"{start} leads to {target[:200]!r}, which is no web address")
         raise SourceError(f"{start}: more than {_MAX_REDIRECTS} redirects")
 
@@ -194,28 +191,31 @@ class WebClient:
             if reply.status >= 500 or reply.status == 429:
                 raise SourceError(f"{address}: the server answers {reply.status}; try again later")
             robots, rules = RobotFileParser(), _FORBIDDEN if reply.status in (401, 403) else reply.body
-            robots.parse(rules[:_MAX_ROBOTS_BYTES].decode("utf-8", "replace").splitlines())
+            robots.parse(rules.decode("utf-8", "replace").splitlines())
             self._robots[site] = robots
         return self._robots[site]
 
-    def _reply(self, url: str, response: Response, wants: Callable[[str, str], bool]) -> WebReply:
+    def _reply(self, url: str, response: Response, wants: Callable[[str, str], bool], *, cut_at: int) -> WebReply:
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         version = {name: value for name in ("etag", "last-modified") if (value := response.headers.get(name))}
         is_wanted = response.status_code == 200 and wants(media_type, url)
-        body = self._read_body(url, response) if is_wanted else b""
+        body = self._read_body(url, response, cut_at) if is_wanted else b""
         return WebReply(url, response.status_code, media_type, version, body)
 
-    def _read_body(self, url: str, response: Response) -> bytes:
-        """Read a body within the limits of bytes and time."""
+    def _read_body(self, url: str, response: Response, cut_at: int) -> bytes:
+        """Read a body within the limits of bytes and time.
+
+        cut_at: bytes after which the rest is left out; 0: it is read in full.
+        """
         body, ends_at = bytearray(), monotonic() + 4 * self.limits.seconds
         for piece in response.iter_bytes():
             body += piece
+            if 0 < cut_at <= len(body):
+                break
             if len(body) > self.limits.size << 20:
                 raise self.limits.error(url, "size")
             if monotonic() > ends_at:
-                raise LimitExceeded(
-                    f"{url}: it did not arrive in {4 * self.limits.seconds:,} seconds (reading.seconds)"
-                )
+                raise SourceError(f"{url}: it did not arrive in {4 * self.limits.seconds:,} seconds (reading.seconds)")
             if self.cancel:
                 self.cancel.check()
         return bytes(body)
