@@ -14,8 +14,9 @@ import pytest
 from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.readers import READERS
 from kumihimo.readers.documents import ReadingLimits
+from kumihimo.readers.reading_worker import ReadingWorker
 from kumihimo.readers.remote import crawl, links
-from kumihimo.readers.remote.links import Link, LinkReader
+from kumihimo.readers.remote.links import HANDLER, Link
 from kumihimo.readers.remote.mirror import Mirror
 from kumihimo.readers.remote.origins import MAX_ADDRESS_CHARS
 from kumihimo.readers.remote.web import FetchSettings, WebClient
@@ -40,15 +41,15 @@ def site(running_site: WebSite) -> WebSite:
 
 
 @pytest.fixture(scope="module")
-def links_of() -> Iterator[LinkReader]:
-    with closing(LinkReader(ReadingLimits(memory=600))) as reader:
+def links_of() -> Iterator[ReadingWorker]:
+    with closing(ReadingWorker(HANDLER, ReadingLimits(memory=600))) as reader:
         yield reader
 
 
 class Crawl:
     """A crawl of a site: what it asked for, and what it kept."""
 
-    def __init__(self, site: WebSite, folder: Path, reader: LinkReader, start: str, pages: int = 20) -> None:
+    def __init__(self, site: WebSite, folder: Path, reader: ReadingWorker, start: str, pages: int = 20) -> None:
         limits = ReadingLimits(size=60)
         self.mirror = Mirror(folder / "mirror" / "host")
         with closing(WebClient(FetchSettings(delay=0), limits, frozenset(["127.0.0.1"]))) as client:
@@ -62,7 +63,7 @@ class Crawl:
 
 
 @pytest.fixture
-def run(site: WebSite, tmp_path: Path, links_of: LinkReader) -> Any:
+def run(site: WebSite, tmp_path: Path, links_of: ReadingWorker) -> Any:
     return lambda start="/docs/", pages=20: Crawl(site, tmp_path, links_of, start, pages)
 
 
@@ -114,13 +115,13 @@ def test_pages_with_the_same_menu_still_lead_on(site: WebSite, run: Any) -> None
 
 
 def test_addresses_have_a_limit_of_memory(
-    site: WebSite, run: Any, links_of: LinkReader, monkeypatch: pytest.MonkeyPatch
+    site: WebSite, run: Any, links_of: ReadingWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = links_of.read
 
-    def read_in_little_room(path: Path, url: str, prefix: str, most: int, room: int) -> list[Link]:
-        rooms.append(crawl._MAX_QUEUE_BYTES - room)
-        return read(path, url, prefix, most, 3000 - rooms[-1])
+    def read_in_little_room(request: Any, url: str, decode: Any) -> list[Link]:
+        rooms.append(crawl._MAX_QUEUE_BYTES - request["room"])
+        return read({**request, "room": 3000 - rooms[-1]}, url, decode)
 
     rooms = list[int]()
     monkeypatch.setattr(links_of, "read", read_in_little_room)
@@ -215,7 +216,7 @@ def test_a_robots_txt_is_read_in_part(site: WebSite, run: Any) -> None:
 def test_a_page_is_read_within_the_limits_of_reading(site: WebSite, tmp_path: Path) -> None:
     site.pages["/docs/"] = page("Ferries.", "big", "good")
     site.pages["/docs/big"] = Page("<p>" * 1_000_000)
-    with closing(LinkReader(ReadingLimits(memory=150))) as reader:
+    with closing(ReadingWorker(HANDLER, ReadingLimits(memory=150))) as reader:
         crawled = Crawl(site, tmp_path, reader, "/docs/")
     assert crawled.kept == ["docs/big.html", "docs/good.html", "docs/index.html"]
     message = "/docs/big: it needs more than 150 MB of memory (reading.memory): split the file, or raise this setting"
@@ -306,7 +307,6 @@ def test_sitemaps_that_name_each_other(site: WebSite, run: Any) -> None:
     assert crawled.kept == ["docs/good.html"]
     assert crawled.failed["docs/gone.xml"] == "/docs/gone.xml: the server answers 404; try again later"
     assert crawled.failed["docs/broken.xml"].endswith("): name a page to start from")
-    assert list(crawled.mirror.folder.rglob("*.sitemap*")) == []
 
 
 def test_sitemaps_without_end(site: WebSite, run: Any) -> None:
@@ -323,13 +323,13 @@ def test_a_sitemap_that_is_named_and_cannot_be_read_is_an_error(site: WebSite, r
     }
 
 
-def test_a_crash_is_named(site: WebSite, run: Any, links_of: LinkReader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_named(site: WebSite, run: Any, links_of: ReadingWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     original = links_of.read
 
-    def crash(path: Path, url: str, *limits: Any) -> Any:
+    def crash(request: Any, url: str, decode: Any) -> Any:
         if url.endswith("hostile"):
             raise LimitExceeded(f"{url}: too much")
-        return original(path, url, *limits)
+        return original(request, url, decode)
 
     monkeypatch.setattr(links_of, "read", crash)
     site.pages["/docs/"] = page("Ferries.", "hostile", "good")

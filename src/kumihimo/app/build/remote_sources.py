@@ -13,7 +13,8 @@ from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import IndexedSource, load_sources
 from kumihimo.readers.documents import ReadingLimits
-from kumihimo.readers.remote.links import LinkReader
+from kumihimo.readers.reading_worker import ReadingWorker
+from kumihimo.readers.remote.links import HANDLER
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirrored, remove_unused_mirrors
 from kumihimo.readers.remote.origins import Origin, file_name, is_address, local_path, parse_origin
 from kumihimo.readers.remote.web import FetchSettings, WebClient
@@ -82,7 +83,7 @@ class _MirrorFetch:
         """Fetch these origins; return the paths that a person has named."""
         self.mirror.delete_unlisted()
         is_new, restored, client = self.source is None, list[Path](), self._client(origins)
-        links = LinkReader(client.limits)
+        links = ReadingWorker(HANDLER, client.limits)
         try:
             for origin in origins:
                 if are_named:
@@ -112,7 +113,7 @@ class _MirrorFetch:
             self.source = self.source.restore_uri(self.source.uri(path))
         return path
 
-    def _fetch(self, origin: Origin, client: WebClient, links: LinkReader, *, is_required: bool) -> None:
+    def _fetch(self, origin: Origin, client: WebClient, links: ReadingWorker, *, is_required: bool) -> None:
         """Fetch one origin; list its failure unless it is required."""
         from kumihimo.readers.remote.crawl import OriginFetch
         from kumihimo.readers.remote.stores import StoreFetch

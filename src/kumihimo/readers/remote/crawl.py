@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from kumihimo.core.errors import AddressRefused, LimitExceeded, SourceError
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import FileType
-from kumihimo.readers.remote.links import ADDRESS_BYTES, PAGE_SUFFIXES, LinkReader, is_sitemap
+from kumihimo.readers.reading_worker import ReadingWorker
+from kumihimo.readers.remote.links import ADDRESS_BYTES, PAGE_SUFFIXES, Link, is_sitemap
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
 from kumihimo.readers.remote.origins import file_name
 from kumihimo.readers.remote.web import WebClient, WebReply, check_offline
@@ -26,13 +28,13 @@ _MAX_FAILURES = 3  # one after the other: then the host is left alone
 class OriginFetch:
     """The refresh of one web address.
 
-    links: reads those of pages and sitemaps. readers: by suffix. is_excluded: path in the mirror -> whether a person
+    links: takes them from pages and sitemaps. readers: by suffix. is_excluded: path in the mirror -> whether a person
     has removed it. is_required: fail if there is nothing. done: addresses that this build has fetched already.
     """
 
     mirror: Mirror
     client: WebClient
-    links: LinkReader
+    links: ReadingWorker
     readers: Mapping[str, FileType]
     origin: str
     pages: int
@@ -183,7 +185,9 @@ class OriginFetch:
     def _queue_sitemap(self, reply: WebReply) -> list[str]:
         """Queue the pages of a sitemap; return the sitemaps in it."""
         _check_status(reply.url, reply.status)
-        with self.mirror.unlisted_file(reply.url, reply.body) as path:
+        with TemporaryDirectory() as folder:  # the other process reads a file
+            path = Path(folder, "sitemap.xml")
+            path.write_bytes(reply.body)
             return self._queue_links(path, reply.url)
 
     def _queue_links(self, path: Path, url: str) -> list[str]:
@@ -193,7 +197,8 @@ class OriginFetch:
         them.
         """
         most = self.pages * _TRIES_PER_PAGE + 1
-        links = self.links.read(path, url, self._prefix, max(most, _MAX_SITEMAPS), self._room)
+        request = {"path": str(path.absolute()), "url": url, "prefix": self._prefix, "room": self._room}
+        links = self.links.read({**request, "most": max(most, _MAX_SITEMAPS)}, url, Link._make)
         for link in links:
             if not link.is_sitemap and link.url not in self._seen and len(self._seen) < most:
                 self._seen.add(link.url)

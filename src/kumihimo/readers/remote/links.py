@@ -11,12 +11,13 @@ from xml.parsers.expat import ExpatError, ParserCreate
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.documents import ReadingLimits, load_file
-from kumihimo.readers.reading_worker import ReadingWorker, reply_errors
+from kumihimo.readers.html import parse_html
+from kumihimo.readers.reading_worker import reply_errors
 from kumihimo.readers.remote.origins import MAX_ADDRESS_CHARS, resolve_link
 
+HANDLER = "kumihimo.readers.remote.links:answer_request"  # of a ReadingWorker
 PAGE_SUFFIXES = (".html", ".htm", ".xhtml")
 ADDRESS_BYTES = 100  # of memory for an address, beside its characters
-_HANDLER = "kumihimo.readers.remote.links:answer_request"
 _GZIP = b"\x1f\x8b"
 _SITEMAP = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)[\s>]", re.I)
 _HEAD_BYTES = 2000  # which show whether it is a sitemap
@@ -29,26 +30,6 @@ class Link(NamedTuple):
 
     url: str
     is_sitemap: bool
-
-
-class LinkReader:
-    """A reader of links, with one child process for many pages."""
-
-    def __init__(self, limits: ReadingLimits) -> None:
-        self.worker = ReadingWorker(_HANDLER, limits)
-
-    def read(self, path: Path, url: str, prefix: str, most: int, room: int) -> list[Link]:
-        """Return the first `most` addresses below a prefix, each once.
-
-        path: of a page, or of a sitemap if its suffix is none of a page. url: its address. room: bytes for all of
-        them. Raise SourceError.
-        """
-        request = {"path": str(path.absolute()), "url": url, "prefix": prefix, "most": most, "room": room}
-        return self.worker.read(request, url, Link._make)
-
-    def close(self) -> None:
-        """End the process."""
-        self.worker.close()
 
 
 def is_sitemap(data: bytes) -> bool:
@@ -70,7 +51,11 @@ def answer_request(request: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _read_links(path: str, url: str, prefix: str, most: int, room: int, limits: Mapping[str, int]) -> Iterator[Link]:
-    """Yield the first links below a prefix. Raise SourceError."""
+    """Yield the first `most` links below a prefix, each once.
+
+    path: of a page, or of a sitemap if its suffix is none of a page. url: its address. room: bytes for all of them.
+    Raise SourceError.
+    """
     data, _ = load_file(Path(path), url, ReadingLimits(**limits))
     links = _page_links if path.lower().endswith(PAGE_SUFFIXES) else _sitemap_links
     seen = set[str]()
@@ -91,8 +76,6 @@ def _page_links(data: bytes, url: str) -> Iterator[Link]:
 
     Raise SourceError if it is too large.
     """
-    from kumihimo.readers.html import parse_html
-
     tree, _ = parse_html(data, url)
     base = tree.css_first("base[href]")
     base_url = resolve_link(url, (base.attributes.get("href") or "") if base else "") or url

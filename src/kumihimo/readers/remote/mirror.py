@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -97,28 +97,14 @@ class Mirror:
             if not path.is_file() or path.read_bytes() != data:
                 _replace(path, data, modified)
         except OSError as error:
-            raise _write_error(file.asked, path, error) from error
+            raise SourceError(
+                f"{file.asked}: {path} cannot be written ({error.strerror}): remove what is in its way"
+            ) from error
         self.files[name] = file
         self._names[file.asked] = name
         self._used.add(name.casefold())
         self.failed.pop(name, None)
         return name
-
-    @contextmanager
-    def unlisted_file(self, asked: str, data: bytes) -> Iterator[Path]:
-        """Hold data in a file that is no document, for another process.
-
-        Raise SourceError if it cannot be written.
-        """
-        path = self.folder / ".sitemap"
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-            yield path
-        except OSError as error:
-            raise _write_error(asked, path, error) from error
-        finally:
-            path.unlink(missing_ok=True)
 
     def remove(self, name: str) -> None:
         """Delete a file, which its server no longer has."""
@@ -140,10 +126,6 @@ class Mirror:
         wanted = file_name(asked, suffixes)
         names = (wanted if n == 1 else _numbered(wanted, n) for n in count(1))
         return next(name for name in names if name.casefold() not in self._used)
-
-
-def _write_error(asked: str, path: Path, error: OSError) -> SourceError:
-    return SourceError(f"{asked}: {path} cannot be written ({error.strerror}): remove what is in its way")
 
 
 def _numbered(name: str, number: int) -> str:
