@@ -24,6 +24,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import BUILT_IN
 from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.cli.main import COMMANDS, app
+from kumihimo.core.settings import Bounds
 from kumihimo.core.signature import Signature, collect_signatures
 from kumihimo.core.table import codec
 from kumihimo.core.wiring import order_steps
@@ -87,13 +88,20 @@ def test_every_command_and_option_is_described(name: str) -> None:
     assert [option for option in options(name) if f"`{option}" not in section] == []
 
 
-def test_every_setting_is_described_with_its_default() -> None:
+def test_every_setting_is_described_with_its_default_and_range() -> None:
     said = page("settings.md") + page("methods.md")  # a new method may describe its settings beside itself
     for scope, settings in SettingsRegistry(BUILT_IN).own.items():
         for setting in settings.values():
             plain = setting.default is None or isinstance(setting.default, bool)
             default = str(setting.default).lower() if plain else setting.default
-            assert f"| `{scope}.{setting.name}` | {default} |" in said
+            assert f"| `{scope}.{setting.name}` | {default} | {in_words(setting.bounds)} |" in said
+
+
+def in_words(bounds: Bounds | None) -> str:
+    if bounds is None:
+        return ""
+    asked = f"; asked: {bounds.asked[0]:,} to {bounds.asked[1]:,}" if bounds.asked else ""
+    return f"{bounds.least:,} to {bounds.most:,}{asked}"
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -36,6 +36,7 @@ from kumihimo.core.records import (
     Summary,
     Tag,
 )
+from kumihimo.core.settings import Bounds
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Group, Table
 from kumihimo.core.usage import Usage
@@ -49,6 +50,7 @@ from kumihimo.text.question import ParsedQuestion
 __all__ = [
     "LLM",
     "Assertion",
+    "Bounds",
     "Chunk",
     "Claim",
     "Community",

@@ -27,7 +27,7 @@ def test_recall_figures_match_documentation() -> None:
 
 def test_help_on_settings_is_that_of_the_documentation() -> None:
     page = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", PAGE.with_name("settings.md").read_text(encoding="utf-8"))
-    rows = re.findall(r"^\| `(\w+)\.(\w+)` \| [^|]* \| ([^|]*) \|$", page, re.M)
+    rows = re.findall(r"^\| `(\w+)\.(\w+)` \| [^|]* \| [^|]* \| ([^|]*) \|$", page, re.M)
     for name, method in METHODS.items():
         documented = {setting: text for scope, setting, text in rows if scope == name}
         assert setting_help(name, method) == documented

@@ -131,7 +131,6 @@ def test_functions_of_a_notebook_keep_the_build_in_its_process(fake: FakeRay, tm
     [
         ({"executor": "processes"}, "no executor 'processes'"),
         ({"executor": "inline://here"}, "no executor"),
-        ({"workers": -1}, "at least 0"),
     ],
 )
 def test_wrong_settings_name_the_remedy(settings: dict[str, object], message: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.settings import Setting, resolve_settings
+from kumihimo.core.settings import Bounds, Setting, override_settings, resolve_settings
 
 Mode = Literal["hybrid", "low", "high"]
 DEFINITIONS = {
@@ -111,6 +111,55 @@ def test_a_number_too_large_for_a_machine_is_refused() -> None:
 
     with pytest.raises(SettingsError, match=r"^scope\.it is a number, not 1000"):
         read(float, 10**400)
+
+
+BOUNDED = Setting.of("it", Annotated[int, Bounds(1, 1000, asked=(2, 10))], 5)
+
+
+@pytest.mark.parametrize("hint", [Annotated[int | None, Bounds(0, 9)], Annotated[int, Bounds(0, 9)] | None])
+def test_bounds_stand_in_the_hint(hint: Any) -> None:
+    assert Setting.of("it", hint, None) == Setting("it", int | None, None, Bounds(0, 9))
+    assert Setting.of("it", hint, None).type_description == "a whole number from 0 to 9 or none"
+    assert Setting.of("it", hint, None).parse("scope", "none") is None
+
+
+def test_other_notes_are_no_bounds() -> None:
+    assert Setting.of("it", Annotated[int, "a note"], 5) == Setting.of("it", int, 5) == Setting("it", int, 5)
+
+
+@pytest.mark.parametrize("value", [0, 1001, -1, "0", 10**19, 10**400, "1e19", float("nan"), float("inf"), "nan", True])
+def test_a_number_out_of_bounds_is_refused(value: object) -> None:
+    with pytest.raises(SettingsError) as refused:
+        BOUNDED.parse("scope", value)
+    assert str(refused.value) == f"scope.it is a whole number from 1 to 1,000, not {value!r} (default: 5)"
+    assert [BOUNDED.parse("scope", value) for value in (1, "1000", 1000)] == [1, 1000, 1000]
+
+
+def test_a_share_is_a_number_between() -> None:
+    share = Setting.of("it", Annotated[float, Bounds(0, 1)], 0.5)
+    assert [share.parse("scope", value) for value in (0, "1", 0.5)] == [0.0, 1.0, 0.5]
+    for value in (-0.001, 1.001, 1e300, "-1"):
+        with pytest.raises(SettingsError, match=r"^scope\.it is a number from 0 to 1, not "):
+            share.parse("scope", value)
+
+
+def test_questions_over_the_network_have_narrower_bounds() -> None:
+    definitions = {"it": BOUNDED, "free": Setting("free", int, 1)}
+
+    def override(value: object, configured: int = 5) -> object:
+        given = {"it": value, "free": 9}
+        return override_settings("scope", definitions, {"it": configured}, given, is_remote=True)["it"]
+
+    assert [override(value) for value in (2, "10")] == [2, 10]
+    for value in (1, 11, "1000"):
+        with pytest.raises(SettingsError) as refused:
+            override(value)
+        assert str(refused.value) == (
+            f"scope.it is from 2 to 10 in a question over the network, not {value!s}: choose a number between, or set "
+            "it in the kumi.toml of the index"
+        )
+    assert override(500, configured=500) == 500  # as its owner has set it
+    assert override_settings("scope", definitions, {"it": 5}, {"it": 500})["it"] == 500
 
 
 def test_defaults_stand_where_nobody_says_otherwise() -> None:

@@ -140,13 +140,11 @@ def test_a_chunk_holds_no_more_tokens_than_it_may(text: str) -> None:
     assert max(len(tokenizer(chunk.text)) for chunk in results) <= 101  # the tokenizer puts a space before a text
 
 
-@pytest.mark.parametrize(("size", "overlap"), [(600, 600), (100, 101), (1, 1), (0, 0), (100, -1), (-5, -6)])
+@pytest.mark.parametrize(("size", "overlap"), [(600, 600), (100, 101), (1, 1)])
 def test_an_overlap_that_leaves_no_room_is_refused(size: int, overlap: int) -> None:
     with pytest.raises(SettingsError) as error:
         make_chunks("雨。", size, overlap)
-    assert str(error.value) == (
-        f"chunks.overlap is {overlap}; it must be 0 or more and below chunks.size, which is {size}"
-    )
+    assert str(error.value) == f"chunks.overlap is {overlap}; it must be below chunks.size, which is {size}"
 
 
 # -- any text

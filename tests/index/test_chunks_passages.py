@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Document, Passage
 from kumihimo.index.chunks import chunks, passages
 from kumihimo.llm.local_embedder import LocalTokenizer
@@ -86,12 +84,6 @@ def test_a_chunk_whose_forerunner_is_missing_is_cut_whole() -> None:
     chunk_list, _ = make_passages(TEXT)
     [first, *_] = passages(chunk_list[1], table("chunks", Chunk, []), WordTokenizer())
     assert first.start == chunk_list[1].start
-
-
-def test_a_size_below_one_is_told() -> None:
-    chunk_list, _ = make_passages(TEXT)
-    with pytest.raises(SettingsError, match=r"passages\.size is 0"):
-        list(passages(chunk_list[0], table("chunks", Chunk, []), WordTokenizer(), size=0))
 
 
 def test_a_long_line_is_tokenized_once_for_its_chunks_and_once_for_its_passages() -> None:

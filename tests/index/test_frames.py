@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
+from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Chunk, Passage, SlotFiller
 from kumihimo.core.table import Group
 from kumihimo.index.frames import (
@@ -109,11 +109,6 @@ def test_passages_in_one_call(cache: ResponseCache, settings: dict[str, Any], ca
     fillers = chunk_frames(create_llm(chat, cache, Budget()), "Ada.", "Bo.", "Cal.", **settings)
     assert [frame.passage[-1] for frame in fillers] == ["0", "1", "2"]
     assert sum(chat.prompt_counts.values()) == calls
-
-
-def test_a_call_needs_a_passage(cache: ResponseCache) -> None:
-    with pytest.raises(SettingsError, match=r"frames\.batch = 0: it has to be 1 or more"):
-        chunk_frames(make_llm(cache, numbered(BO))[0], "Bo.", batch=0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError
+from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.table import Table
 from kumihimo.index.links import ORDERS, links
@@ -220,12 +220,6 @@ def test_a_hostile_text_is_one_line_and_breaks_nothing(text: str) -> None:
     assert pair_lines(model.prompts[0]) == ["first 1, second 2", "first 2, second 2"]
     assert f"\n2: {' '.join(text.split())}\n" in model.prompts[0]
     make_links(None, rows=row_tables)
-
-
-@pytest.mark.parametrize("settings", [{"reach": 0}, {"batch": 0}])
-def test_settings_are_checked(settings: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match="1 or more"):
-        make_links(None, **settings)
 
 
 def test_without_a_model_connectives_say_it() -> None:

@@ -193,19 +193,6 @@ def test_parts_are_all_of_a_text_and_fit(text: str, tokenizer: Tokenizer) -> Non
     assert list(split_document(longer, tokenizer, 100))[: len(parts) - 1] == parts[:-1]
 
 
-def test_a_window_of_nothing_is_refused(cache: ResponseCache) -> None:
-    with pytest.raises(SettingsError, match="it must be 1 or more"):
-        list(
-            metadata(
-                document("A."),
-                NO_DESCRIPTIONS,
-                TOKENIZER,
-                make_llm(cache, REPLY)[0],
-                extraction=MetadataSettings(window=0),
-            )
-        )
-
-
 def test_an_empty_document_is_not_asked_about(cache: ResponseCache) -> None:
     llm, chat = make_llm(cache, REPLY)
     assert [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Metadata, Question, Summary, Tag
 from kumihimo.core.table import Group
 from kumihimo.index.summaries import MAX_QUESTION_LABEL_CHARS, summaries, tags
@@ -171,10 +171,3 @@ def test_hostile_questions_stay_on_their_lines() -> None:
     assert len(prompt.splitlines()) == 13
     assert all(line.startswith("- ") for line in prompt.splitlines())
     assert len(prompt) < 3000
-
-
-@pytest.mark.parametrize("name", ["window", "words"])
-def test_less_than_one_is_refused(name: str) -> None:
-    settings: dict[str, Any] = {name: 0}
-    with pytest.raises(SettingsError, match=rf"{name} = 0.*1 or more"):
-        summarise(number_questions(20), ScriptedLLM(guide), **settings)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import MalformedReply, SettingsError, UnparsableReply
+from kumihimo.core.errors import MalformedReply, UnparsableReply
 from kumihimo.core.records import DiscourseRelation
 from kumihimo.index.pdtb_senses import senses_by_label
 from kumihimo.methods.discourse import (
@@ -212,12 +212,6 @@ def test_keyword_search_is_optional() -> None:
 
     assert first() == "Ada mended the winch meanwhile."
     assert first(words=False) == first(paper=True) == "Had the winch failed, it would have stayed."
-
-
-@pytest.mark.parametrize("settings", [{"k": 0}, {"framed": -1}])
-def test_settings_are_checked(settings: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match=r"discourse\.k"):
-        search(**settings)
 
 
 # -- needed senses

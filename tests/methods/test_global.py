@@ -63,6 +63,23 @@ def test_level_covers_every_entity_once() -> None:
     assert levels == [["a", "z"], ["z", "b", "c"], ["z", "c", "d", "e"], ["z", "c", "d", "e"]]
 
 
+def test_only_levels_that_exist_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up = list[object]()
+    where = Table.where
+
+    def count(self: Table[Any], **conditions: object) -> list[Any]:
+        looked_up.append(conditions["level"])
+        return where(self, **conditions)
+
+    monkeypatch.setattr(Table, "where", count)
+    assert _level_ids(tables()[0], 10**19) == ["z", "c", "d", "e"]
+    assert looked_up == [0, 1, 2, 3]
+    llm = ScriptedLLM(lambda _: {"rating": 0})
+    looked_up.clear()
+    assert select_communities("What?", *tables(), llm, depth=10**19) == []
+    assert looked_up == [0, 1, 2, 3]
+
+
 def test_reports_of_the_level_are_read_and_cited() -> None:
     llm = ScriptedLLM(lambda text: [{"description": "So.", "score": 7, "sources": [1, 3, 4]}])
     (item,) = search(llm)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context
-from kumihimo.core.errors import ItemFailed, SettingsError, UnparsableReply
+from kumihimo.core.errors import ItemFailed, UnparsableReply
 from kumihimo.core.table import Table
 from kumihimo.methods.light import light
 from tests.methods.factories_search import (
@@ -167,11 +167,6 @@ class RecordingSearch(FakeVectorSearch):
     def search_many(self, table: Table[Any], texts: Sequence[str], **options: Any) -> list[Context]:
         self.searches.append((table.name, list(texts)))
         return super().search_many(table, texts, **options)
-
-
-def test_negative_neighbours_are_rejected() -> None:
-    with pytest.raises(SettingsError, match=r"light\.neighbours is -1"):
-        search(neighbours=-1)
 
 
 def test_keywords_are_searched_separately() -> None:

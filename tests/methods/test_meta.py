@@ -149,15 +149,6 @@ def test_tags_in_texts_change_the_tags_of_the_prompt() -> None:
     assert [text.count(tag) for tag in tags] == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("name", ["n", "k", "budget"])
-def test_settings_below_one_are_rejected_before_any_call(name: str) -> None:
-    llm = ScriptedLLM(lambda _: REPLY)
-    settings: dict[str, Any] = {name: 0}
-    with pytest.raises(SettingsError, match=rf"meta\.{name} = 0: it has to be 1 or more"):
-        search(llm, **settings)
-    assert not llm.prompts
-
-
 # -- results
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.errors import ItemFailed, MalformedReply, SettingsError, UnparsableReply
+from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.methods.naive import naive
@@ -182,15 +182,6 @@ def test_prompts_have_no_ids_or_scores() -> None:
     llm = ScriptedLLM(lambda text: queries_reply("Mill fire?"))
     rq(QUESTION, CHUNKS, llm, keyword_search, vector_search, tokenizer, rerank, depth=2)
     assert all(re.search(r"\d", re.sub(r"<.*>", "", text.replace(QUESTION, ""))) is None for text in llm.prompts)
-
-
-def test_settings_below_one_are_rejected_before_any_call() -> None:
-    llm = ScriptedLLM(lambda _: queries_reply())
-    with pytest.raises(SettingsError, match=r"rq\.depth = 0.* 1 or more"):
-        search_rounds(llm, depth=0)
-    with pytest.raises(SettingsError, match=r"rq\.queries = 0.* 1 or more"):
-        search_rounds(llm, queries=0)
-    assert not llm.prompts
 
 
 def test_batch_search_equals_single_searches() -> None:

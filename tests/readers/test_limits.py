@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError
+from kumihimo.core.errors import LimitExceeded, SourceError
 from kumihimo.core.records import Document
 from kumihimo.core.wiring import FileType, collect_file_types
 from kumihimo.readers import READERS, documents
@@ -76,12 +76,6 @@ def test_rows_are_limited_and_metadata_counts_as_text(tmp_path: Path) -> None:
         read_documents(path, "a", READERS, ReadingLimits(rows=1))
     with pytest.raises(LimitExceeded, match=r"\(reading\.text\)"):
         read_documents(path, "a", READERS, ReadingLimits(text=1))
-
-
-@pytest.mark.parametrize("name", ["size", "text", "rows", "memory", "seconds"])
-def test_a_limit_is_at_least_one(name: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=f"reading.{name} is at least 1, not 0"):
-        ReadingLimits(**{name: 0})
 
 
 # -- long texts

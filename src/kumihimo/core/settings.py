@@ -3,9 +3,9 @@
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from kumihimo.core.errors import SettingsError, describe_unknown
 
@@ -13,31 +13,94 @@ SettingValues = Mapping[str, Mapping[str, object]]  # scope (a step, a method) -
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest number that a setting may have: `k: Annotated[int, Bounds(1, 1000)] = 20`.
+
+    asked: both for a question over the network, if a value may cost the owner of the index much.
+
+    >>> str(Bounds(1, 1000)), 0 in Bounds(1, 1000)
+    ('from 1 to 1,000', False)
+    """
+
+    least: float
+    most: float
+    asked: tuple[float, float] | None = None
+
+    def __contains__(self, value: float) -> bool:
+        return self.least <= value <= self.most
+
+    def __str__(self) -> str:
+        return f"from {self.least:,} to {self.most:,}"
+
+
+Batch = Annotated[int, Bounds(1, 10_000)]  # of what one request holds
+Count = Annotated[int, Bounds(0, 1_000_000)]
+Patience = Annotated[float, Bounds(0, 86_400)]  # seconds
+Price = Annotated[float, Bounds(0, 1_000_000)]
+Rate = Annotated[int, Bounds(0, 1_000_000_000)]  # in a minute
+Results = Annotated[int, Bounds(1, 10_000, asked=(1, 1000))]  # of a search
+Retries = Annotated[int, Bounds(0, 100)]
+Seconds = Annotated[float, Bounds(0.001, 86_400)]
+Seed = Annotated[int, Bounds(0, 1_000_000_000)]
+Share = Annotated[float, Bounds(0, 1)]
+StartRows = Annotated[int, Bounds(1, 1000, asked=(1, 100))]  # each takes further searches
+Tokens = Annotated[int, Bounds(1, 1_000_000)]
+Weight = Annotated[float, Bounds(0, 1000)]
+Window = Annotated[int, Bounds(1, 1_000_000, asked=(1000, 100_000))]  # tokens of a batch, which costs a call
+Workers = Annotated[int, Bounds(1, 1000)]
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
-    """A keyword-only parameter: its name, type and default."""
+    """A keyword-only parameter: its name, type and default, and the bounds of its numbers."""
 
     name: str
     type: Any
     default: object
+    bounds: Bounds | None = None
+
+    @classmethod
+    def of(cls, name: str, hint: Any, default: object) -> "Setting":
+        """Return the setting of a parameter with this hint."""
+        members = _union_members(hint)
+        kinds = tuple(get_args(each)[0] if get_origin(each) is Annotated else each for each in members)
+        notes = (note for each in members for note in getattr(each, "__metadata__", ()) if isinstance(note, Bounds))
+        return cls(name, Union[kinds], default, next(notes, None))  # noqa: UP007
 
     def parse(self, scope: str, value: object) -> object:
         """Convert a text or a TOML value to the setting's type.
 
-        Raises SettingsError.
+        Raises SettingsError for another type, and out of bounds.
         """
         # None first: the text "none" is a str, too
         for member in sorted(_union_members(self.type), key=lambda member: member is not type(None)):
             converted = _convert(member, value)
-            if converted is not _INVALID:
+            if converted is not _INVALID and self._allows(converted):
                 return converted
         raise SettingsError(
             f"{scope}.{self.name} is {self.type_description}, not {value!r} (default: {self.default!r})"
         )
 
+    def check_asked(self, scope: str, value: object) -> None:
+        """Raise SettingsError for a value beyond the bounds of questions."""
+        asked = self.bounds.asked if self.bounds else None
+        if asked and not replace(self, bounds=Bounds(*asked))._allows(value):
+            raise SettingsError(
+                f"{scope}.{self.name} is from {asked[0]:,} to {asked[1]:,} in a question over the network, not "
+                f"{value!r}: choose a number between, or set it in the kumi.toml of the index"
+            )
+
+    def _allows(self, value: object) -> bool:
+        return self.bounds is None or not isinstance(value, int | float) or value in self.bounds
+
     @property
     def type_description(self) -> str:
-        """Return a readable name of the type."""
-        return " or ".join(_describe_type(member) for member in _union_members(self.type))
+        """Return a readable name of the type, with its bounds."""
+        return " or ".join(map(self._describe_member, _union_members(self.type)))
+
+    def _describe_member(self, hint: Any) -> str:
+        description = _describe_type(hint)
+        return f"{description} {self.bounds}" if self.bounds and hint in (int, float) else description
 
 
 _INVALID = object()
@@ -97,9 +160,9 @@ def _parse_number(kind: type[int] | type[float], value: str | int | float) -> ob
         return _INVALID
     try:
         number = kind(value)
+        return number if isfinite(number) else _INVALID
     except (ValueError, OverflowError):
         return _INVALID
-    return number if isfinite(number) else _INVALID
 
 
 def resolve_settings(
@@ -126,15 +189,23 @@ def resolve_settings(
 
 
 def override_settings(
-    scope: str, definitions: Mapping[str, Setting], values: Mapping[str, object], given: Mapping[str, object]
+    scope: str,
+    definitions: Mapping[str, Setting],
+    values: Mapping[str, object],
+    given: Mapping[str, object],
+    *,
+    is_remote: bool = False,
 ) -> dict[str, object]:
     """Return the values of a scope, with given ones over them.
 
-    Raises SettingsError, with the closest known setting.
+    is_remote: the given ones come over the network, where some have narrower bounds. Raises SettingsError, with the
+    closest known setting.
     """
     merged = dict(values)
     for name, value in given.items():
         if name not in definitions:
             raise SettingsError(f"{scope} has {describe_unknown('setting', name, definitions)}")
         merged[name] = definitions[name].parse(scope, value)
+        if is_remote and merged[name] != values.get(name):
+            definitions[name].check_asked(scope, merged[name])
     return merged

@@ -208,17 +208,18 @@ def settings_of(function: Callable[..., Any]) -> dict[str, Setting]:
 
 
 def _hints_and_parameters(function: Callable[..., Any]) -> tuple[dict[str, Any], list[Parameter]]:
-    return get_type_hints(function), list(signature(function).parameters.values())
+    return get_type_hints(function, include_extras=True), list(signature(function).parameters.values())
 
 
 def _read_settings(hints: Mapping[str, Any], parameters: Iterable[Parameter]) -> dict[str, Setting]:
     settings: dict[str, Setting] = {}
     for p in parameters:
         if _is_settings_group(p):
-            types_ = get_type_hints(type(p.default))
-            settings |= {f.name: Setting(f.name, types_[f.name], getattr(p.default, f.name)) for f in fields(p.default)}
+            types_ = get_type_hints(type(p.default), include_extras=True)
+            found = (Setting.of(f.name, types_[f.name], getattr(p.default, f.name)) for f in fields(p.default))
+            settings |= {setting.name: setting for setting in found}
         elif p.kind is Parameter.KEYWORD_ONLY and p.default is not Parameter.empty:
-            settings[p.name] = Setting(p.name, hints[p.name], p.default)
+            settings[p.name] = Setting.of(p.name, hints[p.name], p.default)
     return settings
 
 

@@ -8,11 +8,12 @@ from functools import cache
 from itertools import chain
 from math import log
 from pathlib import Path
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 from kumihimo.core.answer import PART_SEPARATOR, Answer, Marker, Part, PartKind
 from kumihimo.core.context import Context, Evidence, SpanFinder, Tokenizer
 from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.settings import Bounds, Share, Tokens
 from kumihimo.core.signature import settings_of
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
@@ -57,10 +58,10 @@ def answer(
     on_context: Callable[[Context], None] | None = None,
     *,
     length: Length = "normal",
-    budget: int = 12000,
-    sources: int = MAX_SOURCES,
-    score_share: float = SCORE_SHARE,
-    max_tokens: int = 4096,
+    budget: Tokens = 12000,
+    sources: Annotated[int, Bounds(1, 1000)] = MAX_SOURCES,
+    score_share: Share = SCORE_SHARE,
+    max_tokens: Tokens = 4096,
     response: str = "",
 ) -> Answer:
     """Answer from the evidence with a chat model and citations.

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from math import log
-from typing import Self
+from typing import Annotated, Self
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Community, Entity, Member, Relation
+from kumihimo.core.settings import Bounds, Seed
 from kumihimo.core.table import Row, Table
 from kumihimo.index.imports import ImportedCommunity, add_imported
 
@@ -35,8 +35,8 @@ def communities(
     previous: Table[Community],
     imported_communities: Table[ImportedCommunity],
     *,
-    max_size: int = 10,
-    seed: int = 0,
+    max_size: Annotated[int, Bounds(1, 1_000_000)] = 10,
+    seed: Seed = 0,
 ) -> Iterable[Community]:
     """Detect communities by hierarchical Leiden; clustered entities stay in their community.
 
@@ -46,8 +46,6 @@ def communities(
     that grows above `max_size` is split. `kumi index --recluster` starts afresh. The communities of an import come
     first.
     """
-    if max_size < 1:
-        raise SettingsError(f"communities.max_size is {max_size}; it must be 1 or more")
     graph = MentionGraph(dict(entities.columns("id", "mentions")), relations)
     by_id = {row.id: row for row in previous}
     leaf_of = {entity: leaf.id for leaf in by_id.values() for entity in leaf.members if entity in graph.mentions}

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import MalformedReply, SettingsError
+from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk, Passage, SlotFiller, SlotValue
+from kumihimo.core.settings import Batch
 from kumihimo.core.table import Group, Table
 from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.rules import srl
@@ -44,7 +45,13 @@ class SlotText(NamedTuple):
 
 
 def frames(
-    chunk: Chunk, passages: Table[Passage], llm: LLM | None, *, language: str = "", batch: int = 32, paper: bool = False
+    chunk: Chunk,
+    passages: Table[Passage],
+    llm: LLM | None,
+    *,
+    language: str = "",
+    batch: Batch = 32,
+    paper: bool = False,
 ) -> Iterable[SlotFiller]:
     """Extract the 5W1H slots and predicates of a chunk's passages.
 
@@ -53,8 +60,6 @@ def frames(
     only case and English lemmas do not count, as in the paper.
     But: a slot may have several values; without a model the rules fill the slots (`rules/srl.py`).
     """
-    if batch < 1:
-        raise SettingsError(f"frames.batch = {batch}: it has to be 1 or more")
 
     def fill_slots(batch: Sequence[Passage]) -> Iterator[SlotFiller]:
         slots_by_passage = find_slots([passage.text for passage in batch], llm, language)

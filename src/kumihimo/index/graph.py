@@ -15,6 +15,7 @@ from typing import TypeVar
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Assertion, Claim, Entity, Mention, Record, Relation, RelationMention
+from kumihimo.core.settings import Tokens
 from kumihimo.core.table import Group, Table
 from kumihimo.index.chunk_background import Description
 from kumihimo.index.imports import ImportedDescription
@@ -38,7 +39,7 @@ def entities(
     tokenizer: Tokenizer,
     llm: LLM | None,
     *,
-    description_tokens: int = 600,
+    description_tokens: Tokens = 600,
 ) -> Entity:
     """Merge the mentions of one entity, whatever their types, into one description.
 
@@ -61,7 +62,7 @@ def relations(
     tokenizer: Tokenizer,
     llm: LLM | None,
     *,
-    description_tokens: int = 600,
+    description_tokens: Tokens = 600,
 ) -> Relation:
     """Merge the mentions of one pair; their number is the weight.
 
@@ -83,7 +84,7 @@ def claims(
     tokenizer: Tokenizer,
     llm: LLM | None,
     *,
-    description_tokens: int = 600,
+    description_tokens: Tokens = 600,
 ) -> Claim:
     """Merge the assertions with one subject, object and type.
 

@@ -5,11 +5,12 @@ from dataclasses import make_dataclass
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import MalformedReply, SettingsError
+from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk, DiscourseRelation, Passage
+from kumihimo.core.settings import Batch, Bounds
 from kumihimo.core.table import Table
 from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.pdtb_senses import leaf_sense_labels, match_sense_label, senses_by_label
@@ -33,8 +34,8 @@ def links(
     passages: Table[Passage],
     llm: LLM | None,
     *,
-    reach: int = 1,
-    batch: int = 32,
+    reach: Annotated[int, Bounds(1, 100)] = 1,
+    batch: Batch = 32,
     no_relation: bool = True,
     confidence: bool = True,
     shuffled: bool = True,
@@ -51,8 +52,6 @@ def links(
     paper: without all this, one call per pair, whose first text is Arg1. (The paper does not say which pairs it
     judges.)
     """
-    if reach < 1 or batch < 1:
-        raise SettingsError(f"links.reach = {reach}, links.batch = {batch}: both have to be 1 or more")
     own_passages = passages.where(chunk=chunk.id)
     following = _next_passages(chunk, chunks, passages, reach) if own_passages else []
     pairs = list(_passage_pairs(own_passages, following, reach))

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMention
+from kumihimo.core.settings import Bounds, Count
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import extraction_parser, imports
@@ -49,11 +50,11 @@ class ExtractionSettings:
     examples: str = ""
     domain: str = ""
     language: str = ""
-    gleanings: int = 1
-    glean_from: int = 300
+    gleanings: Annotated[int, Bounds(0, 10)] = 1
+    glean_from: Count = 300
     gleaning_check: bool = False
-    yes: int | None = None
-    no: int | None = None
+    yes: Annotated[int, Bounds(0, 1_000_000_000)] | None = None
+    no: Annotated[int, Bounds(0, 1_000_000_000)] | None = None
 
 
 def mentions(

@@ -9,8 +9,9 @@ from typing import Any
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import replace_surrogates
-from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import NOT_READ, Document, Metadata, Question
+from kumihimo.core.settings import Tokens
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import metadata_fields
@@ -39,7 +40,7 @@ class MetadataSettings:
     document_types: str = "documents"
     users_types: str = "people who know their subject well"
     text_categories: tuple[str, ...] = ()
-    window: int = 12_000
+    window: Tokens = 12_000
     language: str = ""
 
 
@@ -177,8 +178,6 @@ def split_document(document: Document, tokenizer: Tokenizer, window: int) -> Ite
 
     Parts end at sentence ends; a longer sentence is cut at white space, or else between tokens.
     """
-    if window < 1:
-        raise SettingsError(f"metadata.window is {window}; it must be 1 or more")
     text, start = replace_surrogates(document.text), document.body
     token_starts = list(_token_starts(text, start, tokenizer))
     is_long = len(token_starts) > window

@@ -23,6 +23,7 @@ from kumihimo.core.records import (
     RelationMention,
     Report,
 )
+from kumihimo.core.settings import Share, Tokens
 from kumihimo.core.table import Table
 from kumihimo.index import report_context
 from kumihimo.index.data_refs import strip_references
@@ -231,11 +232,11 @@ def reports(
     tokenizer: Tokenizer,
     llm: LLM | None,
     *,
-    window: int = 8000,
+    window: Tokens = 8000,
     order: Literal["content", "paper"] = "content",
     persona: str = "",
     language: str = "",
-    refresh: float = 0.1,
+    refresh: Share = 0.1,
 ) -> Report | None:
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
+from typing import Annotated
 from unicodedata import normalize
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import NOT_READ, Metadata, Question, Summary, Tag
+from kumihimo.core.settings import Bounds, Count, Tokens
 from kumihimo.core.table import Group, Table
 from kumihimo.llm.prompts import number_sources, render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
@@ -57,9 +59,9 @@ def summaries(
     tokenizer: Tokenizer,
     llm: LLM,
     *,
-    window: int = 8000,
-    words: int = 400,
-    listed: int = 10,
+    window: Tokens = 8000,
+    words: Annotated[int, Bounds(1, 100_000)] = 400,
+    listed: Count = 10,
     language: str = "",
 ) -> Summary | None:
     """Summarise the concepts in the questions of one label (MK Summary, arXiv:2408.09017).
@@ -68,8 +70,6 @@ def summaries(
     determine where a part ends, so a new question changes only one part.
     But: the paper publishes no prompt for this; up to `listed` questions are listed word for word instead.
     """
-    if window < 1 or words < 1:
-        raise SettingsError(f"summaries.window = {window}, summaries.words = {words}: both have to be 1 or more")
     label = min(Counter(tag.label for tag in tags).items(), key=lambda item: (-item[1], item[0]))[0]
     questions = _unique_questions(tag.text for tag in tags)
     if not questions:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, RequestRefused, SettingsError
+from kumihimo.core.settings import Batch, Bounds, Patience, Price, Rate, Retries, Seconds, Share, Tokens, Workers
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest, Vectors
 from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, read_json_body, split_lines
@@ -28,33 +29,30 @@ _MAX_VECTORS_BYTES = 64 * MEGABYTE
 class OpenAIChat:
     """A `Chat` over HTTP. Its fields are the settings of `[chat]`.
 
-    default_parameters: sent with each request, and part of the cache key. Raises SettingsError if a setting is out
-    of bounds.
+    default_parameters: sent with each request, and part of the cache key.
     """
 
     model: str = ""
     base_url: str = ""
     key: str = "OPENAI_API_KEY"
     api_version: str = ""
-    temperature: float | None = 0.0
-    max_tokens: int | None = None
+    temperature: Annotated[float, Bounds(0, 5)] | None = 0.0
+    max_tokens: Tokens | None = None
     reasoning_effort: str | None = None
     extra: str = ""
     structured: StructuredOutput = "auto"
-    workers: int = 8
-    timeout: float = 300.0
-    retries: int = 5
-    patience: float = 60.0
-    requests_per_minute: int = 0
-    tokens_per_minute: int = 0
-    prompt_price: float | None = None
-    cached_price: float | None = None
-    completion_price: float | None = None
-    batch_discount: float = 0.5
+    workers: Workers = 8
+    timeout: Seconds = 300.0
+    retries: Retries = 5
+    patience: Patience = 60.0
+    requests_per_minute: Rate = 0
+    tokens_per_minute: Rate = 0
+    prompt_price: Price | None = None
+    cached_price: Price | None = None
+    completion_price: Price | None = None
+    batch_discount: Share = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 <= self.batch_discount <= 1:
-            raise SettingsError(f"chat.batch_discount is from 0 to 1, not {self.batch_discount:g}")
         self.server = connect_server(vars(self))
         parameters = {n: getattr(self, n) for n in ("temperature", "max_tokens", "reasoning_effort")}
         self.default_parameters = {n: value for n, value in parameters.items() if value is not None}
@@ -270,8 +268,7 @@ def _parse_event(line: str) -> Mapping[str, Any]:
 class OpenAIEmbedder:
     """An embedding model over HTTP. Its fields are the settings of `[embedding]`.
 
-    The passage prefix is part of its fingerprint, since stored vectors depend on it. Raises SettingsError if a setting
-    is out of bounds.
+    The passage prefix is part of its fingerprint, since stored vectors depend on it.
     """
 
     model: str = ""
@@ -281,20 +278,17 @@ class OpenAIEmbedder:
     base_url: str = ""
     key: str = "OPENAI_API_KEY"
     api_version: str = ""
-    dimensions: int | None = None
-    batch: int = 64
-    workers: int = 8
-    timeout: float = 120.0
-    retries: int = 5
-    patience: float = 60.0
-    requests_per_minute: int = 0
-    tokens_per_minute: int = 0
-    price: float | None = None
+    dimensions: Annotated[int, Bounds(1, 100_000)] | None = None
+    batch: Batch = 64
+    workers: Workers = 8
+    timeout: Seconds = 120.0
+    retries: Retries = 5
+    patience: Patience = 60.0
+    requests_per_minute: Rate = 0
+    tokens_per_minute: Rate = 0
+    price: Price | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("batch", self.batch), ("dimensions", self.dimensions)):
-            if value is not None and value < 1:
-                raise SettingsError(f"{name} is at least 1, not {value}")
         self.server = connect_server(vars(self))
         self.prices = Prices(self.price)
         parameters = {"dimensions": self.dimensions, "passage_prefix": self.passage_prefix}

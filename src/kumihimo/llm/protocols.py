@@ -3,14 +3,14 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, astuple, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
 from kumihimo.core.digests import replace_surrogates
-from kumihimo.core.errors import ItemFailed, ModelError, SettingsError
+from kumihimo.core.errors import ItemFailed, ModelError
 from kumihimo.core.usage import Usage
 
 if TYPE_CHECKING:
@@ -148,17 +148,13 @@ R = TypeVar("R", Reply, TextsReply)
 class Prices:
     """The prices of a model in any currency; None: not set.
 
-    prompt, cached, completion: for a million tokens each. Raises SettingsError where one is below 0.
+    prompt, cached, completion: for a million tokens each.
     """
 
     prompt: float | None = None
     cached: float | None = None  # prompt tokens in the cache of the server; None: the price of other prompt tokens
     completion: float | None = None
     search: float | None = None  # for a thousand searches, on servers that charge by the search
-
-    def __post_init__(self) -> None:
-        if any(price is not None and price < 0 for price in astuple(self)):
-            raise SettingsError("a price is at least 0")
 
     def cost(self, prompt: int, cached: int, completion: int, searches: int = 1) -> float:
         """Return the cost of a request.

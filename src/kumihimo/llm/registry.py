@@ -1,7 +1,7 @@
 """settings -> the model of each step, method and role: one for all, or one for each."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ def scope_chat_settings(own_settings: Mapping[str, Setting]) -> dict[str, Settin
 
 @cache
 def _unset_chat_settings() -> tuple[Setting, ...]:
-    return tuple(Setting(setting.name, setting.type | None, None) for setting in MODEL_SETTINGS[CHAT].values())
+    return tuple(replace(setting, type=setting.type | None, default=None) for setting in MODEL_SETTINGS[CHAT].values())
 
 
 def _send_to(embedder: Embedder) -> Callable[[TextsRequest], TextsReply]:

@@ -7,11 +7,12 @@ from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
-from kumihimo.core.errors import SettingsError, UnparsableReply
+from kumihimo.core.errors import UnparsableReply
+from kumihimo.core.settings import Bounds, Patience, Price, Rate, Retries, Seconds, Workers
 from kumihimo.core.usage import Usage
 from kumihimo.llm.concurrency import run_cancellable
 from kumihimo.llm.openai import get_count, nonempty_texts, parse_values
@@ -94,26 +95,23 @@ def listwise_scorer(llm: LLM) -> RelevanceScorer:
 class RerankClient:
     """A reranking model over HTTP: one request for all texts. Its fields are the settings of `[reranking]`.
 
-    candidates: how many rows of a method are scored, by any reranker. Raises SettingsError where a setting is out of
-    bounds.
+    candidates: how many rows of a method are scored, by any reranker.
     """
 
     model: str = ""
     base_url: str = ""
     key: str = "RERANKING_API_KEY"
-    candidates: int = 20
-    workers: int = 8
-    timeout: float = 60.0
-    retries: int = 5
-    patience: float = 60.0
-    requests_per_minute: int = 0
-    tokens_per_minute: int = 0
-    price: float | None = None
-    search_price: float | None = None
+    candidates: Annotated[int, Bounds(2, 1000)] = 20
+    workers: Workers = 8
+    timeout: Seconds = 60.0
+    retries: Retries = 5
+    patience: Patience = 60.0
+    requests_per_minute: Rate = 0
+    tokens_per_minute: Rate = 0
+    price: Price | None = None
+    search_price: Price | None = None
 
     def __post_init__(self) -> None:
-        if self.candidates < 2:
-            raise SettingsError(f"reranking.candidates is at least 2, not {self.candidates}")
         self.server = connect_server(vars(self))
         self.prices = Prices(self.price, None, None, self.search_price)
         self.fingerprint = self.model

@@ -287,16 +287,7 @@ def reported_error(error: Any) -> FailedTry:
 
 
 def connect_server(settings: Mapping[str, Any]) -> ModelServer:
-    """Return the server of a model with these settings.
-
-    Raises SettingsError for values out of bounds.
-    """
-    minima = {"workers": 1, "retries": 0, "requests_per_minute": 0, "tokens_per_minute": 0, "patience": 0}
-    for name, minimum in minima.items():
-        if settings[name] < minimum:
-            raise SettingsError(f"{name} is at least {minimum}, not {settings[name]}")
-    if settings["timeout"] <= 0:
-        raise SettingsError(f"timeout is more than 0 seconds, not {settings['timeout']:g}")
+    """Return the server of a model with these settings."""
     limiter = RateLimiter(settings["requests_per_minute"], settings["tokens_per_minute"], settings["workers"])
     names = ("base_url", "key", "api_version", "timeout", "retries", "patience", "workers")
     server = ModelServer(limiter, **{name: settings[name] for name in names if name in settings})

@@ -2,6 +2,7 @@
 
 from kumihimo.core.context import Context
 from kumihimo.core.records import Chunk
+from kumihimo.core.settings import Results
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reranker, RerankerName
@@ -15,7 +16,7 @@ def bm25(
     keyword_search: KeywordSearch,
     rerank: Reranker,
     *,
-    k: int = 20,
+    k: Results = 20,
     reranker: RerankerName = "none",
 ) -> Context:
     """Return the chunks with the best BM25 scores (Robertson & Zaragoza, 2009).

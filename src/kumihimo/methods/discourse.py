@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from math import log2
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import MalformedReply, SettingsError, UnparsableReply
+from kumihimo.core.errors import MalformedReply, UnparsableReply
 from kumihimo.core.records import DiscourseRelation, Passage, SlotFiller, SlotValue
+from kumihimo.core.settings import Bounds, Results, Share, StartRows, Tokens, Weight
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index import pdtb_senses
@@ -94,17 +95,17 @@ def discourse(
     llm: LLM | None,
     rerank: Reranker,
     *,
-    k: int = 1,
-    pool: int = 100,
-    meaning: float = 0.5,
+    k: StartRows = 1,
+    pool: Results = 100,
+    meaning: Weight = 0.5,
     words: bool = True,
     fallback: Fallback = "parent",
-    min_confidence: float = 0.0,
-    framed: int = 10,
-    alike: float = 1.0,
+    min_confidence: Share = 0.0,
+    framed: Annotated[int, Bounds(0, 1000, asked=(0, 100))] = 10,
+    alike: Share = 1.0,
     weights: SlotWeighting = "count",
     top_up: bool = True,
-    budget: int = 8000,
+    budget: Tokens = 8000,
     reranker: RerankerName = "none",
     paper: bool = False,
 ) -> Context:
@@ -117,9 +118,6 @@ def discourse(
     sense, broader senses may count (`fallback`). alike: minimum cosine between a value and one of the question; 1:
     equal values only. weights: `rare` weighs rare values more. paper: none of these changes, k = 1, no reranking.
     """
-    if k < 1 or framed < 0:
-        message = f"discourse.k = {k}, discourse.framed = {framed}: the first is 1 or more, the other 0 or more"
-        raise SettingsError(message)
     if paper:
         k, words, fallback, min_confidence, alike = 1, False, "none", 0.0, 1.0
         weights, top_up, reranker = "count", False, "none"

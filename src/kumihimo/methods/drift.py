@@ -3,9 +3,11 @@
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Relation, RelationMention, Report
+from kumihimo.core.settings import Bounds, StartRows, Window
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.concurrency import map_concurrent
@@ -48,10 +50,10 @@ AnsweredStep = tuple[Step, Sequence[Evidence]]  # an answer and its evidence
 def drift_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     """Return the calls for the first guess, the folds and follow-up questions."""
     calls, followups = settings["calls"], settings["depth"] * settings["width"]
-    folds = max(0, min(settings["folds"], settings["k"], sizes.rows("reports"), calls - 1))
+    folds = min(settings["folds"], settings["k"], sizes.rows("reports"), calls - 1)
     sources = max(settings["window"], settings["budget"]) * (1 + SOURCE_TOKENS / 100)
     most = sizes.prompt_tokens(PROMPT) + FORM_TOKENS + round(sources)
-    maximum = max(1, min(calls, 1 + folds + followups))
+    maximum = min(calls, 1 + folds + followups)
     return QueryCost.for_calls((1, maximum), (sizes.prompt_tokens(GUESS_PROMPT), most), (1, 1 + followups))
 
 
@@ -73,13 +75,13 @@ def drift(
     llm: LLM,
     rerank: Reranker,
     *,
-    k: int = 20,
-    folds: int = 5,
-    depth: int = 2,
-    width: int = 5,
-    calls: int = 20,
-    budget: int = 6000,
-    window: int = 8000,
+    k: StartRows = 20,
+    folds: Annotated[int, Bounds(0, 100, asked=(0, 20))] = 5,
+    depth: Annotated[int, Bounds(0, 20, asked=(0, 5))] = 2,
+    width: Annotated[int, Bounds(1, 100, asked=(1, 20))] = 5,
+    calls: Annotated[int, Bounds(1, 1000, asked=(1, 50))] = 20,
+    budget: Annotated[int, Bounds(1, 1_000_000, asked=(1, 30_000))] = 6000,
+    window: Window = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
     """Answer from reports, then search follow-up questions locally (GraphRAG, DRIFT).
@@ -100,7 +102,7 @@ def drift(
     ports = (keyword_search, vector_search, tokenizer, rerank)
     for _ in range(depth):
         leads = _select_leads(answered, signatures) if signatures else [question]
-        leads = leads[: max(0, min(width, calls - 1 - len(answered)))]
+        leads = leads[: min(width, calls - 1 - len(answered))]
         signatures |= {ranking.question_signature(lead) for lead in leads}
         searches = [(lead, local(lead, *tables, *ports, budget=budget).evidence) for lead in leads]
         answered += _run_steps(question, searches, llm)

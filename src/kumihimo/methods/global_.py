@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
-from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Community, Report
+from kumihimo.core.settings import Bounds, Seed, Window
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index.communities import communities_at_level
@@ -70,11 +71,11 @@ def global_(
     rerank: Reranker,
     *,
     paper: bool = False,
-    level: int = 1,
+    level: Annotated[int, Bounds(0, 100)] = 1,
     dynamic: bool = False,
-    depth: int = 2,
-    window: int = 8000,
-    seed: int = 0,
+    depth: Annotated[int, Bounds(0, 100)] = 2,
+    window: Window = 8000,
+    seed: Seed = 0,
     reranker: RerankerName = "none",
 ) -> Context:
     """Extract points from the reports of a level (GraphRAG, arXiv:2404.16130, section 3.1.6).
@@ -86,8 +87,6 @@ def global_(
     Without a model: sentences of the reports, from as many communities as possible.
     But: a batch gives several points with sources; in the paper it gives one answer.
     """
-    if level < 0:
-        raise SettingsError(f"global.level is {level}: it has to be 0 or more; level 0 has the largest communities")
     if llm is None:
         level_reports = reports.get_many(_level_ids(communities, level)).values()
         points = extract_report_points(question, level_reports, reports, keyword_search, vector_search, tokenizer)
@@ -108,9 +107,12 @@ def global_(
 
 
 def _level_ids(communities: Table[Community], level: int) -> list[str]:
-    """Return the communities of a level: they cover every entity."""
-    listed = (community for depth in range(level + 1) for community in communities.where(level=depth))
-    return [community.id for community in communities_at_level(listed, level)]
+    """Return the communities of a level: they cover every entity.
+
+    Nothing is below a level without communities.
+    """
+    levels = takewhile(bool, (communities.where(level=depth) for depth in range(level + 1)))
+    return [community.id for community in communities_at_level(chain.from_iterable(levels), level)]
 
 
 def _shorter_table(
@@ -164,6 +166,8 @@ def select_communities(
     selected: dict[str, None] = {}
     current = communities.where(level=0)
     for next_level in range(1, depth + 2):
+        if not current:
+            break
         ratings = _rate_reports(question, current, reports, llm)
         children: list[Community] = []
         for community in current:

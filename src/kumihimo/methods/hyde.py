@@ -1,9 +1,11 @@
 """question -> hypothetical passages by a model -> chunks near them."""
 
 from pathlib import Path
+from typing import Annotated
 
 from kumihimo.core.context import Context, Tokenizer
 from kumihimo.core.records import Chunk
+from kumihimo.core.settings import Bounds, Results, Tokens
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.prompts import render_prompt, require_text
@@ -28,11 +30,11 @@ def hyde(
     tokenizer: Tokenizer,
     rerank: Reranker,
     *,
-    passages: int = 1,
+    passages: Annotated[int, Bounds(1, 50, asked=(1, 10))] = 1,
     asked: bool = True,
-    temperature: float = 0.7,
-    k: int = 20,
-    budget: int = 8000,
+    temperature: Annotated[float, Bounds(0, 5)] = 0.7,
+    k: Results = 20,
+    budget: Tokens = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
     """Search with the mean of question and hypothetical passages.

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
-from kumihimo.core.errors import SettingsError, UnparsableReply
+from kumihimo.core.errors import UnparsableReply
 from kumihimo.core.records import Chunk, Entity, Mention, Relation, RelationMention
+from kumihimo.core.settings import Bounds, Results, StartRows, Tokens
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.prompts import render_prompt
@@ -61,12 +62,12 @@ def light(
     *,
     mode: Literal["hybrid", "low", "high", "mix"] = "hybrid",
     source: bool = True,
-    neighbours: int = 1,
-    k: int = 20,
-    pool: int = 50,
-    entity_budget: int = 4000,
-    relation_budget: int = 4000,
-    text_budget: int = 4000,
+    neighbours: Annotated[int, Bounds(0, 20, asked=(0, 5))] = 1,
+    k: StartRows = 20,
+    pool: Results = 50,
+    entity_budget: Tokens = 4000,
+    relation_budget: Tokens = 4000,
+    text_budget: Tokens = 4000,
     reranker: RerankerName = "none",
 ) -> Context:
     """Search entities by low-level and relations by high-level keywords (LightRAG, arXiv:2410.05779).
@@ -81,8 +82,6 @@ def light(
     But: keywords are searched one by one, not as one text; entities by name and words too; relations rank by similarity
     to the keywords, not by degree; chunks rank by the question and by the rows that they support.
     """
-    if neighbours < 0:
-        raise SettingsError(f"light.neighbours is {neighbours}: it has to be 0 or more")
     low, high = _extract_keywords(question, entities, vector_search, llm)
     low, high = low if mode != "high" else [], high if mode != "low" else []
     graph = _Graph(entities, relations, keyword_search, vector_search, k)

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
+from typing import Annotated
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.records import Chunk, Claim, Community, Entity, Member, Mention, Relation, RelationMention, Report
+from kumihimo.core.settings import Bounds, Results, Share, StartRows, Tokens
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reranker, RerankerName
@@ -36,12 +38,12 @@ def local(
     tokenizer: Tokenizer,
     rerank: Reranker,
     *,
-    k: int = 10,
-    edges: int = 10,
-    pool: int = 20,
-    budget: int = 12000,
-    text: float = 0.5,
-    whole: float = 0.15,
+    k: StartRows = 10,
+    edges: Annotated[int, Bounds(0, 1000, asked=(0, 100))] = 10,
+    pool: Results = 20,
+    budget: Tokens = 12000,
+    text: Share = 0.5,
+    whole: Share = 0.15,
     reranker: RerankerName = "none",
 ) -> Context:
     """Return entities near the question and their context (GraphRAG local search).

@@ -2,6 +2,7 @@
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.records import Chunk
+from kumihimo.core.settings import Seed, Window
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
@@ -25,8 +26,8 @@ def mapreduce(
     tokenizer: Tokenizer,
     rerank: Reranker,
     *,
-    window: int = 8000,
-    seed: int = 0,
+    window: Window = 8000,
+    seed: Seed = 0,
     reranker: RerankerName = "none",
 ) -> Context:
     """Extract points from every chunk, in shuffled batches (arXiv:2404.16130, section 3.2, TS).

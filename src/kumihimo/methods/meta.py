@@ -5,11 +5,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError, UnparsableReply
 from kumihimo.core.records import Chunk, Question, Summary
+from kumihimo.core.settings import Bounds, StartRows, Tokens
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index.summaries import label_key, resolve_label_id
@@ -54,9 +55,9 @@ def meta(
     value: str = "",
     summary: bool = True,
     pairs: bool = True,
-    n: int = 5,
-    k: int = 5,
-    budget: int = 8000,
+    n: Annotated[int, Bounds(1, 50, asked=(1, 20))] = 5,
+    k: StartRows = 5,
+    budget: Tokens = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
     """Search stored questions with simple questions by a model (MK-RAG, arXiv:2408.09017).
@@ -67,21 +68,14 @@ def meta(
     But: results rank by their best score, scaled from 0 to 1 for each search; a question answered by several documents
     is one piece of evidence.
     """
-    _check_settings(value, n, k, budget, summary=summary)
+    if value.strip() and not summary:
+        raise SettingsError("meta.value names a summary, but meta.summary = false uses none: leave one of them out")
     selected = _select_summary(question, summaries, vector_search, value) if summary else None
     queries = _write_questions(question, selected, llm, n)
     rankings = _search_each(questions if pairs else chunks, queries or [question], vector_search, k)
     merged = _group_duplicates(merge_best(Context.fuse([ranking]) for ranking in rankings))
     context = rerank(question, merged, reranker).fit(budget, tokenizer)
     return replace(context, queries=tuple(new_questions(queries, [question])))
-
-
-def _check_settings(value: str, n: int, k: int, budget: int, *, summary: bool) -> None:
-    for name, number in (("n", n), ("k", k), ("budget", budget)):
-        if number < 1:
-            raise SettingsError(f"meta.{name} = {number}: it has to be 1 or more")
-    if value.strip() and not summary:
-        raise SettingsError("meta.value names a summary, but meta.summary = false uses none: leave one of them out")
 
 
 def _select_summary(

@@ -2,6 +2,7 @@
 
 from kumihimo.core.context import Context, Tokenizer
 from kumihimo.core.records import Chunk
+from kumihimo.core.settings import Results, Tokens, Weight
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reranker, RerankerName
@@ -18,11 +19,11 @@ def naive(
     tokenizer: Tokenizer,
     rerank: Reranker,
     *,
-    k: int = 20,
-    pool: int = 100,
-    meaning: float = 0.5,
+    k: Results = 20,
+    pool: Results = 100,
+    meaning: Weight = 0.5,
     words: bool = True,
-    budget: int = 8000,
+    budget: Tokens = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
     """Return chunks by vector and keyword search (SS of arXiv:2404.16130, section 3.2).

@@ -4,10 +4,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
-from kumihimo.core.errors import SettingsError, UnparsableReply
+from kumihimo.core.errors import UnparsableReply
 from kumihimo.core.records import Chunk
+from kumihimo.core.settings import Bounds, Results, Tokens, Weight
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.prompts import number_sources, render_prompt
@@ -49,13 +51,13 @@ def rq(
     tokenizer: Tokenizer,
     rerank: Reranker,
     *,
-    depth: int = 1,
-    queries: int = 5,
-    k: int = 20,
-    pool: int = 100,
-    meaning: float = 0.5,
-    shown: int = 2000,
-    budget: int = 8000,
+    depth: Annotated[int, Bounds(1, 20, asked=(1, 5))] = 1,
+    queries: Annotated[int, Bounds(1, 50, asked=(1, 20))] = 5,
+    k: Results = 20,
+    pool: Results = 100,
+    meaning: Weight = 0.5,
+    shown: Annotated[int, Bounds(1, 1_000_000, asked=(1, 20_000))] = 2000,
+    budget: Tokens = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
     """Search the question and its rewritten, decomposed and disambiguated queries (RQ-RAG, arXiv:2404.00610).
@@ -66,8 +68,6 @@ def rq(
     But: prompted, not trained: the paper tunes a 7B model that emits one kind of query at a time and selects among
     trajectories; here one reply holds all kinds, and all results are merged.
     """
-    if depth < 1 or queries < 1:
-        raise SettingsError(f"rq.depth = {depth}, rq.queries = {queries}: both have to be 1 or more")
 
     def search(texts: Sequence[str]) -> list[Context]:
         return hybrid_search(texts, chunks, keyword_search, vector_search, pool=pool, meaning=meaning)

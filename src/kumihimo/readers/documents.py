@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
+from typing import Annotated
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError, describe_unknown
+from kumihimo.core.errors import LimitExceeded, SourceError, describe_unknown
 from kumihimo.core.records import NOT_READ, Document
+from kumihimo.core.settings import Bounds
 from kumihimo.core.wiring import FileType, Reader
 from kumihimo.readers.page import Page, format_utc
 from kumihimo.readers.pictures import SUFFIXES
@@ -26,18 +28,14 @@ class ReadingLimits:
 
     size: of the file, in MB. text: of all its documents with their metadata, in millions of characters. rows: the
     number of its documents. memory: of the process that reads it, in MB. seconds: of processor time; by the clock it
-    may take four times as long. Raises SettingsError if one is below 1.
+    may take four times as long.
     """
 
-    size: int = 500
-    text: int = 250
-    rows: int = 1_000_000
-    memory: int = 2_000
-    seconds: int = 300
-
-    def __post_init__(self) -> None:
-        if too_low := next((name for name, value in vars(self).items() if value < 1), ""):
-            raise SettingsError(f"reading.{too_low} is at least 1, not {getattr(self, too_low)}")
+    size: Annotated[int, Bounds(1, 1_000_000)] = 500
+    text: Annotated[int, Bounds(1, 1_000_000)] = 250
+    rows: Annotated[int, Bounds(1, 1_000_000_000)] = 1_000_000
+    memory: Annotated[int, Bounds(1, 10_000_000)] = 2_000
+    seconds: Annotated[int, Bounds(1, 1_000_000)] = 300
 
     def error(self, name: str, setting: str) -> LimitExceeded:
         """Return the error for a file over a limit."""

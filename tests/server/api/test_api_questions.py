@@ -17,6 +17,7 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import BudgetExceeded, SettingsError
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
+from kumihimo.methods import METHODS
 from kumihimo.server.api import ask as server_ask
 from kumihimo.server.events import event_response
 from tests.server.api.town import Api, Visitor, parse_events
@@ -142,6 +143,40 @@ def test_a_wrong_question_is_answered_at_once(
         assert message in api.problem("/retrieve", 400, {**MENDED, **wrong})
 
 
+def test_every_setting_of_a_question_has_bounds(api: Api) -> None:
+    for name, method in METHODS.items():
+        for setting in method.settings.values():
+            if not setting.bounds:
+                continue
+            body = {**MENDED, "method": name}
+            least, most = setting.bounds.asked or (setting.bounds.least, setting.bounds.most)
+            for value in (least - 1, most + 1):
+                detail = api.problem("/plan", 400, {**body, "settings": {setting.name: value}})
+                assert f"settings.{setting.name}" in detail or detail.startswith(f"{name}.{setting.name} is ")
+            for value in (least, most):
+                reply = api.client.post("/api/v1/plan", json={**body, "settings": {setting.name: value}})
+                assert f"{name}.{setting.name} is " not in reply.json().get("detail", "")
+
+
+@pytest.mark.parametrize("path", ["/ask", "/retrieve", "/plan"])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('{"k": 0}', "bm25.k is a whole number from 1 to 10,000, not 0 (default: 20)"),
+        ('{"k": 1001}', "bm25.k is from 1 to 1,000 in a question over the network, not 1001: choose a number between"),
+        ('{"k": 10000000000000000000}', "settings.k"),
+        ('{"k": NaN}', "settings.k"),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused(api: Api, path: str, settings: str, message: str) -> None:
+    body = f'{{"question": "Who?", "method": "bm25", "settings": {settings}}}'
+    for role in ("reader", "admin"):
+        with api.acting(role):
+            response = api.client.post(f"/api/v1{path}", content=body, headers={"content-type": "application/json"})
+            assert response.status_code == 400
+            assert message in response.json()["detail"]
+
+
 def test_a_method_without_its_model_names_the_remedy(api: Api) -> None:
     assert "chat model" in api.problem("/ask", 400, {**MENDED, "method": "hyde"})
     assert "chat model" in api.problem("/ask", 400, {**MENDED, "method": "hyde", "stream": True})
@@ -225,7 +260,7 @@ def test_all_options_reach_the_question(api: Api, monkeypatch: pytest.MonkeyPatc
         {"step": "answer", "text": "asking gemma", "model": "gemma"},
         {"text": "Ada"},
     ]
-    expected = Query.of(MENDED["question"], "bm25", k=3, length="brief", history=[], explain=True)
+    expected = Query.of(MENDED["question"], "bm25", k=3, length="brief", history=[], explain=True, is_remote=True)
     assert calls.query == replace(expected, filter='title = "Tides"', rights='access = "open"')
 
 

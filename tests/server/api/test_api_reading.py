@@ -173,7 +173,15 @@ def test_methods(api: Api) -> None:
     assert (methods["discourse"]["needs_model"], methods["discourse"]["built"]) == (False, False)
     assert methods["local"]["built"]
     k = methods["bm25"]["settings"]["k"]
-    assert k == {"type": "a whole number", "default": 20, "choices": [], "help": "number of chunks"}
+    assert k == {
+        "type": "a whole number from 1 to 10,000",
+        "default": 20,
+        "choices": [],
+        "bounds": [1, 10_000],
+        "network_bounds": [1, 1000],
+        "help": "number of chunks",
+    }
+    assert methods["naive"]["settings"]["words"]["network_bounds"] is None
     assert methods["light"]["settings"]["mode"]["choices"] == ["hybrid", "low", "high", "mix"]
 
 

@@ -334,6 +334,12 @@ def test_a_client_that_leaves_gives_up_its_place(harbour_folder: Path, stream: b
             "kumihimo.settings",
             "no method has a setting 'rights'",
         ),
+        (
+            {"extra_body": {"kumihimo": {"settings": {"k": 1001}}}},
+            openai.BadRequestError,
+            None,
+            "braid.k is from 1 to 1,000 in a question over the network, not 1001",
+        ),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])

@@ -26,9 +26,9 @@ class Query:
     method: empty for the default. filter: limits the documents. rights: an expression, too: what the one who asks may
     see. settings: of the method. length, max_tokens: of a model's answer; None or more tokens: as set. history: earlier
     answers, to which the question may refer. explain: say of each piece of evidence why it was found, and where it is.
-    caps: limits on what is spent. paid_by: a budget that pays too. cancel: stops the question. on_token: receives the
-    text as it arrives. on_context: receives the evidence before that. progress: receives an event as the search and
-    the model begin.
+    caps: limits on what is spent. paid_by: a budget that pays too. is_remote: it comes over the network, so that some
+    settings have narrower bounds. cancel: stops the question. on_token: receives the text as it arrives. on_context:
+    receives the evidence before that. progress: receives an event as the search and the model begin.
     """
 
     question: ParsedQuestion
@@ -42,6 +42,7 @@ class Query:
     explain: bool = False
     caps: Caps | None = None
     paid_by: Budget | None = None
+    is_remote: bool = False
     cancel: CancelToken | None = None
     on_token: TokenCallback | None = None
     on_context: Callable[[Context], None] | None = None

@@ -117,13 +117,22 @@ class Snapshot(VisibleTables):
         """
         self.narrowed(filter)._bind_method(name, settings, Budget())
 
-    def _bind_method(self, name: str, settings: Mapping[str, object], budget: Budget) -> BoundMethod:
+    def settings_with(self, name: str, given: Mapping[str, object], *, is_remote: bool = False) -> dict[str, object]:
+        """Return the settings of a method, with given ones over them.
+
+        is_remote: as for a query. Raises SettingsError.
+        """
+        own = self.settings.get(name, {})
+        return override_settings(name, self.method(name).settings, own, given, is_remote=is_remote)
+
+    def _bind_method(
+        self, name: str, settings: Mapping[str, object], budget: Budget, *, is_remote: bool = False
+    ) -> BoundMethod:
         """Return the method as a function of the question alone.
 
         Raises errors before anything is paid.
         """
-        signature = self.method(name)
-        values = override_settings(name, signature.settings, self.settings.get(name, {}), settings)
+        signature, values = self.method(name), self.settings_with(name, settings, is_remote=is_remote)
         if missing := missing_tables(self.db, self.catalogue, name):
             raise self._lacking(name, signature, missing)
         reranker = self.models.candidate_reranker(name, budget, self.generation)
@@ -209,7 +218,7 @@ class Snapshot(VisibleTables):
         snapshot = self._narrowed_for(query)
         method = query.method or self.default_method()
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
-        bound = snapshot._bind_method(method, query.settings, budget)
+        bound = snapshot._bind_method(method, query.settings, budget, is_remote=query.is_remote)
         return snapshot._find(method, bound, query.question, explain=query.explain)[0]
 
     def answer(self, query: Query, budget: Budget | None = None) -> Answer:
@@ -224,7 +233,8 @@ class Snapshot(VisibleTables):
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
         snapshot = self._narrowed_for(query)
         chat, asked, note = self.models.chat("answer"), query.question, ""
-        bound = snapshot._bind_method(method, query.settings, budget)  # raises errors before anything is paid
+        # raises errors before anything is paid
+        bound = snapshot._bind_method(method, query.settings, budget, is_remote=query.is_remote)
         if query.progress:
             query.progress(ProgressEvent("search"))
         if query.history:

@@ -13,6 +13,7 @@ from kumihimo.app.browse import community_tree
 from kumihimo.app.opened.catalogue import DEFAULT_METHOD
 from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, setting_help
 from kumihimo.core.records import Claim, Entity, Reference, Relation, Report
+from kumihimo.core.settings import Setting
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
 
@@ -151,12 +152,18 @@ def method_json(name: str, method: Signature) -> Json:
         "default": name == DEFAULT_METHOD,
         "reads": list(method.tables),
         "settings": {
-            setting.name: {
-                "type": setting.type_description,
-                "default": plain(setting.default),
-                "choices": list(get_args(setting.type)) if get_origin(setting.type) is Literal else [],
-                "help": help_texts.get(setting.name, ""),
-            }
+            setting.name: {**_setting_json(setting), "help": help_texts.get(setting.name, "")}
             for setting in method.settings.values()
         },
+    }
+
+
+def _setting_json(setting: Setting) -> Json:
+    bounds = setting.bounds
+    return {
+        "type": setting.type_description,
+        "default": plain(setting.default),
+        "choices": list(get_args(setting.type)) if get_origin(setting.type) is Literal else [],
+        "bounds": [bounds.least, bounds.most] if bounds else None,
+        "network_bounds": list(bounds.asked or (bounds.least, bounds.most)) if bounds else None,
     }

@@ -12,7 +12,6 @@ from kumihimo.app.browse.community_tree import index_levels
 from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds
 from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.settings import resolve_settings
 from kumihimo.core.signature import QueryCost, Signature
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import LENGTHS, PROMPT
@@ -30,19 +29,26 @@ _REPLY_SPREAD: Range = (0.7, 1.3)  # tokens of a reply, relative to earlier repl
 
 
 def estimate_query_cost(
-    snapshot: Snapshot, question: str, name: str, filter: str = "", settings: Mapping[str, Any] = MappingProxyType({})
+    snapshot: Snapshot,
+    question: str,
+    name: str,
+    filter: str = "",
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    is_remote: bool = False,
 ) -> Plan:
     """Estimate the minimum and maximum cost of `snapshot.ask`.
 
     The bounds follow from the settings of the method and the sizes of the index. Cached replies are not considered:
     they cost nothing. No model is called. Without a question, a typical length is assumed. A method that declares no
-    bound is estimated at up to ten calls.
+    bound is estimated at up to ten calls. is_remote: as for a query.
     """
     if question.strip() and (problem := ParsedQuestion(question).find_problem()):
         raise SettingsError(problem)
     name = name or snapshot.default_method()
+    values = snapshot.settings_with(name, settings, is_remote=is_remote)
     snapshot.validate_method(name, settings, filter=filter)
-    return _QueryEstimator(snapshot.narrowed(filter), snapshot.method(name), question, settings).plan()
+    return _QueryEstimator(snapshot.narrowed(filter), snapshot.method(name), question, values).plan()
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class _QueryEstimator:
     snapshot: Snapshot
     signature: Signature
     question: str
-    overrides: Mapping[str, Any]
+    values: Mapping[str, Any]  # the settings of the method
 
     def plan(self) -> Plan:
         bound, method = self.signature.declaration.calls, self.signature
@@ -68,13 +74,6 @@ class _QueryEstimator:
         return Plan(tuple(e for e in estimates if e and e.calls[1]))
 
     # -- sizes of the index
-
-    @cached_property
-    def values(self) -> dict[str, Any]:
-        """Return the settings of the method."""
-        name = self.signature.name
-        layers = ({name: self.snapshot.settings.get(name, {})}, {name: dict(self.overrides)})
-        return resolve_settings({name: self.signature.settings}, *layers)[name]
 
     def rows(self, table: str) -> int:
         return len(self.snapshot.table(table)) if self.snapshot.db.has(table) else 0

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from inspect import getdoc
 from pathlib import Path
+from typing import Annotated
 
 from kumihimo.core.errors import SettingsError, describe_unknown
-from kumihimo.core.settings import Setting, SettingValues
+from kumihimo.core.settings import Bounds, Setting, SettingValues
 from kumihimo.core.signature import Signature, settings_of
 from kumihimo.core.wiring import Catalogue
 from kumihimo.generation.answer import answer
@@ -30,14 +31,12 @@ class BuildingSettings:
     """
 
     executor: str = "inline"
-    workers: int = 0
+    workers: Annotated[int, Bounds(0, 10_000)] = 0
 
     def __post_init__(self) -> None:
         kind = self.executor.partition("://")[0]
         if kind not in EXECUTORS or (kind != "ray" and kind != self.executor):
             raise SettingsError(f"building.executor: {describe_unknown('executor', self.executor, EXECUTORS)}")
-        if self.workers < 0:
-            raise SettingsError(f"building.workers is at least 0, not {self.workers}")
 
 
 ANSWER = "answer"  # the role of the answer writer

@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import cache
 from heapq import nlargest
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Chunk, Community, Member, Mention, Report
+from kumihimo.core.settings import Bounds, Results, Tokens
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index.chunk_background import Description
@@ -46,14 +47,14 @@ def braid(
     tokenizer: Tokenizer,
     rerank: Reranker,
     *,
-    k: int = 20,
-    pool: int = two_pass.DEFAULT_POOL,
-    anchors: int = two_pass.DEFAULT_ANCHORS,
+    k: Results = 20,
+    pool: Results = two_pass.DEFAULT_POOL,
+    anchors: Annotated[int, Bounds(0, 100, asked=(0, 20))] = two_pass.DEFAULT_ANCHORS,
     whole: Literal["auto", "always", "never"] = "auto",
     plain_weights: tuple[float, ...] = (),
     first_weights: tuple[float, ...] = (),
     second_weights: tuple[float, ...] = (),
-    budget: int = 8000,
+    budget: Tokens = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
     """Rank chunks by keywords, vectors and the entity graph, in two hops.
@@ -66,9 +67,6 @@ def braid(
     corpus-level question is answered from reports of the largest communities, if any; a broad question on a topic first
     gets sentences from many documents. reranker: the judge of the second hop.
     """
-    if anchors < 0 or pool < 1:
-        message = f"braid.anchors = {anchors}, braid.pool = {pool}: the first is 0 or more, the other 1 or more"
-        raise SettingsError(message)
     if whole == "auto" and not question.has_content:
         return Context(query_type="question without content words: name what it is about")
     given = {"plain": plain_weights, "first": first_weights, "second": second_weights}
@@ -91,7 +89,7 @@ def braid(
     ranked = two_pass.rank_candidates(last_pass, features, weights)
     if reranker != "none":
         ranked = _rerank_rest(question.text, ranked, last_pass, rerank, reranker)
-    found = Context(tuple(_explain_item(item, last_pass, features, weights) for item in ranked.evidence[: max(k, 0)]))
+    found = Context(tuple(_explain_item(item, last_pass, features, weights) for item in ranked.evidence[:k]))
     return (broad + found if topic else found).fit(budget, tokenizer)
 
 

@@ -107,7 +107,7 @@ def map_cost(rows: int, tokens: int, window: int, sizes: IndexSizes) -> QueryCos
 
     Batches are at least half full on average, unless a row is longer than the window.
     """
-    least, most = -(-tokens // max(window, 1)), min(rows, -(-2 * tokens // max(window, 1)))
+    least, most = -(-tokens // window), min(rows, -(-2 * tokens // window))
     prompt = sizes.prompt_tokens(MAP_PROMPT)
     maximum = most * (prompt + FORM_TOKENS) + tokens + rows * SOURCE_TOKENS
     return QueryCost((min(least, most), most), (min(least, most) * prompt, maximum))

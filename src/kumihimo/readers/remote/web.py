@@ -14,6 +14,7 @@ from urllib.robotparser import RobotFileParser
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import AddressRefused, SettingsError, SourceError
 from kumihimo.core.network import is_local, is_offline, is_public
+from kumihimo.core.settings import Patience, Seconds
 from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.origins import resolve_link
 
@@ -33,16 +34,14 @@ class FetchSettings:
     """How addresses are fetched. Its fields are the settings of `[fetching]`.
 
     delay: seconds between two requests to a host. timeout: seconds until a server has to answer. user_agent: the name
-    under which it asks. Raises SettingsError if one is out of range.
+    under which it asks. Raises SettingsError if this is no name.
     """
 
-    delay: float = 1.0
-    timeout: float = 30.0
+    delay: Patience = 1.0
+    timeout: Seconds = 30.0
     user_agent: str = "Kumihimo"
 
     def __post_init__(self) -> None:
-        if self.delay < 0 or self.timeout <= 0:
-            raise SettingsError("fetching.delay is at least 0, and fetching.timeout above 0")
         if not self.user_agent.strip() or not self.user_agent.isprintable() or not self.user_agent.isascii():
             raise SettingsError("fetching.user_agent is a name in ASCII letters, such as Kumihimo (me@example.org)")
 

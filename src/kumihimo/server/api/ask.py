@@ -116,7 +116,7 @@ def _query(access: Reader, body: SearchBody, **more: Any) -> Query:
     """
     access.notes.question = body.question
     suggest_language(body.question)
-    limits = {"filter": body.filter, "rights": access.rights, "paid_by": access.grant.new_budget()}
+    limits = {"filter": body.filter, "rights": access.rights, "paid_by": access.grant.new_budget(), "is_remote": True}
     return Query.of(body.question, body.method, settings=body.settings, explain=body.reasons, **limits, **more)
 
 

@@ -74,7 +74,7 @@ async def plan(request: Request, access: Reader, body: Body[PlanBody]) -> JSONRe
     async def estimate() -> Plan:
         if body.question:
             search = body.question, body.method, body.filter, body.settings
-            return await access.read(lambda snapshot: estimate_query_cost(snapshot, *search))
+            return await access.read(lambda snapshot: estimate_query_cost(snapshot, *search, is_remote=True))
         if access.rights or not access.may("editor"):
             raise Forbidden("the plan of a build counts all documents: it needs a key for editors without a filter")
         paths = [allowed_path(path, request.app.state.settings.roots) for path in body.paths]

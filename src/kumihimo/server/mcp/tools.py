@@ -53,7 +53,8 @@ async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.S
 
 def _options(access: Access, inputs: arguments.SearchArguments | arguments.AskArguments) -> dict[str, Any]:
     """Return the options of a question: filter, rights and budget."""
-    return {"filter": inputs.filter, "rights": access.rights, "paid_by": access.grant.new_budget()}
+    limits = {"rights": access.rights, "paid_by": access.grant.new_budget(), "is_remote": True}
+    return {"filter": inputs.filter, **limits}
 
 
 async def ask(call: ToolCall, inputs: arguments.AskArguments) -> results.AskResult:

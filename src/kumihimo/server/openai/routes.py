@@ -147,6 +147,7 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
         "history": history,
         "rights": chosen.access.rights,
         "paid_by": chosen.access.grant.new_budget(),
+        "is_remote": True,
     }
 
 
