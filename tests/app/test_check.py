@@ -69,17 +69,6 @@ def zero_vectors(kumi: Kumihimo) -> None:
     )
 
 
-def damage_postings(kumi: Kumihimo) -> None:
-    """Change a word of the keyword index; the pages stay valid."""
-    with closing(sqlite3.connect(kumi.folder / "index.db", isolation_level=None)) as db:
-        rows = db.execute(
-            "SELECT id, block FROM words_chunks_data WHERE instr(block, CAST('arrow' AS BLOB))"
-        ).fetchall()
-        assert rows
-        changed = [(block.replace(b"arrow", b"arrox"), id) for id, block in rows]
-        db.executemany("UPDATE words_chunks_data SET block = ? WHERE id = ?", changed)
-
-
 def zero_pages(kumi: Kumihimo) -> None:
     """Write zeros over a third of index.db."""
     path = kumi.folder / "index.db"
@@ -89,6 +78,9 @@ def zero_pages(kumi: Kumihimo) -> None:
     path.write_bytes(bytes(data))
 
 
+LAST_WORD = "(SELECT max(term) FROM words_chunks_blocks)"
+WRONG_WORD = f"UPDATE words_chunks_blocks SET term = term || 'x' WHERE term = {LAST_WORD}"
+NO_LENGTHS = "UPDATE words_chunks_blocks SET data = zeroblob(length(data)) WHERE term = '' AND segment = 0"
 DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
     "wrong vectors": ("vectors_chunks", damage_vectors),
     "zero vectors": ("vectors_chunks", zero_vectors),
@@ -97,15 +89,18 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
         "vectors_chunks",
         lambda kumi: execute_sql(kumi, "UPDATE vectors_chunks SET id = 'x' WHERE slot = 3"),
     ),
-    "wrong words": ("words_chunks", damage_postings),
+    "wrong words": (
+        "words_chunks",
+        lambda kumi: execute_sql(kumi, WRONG_WORD),
+    ),
     "words of other rows": (
         "words_chunks",
         lambda kumi: execute_sql(kumi, "UPDATE words_chunks_ids SET id = 'x' WHERE slot = 3"),
     ),
-    "lost words": ("words_chunks", lambda kumi: execute_sql(kumi, "DELETE FROM words_chunks_data WHERE id > 10")),
+    "lost words": ("words_chunks", lambda kumi: execute_sql(kumi, "DELETE FROM words_chunks_blocks WHERE term > 'b'")),
     "wrong lengths": (
         "words_chunks",
-        lambda kumi: execute_sql(kumi, "UPDATE words_chunks_docsize SET sz = x'05' WHERE id = 2"),
+        lambda kumi: execute_sql(kumi, NO_LENGTHS),
     ),
     "wrong text": (
         "tables",
@@ -133,7 +128,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
     "counts of shared texts": ("tables", lambda kumi: execute_sql(kumi, "UPDATE texts SET uses = uses + 1")),
     "an index of an older version": (
         "words_chunks",
-        lambda kumi: execute_sql(kumi, "ALTER TABLE words_chunks_ids DROP COLUMN words"),
+        lambda kumi: execute_sql(kumi, "ALTER TABLE words_chunks_blocks RENAME TO words_chunks"),
     ),
     "rows without their source": (
         "tables",
@@ -201,7 +196,7 @@ def test_a_repair_without_a_source_changes_nothing(kumi: Kumihimo) -> None:
 
 def test_a_read_only_index_is_checked(kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kumihimo.storage.sqlite.database_file.os.access", lambda *_: False)
-    damage_postings(kumi)
+    execute_sql(kumi, WRONG_WORD)
     before = {path: path.read_bytes() for path in kumi.folder.glob("index.db*")}
     assert [problem.part for problem in kumi.check().problems] == ["words_chunks"]
     assert {path: path.read_bytes() for path in kumi.folder.glob("index.db*")} == before

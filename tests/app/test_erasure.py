@@ -103,14 +103,8 @@ def traces_in_files(folder: Path) -> list[str]:
 def traces_in_rows(folder: Path, name: str = "index.db") -> list[str]:
     """Return the cells and the postings with a word of the secret, of every table."""
     with closing(sqlite3.connect(folder / name)) as db:
-        virtual = [n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE sql LIKE '%USING fts5%'")]
-        names = [n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'") if n not in virtual]
+        names = [n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         cells = [(n, v) for n in names for row in db.execute(f'SELECT * FROM "{n}"') for v in row]
-        for n in virtual:
-            db.execute(f"CREATE VIRTUAL TABLE temp.v_{n} USING fts5vocab(main, {n}, instance)")
-            cells += [(n, term) for (term,) in db.execute(f"SELECT DISTINCT term FROM temp.v_{n}")]
-            shown = {slot for (slot,) in db.execute(f"SELECT DISTINCT doc FROM temp.v_{n}")}
-            assert shown <= {slot for (slot,) in db.execute(f"SELECT slot FROM {n}_ids")}
         texts = [(n, v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v)) for n, v in cells]
         return [f"{n}: {text[:80]}" for n, text in texts if any(word in text.casefold() for word in WORDS)]
 

@@ -21,7 +21,7 @@ def bm25(
 ) -> Context:
     """Return the chunks with the best BM25 scores (Robertson & Zaragoza, 2009).
 
-    But: k1 = 1.2 and b = .75 are fixed by SQLite's FTS5.
+    But: k1 = 1.2 and b = .75 are fixed.
     """
     hits = keyword_search(chunks, question, k=max(k, rerank.candidates))
     return rerank(question, hits, reranker).top(k)

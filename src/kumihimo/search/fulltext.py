@@ -17,8 +17,9 @@ from kumihimo.core.table import Codec, Row, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.search.partial_rows import score_by_words
-from kumihimo.search.protocols import RowTokens, WordRow, WordStore
-from kumihimo.search.stores import drop_index, word_store
+from kumihimo.search.postings import Postings
+from kumihimo.search.protocols import RowTokens, WordRow
+from kumihimo.search.stores import drop_index
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import DerivedView, SqlLedger
@@ -34,11 +35,11 @@ class KeywordIndex:
     db: Database
     table: str
     codec: Codec[Any]
-    words: WordStore = field(init=False)
+    words: Postings = field(init=False)
     kind: ClassVar[str] = "words"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "words", word_store(self.db, self.table))
+        object.__setattr__(self, "words", Postings(self.db, self.table))
 
     @property
     def name(self) -> str:
@@ -77,7 +78,7 @@ class KeywordIndex:
         self.words.finish()
 
     def erase(self) -> None:
-        self.words.erase()
+        """Do nothing: removed postings are in no block."""
 
     def find_damage(self) -> str:
         """Return what is wrong with the index; empty: nothing."""
@@ -130,7 +131,7 @@ class Bm25Search:
     db: Database
 
     def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
-        words = self._word_store(table)
+        words = self._postings(table)
         terms = content_tokens(text) if isinstance(text, str) else list(text)
         if not terms or k < 1:
             return Context()
@@ -143,7 +144,7 @@ class Bm25Search:
     def tokens(self, table: Table[Any], ids: Sequence[str]) -> dict[str, RowTokens]:
         import numpy as np
 
-        relation = self.db.relation(self._word_store(table).slot_table)
+        relation = self.db.relation(self._postings(table).slot_table)
         places = np.array([1, 1 << 8, 1 << 16], dtype=np.uint32)  # of the three bytes of a number
         rows = self.db.all_in(f"SELECT id, words, subwords FROM {relation} WHERE id IN (?)", ids)
         if any(words is None or len(words) % 3 or len(subwords) % 2 for _, words, subwords in rows):
@@ -154,9 +155,11 @@ class Bm25Search:
         }
         return {id: found[id] for id in ids if id in found}
 
-    def _word_store(self, table: Table[Any]) -> WordStore:
-        words = word_store(self.db, table.name)
-        if not self.db.has(words.name):
+    def _postings(self, table: Table[Any]) -> Postings:
+        words = Postings(self.db, table.name)
+        if self.db.has(words.name):
+            raise IndexUnavailable(f"an earlier version indexed the words of {table.name}: run `kumi index`")
+        if not self.db.has(words.blocks):
             raise IndexUnavailable(f"{table.name} is not indexed by words: `kumi index --methods bm25` does that")
         return words
 
@@ -234,7 +237,7 @@ class IndexedWords:
 
     db: Database
     table: Table[Any]
-    store: WordStore
+    store: Postings
 
     def has(self, text: str) -> bool:
         slots = visible_slots(self.db, self.store.slot_table, self.table.view) if self.table.view else None

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from kumihimo.core.table import Table, View
 from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder
-from kumihimo.search.protocols import K1, MIN_IDF, SCORE_MARGIN, B, StoredVectors, WordStore, encode_vectors
+from kumihimo.search.postings import Postings
+from kumihimo.search.protocols import K1, MIN_IDF, SCORE_MARGIN, B, StoredVectors, encode_vectors
 from kumihimo.text.tokens import hash_token, pack_tokens, tokenize
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class _Words:
         return np.bincount(rows, minlength=len(self.ends))
 
 
-def score_by_words(store: WordStore, table: Table[Any], view: View, words: Sequence[str]) -> ScoredIds:
+def score_by_words(store: Postings, table: Table[Any], view: View, words: Sequence[str]) -> ScoredIds:
     """Return the partial rows that show a word, with BM25 scores.
 
     store: the full-text index of the table.
@@ -61,7 +62,7 @@ def score_by_words(store: WordStore, table: Table[Any], view: View, words: Seque
     for word, count in counts.items():
         matches = store.count_rows(word)
         idf = max(log((total - matches + 0.5) / (matches + 0.5)), MIN_IDF)
-        scores += idf * ((count * (K1 + 1)) / (count + saturation))  # in the order of FTS5, to the last bit
+        scores += idf * ((count * (K1 + 1)) / (count + saturation))
     ids = list(positions)
     return [(float(scores[i]), ids[i]) for i in np.flatnonzero(scores).tolist()]
 

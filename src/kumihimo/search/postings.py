@@ -1,8 +1,8 @@
-"""rows with words -> postings in PostgreSQL, ranked as FTS5 of SQLite ranks them, to the last bit.
+"""rows with words -> postings: which rows have a word, and how often; ranked by BM25.
 
-A posting is a row's slot, how often the row has the word, and the number of its tokens. The postings of a word stand
-in blocks, one for each segment of slots. So a word of a million rows is read in some dozen values, and a build changes
-only the blocks of its own rows.
+A posting is a number of 32 bits: the place of a row in its segment, and how often the row has the word. The postings
+of a word stand in blocks, one for each segment of slots. So a word of a million rows is read in some dozen values, and
+a build changes only the blocks of its own rows. Each segment also has a block with the lengths of its rows.
 """
 
 from __future__ import annotations
@@ -25,33 +25,54 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_SEGMENT = 16_384  # slots
-_TOTALS = ""  # the word whose only posting has the number of rows and of tokens
+    Numbers = NDArray[np.int64]
+
+_SEGMENT = 16_384  # slots, of which a number has 14 bits
+_COUNT_BITS = 18
+_MAX_COUNT = 2**_COUNT_BITS - 1
+_LENGTHS = ""  # the word whose blocks have the number of tokens of each slot; before them, those of rows and tokens
+_BEFORE_ALL = -1  # the segment of these two
 _CHECKED = 1000  # rows whose order of words is looked at together
 
 
 @dataclass(slots=True)
 class Postings:
-    """The `WordStore` of one table in PostgreSQL."""
+    """The full-text index of one table.
+
+    A table with the columns slot, id, words and subwords has a row for each of its rows.
+    """
 
     db: Database
     table: str
-    name: str
     waiting: defaultdict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("I")))
+    lengths: array[int] = field(default_factory=lambda: array("I"))  # of the rows of the last segment
     new_totals: list[int] = field(default_factory=lambda: [0, 0])  # rows, tokens that are not written
     next_slot: int = -1
     first_empty: int = 0  # segments from here on have no blocks yet
+
+    @property
+    def name(self) -> str:
+        """Return the name of the index and of its `meta` row."""
+        return f"words_{self.table}"
+
+    @property
+    def blocks(self) -> str:
+        """Return the name of the table of postings."""
+        return f"{self.name}_blocks"
 
     @property
     def slot_table(self) -> str:
         return f"{self.name}_ids"
 
     def create(self) -> None:
+        """Make an empty index in place of an earlier one."""
         integer, text, bytes_ = (self.db.types[kind] for kind in ("INTEGER", "TEXT", "BLOB"))
         self.waiting.clear()
+        self.lengths = array("I")
         self.new_totals, self.next_slot, self.first_empty = [0, 0], 0, 0
         columns = f"term {text}, segment {integer}, data {bytes_} NOT NULL, PRIMARY KEY (term, segment)"
-        self.db.create_table(self.name, columns)
+        self.db.drop_table(self.name)  # of version 0.2
+        self.db.create_table(self.blocks, columns)
         columns = f"slot {integer} PRIMARY KEY, id {text} UNIQUE NOT NULL, words {bytes_}, subwords {bytes_}"
         self.db.create_table(self.slot_table, columns)
 
@@ -59,116 +80,137 @@ class Postings:
 
     def add(self, rows: Sequence[WordRow]) -> None:
         if rows and self.next_slot < 0:
-            relation = self.db.relation(self.slot_table)
-            self.next_slot = self.db.all(f"SELECT coalesce(max(slot) + 1, 0) FROM {relation}")[0][0]
-            self.first_empty = -(-self.next_slot // _SEGMENT)
+            self._find_end()
         places = range(self.next_slot, self.next_slot + len(rows))
         entries = ((slot, row.id, row.words, row.subwords) for slot, row in zip(places, rows, strict=True))
         self.db.insert(self.slot_table, ("slot", "id", "words", "subwords"), entries)
         for row in rows:
-            if self.next_slot % _SEGMENT == 0:
+            place = self.next_slot % _SEGMENT
+            if place == 0:
                 self.finish()
-            tokens = row.text.split(" ")
-            for term, count in Counter(tokens).items():
-                self.waiting[term].extend((self.next_slot, count, len(tokens)))
+                self.lengths = array("I")
+            tokens, posting = row.text.split(" "), place << _COUNT_BITS
+            for term, count in Counter(tokens[:_MAX_COUNT]).items():
+                self.waiting[term].append(posting + count)
+            self.lengths.append(len(tokens))
             self._count(1, len(tokens))
             self.next_slot += 1
 
+    def _find_end(self) -> None:
+        """Find the first free slot and the lengths before it."""
+        relation = self.db.relation(self.slot_table)
+        self.next_slot = self.db.all(f"SELECT coalesce(max(slot) + 1, 0) FROM {relation}")[0][0]
+        self.first_empty = -(-self.next_slot // _SEGMENT)
+        query = f"SELECT data FROM {self.db.relation(self.blocks)} WHERE term = ? AND segment = ?"
+        for (data,) in self.db.all(query, _LENGTHS, self.next_slot // _SEGMENT):
+            self.lengths = array("I", data)[: self.next_slot % _SEGMENT]
+
     def finish(self) -> None:
         """Write the postings that wait: all are of one segment."""
+        relation = self.db.relation(self.blocks)
+        replace = f"INSERT INTO {relation} VALUES (?, ?, ?) ON CONFLICT (term, segment) DO UPDATE SET data ="
         if self.waiting:
             segment = (self.next_slot - 1) // _SEGMENT
-            rows = [(term, segment, _to_bytes(self.waiting[term])) for term in sorted(self.waiting)]
+            rows = [(term, segment, self.waiting[term].tobytes()) for term in sorted(self.waiting)]
             self.waiting.clear()
             if segment >= self.first_empty:
-                self.db.insert(self.name, ("term", "segment", "data"), rows)
+                self.db.insert(self.blocks, ("term", "segment", "data"), rows)
                 self.first_empty = segment + 1
             else:
-                update = "ON CONFLICT (term, segment) DO UPDATE SET data = block.data || excluded.data"
-                self.db.many(f"INSERT INTO {self.db.relation(self.name)} AS block VALUES (?, ?, ?) {update}", rows)
+                joined = f"CAST(block.data || excluded.data AS {self.db.types['BLOB']})"
+                self.db.many(f"{replace} {joined}".replace("VALUES", "AS block VALUES", 1), rows)
+            self.db.run(f"{replace} excluded.data", _LENGTHS, segment, self.lengths.tobytes())
         if any(self.new_totals):
             totals = [old + new for old, new in zip(self.totals(), self.new_totals, strict=True)]
-            update = "ON CONFLICT (term, segment) DO UPDATE SET data = excluded.data"
-            insert = f"INSERT INTO {self.db.relation(self.name)} VALUES (?, ?, ?) {update}"
-            self.db.run(insert, _TOTALS, 0, array("q", totals).tobytes())
+            self.db.run(f"{replace} excluded.data", _LENGTHS, _BEFORE_ALL, array("q", totals).tobytes())
             self.new_totals = [0, 0]
 
     def remove(self, texts: Mapping[str, str]) -> None:
+        """Remove rows. texts: id -> the tokens that were added."""
         if not texts:
             return
         self.finish()
         relation = self.db.relation(self.slot_table)
         slots: dict[str, int] = dict(self.db.all_in(f"SELECT id, slot FROM {relation} WHERE id IN (?)", [*texts]))
-        self.db.run(f"DELETE FROM {relation} WHERE slot = ANY(?)", list(slots.values()))
+        self.db.many(f"DELETE FROM {relation} WHERE slot = ?", ((slot,) for slot in slots.values()))
         terms: defaultdict[int, set[str]] = defaultdict(set)
         for id, slot in slots.items():
             tokens = texts[id].split(" ")
             terms[slot // _SEGMENT].update(tokens)
             self._count(-1, -len(tokens))
         for segment in sorted(terms):
-            self._remove_from_blocks(segment, sorted(terms[segment]), list(slots.values()))
+            places = [slot % _SEGMENT for slot in slots.values() if slot // _SEGMENT == segment]
+            self._remove_from_blocks(segment, sorted(terms[segment]), places)
 
-    def _remove_from_blocks(self, segment: int, terms: list[str], slots: list[int]) -> None:
+    def _remove_from_blocks(self, segment: int, terms: list[str], places: list[int]) -> None:
         import numpy as np
 
-        relation = self.db.relation(self.name)
-        blocks = self.db.all(f"SELECT term, data FROM {relation} WHERE segment = ? AND term = ANY(?)", segment, terms)
-        kept = []
+        relation = self.db.relation(self.blocks)
+        blocks = self.db.all_in(f"SELECT term, data FROM {relation} WHERE segment = {segment} AND term IN (?)", terms)
+        kept, emptied = [], []
         for term, data in blocks:
-            block = _from_bytes(data)
-            kept.append((block[~np.isin(block[:, 0], slots)].tobytes(), term, segment))
-        emptied = [term for data, term, _ in kept if not data]
-        self.db.many(f"UPDATE {relation} SET data = ? WHERE term = ? AND segment = ?", (row for row in kept if row[0]))
-        self.db.run(f"DELETE FROM {relation} WHERE segment = ? AND term = ANY(?)", segment, emptied)
+            block = np.frombuffer(data, np.uint32)
+            rest = block[~np.isin(block >> _COUNT_BITS, places)].tobytes()
+            if rest:
+                kept.append((rest, term, segment))
+            else:
+                emptied.append((term, segment))
+        self.db.many(f"UPDATE {relation} SET data = ? WHERE term = ? AND segment = ?", kept)
+        self.db.many(f"DELETE FROM {relation} WHERE term = ? AND segment = ?", emptied)
 
     def _count(self, rows: int, tokens: int) -> None:
         self.new_totals[0] += rows
         self.new_totals[1] += tokens
 
-    def erase(self) -> None:
-        """Do nothing: removed postings are in no block."""
-
     def find_damage(self, pages: Iterable[list[WordRow]]) -> str:
         """Return what is wrong with the index; empty: nothing."""
+        if not self.db.has(self.blocks):
+            return "another version made it: `kumi index` makes it again"
         relation = self.db.relation(self.slot_table)
         slots: dict[str, int] = dict(self.db.all(f"SELECT id, slot FROM {relation}"))
-        query, expected = f"SELECT id, words, subwords FROM {relation} WHERE id IN (?)", 0
+        query, expected, totals = f"SELECT id, words, subwords FROM {relation} WHERE id IN (?)", 0, [0, 0]
+        lengths = self._read_lengths()
         for page in pages:
             stored = self.db.all_in(query, [row.id for row in page])
             if sorted(stored) != sorted((row.id, row.words, row.subwords) for row in page):
                 return f"its rows are not those of {self.table}"
             for row in page:
                 tokens, slot = row.text.split(" "), slots.pop(row.id)
-                expected += sum(_checksum(term, slot, n, len(tokens)) for term, n in Counter(tokens).items())
+                if slot >= len(lengths) or lengths[slot] != len(tokens):
+                    return f"its words are not those of {self.table}"
+                totals = [totals[0] + 1, totals[1] + len(tokens)]
+                expected += sum(_checksum(term, slot, n) for term, n in Counter(tokens[:_MAX_COUNT]).items())
         if slots:
             return f"its rows are not those of {self.table}"
-        stored_sum = sum(_checksum(term, *map(int, posting)) for term, block in self._all_blocks() for posting in block)
-        return "" if stored_sum == expected else f"its words are not those of {self.table}"
+        stored_sum = sum(_checksum(term, *map(int, pair)) for term, block in self._all_blocks() for pair in block.T)
+        is_right = stored_sum == expected and [*self.totals()] == totals
+        return "" if is_right else f"its words are not those of {self.table}"
 
-    def _all_blocks(self) -> Iterator[tuple[str, NDArray[np.uint32]]]:
-        last = _TOTALS, 0
-        query = f"SELECT term, segment, data FROM {self.db.relation(self.name)} WHERE (term, segment) > (?, ?)"
+    def _all_blocks(self) -> Iterator[tuple[str, Numbers]]:
+        last: tuple[str, int] = _LENGTHS, 2**31
+        query = f"SELECT term, segment, data FROM {self.db.relation(self.blocks)} WHERE (term, segment) > (?, ?)"
         while page := self.db.all(f"{query} ORDER BY term, segment LIMIT 1000", *last):
-            yield from ((term, _from_bytes(data)) for term, _, data in page)
+            yield from ((term, _read_block(segment, data)) for term, segment, data in page)
             last = page[-1][:2]
 
     # -- reading
 
     def rank(self, words: Sequence[str], k: int, slots: Slots | None) -> list[tuple[float, str]]:
-        """Return the best `k` visible rows by BM25, ties included."""
+        """Return score and id of the best `k` visible rows, ties included."""
         import numpy as np
 
-        by_word, (rows, tokens) = self._read_blocks(words)
+        by_word = self._read_blocks(words)
         if not by_word:
             return []
-        scores = np.zeros(1 + max(int(block[:, 0].max()) for block in by_word.values()))
-        mean_length = tokens / rows
+        rows, tokens = self.totals()
+        lengths = self._read_lengths()
+        scores, mean_length = np.zeros(len(lengths)), tokens / rows
         for word in words:
             if word in by_word:
-                places, counts, lengths = (column.astype(np.float64) for column in by_word[word].T)
+                places, counts = by_word[word]
                 idf = max(log((rows - len(places) + 0.5) / (len(places) + 0.5)), MIN_IDF)
-                norms = counts + K1 * (1 - B + B * lengths / mean_length)
-                scores[by_word[word][:, 0]] += idf * ((counts * (K1 + 1)) / norms)
+                norms = counts + K1 * (1 - B + B * lengths[places] / mean_length)
+                scores[places] += idf * ((counts * (K1 + 1)) / norms)
         found = np.flatnonzero(scores)
         if slots:
             found = found[np.isin(found, slots.array, assume_unique=True)]
@@ -177,31 +219,43 @@ class Postings:
         query = f"SELECT slot, id FROM {self.db.relation(self.slot_table)} WHERE slot IN (?)"
         return [(float(scores[slot]), id) for slot, id in self.db.all_in(query, found.tolist())]
 
-    def _read_blocks(self, words: Sequence[str]) -> tuple[dict[str, NDArray[np.uint32]], tuple[int, int]]:
-        """Return the postings of each word, and the totals."""
-        data: dict[str, list[bytes]] = {}
-        query = f"SELECT term, data FROM {self.db.relation(self.name)} WHERE term IN (?) ORDER BY term, segment"
-        for term, block in self.db.all_in(query, [_TOTALS, *dict.fromkeys(words)]):
-            data.setdefault(term, []).append(block)
-        rows, tokens = array("q", b"".join(data.pop(_TOTALS, [bytes(16)])))
-        return {term: _from_bytes(b"".join(blocks)) for term, blocks in data.items()}, (rows, tokens)
+    def _read_blocks(self, words: Sequence[str]) -> dict[str, Numbers]:
+        """Return the slots and counts of each word that there is."""
+        import numpy as np
+
+        blocks: defaultdict[str, list[Numbers]] = defaultdict(list)
+        query = f"SELECT term, segment, data FROM {self.db.relation(self.blocks)} WHERE term IN (?)"
+        for term, segment, data in sorted(self.db.all_in(query, [*dict.fromkeys(filter(None, words))])):
+            blocks[term].append(_read_block(segment, data))
+        return {term: np.concatenate(parts, axis=1) for term, parts in blocks.items()}
+
+    def _read_lengths(self) -> NDArray[np.uint32]:
+        """Return the number of tokens of each slot."""
+        import numpy as np
+
+        query = f"SELECT segment, data FROM {self.db.relation(self.blocks)} WHERE term = ? AND segment >= 0"
+        blocks = [np.frombuffer(data, np.uint32) for _, data in sorted(self.db.all(query, _LENGTHS))]
+        return np.concatenate([*blocks, np.zeros(0, np.uint32)])
 
     def count_rows(self, word: str) -> int:
-        blocks, _ = self._read_blocks([word])
-        return len(blocks[word]) if blocks else 0
+        return sum(len(block[0]) for block in self._read_blocks([word]).values())
 
     def totals(self) -> tuple[int, int]:
-        return self._read_blocks([])[1]
+        """Return the number of rows and of tokens."""
+        query = f"SELECT data FROM {self.db.relation(self.blocks)} WHERE term = ? AND segment = ?"
+        stored = self.db.all(query, _LENGTHS, _BEFORE_ALL)
+        rows, tokens = array("q", stored[0][0] if stored else bytes(16))
+        return rows, tokens
 
     def has_phrase(self, words: Sequence[str], slots: Slots | None) -> bool:
         import numpy as np
 
-        blocks, _ = self._read_blocks(words)
+        blocks = self._read_blocks(words)
         if not words or len(blocks) < len(set(words)):
             return False
-        places = slots.array if slots else next(iter(blocks.values()))[:, 0]
+        places = slots.array if slots else next(iter(blocks.values()))[0]
         for block in blocks.values():
-            places = np.intersect1d(places, block[:, 0], assume_unique=True)
+            places = np.intersect1d(places, block[0], assume_unique=True)
         if len(words) == 1:
             return len(places) > 0
         found = places.tolist()
@@ -226,26 +280,21 @@ class Postings:
         """Return words with this first letter, and their visible rows."""
         import numpy as np
 
-        values = "data" if slots else "octet_length(data) / 12"
-        query = f"SELECT term, {values} FROM {self.db.relation(self.name)} WHERE term >= ? AND term < ?"
+        query = f"SELECT term, segment, data FROM {self.db.relation(self.blocks)} WHERE term >= ? AND term < ?"
         counts: Counter[str] = Counter()
-        for term, value in self.db.all(query, letter, chr(ord(letter) + 1)):
-            counts[term] += int(np.isin(_from_bytes(value)[:, 0], slots.array).sum()) if slots else value
+        for term, segment, data in self.db.all(query, letter, chr(ord(letter) + 1)):
+            places = _read_block(segment, data)[0]
+            counts[term] += int(np.isin(places, slots.array).sum()) if slots else len(places)
         return {term: count for term, count in counts.items() if count}
 
 
-def _to_bytes(numbers: array[int]) -> bytes:
+def _read_block(segment: int, data: bytes) -> Numbers:
+    """Return the slots of the postings and the counts: two rows."""
     import numpy as np
 
-    return np.array(numbers, dtype="<u4").tobytes()
+    block = np.frombuffer(data, np.uint32).astype(np.int64)
+    return np.stack([segment * _SEGMENT + (block >> _COUNT_BITS), block & _MAX_COUNT])
 
 
-def _from_bytes(data: bytes) -> NDArray[np.uint32]:
-    """Return a row for each posting: slot, count, length."""
-    import numpy as np
-
-    return np.frombuffer(data, dtype="<u4").reshape(-1, 3)
-
-
-def _checksum(term: str, slot: int, count: int, length: int) -> int:
-    return crc32(f"{term} {slot} {count} {length}".encode())
+def _checksum(term: str, slot: int, count: int) -> int:
+    return crc32(f"{term} {slot} {count}".encode())

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from kumihimo.search.fts5 import Fts5Words
 from kumihimo.search.matrix_reader import MatrixReader
 from kumihimo.search.postgres_vectors import LoadedMatrices, PostgresReader, PostgresVectors
-from kumihimo.search.postings import Postings
-from kumihimo.search.protocols import Matrices, VectorReader, VectorStore, WordStore
+from kumihimo.search.protocols import Matrices, VectorReader, VectorStore
 from kumihimo.search.vector_files import (
     FileVectors,
     MappedFiles,
@@ -15,12 +13,6 @@ from kumihimo.search.vector_files import (
 )
 from kumihimo.storage.database import Database
 from kumihimo.storage.sqlite.connection import Db
-
-
-def word_store(db: Database, table: str) -> WordStore:
-    """Return the full-text index of a table."""
-    name = f"words_{table}"
-    return Fts5Words(db, table, name) if isinstance(db, Db) else Postings(db, table, name)
 
 
 def vector_store(db: Database, folder: Path, table: str) -> VectorStore:
@@ -48,5 +40,5 @@ def remove_unused_files(db: Database, folder: Path) -> list[Path]:
 
 def drop_index(db: Database, name: str) -> None:
     """Drop all tables of a search index, such as words_chunks."""
-    for suffix in ("", "_ids", "_near"):
+    for suffix in ("", "_blocks", "_ids", "_near"):
         db.drop_table(f"{name}{suffix}")

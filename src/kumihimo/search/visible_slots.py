@@ -1,6 +1,5 @@
 """a view of a table + a search index -> the places in it that are searched, found once."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +18,6 @@ class Slots:
     """The places in a search index whose rows a view shows as they are stored."""
 
     visible: tuple[int, ...]
-    is_negated: bool  # whether `value` lists the other places
-    value: str  # the parameter of the condition
 
     @cached_property
     def array(self) -> "NDArray[np.int64]":
@@ -39,8 +36,5 @@ def visible_slots(db: Database, slot_table: str, view: View) -> Slots:
 
 
 def _find_slots(db: Database, slot_table: str, visible: Callable[[str], bool]) -> Slots:
-    by_visibility: dict[bool, list[int]] = {True: [], False: []}
-    for slot, id in db.all(f"SELECT slot, id FROM {db.relation(slot_table)} ORDER BY slot"):
-        by_visibility[visible(id)].append(slot)
-    wide = len(by_visibility[True]) > len(by_visibility[False])
-    return Slots(tuple(by_visibility[True]), wide, json.dumps(by_visibility[not wide]))
+    rows = db.all(f"SELECT slot, id FROM {db.relation(slot_table)} ORDER BY slot")
+    return Slots(tuple(slot for slot, id in rows if visible(id)))

@@ -45,8 +45,8 @@ from kumihimo.llm.protocols import Embedder, RerankerName
 from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import Bm25Search, IndexedWords
+from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import KeywordSearch, Matrices, VectorSearch
-from kumihimo.search.stores import word_store
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage.database import as_database
 from kumihimo.text.question import ParsedQuestion
@@ -160,10 +160,10 @@ class Snapshot(VisibleTables):
 
     def indexed_words(self) -> WordIndex | None:
         """Return the words of the chunks, if they have a full-text index."""
-        if not self.db.has("words_chunks"):
+        if not self.db.has("words_chunks_blocks"):
             return None
         db = as_database(self.db)
-        return IndexedWords(db, self.table("chunks"), word_store(db, "chunks"))
+        return IndexedWords(db, self.table("chunks"), Postings(db, "chunks"))
 
     def embedder_of(self, table: str) -> str:
         """Return the fingerprint of the model that embedded a table, or empty."""

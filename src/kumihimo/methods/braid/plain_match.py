@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PLAIN_FEATURES = ("words", "meaning", "window", "phrase", "similar", "topic", "clause", "document")
 WINDOW = 30  # tokens
 _PHRASE_GAP = 2  # tokens from one word of a phrase to the next
-_K1, _B = 1.2, 0.75  # of BM25, as in FTS5
+_K1, _B = 1.2, 0.75  # of BM25
 _MIN_CLAUSE_WORDS = 2
 _MIN_WINDOW = 0.2  # of the question's words, by rarity, in the best window: below it, words count less
 _SUBWORDS = 2**16
