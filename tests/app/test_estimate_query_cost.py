@@ -125,6 +125,15 @@ def test_every_method_stays_within_its_bounds(name: str, settings: dict[str, Any
         assert usage.prompt_tokens <= sum(e.prompt_tokens[1] for e in plan.estimates) or repeats
 
 
+def test_rights_leave_out_what_earlier_answers_took(kumi: Kumihimo) -> None:
+    """They were about documents that others may see."""
+    before = [kumi.estimate_query_cost("naive", rights=rights) for rights in ("", "uri")]
+    kumi.ask("What does note 3 say?", "naive")
+    after = [kumi.estimate_query_cost("naive", rights=rights) for rights in ("", "uri")]
+    assert after[0] != before[0]
+    assert after[1] == before[1]
+
+
 def test_a_method_that_declares_no_bound_has_a_wide_range(kumi: Kumihimo) -> None:
     plan = kumi.estimate_query_cost("stubborn")
     assert {estimate.step: estimate.calls for estimate in plan.estimates} == {"stubborn": (0, 10), "answer": (0, 1)}

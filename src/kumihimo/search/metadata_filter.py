@@ -74,10 +74,12 @@ def matching_documents(
     model_metadata: Table[Metadata] | None = None,
     *,
     lenient: bool = False,
+    without: str = "",
 ) -> frozenset[str]:
     """Return the ids of the documents that match.
 
-    model_metadata: metadata that a model extracted, for fields that the documents do not set themselves.
+    model_metadata: metadata that a model extracted, for fields that the documents do not set themselves. without: a
+    field that no document seems to have.
 
     Raises SettingsError for a syntax error and, unless `lenient`, for a field that no document has.
     """
@@ -85,14 +87,15 @@ def matching_documents(
     columns = [name for name in DOCUMENT_COLUMNS if name in filter_.fields]
     missing = set(filter_.fields).difference(columns)
     matching = set()
-    for id, fields in _document_fields(documents, columns, _extracted_fields(model_metadata, missing)):
+    for id, fields in _document_fields(documents, columns, _extracted_fields(model_metadata, missing), without):
         if missing:
             missing -= {field for field in missing if any(True for _ in field_values(fields, field))}
         if filter_.matches(fields):
             matching.add(id)
     if missing and not lenient:
         field = next(field for field in filter_.fields if field in missing)
-        raise SettingsError(f"the filter: {describe_unknown('field', field, _known_fields(documents, model_metadata))}")
+        known = _known_fields(documents, model_metadata) - {without}
+        raise SettingsError(f"the filter: {describe_unknown('field', field, known)}")
     return frozenset(matching)
 
 
@@ -107,7 +110,7 @@ def _extracted_fields(model_metadata: Table[Metadata] | None, names: Collection[
 
 
 def _document_fields(
-    documents: Table[Document], columns: Sequence[str], extracted: Mapping[str, Fields]
+    documents: Table[Document], columns: Sequence[str], extracted: Mapping[str, Fields], without: str
 ) -> Iterator[tuple[str, Fields]]:
     """Yield each document id with its fields: metadata, columns, and `metadata` itself.
 
@@ -116,6 +119,7 @@ def _document_fields(
     decode = json.JSONDecoder().raw_decode  # half the time of `json.loads`
     for id, raw, *values in documents.columns("id", "metadata", *columns):
         metadata: dict[str, object] = decode(raw)[0]
+        metadata.pop(without, None)
         fields = {"metadata": metadata, **metadata}
         additions = extracted.get(id, {}).items()
         fields |= {name: value for name, value in additions if not any(True for _ in field_values(metadata, name))}

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NoReturn, Self
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, SettingsError, describe_unknown
+from kumihimo.core.records import NOT_READ
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.table import NO_ROWS, Rows, Table, codec
 from kumihimo.core.task import Task
@@ -73,7 +74,8 @@ class VisibleTables:
         metadata_model = self.db.meta("models", {}).get("metadata", RULES)
         # a table made by rule only repeats the metadata of the documents
         metadata = outer.table("metadata") if metadata_model != RULES else None
-        return matching_documents(expression, outer.table(ROOT), metadata, lenient=lenient)
+        without = NOT_READ if outer.rights else ""  # it tells of parts, which are documents of their own
+        return matching_documents(expression, outer.table(ROOT), metadata, lenient=lenient, without=without)
 
     def _visible_rows(self, table: Table[Any]) -> Table[Any]:
         memory = self.db.once_per_build(

@@ -73,6 +73,22 @@ class DocumentText:
     line: int = 0
 
 
+def unread_parts(snapshot: Snapshot, uri: str, reasons: object) -> list[str]:
+    """Return what could not be read of a document.
+
+    Rights leave out the attachments of a letter and the files of an archive: no expression matches what was not read.
+    """
+    parts = (f"{uri}#", f"{uri}/") if snapshot.rights else ()
+    return [reason for reason in map(str, reasons if isinstance(reasons, list) else ()) if not reason.startswith(parts)]
+
+
+def partial_documents(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return the documents read in part, by uri, with the reasons."""
+    visible, notes = snapshot.table(ROOT), snapshot.db.documents_with(NOT_READ)
+    partial = {uri: unread_parts(snapshot, uri, reasons) for uri, reasons in notes}
+    return {uri: reasons for uri, reasons in partial.items() if reasons and visible.ids(id=hash_parts(uri))}
+
+
 @dataclass(frozen=True)
 class DocumentList:
     """The documents that a snapshot shows."""
@@ -119,10 +135,11 @@ class DocumentList:
         unread = metadata.pop(NOT_READ, [])
         failed = [error for step, error in self._errors.get(columns["file"], ()) if step == ROOT]
         processed = [f"{step}: {error}" for step, error in self._errors.get(id, ())]
-        remarks = [*failed, *(map(str, unread) if isinstance(unread, list) else ()), *dict.fromkeys(processed)]
+        remarks = (*unread_parts(self.snapshot, columns["uri"], unread), *dict.fromkeys(processed))
         status: State = "failed" if failed else "partial" if remarks else "indexed"
-        remarks = remarks[:_MAX_REMARKS]
-        return ListedDocument(id, **columns, metadata=metadata, status=status, remarks=tuple(remarks))
+        if not self.snapshot.rights or columns["uri"] == columns["file"]:  # else it tells of other parts
+            remarks = (*failed, *remarks)
+        return ListedDocument(id, **columns, metadata=metadata, status=status, remarks=remarks[:_MAX_REMARKS])
 
     def failed_files(self) -> list[FailedFile]:
         """Return the files without a document.
@@ -136,16 +153,8 @@ class DocumentList:
 
     def counts(self) -> dict[str, int]:
         """Count the documents, those read in part, and failed files."""
-        table = self.table
-        partial = [uri for uri, reasons in self.snapshot.db.documents_with(NOT_READ) if reasons]
-        return {
-            "documents": len(table),
-            "partial": sum(map(self._has_uri, partial)),
-            "failed": len(self.failed_files()),
-        }
-
-    def _has_uri(self, uri: str) -> bool:
-        return bool(self.table.ids(id=hash_parts(uri)))
+        partial, failed = partial_documents(self.snapshot), self.failed_files()
+        return {"documents": len(self.table), "partial": len(partial), "failed": len(failed)}
 
     def read_text(self, id: str, start: int, end: int) -> DocumentText | None:
         """Return a part of the text of a document, or None."""

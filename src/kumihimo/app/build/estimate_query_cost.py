@@ -150,10 +150,13 @@ class _QueryEstimator:
         return [limit for limit in limits if isinstance(limit, int)]
 
     def _reply_tokens(self, scope: str) -> Range:
-        """Return the range of tokens of one reply, from earlier ones."""
+        """Return the range of tokens of one reply, from earlier ones.
+
+        Rights leave these out: they were about other documents too.
+        """
         entries = [e for e in self.snapshot.models.cache().usage() if e.kind == "spent" and e.scope == scope]
         usage = sum((entry.usage for entry in entries), Usage())
-        if not usage.calls:
+        if not usage.calls or self.snapshot.rights:
             return UNKNOWN_REPLY
         mean = usage.completion_tokens / usage.calls
         return (_REPLY_SPREAD[0] * mean, _REPLY_SPREAD[1] * mean)

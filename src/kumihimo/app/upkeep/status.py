@@ -5,13 +5,12 @@ from typing import Any
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels
+from kumihimo.app.browse.document_list import partial_documents
 from kumihimo.app.build.batch import count_waiting
 from kumihimo.app.build.remote_sources import describe_source
 from kumihimo.app.opened.catalogue import missing_entries
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.app.opened.results import Status
-from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import NOT_READ
 from kumihimo.core.wiring import ROOT
 from kumihimo.storage import IndexTransaction
 
@@ -81,9 +80,7 @@ def _partial_documents(snapshot: Snapshot) -> tuple[str, ...]:
     """Return the documents read in part, with the reasons."""
     if not snapshot.db.has(ROOT):
         return ()
-    documents, notes = snapshot.table(ROOT), snapshot.db.documents_with(NOT_READ)
-    visible = [(uri, reasons) for uri, reasons in notes if documents.ids(id=hash_parts(uri))]
-    return tuple(f"{uri}: {'; '.join(map(str, reasons))}" for uri, reasons in visible if isinstance(reasons, list))
+    return tuple(f"{uri}: {'; '.join(reasons)}" for uri, reasons in partial_documents(snapshot).items())
 
 
 def index_modularity(snapshot: Snapshot) -> tuple[float, float] | None:
