@@ -14,7 +14,8 @@ import pytest
 from starlette.applications import Starlette
 
 from kumihimo.server.access import Caller
-from kumihimo.server.monitoring import AuditFile, RequestLog, route_of
+from kumihimo.server.monitoring import AuditFile, RequestLog
+from kumihimo.server.rights import route_of
 from kumihimo.server.settings import ServerSettings
 
 

@@ -464,13 +464,19 @@ def test_a_key_shows_its_filter_its_budget_and_only_its_documents(guarded: dict[
 
 
 def test_an_editor_of_some_documents_sees_no_numbers_of_a_build(guarded: dict[str, Site]) -> None:
-    limited = guarded["limited"]
-    assert limited.post("/builds").status_code == 303
+    limited, editor = guarded["limited"], guarded["editor"]
+    assert editor.post("/builds").status_code == 303
+    editor.built()
+    assert "The index now holds" in editor.get("/documents").text
+    assert limited.post("/builds").status_code == 403
+    assert "Done" not in limited.get("/status").text  # a build of another
+    upload = {"csrf": limited.token()}
+    note = {"file": ("note.md", "---\nauthor: Joss Kerrow\n---\nA note.")}
+    assert limited.client.post("/documents", data=upload, files=note, follow_redirects=False).status_code == 303
     limited.built()
     for page in (limited.get("/documents"), limited.get("/status")):
         assert "Done" in page.text
         assert "The index now holds" not in page.text
-    assert "The index now holds" in guarded["editor"].get("/documents").text
 
 
 def test_a_session_ends(guarded: dict[str, Site]) -> None:

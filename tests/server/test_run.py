@@ -130,11 +130,9 @@ def test_processes_end_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         async for event in served.builds.events(job.id):
             if event.name == "progress":
                 pids.append(int(event.data["done"]))
-                break
-        workspace.kill()
-        state = (await served.builds.wait(job.id)).state
+                workspace.kill()
         await workspace.aclose()
-        return state, pids
+        return served.builds.jobs[0].state, pids
 
     state, pids = asyncio.run(play())
     assert (state, len(pids)) == ("failed", 2)

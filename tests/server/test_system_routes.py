@@ -74,7 +74,7 @@ def test_many_who_ask_are_answered_by_one_look(workspace: Workspace, monkeypatch
 
         async def ask() -> None:
             scope = {"type": "http", "method": "GET", "path": "/ready", "query_string": b"", "scheme": "http"}
-            headers = {"headers": [(b"host", b"localhost")], "server": ("localhost", 80)}
+            headers = {"headers": [(b"host", b"localhost")], "server": ("localhost", 80), "http_version": "1.1"}
 
             async def send(message: dict[str, int]) -> None:
                 statuses.append(message.get("status", 0))

@@ -1,6 +1,6 @@
-"""a request -> Access: which indexes it may use, in which role, and what it may see and read there."""
+"""a request -> Access: the index that it may use, by the table of rights, and what it may see and read there."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -11,9 +11,11 @@ from fastapi import Depends, Request
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.upkeep.keys import ROLES, Role
+from kumihimo.core.errors import describe_unknown
 from kumihimo.llm.budget import Budget
 from kumihimo.server.events import cancel_on_disconnect
-from kumihimo.server.problems import Forbidden, NotFound, Unauthorized
+from kumihimo.server.problems import NotFound, Unauthorized
+from kumihimo.server.rights import RIGHTS, name_of
 from kumihimo.server.workspace import ServedIndex, Workspace
 
 T = TypeVar("T")
@@ -32,6 +34,17 @@ class Grant:
     key: str = ""
     new_budget: Callable[[], Budget | None] = field(default=lambda: None)
 
+    def allows(self, route: str) -> bool:
+        """Return whether the table allows a route, or a part of one."""
+        right = RIGHTS[route]
+        is_refused = bool(self.rights) and right.with_filter == "refused"
+        return not is_refused and ROLES.index(self.role) >= ROLES.index(right.role or ROLES[0])
+
+    def require(self, route: str) -> None:
+        """Raise Forbidden unless the table allows a route, or a part."""
+        if not self.allows(route):
+            raise RIGHTS[route].error()
+
 
 @dataclass(slots=True)
 class Notes:
@@ -43,7 +56,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of one request: a grant for each index it may use.
+    """The sender of one request: a grant for each index it may use, in the order of the server.
 
     key: its id; empty without a key. requests_per_minute: its rate limit; 0: none.
     """
@@ -66,10 +79,6 @@ class Access:
     def rights(self) -> str:
         return self.grant.rights
 
-    def may(self, role: Role) -> bool:
-        """Return whether the grant includes a role."""
-        return ROLES.index(self.grant.role) >= ROLES.index(role)
-
     async def read(self, read: Callable[[Snapshot], T]) -> T:
         """Return the result of a read of what the sender may see."""
 
@@ -80,47 +89,27 @@ class Access:
         return await self.served.questions.run(read_with_rights)
 
 
-def find_access(request: Request, name: str = "") -> Access:
-    """Return the access to an index.
+def find_access(request: Request, name: str = "", route: str = "") -> Access:
+    """Return the access of a request to an index.
 
-    Without a name, to the first one that the caller may use.
-
-    Raises NotFound for an index that does not exist, or that the caller may not use.
+    Without a name, to the first one that the caller may use. route: of the table, by default that of the request.
+    Raises as `choose_access`.
     """
-    return choose_access(request.app.state.workspace, request.state.caller, name)
+    return choose_access(request.app.state.workspace, request.state.caller, route or name_of(request.scope), name)
 
 
-def choose_access(workspace: Workspace, caller: Caller, name: str = "") -> Access:
-    """Return the access of a caller to an index.
+def choose_access(workspace: Workspace, caller: Caller, route: str, name: str = "") -> Access:
+    """Return the access of a caller to an index, for a route.
 
-    Without a name, to the first one. Raises NotFound as `find_access`.
+    Without a name, to the first one. Raises NotFound for an index that does not exist, or that the caller may not use,
+    and Forbidden without the right.
     """
-    found = name or next(iter(usable_names(workspace, caller)), "")
+    found = name or next(iter(caller.grants), "")
     if found not in caller.grants:
-        raise NotFound(f"no index {name!r}: GET /api/v1/indexes lists the names")
+        raise NotFound(describe_unknown("index", found, caller.grants))
     caller.notes.indexes[found] = None
+    caller.grants[found].require(route)
     return Access(workspace.indexes[found], caller.grants[found], caller.notes)
-
-
-def usable_names(workspace: Workspace, caller: Caller) -> list[str]:
-    """Return the indexes that a caller may use, the first one first."""
-    return [name for name in workspace.indexes if name in caller.grants]
-
-
-def usable_indexes(request: Request) -> list[str]:
-    """Return the indexes that the sender of a request may use."""
-    return usable_names(request.app.state.workspace, request.state.caller)
-
-
-def check_access(request: Request, role: Role) -> Access:
-    """Return the access to the index of an address.
-
-    Raises NotFound as `find_access`, and Forbidden without the role.
-    """
-    access = find_access(request, request.path_params.get("index_name", ""))
-    if not access.may(role):
-        raise Forbidden(f"this needs a key with the role {role}: `kumi key new --role {role}` makes one")
-    return access
 
 
 async def read_index(request: Request, access: Access, read: Callable[[Snapshot], T]) -> T:
@@ -128,13 +117,12 @@ async def read_index(request: Request, access: Access, read: Callable[[Snapshot]
     return await cancel_on_disconnect(request, access.read(read))
 
 
-def require(role: Role) -> Callable[[Request], Awaitable[Access]]:
-    """Return a dependency that finds the access for a role."""
+async def find_allowed(request: Request) -> Access:  # a plain function would wait for a thread
+    """Return the access to the index of an address.
 
-    async def find_and_check(request: Request) -> Access:  # a plain function would wait for a thread
-        return check_access(request, role)
-
-    return find_and_check
+    Raises as `choose_access`.
+    """
+    return find_access(request, request.path_params.get("index_name", ""))
 
 
 def local_caller(workspace: Workspace) -> Caller:
@@ -158,5 +146,4 @@ def find_caller(workspace: Workspace, digest: bytes) -> Caller:
     return Caller(grants, *min(rates, key=itemgetter(1)))
 
 
-Reader = Annotated[Access, Depends(require("reader"))]
-Editor = Annotated[Access, Depends(require("editor"))]
+Allowed = Annotated[Access, Depends(find_allowed)]

@@ -1,6 +1,6 @@
 """a workspace -> the FastAPI application, and its description in /openapi.json."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -12,22 +12,20 @@ from kumihimo.server.api import include_api
 from kumihimo.server.error_responses import add_error_handlers
 from kumihimo.server.limits import RateLimits
 from kumihimo.server.mcp.server import add_mcp
-from kumihimo.server.monitoring import Metrics
+from kumihimo.server.monitoring import Metrics, RequestLog
 from kumihimo.server.openai.routes import router as openai_router
 from kumihimo.server.pages import add_pages
 from kumihimo.server.problems import PROBLEM_TYPE
+from kumihimo.server.rights import needs_no_key
 from kumihimo.server.security import Guard
 from kumihimo.server.sessions import COOKIE, Sessions
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace
 
-_KEY = "key"
-_SESSION = "session"
 _SCHEMES = {
-    _KEY: {"type": "http", "scheme": "bearer", "description": "A key, from `kumi key new`."},
-    _SESSION: {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "The session of the page."},
+    "key": {"type": "http", "scheme": "bearer", "description": "A key, from `kumi key new`."},
+    "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "The session of the page."},
 }
-_WITHOUT_KEY = ("/health", "/ready")
 _TEXT = {"type": "string"}
 _PROBLEM = {
     "type": "object",
@@ -76,7 +74,7 @@ def create_app(workspace: Workspace, settings: ServerSettings | None = None) -> 
     app = FastAPI(title="Kumihimo", version=version("kumihimo"), docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.workspace, app.state.settings = workspace, settings
     app.state.sessions, app.state.metrics, app.state.failed_keys = Sessions(), Metrics(workspace), RateLimits()
-    app.state.reading, app.state.unreadable = None, {}
+    app.state.log, app.state.reading, app.state.unreadable = RequestLog(settings), None, {}
     add_error_handlers(app)
     app.include_router(monitoring.router)
     include_api(app)
@@ -108,22 +106,16 @@ def _add_failures(description: dict[str, Any], schemas: dict[str, Any]) -> None:
     for name in _UNUSED:
         schemas.pop(name, None)
     schemas |= {"Problem": _PROBLEM, "OpenAIError": _OPENAI_ERROR}
-    description["security"] = [{_KEY: []}, {_SESSION: []}, {}]  # on loopback, none is needed
-    for path, operation in _operations(description):
+    description["security"] = [{"key": []}, {"session": []}, {}]  # on loopback, none is needed
+    operations = ((path, each) for path, methods in description["paths"].items() for each in methods.values())
+    for path, operation in operations:
         responses: dict[str, Any] = operation["responses"]
         responses.pop("422", None)
-        failures = {} if path in _WITHOUT_KEY else _FAILURES
-        if path in _WITHOUT_KEY:
+        failures = {} if needs_no_key(path) else _FAILURES
+        if needs_no_key(path):
             operation["security"] = []
         is_openai = path.startswith("/v1/")
         kind, schema = ("application/json", "OpenAIError") if is_openai else (PROBLEM_TYPE, "Problem")
         content = {kind: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
         responses |= {status: {"description": text, "content": content} for status, text in failures.items()}
         responses["default"] = {"description": "Another failure.", "content": content}
-
-
-def _operations(description: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the path and the description of each operation."""
-    for path, methods in description["paths"].items():
-        for operation in methods.values():
-            yield path, operation

@@ -15,7 +15,7 @@ from kumihimo.app.processes.build_process import HANDLER
 from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
 from kumihimo.llm.budget import Caps
 from kumihimo.server.events import EventLog, ServerEvent
-from kumihimo.server.problems import NotFound
+from kumihimo.server.problems import found
 from kumihimo.workers import Worker, WorkerStopped
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -142,9 +142,9 @@ class BuildQueue:
         """Return the jobs, newest first."""
         return [entry.job for entry in reversed(self._entries.values())]
 
-    def find(self, id: str) -> BuildJob:
-        """Return a job. Raise NotFound if it is unknown."""
-        return self._entry(id).job
+    def jobs_of(self, key: str) -> list[BuildJob]:
+        """Return the jobs of a key, newest first."""
+        return [entry.job for entry in reversed(self._entries.values()) if entry.key == key]
 
     def events(self, id: str, after: int = 0) -> AsyncGenerator[ServerEvent, None]:
         """Yield the events of a job after this event id.
@@ -153,17 +153,8 @@ class BuildQueue:
         """
         return self._entry(id).log.subscribe(after)
 
-    async def wait(self, id: str) -> BuildJob:
-        """Return the job when it has ended."""
-        entry = self._entry(id)
-        async for _ in entry.log.subscribe():
-            pass
-        return entry.job
-
     def _entry(self, id: str) -> _Entry:
-        if id not in self._entries:
-            raise NotFound(f"there is no build {id!r}: the list of builds shows the latest {self._max_kept}")
-        return self._entries[id]
+        return found(self._entries.get(id), "build", id)
 
     # -- stopping
 

@@ -20,7 +20,8 @@ from starlette.types import Scope
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import KumiError, SettingsError
-from kumihimo.server.problems import Forbidden, problem_response
+from kumihimo.server.problems import problem_response
+from kumihimo.server.rights import RIGHTS, name_of, route_of
 from kumihimo.server.settings import MEGABYTE, ServerSettings
 from kumihimo.server.workspace import ServedIndex, Workspace
 
@@ -73,14 +74,6 @@ class RequestLog:
             line["question"] = caller.notes.question
         text = json.dumps(line, ensure_ascii=False)
         self._file.append(_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
-
-
-def route_of(scope: Scope) -> str:
-    """Return the path of a route, with names for variable parts."""
-    # a route of FastAPI has its prefix apart since 0.16x; one of Starlette is not in the scope
-    route = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
-    is_fixed = "endpoint" in scope and not scope.get("path_params")
-    return str(getattr(route, "path", scope["path"] if is_fixed else "none"))
 
 
 class AuditFile:
@@ -268,9 +261,9 @@ async def metrics(request: Request) -> Response:
 
     They are of the indexes that the key may administer without a filter; of the whole server, if these are all.
     """
-    grants = request.state.caller.grants
-    names = [name for name, grant in grants.items() if grant.role == "admin" and not grant.rights]
+    grants, route = request.state.caller.grants, name_of(request.scope)
+    names = [name for name, grant in grants.items() if grant.allows(route)]
     if not names:
-        raise Forbidden("this needs a key with the role admin and without a filter: `kumi key new --role admin`")
+        raise RIGHTS[route].error()
     text: bytes = request.app.state.metrics.render(names)
     return Response(text, media_type="text/plain; version=0.0.4")

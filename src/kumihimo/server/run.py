@@ -23,7 +23,6 @@ from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.server.app import create_app
 from kumihimo.server.limits import limited_protocol
-from kumihimo.server.monitoring import AuditFile
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.workspace import Workspace, open_workspace
 
@@ -57,8 +56,6 @@ def run_server(
     """
     workspace = open_workspace(places, settings)
     check_keys(workspace, settings)
-    if settings.audit:
-        AuditFile(settings.audit).create()
     forward_logs()
     with _listen(settings) as listener:
         address = format_address(settings.host, listener.getsockname()[1])

@@ -18,7 +18,7 @@ from kumihimo.server import problems
 from kumihimo.server.access import Caller, find_caller, local_caller
 from kumihimo.server.error_responses import error_response
 from kumihimo.server.limits import BodyLimits, RateLimits, count_failed_key
-from kumihimo.server.monitoring import RequestLog
+from kumihimo.server.rights import needs_no_key
 from kumihimo.server.sessions import Sessions, cookie_name
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.workspace import Workspace
@@ -39,7 +39,6 @@ _HEADERS = {
 }
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-_OPEN_PATHS = ("/health", "/ready", "/login", "/preferences")  # without a key; so is /static/
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _MAX_URL = 8_000  # characters
@@ -52,7 +51,6 @@ class Guard:
     def __init__(self, app: ASGIApp, workspace: Workspace, settings: ServerSettings, sessions: Sessions) -> None:
         self.app, self.workspace, self.settings, self.sessions = app, workspace, settings, sessions
         self.rates = RateLimits()
-        self.log = RequestLog(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -81,7 +79,7 @@ class Guard:
                 raise
             await self._explain(error, scope)(scope, receive, send_with_headers)
         finally:
-            self.log.write(scope, status, monotonic() - started)
+            scope["app"].state.log.write(scope, status, monotonic() - started)
 
     def _explain(self, error: Exception, scope: Scope) -> Response:
         """Return the response for an error.
@@ -142,7 +140,7 @@ class Guard:
             self._check_session_request(request, scope)
         elif not self._needs_key(request):
             state["caller"] = local_caller(self.workspace)
-        elif path not in _OPEN_PATHS and not is_asset:
+        elif not needs_no_key(path):
             raise problems.Unauthorized(
                 "this server needs a key"
                 if self.settings.needs_keys

@@ -25,7 +25,7 @@ _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\u061c\u200e\u200f\u202a-\u202e
 
 MAX_FILES = 100
 _MAX_FIELDS, _MAX_FIELD = 20, 10_000  # fields of a form beside the files, and bytes of one
-_INCOMING = ".incoming"  # beside the stored files; a build reads no hidden folder
+INCOMING = ".incoming"  # beside the stored files; a build reads no hidden folder
 _MEGABYTE = 2**20
 
 
@@ -63,7 +63,7 @@ async def receive_form(request: Request, folder: Path, *, max_file: int, readers
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data" or b"boundary" not in options:
         raise SettingsError("files come as multipart/form-data: `curl -F file=@notes.md` sends them so")
-    incoming = folder / _INCOMING / token_hex(8)
+    incoming = folder / INCOMING / token_hex(8)
     incoming.mkdir(parents=True)
     try:
         reader = _FormReader(incoming, max_file, [*readers])

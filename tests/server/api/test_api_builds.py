@@ -34,7 +34,7 @@ class Played:
         yield {"progress": {"step": "names", "done": 3, "total": 9, "share": 0.5, "model": ""}}
         while not self._stopped and not may_end.wait(0.01):
             pass
-        if request["options"].get("consent"):
+        if request["options"].get("consent") or must_fail.is_set():
             yield {"error": "SourceError", "message": "town/vault.md cannot be read: allow it"}
         elif not self._stopped:
             yield {"result": RESULT}
@@ -43,13 +43,14 @@ class Played:
         self._stopped = True
 
 
-may_end, requests = Event(), list[Any]()
+may_end, must_fail, requests = Event(), Event(), list[Any]()
 
 
 @pytest.fixture
 def api(own_town: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     monkeypatch.setattr(town, "BuildHere", Played)
     may_end.clear()
+    must_fail.clear()
     requests.clear()
     with serve(own_town) as api:
         yield api
@@ -116,8 +117,8 @@ def test_a_build_is_cancelled(api: Api) -> None:
 
 def test_what_is_unknown(api: Api) -> None:
     for path in ("/builds/x", "/builds/x/events"):
-        assert "there is no build 'x'" in api.problem(path, 404)
-    assert "there is no build 'x'" in api.problem("/builds/x/cancel", 404, {})
+        assert "no build 'x'" in api.problem(path, 404)
+    assert "no build 'x'" in api.problem("/builds/x/cancel", 404, {})
     assert "did you mean 'bm25'" in api.problem("/builds", 400, {"methods": ["bm52"]})
     assert "kumi serve --root" in api.problem("/builds", 403, {"paths": ["/etc"]})
 
@@ -130,17 +131,31 @@ def test_too_many_builds(api: Api) -> None:
     assert "20 builds wait already" in api.problem("/builds", 409, {"max_calls": 99})
 
 
-def test_one_who_sees_only_some_documents_sees_no_names_and_numbers(api: Api) -> None:
-    with api.acting("editor", rights='access = "open"'):
-        job = api.post("/builds", {"consent": True}, 202)
-        wait_for_progress(api, job["id"])
+def test_one_who_sees_only_some_documents_sees_the_states_of_its_own_builds(api: Api) -> None:
+    other = api.post("/builds", {"consent": True}, 202)
+    wait_for_progress(api, other["id"])
+    with api.acting("editor", rights='access = "open"', key="k1"):
+        own = api.upload("open.md", "---\naccess: open\n---\nAn open note.")["build"]
+        for path in (f"/builds/{other['id']}", f"/builds/{other['id']}/events"):
+            assert "no build" in api.problem(path, 404)
+        assert "no build" in api.problem(f"/builds/{other['id']}/cancel", 404, {})
         may_end.set()
-        (*_, progress, last) = follow(api, job["id"])
-        assert progress["data"] == {"step": "names", "share": 0.5}
-        assert last["data"]["error"] == {"name": "SourceError", "message": "the build has failed"}
-        assert api.get("/builds")["builds"] == [last["data"]]
-        assert last["data"].keys() == {"id", "kind", "state", "created", "started", "ended", "progress", "error"}
-    assert "vault.md" in api.get(f"/builds/{job['id']}")["error"]["message"]
+        events = follow(api, own["id"])
+        assert [event["data"]["state"] for event in events] == ["queued", "running", "done"]
+        assert [event.keys() for event in events] == [{"event", "data"}] * 3  # an id would count what is between
+        assert api.get("/builds")["builds"] == [events[-1]["data"]]
+        assert own.keys() == {"id", "kind", "state", "created", "started", "ended", "progress", "error"}
+        assert events[-1]["data"]["progress"] is None
+    assert "vault.md" in api.get(f"/builds/{other['id']}")["error"]["message"]
+    assert own["id"] in [job["id"] for job in api.get("/builds")["builds"]]
+
+
+def test_a_build_that_fails_names_no_file_to_one_who_sees_only_some(api: Api) -> None:
+    must_fail.set()
+    may_end.set()
+    with api.acting("editor", rights='access = "open"'):
+        last = api.built(api.upload("open.md", "An open note."))
+        assert last["error"] == {"name": "SourceError", "message": "the build has failed"}
 
 
 def test_the_key_of_the_sender_pays_for_a_build(api: Api) -> None:

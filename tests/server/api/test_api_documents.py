@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
@@ -12,6 +13,7 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.app.upkeep.keys import create_key
+from kumihimo.core.digests import hash_parts
 from kumihimo.server.settings import MEGABYTE
 from tests.fixtures_index import fill
 from tests.server.api.town import Api, serve
@@ -193,9 +195,39 @@ def test_uploads_of_one_who_sees_only_some_documents_are_apart(api: Api) -> None
         assert api.built(reply)["state"] == "done"
         assert uris(api) == [f"uploads/{id}/plan.md"]
         (own,) = api.get("/documents")["documents"]
-        assert api.client.delete(f"/api/v1/documents/{own['id']}", params={"whole_file": True}).status_code == 403
         api.built(api.delete(f"/documents/{own['id']}"))
     assert (api.served.uploads / "plan.md").read_text() == "The secret plan."
+
+
+def test_a_file_with_hidden_parts_is_not_removed_whole(api: Api) -> None:
+    rows = [{"id": "a", "text": "Ada sings.", "access": "open"}, {"id": "b", "text": "Bo sings.", "access": "secret"}]
+    id, _ = create_key([api.served.kumi.folder], "editor")
+    letter = b"From: ada@example.org\nSubject: Nets\n\nThe nets are mended.\n"
+    with api.acting("editor", rights='access = "open" or from', key=id):
+        api.built(api.upload("rows.jsonl", "\n".join(map(json.dumps, rows))))
+        api.built(api.upload("letter.eml", letter))
+        row, own = (f"/documents/{hash_parts(f'uploads/{id}/{name}')}" for name in ("rows.jsonl#a", "letter.eml"))
+        refused = api.client.delete(f"/api/v1{row}", params={"whole_file": True})
+        assert (refused.status_code, "no filter" in refused.text) == (403, True)
+        api.built(api.delete(row))
+    api.built(api.upload("letter.eml", letter))
+    with api.acting("editor", rights='access = "open" or from', key=id):
+        of_others = f"/api/v1/documents/{hash_parts('uploads/letter.eml')}"
+        assert api.client.delete(of_others).status_code == 403  # as if it had hidden parts
+        api.built(api.delete(own))
+        assert uris(api) == ["uploads/letter.eml"]
+    assert uris(api, q="rows.jsonl") == [f"uploads/{id}/rows.jsonl#b"]
+    assert {"letter.eml", f"{id}/rows.jsonl"} <= {*stored(api)}
+    assert f"{id}/letter.eml" not in stored(api)
+
+
+def test_an_upload_brings_nothing_back(api: Api) -> None:
+    api.built(api.upload("verses.jsonl", '{"id": "a", "text": "Ada."}\n{"id": "b", "text": "Bo."}\n'))
+    api.built(api.delete(f"/documents/{hash_parts('uploads/verses.jsonl#a')}"))
+    api.built(api.upload("else.md", "Something else."))
+    assert uris(api, q="verses") == ["uploads/verses.jsonl#b"]
+    api.built(api.delete(f"/documents/{hash_parts('uploads/else.md')}"))
+    assert uris(api, q="verses") == ["uploads/verses.jsonl#b"]
 
 
 def test_an_index_begins_with_its_first_upload(tmp_path: Path) -> None:

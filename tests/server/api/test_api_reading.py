@@ -28,7 +28,7 @@ def all_pages(api: Api, path: str, rows: str, **parameters: Any) -> list[Any]:
 def test_the_indexes(api: Api) -> None:
     assert api.get("/indexes") == {"indexes": [{"name": "town", "role": "admin", "address": "/api/v1/indexes/town"}]}
     assert api.get("/indexes/town/documents") == api.get("/documents")
-    assert "GET /api/v1/indexes lists the names" in api.problem("/indexes/city/documents", 404)
+    assert "no index 'city'. Known: town" in api.problem("/indexes/city/documents", 404)
 
 
 # -- documents

@@ -18,7 +18,7 @@ from kumihimo.app.processes.async_facade import QuestionEvent
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.core.errors import KumiError
-from kumihimo.server.access import Reader
+from kumihimo.server.access import Allowed
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, Question, Settings
 from kumihimo.server.events import ServerEvent, cancel_on_disconnect, event_response
 from kumihimo.server.problems import problem
@@ -71,14 +71,14 @@ class AskBody(SearchBody):
 
 
 @router.post("/retrieve")
-async def retrieve(request: Request, access: Reader, body: Body[SearchBody]) -> JSONResponse:
+async def retrieve(request: Request, access: Allowed, body: Body[SearchBody]) -> JSONResponse:
     """Return the evidence for a question, best first, with reasons."""
     context = await cancel_on_disconnect(request, access.served.questions.search(_query(access, body)))
     return JSONResponse({"question": body.question, **context.to_dict()})
 
 
 @router.post("/ask")
-async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response:
+async def ask(request: Request, access: Allowed, body: Body[AskBody]) -> Response:
     """Answer a question with citations.
 
     With `stream`, the events are `progress`, `evidence`, `token`, `citations` and `answer`, or `error`. A client that
@@ -98,18 +98,18 @@ async def ask(request: Request, access: Reader, body: Body[AskBody]) -> Response
     return JSONResponse((await find_answer(request, access, body)).to_dict())
 
 
-async def find_answer(request: Request, access: Reader, body: AskBody) -> Answer:
+async def find_answer(request: Request, access: Allowed, body: AskBody) -> Answer:
     """Return the answer to a request, unless its client leaves."""
     return await cancel_on_disconnect(request, access.served.questions.answer(_answer_query(access, body)))
 
 
-def _answer_query(access: Reader, body: AskBody) -> Query:
+def _answer_query(access: Allowed, body: AskBody) -> Query:
     """Return the query of a request for an answer."""
     history = [Answer.of_text(turn.question, turn.answer) for turn in body.history]
     return _query(access, body, length=body.length, history=history)
 
 
-def _query(access: Reader, body: SearchBody, **more: Any) -> Query:
+def _query(access: Allowed, body: SearchBody, **more: Any) -> Query:
     """Return the query of a request.
 
     Raises SettingsError if it cannot be asked.

@@ -1,6 +1,6 @@
 """builds of an index -> HTTP: start, list, follow and cancel them, as far as the sender may see."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
@@ -11,10 +11,12 @@ from pydantic import Field
 
 from kumihimo.app.browse.json_values import Json, plain
 from kumihimo.llm.budget import Caps
-from kumihimo.server.access import Access, Editor
+from kumihimo.server.access import Access, Allowed
 from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
 from kumihimo.server.builds import BuildJob
 from kumihimo.server.events import ServerEvent, event_response, parse_last_event_id
+from kumihimo.server.problems import found
+from kumihimo.server.rights import BUILD_DETAILS
 from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["builds"])
@@ -39,7 +41,7 @@ class BuildOptions:
 
 
 @router.post("/builds", status_code=202)
-async def start_build(request: Request, access: Editor, body: Body[BuildOptions]) -> JSONResponse:
+async def start_build(request: Request, access: Allowed, body: Body[BuildOptions]) -> JSONResponse:
     """Queue a build.
 
     One runs at a time. A build with the same options that waits is returned instead.
@@ -48,91 +50,81 @@ async def start_build(request: Request, access: Editor, body: Body[BuildOptions]
         access.served.kumi.catalogue.method(name)
     paths = [str(allowed_path(path, request.app.state.settings.roots)) for path in body.paths]
     caps = Caps(body.max_calls, body.max_tokens, body.max_cost)
-    job = queue_index(access, paths, methods=body.methods, refresh=body.refresh, caps=caps, consent=body.consent)
+    job = access.served.builds.index(
+        paths, methods=body.methods, refresh=body.refresh, caps=caps, consent=body.consent, key=access.grant.key
+    )
     return JSONResponse(build_json(access, job), 202)
 
 
 @router.get("/builds")
-async def list_builds(access: Editor) -> JSONResponse:
+async def list_builds(access: Allowed) -> JSONResponse:
     """List the latest builds, newest first."""
-    return JSONResponse({"builds": [build_json(access, job) for job in access.served.builds.jobs]})
+    return JSONResponse({"builds": [build_json(access, job) for job in visible_jobs(access)]})
 
 
 @router.get("/builds/{id}")
-async def get_build(access: Editor, id: Name) -> JSONResponse:
+async def get_build(access: Allowed, id: Name) -> JSONResponse:
     """Return a build: its state, progress, result or error."""
-    return JSONResponse(build_json(access, access.served.builds.find(id)))
+    return JSONResponse(build_json(access, find_job(access, id)))
 
 
 @router.get("/builds/{id}/events")
 async def follow_build(
-    access: Editor, id: Name, last_event_id: Annotated[str | None, Header()] = None
+    access: Allowed, id: Name, last_event_id: Annotated[str | None, Header()] = None
 ) -> StreamingResponse:
     """Follow a build as server-sent events, until it has ended.
 
     `state` has the build, `progress` what it does. With `Last-Event-ID`, the events after that one follow.
     """
-    log = access.served.builds.events(id, parse_last_event_id(last_event_id))
+    log = access.served.builds.events(find_job(access, id).id, parse_last_event_id(last_event_id))
+    return event_response(log if access.grant.allows(BUILD_DETAILS) else _limit_events(log))
 
-    async def limited() -> AsyncGenerator[ServerEvent, None]:
-        async with aclosing(log) as events:
-            async for event in events:
-                yield build_event(access, event)
 
-    return event_response(limited())
+async def _limit_events(log: AsyncGenerator[ServerEvent, None]) -> AsyncGenerator[ServerEvent, None]:
+    """Yield the states of a build without names and numbers.
+
+    They have no ids, which would count the events between them.
+    """
+    async with aclosing(log) as events:
+        async for event in events:
+            if event.name == "state":
+                yield ServerEvent(event.name, _limit_state(event.data))
 
 
 @router.post("/builds/{id}/cancel")
-async def cancel_build(access: Editor, id: Name) -> JSONResponse:
+async def cancel_build(access: Allowed, id: Name) -> JSONResponse:
     """Stop a build that waits or runs.
 
     The index stays as it was before.
     """
-    return JSONResponse(build_json(access, access.served.builds.cancel(id)))
+    return JSONResponse(build_json(access, access.served.builds.cancel(find_job(access, id).id)))
+
+
+def visible_jobs(access: Access) -> list[BuildJob]:
+    """Return the builds that the sender may see, newest first.
+
+    With a filter, these are its own: others tell of hidden documents.
+    """
+    return access.served.builds.jobs_of(access.grant.key) if access.rights else access.served.builds.jobs
+
+
+def find_job(access: Access, id: str) -> BuildJob:
+    """Return a build that the sender may see, or raise NotFound."""
+    return found(next((job for job in visible_jobs(access) if job.id == id), None), "build", id)
 
 
 def build_json(access: Access, job: BuildJob) -> Json:
     """Return a build as JSON.
 
-    For one who sees only some documents: without names and numbers of files and rows.
+    For one who sees only some documents: without names and numbers, and without what it does.
     """
-    return _limit_state(plain(job)) if access.rights else plain(job)
-
-
-def build_event(access: Access, event: ServerEvent) -> ServerEvent:
-    """Return an event of a build, limited in the same way."""
-    if not access.rights:
-        return event
-    data = _limit_progress(event.data) if event.name == "progress" else _limit_state(event.data)
-    return ServerEvent(event.name, data, event.id)
+    return plain(job) if access.grant.allows(BUILD_DETAILS) else _limit_state(plain(job))
 
 
 def _limit_state(state: Mapping[str, Any]) -> Json:
     error = state["error"]
     return {
         **{name: state[name] for name in _OPEN_FIELDS},
-        "progress": _limit_progress(state["progress"]) if state["progress"] else None,
+        "progress": None,
         "error": {"name": error["name"], "message": "the build has failed"} if error else None,
     }
-
-
-def _limit_progress(progress: Mapping[str, Any]) -> Json:
-    return {"step": progress["step"], "share": progress["share"]}
-
-
-def queue_index(
-    access: Access,
-    paths: Sequence[str] = (),
-    *,
-    methods: Sequence[str] = (),
-    refresh: bool = False,
-    caps: Caps | None = None,
-    consent: bool = False,
-) -> BuildJob:
-    """Queue a build, or return one with the same options that waits.
-
-    The key of the sender pays.
-    """
-    return access.served.builds.index(
-        paths, methods=methods, refresh=refresh, caps=caps, consent=consent, key=access.grant.key
-    )

@@ -1,9 +1,9 @@
 """documents of an index -> HTTP: list, upload, add, delete, the text of one, the passages of a row."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Query, Request
@@ -15,12 +15,14 @@ from kumihimo.app.browse.json_values import Json, plain
 from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded, surround
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
-from kumihimo.server.access import Access, Editor, Reader, read_index
-from kumihimo.server.api.builds import build_json, queue_index
+from kumihimo.core.wiring import ROOT
+from kumihimo.server.access import Access, Allowed, read_index
+from kumihimo.server.api.builds import build_json, visible_jobs
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
 from kumihimo.server.builds import BuildJob
-from kumihimo.server.problems import Forbidden, NotFound, found
-from kumihimo.server.uploads import Form, allowed_path, receive_form
+from kumihimo.server.problems import NotFound, found
+from kumihimo.server.rights import WHOLE_FILE
+from kumihimo.server.uploads import INCOMING, Form, allowed_path, receive_form
 
 router = APIRouter(tags=["documents"])
 _MAX_TEXT = 100_000  # characters of one response
@@ -40,7 +42,7 @@ class AddedPath:
 @router.get("/documents")
 async def list_documents(
     request: Request,
-    access: Reader,
+    access: Allowed,
     q: SearchText = "",
     filter: FilterQuery = "",
     after: Cursor = "",
@@ -52,7 +54,7 @@ async def list_documents(
     """
 
     if not access.served.kumi.store.exists():
-        return JSONResponse(_empty_list(access))
+        return JSONResponse(empty_list(access))
 
     def read(snapshot: Snapshot) -> Json:
         listing = DocumentList(snapshot.narrowed(filter))
@@ -63,7 +65,7 @@ async def list_documents(
     return JSONResponse(await read_index(request, access, read))
 
 
-def _empty_list(access: Access) -> Json:
+def empty_list(access: Access) -> Json:
     """Return the list of an index before its first build."""
     waiting = _upload_names(access)
     counts = {"documents": 0, "partial": 0, "failed": 0, "waiting": len(waiting)}
@@ -89,7 +91,7 @@ def _list_failed(
     failed = [replace(file, is_upload=file.uri in uploads) for file in listing.failed_files()]
     known = {file.uri for file in failed}
     new = [(uri, name) for uri, name in unread if uri not in known]
-    if any(not job.has_ended for job in access.served.builds.jobs):
+    if any(not job.has_ended for job in visible_jobs(access)):
         return failed, [name for _, name in new]
     empty = (uri or name for uri, name in new)
     return [*failed, *(FailedFile(hash_parts(uri), uri, _EMPTY, is_upload=True) for uri in empty)], []
@@ -114,12 +116,11 @@ def upload_folder(access: Access) -> Path:
 
     One who sees only some documents has a folder apart: no name of a hidden file is taken or replaced.
     """
-    uploads: Path = access.served.uploads
-    return uploads / access.grant.key if access.rights else uploads
+    return access.served.uploads / access.grant.key if access.rights else access.served.uploads
 
 
 @router.post("/documents", status_code=202)
-async def upload_documents(request: Request, access: Editor) -> JSONResponse:
+async def upload_documents(request: Request, access: Allowed) -> JSONResponse:
     """Store the files of a form, and queue a build.
 
     A file replaces an earlier upload of the same name. The form is multipart/form-data; the names of its fields do not
@@ -142,34 +143,41 @@ async def store_upload(
     async with receive_form(request, folder, max_file=limit, readers=readers) as form:
         check(form)
         names = form.store(folder)
-    paths = [str(access.served.uploads), *await excluded_paths(access, folder, names)]
-    return form, queue_index(access, paths)
+    return form, await queue_uploads(access, [folder.resolve() / name for name in names])
 
 
-async def excluded_paths(access: Access, folder: Path, names: list[str]) -> list[str]:
-    """Return the files that were removed before.
+async def queue_uploads(access: Access, new: Sequence[Path] = ()) -> BuildJob:
+    """Queue a build of the uploads.
 
-    A build reads them again only if they are named.
+    new: files that are there again if they were removed before. Nothing else that was removed comes back, so the build
+    names a folder without files: if it named that of the uploads, all that is missing there would be read again.
     """
-    kumi, paths = access.served.kumi, [folder.resolve() / name for name in names]
-    if not kumi.store.exists():
-        return []
-    return await access.read(lambda snapshot: [str(p) for p in paths if is_excluded(kumi.opened, snapshot, p)])
+    kumi, uploads = access.served.kumi, access.served.uploads.resolve()
+    marker = uploads / INCOMING
+    marker.mkdir(parents=True, exist_ok=True)
+
+    def find_paths(snapshot: Snapshot) -> list[Path]:
+        if not file_uri(kumi.opened, snapshot, marker):
+            return [uploads]
+        return [marker, *(path for path in new if is_excluded(kumi.opened, snapshot, path))]
+
+    paths = await access.read(find_paths) if kumi.store.exists() else [uploads]
+    return access.served.builds.index([*map(str, paths)], key=access.grant.key)
 
 
 @router.post("/documents/paths", status_code=202)
-async def add_path(request: Request, access: Editor, body: Body[AddedPath]) -> JSONResponse:
+async def add_path(request: Request, access: Allowed, body: Body[AddedPath]) -> JSONResponse:
     """Queue a build that adds a file or folder of the server.
 
     It has to be inside the folders that `kumi serve --root` names.
     """
     path = allowed_path(body.path, request.app.state.settings.roots)
-    job = queue_index(access, [str(path)])
+    job = access.served.builds.index([str(path)], key=access.grant.key)
     return JSONResponse({"path": str(path), "build": build_json(access, job)}, 202)
 
 
 @router.get("/documents/{id}")
-async def get_document(request: Request, access: Reader, id: RowId) -> JSONResponse:
+async def get_document(request: Request, access: Allowed, id: RowId) -> JSONResponse:
     """Return a document without its text."""
 
     def read(snapshot: Snapshot) -> Json:
@@ -185,7 +193,7 @@ async def get_document(request: Request, access: Reader, id: RowId) -> JSONRespo
 @router.get("/documents/{id}/text")
 async def get_text(
     request: Request,
-    access: Reader,
+    access: Allowed,
     id: RowId,
     start: Annotated[int, Query(ge=0)] = 0,
     end: Annotated[int | None, Query(ge=0)] = None,
@@ -197,41 +205,51 @@ async def get_text(
 
     def read(snapshot: Snapshot) -> Json:
         last = start + _MAX_TEXT if end is None else min(end, start + _MAX_TEXT)
-        return _text_json(found(DocumentList(snapshot).read_text(id, start, last), "document", id))
+        text = found(DocumentList(snapshot).read_text(id, start, last), "document", id)
+        return {**plain(text), "places": [{"start": start, "name": name} for start, name in text.places]}
 
     return JSONResponse(await read_index(request, access, read))
 
 
-def _text_json(text: Any) -> Json:
-    return {**plain(text), "places": [{"start": start, "name": name} for start, name in text.places]}
-
-
 @router.delete("/documents/{id}", status_code=202)
-async def delete_document(access: Editor, id: RowId, whole_file: bool = False) -> JSONResponse:
+async def delete_document(access: Allowed, id: RowId, whole_file: bool = False) -> JSONResponse:
     """Queue the removal of a document; an uploaded file is deleted.
 
     So is one that could not be read. whole_file: of a file with several documents, remove all. Files that were not
     uploaded stay where they are; they are not read again until their path is added.
     """
-    if whole_file and access.rights:
-        raise Forbidden("a file may have documents that this key does not see: delete them one by one")
-
-    def locate(snapshot: Snapshot) -> tuple[ListedDocument | FailedFile, str, Path | None]:
-        document = DocumentList(snapshot).find(id)
-        if document is None:
-            file, path = _find_failed(access, snapshot, id)
-            return file, file.uri, path
-        return document, document.file, find_file(access.served.kumi.opened, snapshot, document.file)
-
-    document, file, path = await access.read(locate)
-    uploads: Path = access.served.uploads
-    is_whole = whole_file or document.uri == file
-    if is_whole and path and uploads.resolve() in path.resolve().parents:
-        path.unlink(missing_ok=True)
-        job = queue_index(access, [str(uploads)])
+    document, uri, upload = await access.read(lambda s: find_removal(access, s, id, whole_file=whole_file))
+    if upload:
+        upload.unlink(missing_ok=True)
+        job = await queue_uploads(access)
     else:
-        job = access.served.builds.remove(file if is_whole else document.uri, key=access.grant.key)
+        job = access.served.builds.remove(uri, key=access.grant.key)
     return JSONResponse({"document": plain(document), "build": build_json(access, job)}, 202)
+
+
+def find_removal(
+    access: Access, snapshot: Snapshot, id: str, *, whole_file: bool = False
+) -> tuple[ListedDocument | FailedFile, str, Path | None]:
+    """Return what to remove: a document, its uri, and its uploaded file.
+
+    The uri is that of the file if it goes as a whole; then an uploaded file is to be deleted. Raises NotFound,
+    SettingsError for a failed file that was not uploaded, and Forbidden for a file with documents that the sender does
+    not see. A file of another sender is refused if it may have such, so that this tells of none.
+    """
+    document = DocumentList(snapshot).find(id)
+    if document is None:
+        failed, uploaded = _find_failed(access, snapshot, id)
+        return failed, failed.uri, uploaded
+    if not whole_file and document.uri != document.file:
+        return document, document.uri, None
+    path = find_file(access.served.kumi.opened, snapshot, document.file)
+    folders = path.resolve().parents if path else ()
+    file_type = access.served.kumi.catalogue.readers.get(PurePosixPath(document.file).suffix.lower())
+    may_have_parts = whole_file or not file_type or file_type.has_attachments
+    visible, stored = (table.ids(file=document.file) for table in (snapshot.table(ROOT), snapshot.stored_table(ROOT)))
+    if len(visible) < len(stored) or (may_have_parts and upload_folder(access).resolve() not in folders):
+        access.grant.require(WHOLE_FILE)
+    return document, document.file, path if access.served.uploads.resolve() in folders else None
 
 
 def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFile, Path]:
@@ -251,7 +269,7 @@ def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFil
 @router.get("/trace/{table}/{id:path}")
 async def trace(
     request: Request,
-    access: Reader,
+    access: Allowed,
     table: Table,
     id: RowId,
     around: Annotated[int, Query(ge=0, le=_MAX_AROUND, description="Characters before and after.")] = 600,

@@ -24,7 +24,7 @@ from kumihimo.app.browse.json_values import (
     title_json,
 )
 from kumihimo.core.records import Entity, Relation
-from kumihimo.server.access import Reader, read_index
+from kumihimo.server.access import Allowed, read_index
 from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
 from kumihimo.server.problems import found
 
@@ -75,7 +75,7 @@ AskedPart = Annotated[TreePart, Depends(find_part)]
 @router.get("/entities")
 async def list_entities(
     request: Request,
-    access: Reader,
+    access: Allowed,
     q: SearchText = "",
     kind: EntityType = "",
     after: Cursor = "",
@@ -103,7 +103,7 @@ def _summary(entity: Entity) -> Json:
 
 
 @router.get("/entities/{id}")
-async def get_entity(request: Request, access: Reader, id: RowId) -> JSONResponse:
+async def get_entity(request: Request, access: Allowed, id: RowId) -> JSONResponse:
     """Return an entity by its id, name or form.
 
     It has its types, first relations, claims and communities.
@@ -126,7 +126,7 @@ async def get_entity(request: Request, access: Reader, id: RowId) -> JSONRespons
 
 @router.get("/entities/{id}/relations")
 async def list_relations(
-    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: Limit = 20
+    request: Request, access: Allowed, id: RowId, after: Cursor = "", limit: Limit = 20
 ) -> JSONResponse:
     """List the relations of an entity, most mentions first."""
 
@@ -140,7 +140,7 @@ async def list_relations(
 
 @router.get("/entities/{id}/passages")
 async def list_passages(
-    request: Request, access: Reader, id: RowId, after: Cursor = "", limit: Limit = 20
+    request: Request, access: Allowed, id: RowId, after: Cursor = "", limit: Limit = 20
 ) -> JSONResponse:
     """List excerpts of the passages that mention an entity."""
 
@@ -153,7 +153,7 @@ async def list_passages(
 
 @router.get("/entities/{id}/neighbours")
 async def list_neighbours(
-    request: Request, access: Reader, id: RowId, limit: Annotated[int, Query(ge=1, le=60)] = 20
+    request: Request, access: Allowed, id: RowId, limit: Annotated[int, Query(ge=1, le=60)] = 20
 ) -> JSONResponse:
     """Return the closest neighbours of an entity, and all relations between them."""
 
@@ -167,7 +167,7 @@ async def list_neighbours(
 @router.get("/path")
 async def get_path(
     request: Request,
-    access: Reader,
+    access: Allowed,
     start: Annotated[EntityId, Query(alias="from")],
     end: Annotated[EntityId, Query(alias="to")],
 ) -> JSONResponse:
@@ -192,7 +192,7 @@ def _find(snapshot: Snapshot, id: str) -> Entity:
 
 
 @reports_router.get("/communities")
-async def list_communities(request: Request, access: Reader, part: AskedPart) -> JSONResponse:
+async def list_communities(request: Request, access: Allowed, part: AskedPart) -> JSONResponse:
     """List communities, largest first.
 
     Without `parent` and `level`, those of level 0.
@@ -205,7 +205,7 @@ async def list_communities(request: Request, access: Reader, part: AskedPart) ->
 
 
 @reports_router.get("/communities/{id}")
-async def get_community(request: Request, access: Reader, id: RowId) -> JSONResponse:
+async def get_community(request: Request, access: Allowed, id: RowId) -> JSONResponse:
     """Return a community with its neighbours in the tree.
 
     `above` has the communities that it is part of, `parts` its own; a leaf has `members`, its entities.
@@ -227,7 +227,7 @@ async def get_community(request: Request, access: Reader, id: RowId) -> JSONResp
 
 
 @reports_router.get("/reports")
-async def list_reports(request: Request, access: Reader, part: AskedPart) -> JSONResponse:
+async def list_reports(request: Request, access: Allowed, part: AskedPart) -> JSONResponse:
     """List reports, those on the largest communities first.
 
     Without `parent` and `level`, those of level 0.
@@ -241,7 +241,7 @@ async def list_reports(request: Request, access: Reader, part: AskedPart) -> JSO
 
 
 @reports_router.get("/reports/{id}")
-async def get_report(request: Request, access: Reader, id: RowId) -> JSONResponse:
+async def get_report(request: Request, access: Allowed, id: RowId) -> JSONResponse:
     """Return a report with its findings and their sources."""
 
     def read(snapshot: Snapshot) -> Json:

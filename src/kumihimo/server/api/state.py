@@ -14,10 +14,10 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import missing_tables
 from kumihimo.app.opened.results import Plan
 from kumihimo.app.upkeep.status import read_status
-from kumihimo.server.access import Access, Reader, read_index, usable_indexes
+from kumihimo.server.access import Access, Allowed, read_index
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
 from kumihimo.server.events import cancel_on_disconnect
-from kumihimo.server.problems import Forbidden
+from kumihimo.server.rights import BUILD_PLAN, FACTS, SPENT
 from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["state"])
@@ -41,7 +41,7 @@ class PlanBody:
 
 
 @router.get("/methods")
-async def list_methods(request: Request, access: Reader) -> JSONResponse:
+async def list_methods(request: Request, access: Allowed) -> JSONResponse:
     """List the methods with their settings.
 
     `needs_model`: it asks a chat model. `built`: its tables are there; others are built by the first question, if that
@@ -68,15 +68,14 @@ def describe_methods(snapshot: Snapshot) -> list[Json]:
 
 
 @router.post("/plan")
-async def plan(request: Request, access: Reader, body: Body[PlanBody]) -> JSONResponse:
+async def plan(request: Request, access: Allowed, body: Body[PlanBody]) -> JSONResponse:
     """Estimate the model calls and cost of a question or build."""
 
     async def estimate() -> Plan:
         if body.question:
             search = body.question, body.method, body.filter, body.settings
             return await access.read(lambda snapshot: estimate_query_cost(snapshot, *search, is_remote=True))
-        if access.rights or not access.may("editor"):
-            raise Forbidden("the plan of a build counts all documents: it needs a key for editors without a filter")
+        access.grant.require(BUILD_PLAN)
         paths = [allowed_path(path, request.app.state.settings.roots) for path in body.paths]
         return await access.served.questions.run(lambda kumi: kumi.plan(*paths, methods=body.methods))
 
@@ -84,14 +83,14 @@ async def plan(request: Request, access: Reader, body: Body[PlanBody]) -> JSONRe
 
 
 @router.get("/usage")
-async def get_usage(access: Reader) -> JSONResponse:
+async def get_usage(access: Allowed) -> JSONResponse:
     """Return what was spent on models.
 
     `key` has what the key of this request has spent today. Editors without a filter also see `entries`: what was
     spent, and saved by the cache, by step, method and role.
     """
     body: Json = {"key": _key_usage(access)}
-    if access.may("editor") and not access.rights:
+    if access.grant.allows(SPENT):
         body["entries"] = plain(await access.served.questions.run(Kumihimo.spent))
     return JSONResponse(body)
 
@@ -105,15 +104,14 @@ def _key_usage(access: Access) -> Json | None:
 
 
 @router.get("/status")
-async def get_status(request: Request, access: Reader) -> JSONResponse:
+async def get_status(request: Request, access: Allowed) -> JSONResponse:
     """Return the contents of the index that the sender sees."""
 
     def read(kumi: Kumihimo) -> Json:
         status = plain(read_status(kumi.opened, levels=False, rights=access.rights, modularity=False))
         for name in ("failed", "partial"):
             status[name] = status[name][:_MAX_LISTED]
-        sees_all = access.may("editor") and not access.rights
-        left_out = _LEFT_OUT if sees_all else (*_LEFT_OUT, *_FOR_EDITORS)
+        left_out = _LEFT_OUT if access.grant.allows(FACTS) else (*_LEFT_OUT, *_FOR_EDITORS)
         return {name: value for name, value in status.items() if name not in left_out}
 
     return JSONResponse(await cancel_on_disconnect(request, access.served.questions.run(read)))
@@ -125,9 +123,6 @@ async def list_indexes(request: Request) -> JSONResponse:
 
     The first one has the short addresses.
     """
-    grants = request.state.caller.grants
-    indexes = [
-        {"name": name, "role": grants[name].role, "address": f"/api/v1/indexes/{name}"}
-        for name in usable_indexes(request)
-    ]
+    grants = request.state.caller.grants.items()
+    indexes = [{"name": name, "role": grant.role, "address": f"/api/v1/indexes/{name}"} for name, grant in grants]
     return JSONResponse({"indexes": indexes})

@@ -23,7 +23,7 @@ from kumihimo.core.errors import BudgetExceeded, Cancelled, KumiError
 from kumihimo.server.access import Caller, local_caller
 from kumihimo.server.mcp import resources
 from kumihimo.server.mcp.arguments import parse_arguments
-from kumihimo.server.mcp.tools import TOOLS, Tool, ToolCall
+from kumihimo.server.mcp.tools import TOOLS, Report, Tool, ToolCall
 from kumihimo.server.problems import remedy_of
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace, open_workspace
@@ -76,7 +76,7 @@ class _Handlers:
 
     async def list_tools(self, context: RequestContext, _: object) -> types.ListToolsResult:
         """List the tools, with the indexes that the caller may use."""
-        names = self._call(context).indexes
+        names = [*self.find_caller(context).grants]
         return types.ListToolsResult(tools=[_describe_tool(tool, names) for tool in TOOLS.values()])
 
     async def call_tool(self, context: RequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -84,7 +84,7 @@ class _Handlers:
         tool = TOOLS.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name!r}. Known: {', '.join(TOOLS)}")
-        call = self._call(context, _progress_reporter(context))
+        call = self._call(context, f"MCP tools/call {tool.name}", _progress_reporter(context))
         try:
             arguments = parse_arguments(tool.argument_adapter, params.arguments or {})
             result = await _until_left(context, tool.run(call, arguments))
@@ -104,8 +104,8 @@ class _Handlers:
         self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """List a page of documents and reports, one index after the other."""
-        call = self._call(context)
-        names = call.indexes
+        call = self._call(context, "MCP resources/list")
+        names = [*call.caller.grants]
         cursor = (params and params.cursor) or (resources.first_cursor(names[0]) if names else "")
         if not cursor:
             return types.ListResourcesResult(resources=[])
@@ -126,11 +126,12 @@ class _Handlers:
         """Return the text of a document or of a report."""
         with _protocol_errors():
             address = resources.Address.parse(params.uri)
-            read = self._call(context).access(address.index).read(lambda s: resources.read_resource(s, address))
+            access = self._call(context, "MCP resources/read").access(address.index)
+            read = access.read(lambda s: resources.read_resource(s, address))
             return types.ReadResourceResult(contents=[await _until_left(context, read)])
 
-    def _call(self, context: RequestContext, report: Callable[[str], Awaitable[None]] = _ignore) -> ToolCall:
-        return ToolCall(self.workspace, self.find_caller(context), report)
+    def _call(self, context: RequestContext, route: str, report: Report = _ignore) -> ToolCall:
+        return ToolCall(self.workspace, self.find_caller(context), route, report)
 
 
 async def _until_left(context: RequestContext, work: Awaitable[T]) -> T:
@@ -150,7 +151,7 @@ async def _until_left(context: RequestContext, work: Awaitable[T]) -> T:
         await asyncio.gather(task, leaving, return_exceptions=True)
 
 
-def _describe_tool(tool: Tool, indexes: tuple[str, ...]) -> types.Tool:
+def _describe_tool(tool: Tool, indexes: Sequence[str]) -> types.Tool:
     """Return the description of a tool for a client.
 
     indexes: the names that its argument may have.
@@ -170,7 +171,7 @@ def _describe_tool(tool: Tool, indexes: tuple[str, ...]) -> types.Tool:
     )
 
 
-def _progress_reporter(context: RequestContext) -> Callable[[str], Awaitable[None]]:
+def _progress_reporter(context: RequestContext) -> Report:
     """Return a function that sends news, each kind once."""
     sent: dict[str, None] = {}
 

@@ -11,20 +11,22 @@ from pydantic import TypeAdapter
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.answer import Answer
 from kumihimo.core.task import ProgressEvent
-from kumihimo.server.access import Access, Caller, choose_access, usable_names
+from kumihimo.server.access import Access, Caller, choose_access
 from kumihimo.server.mcp import arguments, reading, results
-from kumihimo.server.problems import NotFound
 from kumihimo.server.workspace import Workspace
 from kumihimo.text.translation import suggest_language
+
+Report = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The sender of a call, and the way to tell it what happens meanwhile."""
+    """The sender of a call, its row in the table of rights, and the way to tell it what happens meanwhile."""
 
     workspace: Workspace
     caller: Caller
-    report_progress: Callable[[str], Awaitable[None]]
+    route: str
+    report_progress: Report
 
     def access(self, index: str, question: str = "") -> Access:
         """Return the access to an index, by default the first one.
@@ -32,14 +34,7 @@ class ToolCall:
         question: for the audit log.
         """
         self.caller.notes.question = question
-        if index and index not in self.indexes:
-            raise NotFound(f"no index {index!r}. Known: {', '.join(self.indexes) or 'none'}")
-        return choose_access(self.workspace, self.caller, index)
-
-    @property
-    def indexes(self) -> tuple[str, ...]:
-        """Return the names of the indexes that the sender may use."""
-        return tuple(usable_names(self.workspace, self.caller))
+        return choose_access(self.workspace, self.caller, self.route, index)
 
 
 async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.SearchResult:
@@ -89,7 +84,7 @@ async def open_citation(call: ToolCall, inputs: arguments.OpenArguments) -> resu
 async def list_documents(call: ToolCall, inputs: arguments.DocumentsArguments) -> results.DocumentsResult:
     """List documents."""
     access = call.access(inputs.index)
-    name, indexes = access.served.name, call.indexes
+    name, indexes = access.served.name, tuple(call.caller.grants)
     return await access.read(lambda s: reading.list_documents(s, name, indexes, inputs))
 
 

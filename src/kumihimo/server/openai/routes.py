@@ -14,7 +14,7 @@ from kumihimo.app.build.prepare_build import usable_methods
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.spans import Span
-from kumihimo.server.access import Access, find_access, usable_indexes
+from kumihimo.server.access import Access, find_access
 from kumihimo.server.events import cancel_on_disconnect, event_response
 from kumihimo.server.openai.errors import BadParameter, ModelNotFound
 from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
@@ -46,7 +46,7 @@ def choose_model(request: Request, name: str) -> ChosenModel:
     Raises ModelNotFound if they do not exist.
     """
     index, _, method = name.partition("/")
-    is_first = index == FIRST_INDEX and index not in usable_indexes(request)
+    is_first = index == FIRST_INDEX and index not in request.state.caller.grants
     try:
         access = find_access(request, "" if is_first else index)
     except NotFound:
@@ -58,7 +58,7 @@ def choose_model(request: Request, name: str) -> ChosenModel:
 
 def passage_link(request: Request, access: Access) -> Callable[[Span], str]:
     """Return a function: a passage -> the address that marks it."""
-    is_first = usable_indexes(request)[:1] == [access.served.name]
+    is_first = [*request.state.caller.grants][:1] == [access.served.name]
     part = "" if is_first else f"indexes/{quote(access.served.name, safe='')}/"
     base = f"{request.base_url}{part}documents/"
     return lambda span: f"{base}{hash_parts(span.uri)}?start={span.start}&end={span.end}#passage"
@@ -96,7 +96,7 @@ async def show_model(request: Request, name: str) -> dict[str, Any]:
 
 async def _models(request: Request) -> list[dict[str, Any]]:
     methods: dict[str, list[str]] = {}
-    served = {name: find_access(request, name).served for name in usable_indexes(request)}
+    served = {name: find_access(request, name).served for name in request.state.caller.grants}
     for name, index in served.items():
         try:
             methods[name] = await index.questions.run(lambda kumi: usable_methods(kumi.opened))

@@ -15,7 +15,7 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import ask as ask_api
 from kumihimo.server.api.state import describe_methods
-from kumihimo.server.pages.context import IndexPage, ReaderPage, read_or
+from kumihimo.server.pages.context import AllowedPage, IndexPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, write_cite
 from kumihimo.server.pages.rendering import render
@@ -37,7 +37,7 @@ class QuestionForm:
 
 
 @router.get("/")
-async def show_ask(page: ReaderPage, question: str = "", method: str = "", filter: str = "") -> HTMLResponse:
+async def show_ask(page: AllowedPage, question: str = "", method: str = "", filter: str = "") -> HTMLResponse:
     """Send the page that asks."""
     chosen = page.preferences
     form = QuestionForm(question, method or chosen.method, filter or chosen.filter, chosen.length)
@@ -45,7 +45,7 @@ async def show_ask(page: ReaderPage, question: str = "", method: str = "", filte
 
 
 @router.post("/")
-async def answer_question(page: ReaderPage) -> HTMLResponse:
+async def answer_question(page: AllowedPage) -> HTMLResponse:
     """Send the page with the answer, for a browser without scripts."""
     fields = await read_form(page.request)
     form = QuestionForm(*(str(fields.get(name, "")) for name in ("question", "method", "filter", "length", "hint")))

@@ -8,9 +8,8 @@ from urllib.parse import parse_qsl, quote, urlencode
 from fastapi import Depends, Request
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.upkeep.keys import Role
 from kumihimo.core.digests import hash_parts
-from kumihimo.server.access import Access, check_access, read_index, usable_indexes
+from kumihimo.server.access import Access, find_access, read_index
 from kumihimo.server.sessions import cookie_name, csrf_token
 from kumihimo.text.translation import LANGUAGES, translate
 
@@ -134,7 +133,7 @@ class IndexPage(PageContext):
     @property
     def indexes(self) -> list[str]:
         """Return the names of all indexes that the sender may use."""
-        return usable_indexes(self.request)
+        return [*self.request.state.caller.grants]
 
     def passage(self, span: Mapping[str, Any]) -> str:
         """Return the address of a span in its document.
@@ -170,27 +169,21 @@ def find_page(request: Request) -> PageContext:
     return PageContext(request, language, preferences)
 
 
-def find_index_page(request: Request, role: Role) -> IndexPage:
-    """Return the page of a request for an index, in a role.
+def find_index_page(request: Request, route: str = "") -> IndexPage:
+    """Return the page of a request for an index.
 
-    Raises NotFound and Forbidden as `check_access`.
+    route: whose right is needed, by default that of the request. Raises NotFound and Forbidden as `find_access`.
     """
-    page = find_page(request)
-    return IndexPage(request, page.language, page.preferences, check_access(request, role))
+    page, index = find_page(request), request.path_params.get("index_name", "")
+    return IndexPage(request, page.language, page.preferences, find_access(request, index, route))
 
 
-async def find_reader_page(request: Request) -> IndexPage:  # a plain function would wait for a thread
-    """Return the page of a request for a reader."""
-    return find_index_page(request, "reader")
+async def find_allowed_page(request: Request) -> IndexPage:  # a plain function would wait for a thread
+    """Return the page of a request, if its route is allowed."""
+    return find_index_page(request)
 
 
-async def find_editor_page(request: Request) -> IndexPage:
-    """Return the page of a request for an editor."""
-    return find_index_page(request, "editor")
-
-
-ReaderPage = Annotated[IndexPage, Depends(find_reader_page)]
-EditorPage = Annotated[IndexPage, Depends(find_editor_page)]
+AllowedPage = Annotated[IndexPage, Depends(find_allowed_page)]
 
 
 async def read_or(page: IndexPage, empty: T, read: Callable[[Snapshot], T]) -> T:

@@ -16,8 +16,8 @@ from kumihimo.app.browse.source_files import file_uri
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.access import read_index
 from kumihimo.server.api import documents as documents_api
-from kumihimo.server.api.builds import queue_index
-from kumihimo.server.pages.context import EditorPage, ReaderPage, read_or
+from kumihimo.server.api.builds import find_job
+from kumihimo.server.pages.context import AllowedPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.pages.status import list_jobs
@@ -33,7 +33,7 @@ _PARAGRAPH_END = re.compile(r"\n[ \t]*\n+|\n(?=[#|-] ?)")
 
 
 @router.get("/documents")
-async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after: str = "") -> HTMLResponse:
+async def show_documents(page: AllowedPage, q: str = "", filter: str = "", after: str = "") -> HTMLResponse:
     """Send a page of the list of documents."""
 
     def read(snapshot: Snapshot) -> dict[str, Any]:
@@ -43,8 +43,7 @@ async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after:
         uploads = file_uri(page.access.served.kumi.opened, snapshot, folder / "_")[:-1]
         return {"rows": rows, "uploads": uploads, **documents_api.describe_files(page.access, snapshot, documents)}
 
-    counts = {"documents": 0, "partial": 0, "failed": 0}
-    empty: dict[str, Any] = {"rows": None, "uploads": "", "counts": counts, "failed": []}
+    empty = {"rows": None, "uploads": "", **documents_api.empty_list(page.access)}
     values = await read_or(page, empty, read)
     suffixes = sorted({*page.access.served.kumi.catalogue.readers} - {""})
     jobs = list_jobs(page, running=True)
@@ -52,7 +51,7 @@ async def show_documents(page: ReaderPage, q: str = "", filter: str = "", after:
 
 
 @router.post("/documents")
-async def upload_documents(page: EditorPage) -> Response:
+async def upload_documents(page: AllowedPage) -> Response:
     """Store the files of a form, and queue a build."""
     request = page.request
     await documents_api.store_upload(
@@ -62,14 +61,14 @@ async def upload_documents(page: EditorPage) -> Response:
 
 
 @router.get("/documents/{id}/delete")
-async def confirm_delete(page: EditorPage, id: str) -> HTMLResponse:
+async def confirm_delete(page: AllowedPage, id: str) -> HTMLResponse:
     """Send the question whether to delete a document."""
-    document = found(await read_index(page.request, page.access, lambda s: DocumentList(s).find(id)), "document", id)
-    return render(page, "delete.html", document=document)
+    removal = await read_index(page.request, page.access, lambda s: documents_api.find_removal(page.access, s, id))
+    return render(page, "delete.html", document=removal[0])
 
 
 @router.post("/documents/{id}/delete")
-async def delete_document(page: EditorPage, id: str) -> Response:
+async def delete_document(page: AllowedPage, id: str) -> Response:
     """Queue the removal of a document."""
     await read_form(page.request)
     await documents_api.delete_document(page.access, id)
@@ -77,23 +76,23 @@ async def delete_document(page: EditorPage, id: str) -> Response:
 
 
 @router.post("/builds")
-async def start_build(page: EditorPage) -> Response:
+async def start_build(page: AllowedPage) -> Response:
     """Queue a build, which tries failed files again."""
     await read_form(page.request)
-    queue_index(page.access)
+    page.access.served.builds.index(key=page.access.grant.key)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.post("/builds/{id}/cancel")
-async def cancel_build(page: EditorPage, id: str) -> Response:
+async def cancel_build(page: AllowedPage, id: str) -> Response:
     """Stop a build."""
     await read_form(page.request)
-    page.access.served.builds.cancel(id)
+    page.access.served.builds.cancel(find_job(page.access, id).id)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.get("/documents/{id}")
-async def show_document(page: ReaderPage, id: str, start: int = 0, end: int = 0, at: int = 0) -> HTMLResponse:
+async def show_document(page: AllowedPage, id: str, start: int = 0, end: int = 0, at: int = 0) -> HTMLResponse:
     """Send a part of the text of a document.
 
     start, end: a passage to mark, in characters. at: where the part begins if there is no passage.

@@ -56,7 +56,7 @@ def error_page(request: Request, status: int, message: str) -> Response:
     translated = page.translate(message)  # its order is that of the language
     what, remedy = split_remedy(message) if translated == message else (translated, "")
     with suppress(errors.KumiError, AttributeError):  # without an index, the page has no menu
-        page = find_index_page(request, "reader")
+        page = find_index_page(request, "GET /")
     return render(page, "error.html", status, status=status, what=what, remedy=remedy)
 
 

@@ -18,7 +18,7 @@ from kumihimo.app.browse.json_values import Json, community_json, neighbour_json
 from kumihimo.core.records import Entity, Record, Report
 from kumihimo.core.table import Table
 from kumihimo.server.access import read_index
-from kumihimo.server.pages.context import ReaderPage, read_or
+from kumihimo.server.pages.context import AllowedPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, plain_text
 from kumihimo.server.pages.rendering import render
@@ -58,7 +58,7 @@ async def find_query(  # a plain function would wait for a thread
 
 
 @router.get("/graph")
-async def show_graph(page: ReaderPage, query: Annotated[GraphQuery, Depends(find_query)]) -> HTMLResponse:
+async def show_graph(page: AllowedPage, query: Annotated[GraphQuery, Depends(find_query)]) -> HTMLResponse:
     """Send the graph: a search, an entity, or a path."""
     empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0}
     values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
@@ -129,7 +129,7 @@ def _show_path(path: GraphPath) -> Json:
 
 
 @router.get("/reports")
-async def show_reports(page: ReaderPage, skip: int = 0) -> HTMLResponse:
+async def show_reports(page: AllowedPage, skip: int = 0) -> HTMLResponse:
     """Send the broadest reports, largest first."""
 
     def read(snapshot: Snapshot) -> tuple[list[Json], int]:
@@ -144,7 +144,7 @@ async def show_reports(page: ReaderPage, skip: int = 0) -> HTMLResponse:
 
 
 @router.get("/reports/{id}")
-async def show_report(page: ReaderPage, id: str) -> HTMLResponse:
+async def show_report(page: AllowedPage, id: str) -> HTMLResponse:
     """Send a report, beside the part of the tree around it."""
 
     def read(snapshot: Snapshot) -> tuple[Json, list[Json]]:
@@ -209,7 +209,7 @@ def _open_branches(tree: CommunityTree, id: str, reports: Table[Any]) -> list[Js
 
 
 @router.get("/trace/{table}/{id:path}")
-async def show_sources(page: ReaderPage, table: str, id: str) -> Response:
+async def show_sources(page: AllowedPage, table: str, id: str) -> Response:
     """Send the passages behind a row; for a chunk, go to it."""
     if table in _PAGES_OF_ROWS:
         return RedirectResponse(page.address(f"{_PAGES_OF_ROWS[table]}{quote(id)}"), 303)

@@ -12,11 +12,12 @@ from kumihimo.app.build.progress import describe_event
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
-from kumihimo.server.api.builds import build_json
+from kumihimo.server.api.builds import build_json, visible_jobs
 from kumihimo.server.api.state import describe_methods
-from kumihimo.server.pages.context import IndexPage, ReaderPage, read_or
+from kumihimo.server.pages.context import AllowedPage, IndexPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
+from kumihimo.server.rights import FACTS, SPENT
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _MAX_SHOWN = 10
@@ -33,12 +34,12 @@ class Spent:
 
 
 @router.get("/status")
-async def show_status(page: ReaderPage) -> HTMLResponse:
+async def show_status(page: AllowedPage) -> HTMLResponse:
     """Send the page about the index."""
     access = page.access
-    kumi, sees_all = access.served.kumi, access.may("editor") and not access.rights
+    kumi, sees_all = access.served.kumi, access.grant.allows(FACTS)
     facts = await read_or(page, {"rows": dict[str, int](), "methods": list[Json](), "failures": 0}, _read_facts)
-    spent = await access.served.questions.run(_group_usage) if sees_all else []
+    spent = await access.served.questions.run(_group_usage) if access.grant.allows(SPENT) else []
     budget = access.grant.new_budget()
     return render(
         page,
@@ -82,14 +83,14 @@ def list_jobs(page: IndexPage, *, running: bool = False) -> list[Json]:
 
     running: only those that wait or run, and the last one that has ended.
     """
-    if not page.access.may("editor"):
+    if not page.access.grant.allows("GET /api/v1/builds"):
         return []
-    jobs = page.access.served.builds.jobs
+    jobs = visible_jobs(page.access)
     ended = [job for job in jobs if job.has_ended]
     shown = [job for job in jobs if not job.has_ended or job in ended[:1]] if running else jobs[:_MAX_SHOWN]
-    return [{**build_json(page.access, job), "doing": _describe_progress(page, job.progress)} for job in shown]
+    return [{**(body := build_json(page.access, job)), "doing": _describe(page, body["progress"])} for job in shown]
 
 
-def _describe_progress(page: IndexPage, progress: Any) -> str:
+def _describe(page: IndexPage, progress: Any) -> str:
     """Return what a build does, in words; empty: nothing yet."""
     return describe_event(ProgressEvent(progress["step"]), page.language) if progress else ""
