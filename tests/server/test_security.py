@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import re
+import socket
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from kumihimo.server.sessions import COOKIE, Sessions
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.workspace import Workspace, open_workspace
 from tests.server.clients import ADDRESS, GUARDED, LOCAL, Open, bearer
+from tests.server.running import serving
 
 DOCUMENTS = "/api/v1/documents"
 QUESTION = "When does the ferry leave?"
@@ -51,6 +54,11 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 # -- proxies
 
 
+def connect_to(address: str) -> socket.socket:
+    host, _, port = address.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
 @pytest.mark.parametrize(("peer", "shown"), [(PROXY, "203.0.113.9"), ("198.51.100.1", "198.51.100.1")])
 def test_a_trusted_proxy_alone_names_the_client(connect: Connect, tmp_path: Path, peer: str, shown: str) -> None:
     settings = replace(GUARDED, proxies=(f"{PROXY}/32",), audit=tmp_path / "audit.jsonl")
@@ -69,24 +77,47 @@ def test_clients_of_one_proxy_are_slowed_one_by_one(connect: Connect) -> None:
     assert try_key("203.0.113.10") == 401
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        {"X-Forwarded-For": "203.0.113.9"},
-        {"X-Real-IP": "203.0.113.9"},
-        {"Forwarded": "for=203.0.113.9"},
-        {"X-Forwarded-Host": "docs.example.org"},
-    ],
+OF_PROXIES = (
+    *("Forwarded", "X-Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server"),
+    *("X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-User", "X-Real-IP", "Via", "X-Client-IP", "Client-IP"),
+    *("True-Client-IP", "X-Cluster-Client-IP", "X-ProxyUser-Ip", "X-Remote-Addr", "Remote-User", "X-Original-URI"),
+    *("X-Original-Forwarded-For", "X-Originating-IP", "X-Rewrite-URL", "X-Scheme", "X-Url-Scheme", "Front-End-Https"),
+    *("CF-Connecting-IP", "CF-Ray", "Cf-Access-Jwt-Assertion", "CDN-Loop", "CloudFront-Viewer-Address", "X-Amz-Cf-Id"),
+    *("X-Amzn-Trace-Id", "X-Azure-ClientIP", "X-ARR-SSL", "X-AppGW-Trace-Id", "X-FD-HealthProbe", "X-Goog-IAP-JWT"),
+    *("X-Cloud-Trace-Context", "X-AppEngine-User-IP", "X-Envoy-External-Address", "X-Varnish", "Fastly-Client-IP"),
+    *("Fly-Client-IP", "Tailscale-User-Login", "Ngrok-Trace-Id", "X-Auth-Request-Email", "X-authentik-username"),
+    *("X-Pomerium-Claim-Email", "Akamai-Origin-Hop", "SSL-Client-Cert", "X-SSL-Client-Verify", "WL-Proxy-Client-IP"),
+    *("Proxy-Connection", "Surrogate-Capability", "X-Request-Start", "X-NginX-Proxy", "X-Host", "Max-Forwards"),
 )
-def test_what_a_proxy_passes_on_to_this_machine_needs_a_key(
-    open_client: Open, token: str, header: dict[str, str]
-) -> None:
+OF_CLIENTS = (
+    *("User-Agent", "Accept-Language", "Accept-Encoding", "Referer", "DNT", "Priority", "Cache-Control", "Pragma"),
+    *("Sec-Fetch-Dest", "Sec-CH-UA", "X-Requested-With", "X-CSRF-Token", "Last-Event-ID", "Mcp-Session-Id", "Range"),
+    *("X-Stainless-Lang", "X-OpenWebUI-User-Name", "X-Request-ID", "Idempotency-Key", "Traceparent", "From", "Viaduct"),
+)
+
+
+def test_what_a_proxy_passes_on_to_this_machine_needs_a_key(open_client: Open, token: str) -> None:
     """Without it, a proxy in front of a server on loopback would open it to everyone."""
     client = open_client(LOCAL)
-    assert client.get(DOCUMENTS).status_code == 200
-    assert client.get(DOCUMENTS, headers=header).status_code == 401
-    assert client.get(DOCUMENTS, headers={**header, **bearer("wrong")}).status_code == 401
-    assert client.get(DOCUMENTS, headers={**header, **bearer(token)}).status_code == 200
+    assert [name for name in OF_PROXIES if client.get(DOCUMENTS, headers={name: "x"}).status_code != 401] == []
+    passed_on = {"X-Forwarded-For": "203.0.113.9"}
+    assert client.get(DOCUMENTS, headers={**passed_on, **bearer("wrong")}).status_code == 401
+    assert client.get(DOCUMENTS, headers={**passed_on, **bearer(token)}).status_code == 200
+    assert client.get("/health", headers=passed_on).status_code == 200
+
+
+def test_what_a_client_of_this_machine_sends_needs_no_key(open_client: Open) -> None:
+    client = open_client(LOCAL)
+    assert [name for name in OF_CLIENTS if client.get(DOCUMENTS, headers={name: "x"}).status_code != 200] == []
+
+
+@pytest.mark.parametrize(("version", "status"), [("1.0", 401), ("1.1", 200)])
+def test_a_request_of_http_1_0_is_that_of_a_proxy(harbour_folder: Path, version: str, status: int) -> None:
+    """So speaks the `proxy_pass` of nginx, without any header, unless it is told otherwise."""
+    with serving(harbour_folder) as server, closing(connect_to(server.address)) as connection:
+        head = f"GET {DOCUMENTS} HTTP/{version}\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        connection.sendall(head.encode())
+        assert int(connection.recv(100).split()[1]) == status
 
 
 @pytest.mark.parametrize("public", [{"hosts": ("docs.example.org",)}, {"proxies": (PROXY,)}, {"host": "0.0.0.0"}])

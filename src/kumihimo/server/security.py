@@ -39,7 +39,13 @@ _HEADERS = {
 }
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+# How the headers begin that proxies, tunnels and login gateways add, and clients do not send.
+_FORWARDED = re.compile(
+    "forwarded|via$|cdn-loop|client-ip|true-client-ip|front-end-https|max-forwards|proxy-|remote-|surrogate-capability|"
+    "x-(forwarded|real-|orig|client-ip|cluster-|remote-|proxy|scheme|url-scheme|host|rewrite-url|request-start|envoy-|"
+    "varnish|nginx|amz|azure-|arr-|appgw-|fd-|appengine-|goog-|cloud-|auth-request-|authentik-|pomerium-|akamai-|ssl-)|"
+    "(akamai|cf|cloudfront|fastly|fly|ngrok|ssl-client|tailscale|wl-proxy)-"
+)
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _MAX_URL = 8_000  # characters
 _MAX_LOGIN = 64 * 1024  # bytes, from anyone
@@ -152,9 +158,10 @@ class Guard:
     def _needs_key(self, request: HTTPConnection) -> bool:
         """Return whether a request needs a key.
 
-        One that a proxy has passed on comes from elsewhere.
+        One that a proxy has passed on comes from elsewhere: it has such a header, or is of HTTP/1.0.
         """
-        return self.settings.needs_keys or any(name in request.headers for name in _FORWARDED)
+        is_old = request.scope["http_version"] == "1.0"
+        return self.settings.needs_keys or is_old or any(map(_FORWARDED.match, request.headers))
 
     def _find_caller(self, digest: bytes, request: HTTPConnection) -> Caller:
         """Return the caller with this key.
