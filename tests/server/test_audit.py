@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
+from kumihimo.core.errors import SettingsError
 from kumihimo.server.access import Caller
 from kumihimo.server.monitoring import AuditFile, RequestLog
 from kumihimo.server.rights import route_of
@@ -86,6 +87,31 @@ def test_a_log_that_can_no_longer_be_written_stops_no_request(tmp_path: Path, ca
     folder.mkdir()
     log.append("another")
     assert log.path.read_text(encoding="utf-8") == "another\n"
+
+
+@pytest.mark.parametrize("name", ["audit.jsonl", "audit.jsonl.1"])
+@pytest.mark.parametrize(
+    "content", [b"# Notes\n", b'{"time": 1}\n', b'{"time":"2026-01-01","key":"x"}\n', b"\x00" * 9999]
+)
+def test_a_file_that_is_no_audit_log_stays_as_it_is(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SettingsError, match=rf"{name} is there, and is no audit log: choose another file"):
+        RequestLog(ServerSettings(audit=tmp_path / "audit.jsonl"))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: content}
+
+
+@pytest.mark.parametrize("length", [0, 1, 9, 10, 20, 45, 50, 70, None])
+def test_a_log_goes_on_behind_a_line_that_has_broken_off(tmp_path: Path, length: int | None) -> None:
+    path = tmp_path / "audit.jsonl"
+    write_line(path, request())
+    torn = path.read_bytes()[:length]
+    path.write_bytes(torn)
+    assert write_line(path, request())["status"] == 200
+    assert write_line(path, request())["status"] == 200  # by another server: the first line is ours, if it is not whole
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2 + bool(torn)
+    path.write_bytes(path.read_bytes() + torn)
+    assert write_line(path, request())["status"] == 200
 
 
 def test_half_a_surrogate_pair_is_written_too(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from kumihimo.server.workspace import ServedIndex, Workspace
 
 _MAX_FILE = 20 * MEGABYTE
 _MAX_FILES = 5  # older ones, beside the file itself
+_LINE_BEGIN = b'{"time": "", "key": "'  # of each line, without its time
 # What ends a line or acts on a terminal, and JSON leaves as it is: DEL, C1, separators, marks of direction.
 _CONTROLS = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
@@ -85,16 +86,23 @@ class AuditFile:
 
     def __init__(self, path: Path, max_bytes: int = _MAX_FILE) -> None:
         self.path, self._max_bytes = path, max_bytes
+        self._paths = [path, *(path.with_name(f"{path.name}.{n}") for n in range(1, _MAX_FILES + 1))]
 
     def create(self) -> None:
-        """Create the file. Raise SettingsError if it cannot be written."""
+        """Create the file.
+
+        Raise SettingsError if it cannot be written, or if it, or one that it would be moved to, is no audit log.
+        """
         try:
+            for path in filter(Path.is_file, self._paths):
+                with path.open("rb") as file:
+                    begin = re.sub(rb'^(\{"time": ")[\w:.+-]*', rb"\1", file.readline(200).rstrip(b"\n"))
+                if not _LINE_BEGIN.startswith(begin[: len(_LINE_BEGIN)]):  # a torn line may be shorter
+                    raise SettingsError(f"{path} is there, and is no audit log: choose another file")
             self._append(b"")
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise SettingsError(
-                f"the audit log {self.path} cannot be written ({reason}): choose another file"
-            ) from error
+            why = (error.strerror or str(error)).lower()
+            raise SettingsError(f"the audit log {self.path} cannot be written ({why}): choose another file") from error
 
     def append(self, line: str) -> None:
         """Add a line; a failure goes to the log of the server."""
@@ -104,8 +112,11 @@ class AuditFile:
             log.warning("the audit log %s cannot be written: %s", self.path, error)
 
     def _append(self, line: bytes) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
+            if os.fstat(descriptor).st_size and line:
+                os.lseek(descriptor, -1, os.SEEK_END)
+                line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line  # a crash has left half a line
             os.write(descriptor, line)
             is_full = os.fstat(descriptor).st_size >= self._max_bytes
         finally:
@@ -115,8 +126,7 @@ class AuditFile:
 
     def _rotate(self) -> None:
         """Move the file, and those before it, one number up."""
-        names = [self.path, *(self.path.with_name(f"{self.path.name}.{n}") for n in range(1, _MAX_FILES + 1))]
-        for older, newer in zip(names[:0:-1], names[-2::-1], strict=True):
+        for older, newer in zip(self._paths[:0:-1], self._paths[-2::-1], strict=True):
             if newer.exists():
                 newer.replace(older)
 
