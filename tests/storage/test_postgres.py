@@ -371,6 +371,18 @@ def test_many_vectors_are_found_by_their_index(kumi: Kumihimo, home: Path, monke
     assert kumi.check().problems == ()
 
 
+def test_vectors_too_long_for_an_index_are_compared_one_by_one(
+    kumi: Kumihimo, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = contents(kumi, ["naive"])
+    monkeypatch.setattr("kumihimo.search.postgres_vectors.MIN_INDEXED", 5)
+    monkeypatch.setattr("kumihimo.search.postgres_vectors._MAX_DIMENSIONS", 100)  # the built-in ones have 256
+    kumi.index(rebuild=True)
+    with kumi.snapshot() as snapshot:
+        assert not snapshot.db.has("vectors_chunks_near")
+    assert contents(kumi, ["naive"]) == exact
+
+
 def test_keys_are_in_the_schema(place: IndexPlace, home: Path) -> None:
     id, token = keys.create_key([place], "reader", name="Ana")
     assert [key.name for key in keys.list_keys(place)] == ["Ana"]

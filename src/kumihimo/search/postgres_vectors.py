@@ -16,6 +16,7 @@ from kumihimo.storage.database import Database
 if TYPE_CHECKING:
     import numpy as np
 
+_MAX_DIMENSIONS = 4000  # of an index of pgvector; longer vectors are compared one by one
 MIN_INDEXED = 50_000  # rows; fewer are compared one by one
 _MAX_SEARCHED = 1000  # rows that pgvector's HNSW looks at for a question
 _PAGE_ROWS = 5000
@@ -87,10 +88,10 @@ class PostgresVectors:
 
     def finish(self) -> None:
         """Make the index of pgvector as soon as there are many rows."""
-        if self.db.has(self.near) or self.db.count(self.name) < MIN_INDEXED:
+        dimensions = self._state()["dimensions"]
+        if self.db.has(self.near) or self.db.count(self.name) < MIN_INDEXED or dimensions > _MAX_DIMENSIONS:
             return
         self.db.run("CREATE EXTENSION IF NOT EXISTS vector")
-        dimensions = self._state()["dimensions"]
         self.db.create_table(self.near, f"slot {self.db.types['INTEGER']} PRIMARY KEY, vector halfvec({dimensions})")
         for page in self._pages():
             self.db.insert(self.near, ("slot", "vector"), ((slot, _as_text(_decode(data))) for slot, data in page))
