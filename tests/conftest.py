@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 import tests.stores  # noqa: F401 (may put all indexes into PostgreSQL)
@@ -256,7 +257,13 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_configure() -> None:
-    """Keep compiled code, which each process would compile again; collect garbage seldom; let children hear Ctrl-C."""
+    """Keep compiled code, which each process would compile again; collect garbage seldom; let children hear Ctrl-C.
+
+    No example fails because the machine is busy.
+    """
+    slow = [hypothesis.HealthCheck.too_slow]
+    hypothesis.settings.register_profile("kumihimo", deadline=None, suppress_health_check=slow)
+    hypothesis.settings.load_profile("kumihimo")
     gc.set_threshold(10_000, 20, 20)
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -163,7 +163,7 @@ TEXTS = (
 @given(TEXTS, st.integers(4, 60), st.integers(0, 59), st.sampled_from([CharacterTokenizer(), LocalTokenizer()]))
 @example("a" * 20_000, 7, 6, CharacterTokenizer())
 @example("🚢" * 500, 8, 3, LocalTokenizer())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_chunks_are_what_they_say(text: str, size: int, overlap: int, tokenizer: Tokenizer) -> None:
     if not isinstance(tokenizer, CharacterTokenizer):
         size += 8  # a character may have several tokens and is not cut
@@ -183,7 +183,7 @@ def test_chunks_are_what_they_say(text: str, size: int, overlap: int, tokenizer:
 
 
 @given(TEXTS, st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_smallest_chunks_come_to_an_end_too(text: str, size: int) -> None:
     for ruler in (CharacterTokenizer(), LocalTokenizer()):
         results = make_chunks(text, size, size - 1, ruler)

@@ -34,7 +34,6 @@ PAIRS = {("Katharine", "Katherine"), ("Fezziwig", "Fezziwigg"), ("Stephensen", "
 PROMPT = "You read numbered entries"
 FEW_EXAMPLES = settings(
     max_examples=int(os.environ.get("HISTORIES", "3")),
-    deadline=None,
     derandomize="CI" in os.environ,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )

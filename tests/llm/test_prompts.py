@@ -343,7 +343,7 @@ def outside_of_tags(content: str) -> str:
 
 
 @pytest.mark.parametrize("path", PROMPTS, ids=relative_path)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(text=hostile_texts)
 def test_no_text_of_a_document_stands_outside_of_the_tags(path: Path, text: str) -> None:
     kinds = {name: kind for kind, name, _ in _PLACEHOLDER.findall(path.read_text(encoding="utf-8"))}

@@ -119,7 +119,7 @@ TEXTS = st.text(
 
 
 @given(TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_nothing_is_lost_between_sentences(text: str) -> None:
     position = 0
     for start, end in split_sentences(text):
@@ -131,7 +131,7 @@ def test_nothing_is_lost_between_sentences(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_nothing_is_lost_between_blocks_except_heading_underlines(text: str) -> None:
     position = 0
     for block in split_blocks(text):

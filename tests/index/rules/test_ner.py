@@ -307,7 +307,7 @@ TEXTS = st.text(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(TEXTS | st.text(max_size=80), TEXTS)
 @example("《 》タ", "")  # a title without words
 def test_any_text_is_read(text: str, title: str) -> None:
@@ -324,7 +324,7 @@ def test_any_text_is_read(text: str, title: str) -> None:
         assert {tie.source, tie.target} <= entities
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(TEXTS)
 def test_spans_match_their_names_and_do_not_overlap(text: str) -> None:
     spans, spans_of_text, _ = ner._find_names(text, list(ner._split_sentences(text)), "東京"), [], 0
