@@ -28,6 +28,7 @@ def served_examples() -> Iterator[str]:
         (folder / "examples").symlink_to(HERE / "examples")
         with Kumihimo.open(folder / ".kumi") as kumi:
             kumi.index(folder / "examples")
+            kumi.prepare_method("reports")
         with serving(folder / ".kumi") as server:
             yield server.address
 

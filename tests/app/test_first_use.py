@@ -29,6 +29,10 @@ NOTES = {
 }
 WAITING = "local needs tables that are not built yet; another process builds: waiting for it"
 QUESTION = "Who built the pier in Fenwick?"
+THEMES = "What are the main themes?"
+READ_BY_DEFAULT = {"documents", "descriptions", "chunks", "names", "merges", "mentions", "imported_units"}
+LOCAL_LINE = "local needs ties, entities, relations, claims, communities, members, reports: building them"
+GRAPH_LINE = "global needs communities, reports: building them"
 
 
 class Modelled(ModelRegistry):
@@ -48,13 +52,8 @@ def home(tmp_path: Path) -> Path:
 def test_the_default_methods_share_their_tables(home: Path) -> None:
     with Kumihimo(home / ".kumi") as kumi:
         assert list(kumi.status().methods) == default_methods(kumi.catalogue, kumi.models)
-        assert list(kumi.status().methods) == ["braid", "bm25", "naive", "global"]
-        graph = {"names", "merges", "mentions", "ties", "entities", "relations", "communities", "members", "reports"}
-        imports = {"imported_units", "imported_descriptions", "imported_communities"}
-        assert (
-            kumi.status().rows.keys()
-            == {"documents", "descriptions", "chunks", "assertions", "claims"} | graph | imports
-        )
+        assert list(kumi.status().methods) == ["braid", "bm25", "naive"]
+        assert kumi.status().rows.keys() == READ_BY_DEFAULT
 
 
 def test_the_first_use_of_a_method_builds_its_tables(home: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -62,15 +61,13 @@ def test_the_first_use_of_a_method_builds_its_tables(home: Path, caplog: pytest.
     with Kumihimo(home / ".kumi") as kumi:
         before = tables(kumi)
         context = kumi.retrieve(QUESTION, "local")
-        assert [record.message for record in caplog.records] == [
-            "local needs entities, relations, claims: building them"
-        ]
+        assert [record.message for record in caplog.records] == [LOCAL_LINE]
         assert (kumi.retrieve(QUESTION, "local"), len(caplog.records)) == (context, 1)
         assert kumi.ask(QUESTION, "discourse").citations
         assert "".join(kumi.stream(QUESTION, "light"))
         after = tables(kumi)
         assert {name: after[name] for name in before} == before
-        assert kumi.status().methods == ("braid", "bm25", "naive", "global", "local", "discourse")
+        assert kumi.status().methods == ("braid", "bm25", "naive", "local", "discourse")
 
 
 def test_a_later_build_keeps_the_method_up_to_date(home: Path) -> None:
@@ -80,7 +77,7 @@ def test_a_later_build_keeps_the_method_up_to_date(home: Path) -> None:
         kumi.index()
         built = tables(kumi)
     with Kumihimo(home / "fresh") as fresh:
-        fresh.index(home / "notes", methods=["braid", "bm25", "naive", "global", "discourse"])
+        fresh.index(home / "notes", methods=["braid", "bm25", "naive", "discourse"])
         assert tables(fresh)["frames"] == built["frames"]
 
 
@@ -137,7 +134,7 @@ def test_a_question_waits_for_the_build_of_another_process(home: Path) -> None:
 @NEEDS_FILES
 def test_an_index_that_cannot_be_written_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kumihimo.storage.sqlite.store.is_immutable", lambda _: True)
-    command = "`kumi index --methods braid,bm25,naive,global,local`"
+    command = "`kumi index --methods braid,bm25,naive,local`"
     with Kumihimo(home / ".kumi") as kumi, pytest.raises(IndexUnavailable, match=f"not built for local: {command}"):
         kumi.retrieve(QUESTION, "local")
 
@@ -157,8 +154,70 @@ def test_questions_at_once_build_once(home: Path, caplog: pytest.LogCaptureFixtu
 @NEEDS_FILES
 def test_the_command_line_says_that_it_builds(home: Path) -> None:
     ran = run_kumi(home, "retrieve", QUESTION, "--method", "local", "--json")
-    assert (ran.returncode, ran.stderr) == (0, "local needs entities, relations, claims: building them\n")
+    assert (ran.returncode, ran.stderr) == (
+        0,
+        f"{LOCAL_LINE}\n",
+    )
     ran = run_kumi(home, "ask", QUESTION, "-m", "discourse")
     assert ran.stderr.startswith("discourse needs passages, frames, values, links: building them\n")
     ran = run_kumi(home, "ask", typed=f"/method light\n{QUESTION}\n")
     assert (ran.returncode, "building" in ran.stderr) == (0, False)  # local has the same tables
+
+
+@pytest.mark.parametrize("question", [THEMES, "List all people."])
+def test_a_question_about_the_whole_corpus_builds_the_graph(
+    home: Path, question: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Kumihimo(home / "whole") as whole, Kumihimo(home / ".kumi") as kumi:
+        whole.index(home / "notes", methods=["braid", "bm25", "naive", "global"])
+        expected = whole.ask(question)
+        assert (kumi.ask(QUESTION).text, caplog.records) == (whole.ask(QUESTION).text, [])
+        for _ in range(2):
+            answer = kumi.ask(question)
+            assert (answer.text, answer.context.query_type) == (expected.text, expected.context.query_type)
+        assert [record.message for record in caplog.records] == [GRAPH_LINE]
+        assert kumi.status().methods == ("braid", "bm25", "naive", "global")
+        assert tables(kumi) == tables(whole)
+
+
+def test_without_the_graph_passages_answer_a_question_about_the_whole_corpus(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Kumihimo(home / ".kumi") as kumi, kumi.snapshot() as snapshot:
+        expected = snapshot.retrieve(THEMES)
+    with Kumihimo(home / ".kumi") as kumi, kumi.store.write_transaction():
+        assert kumi.retrieve(THEMES) == expected
+    with Kumihimo(home / ".kumi", {"chunks": {"size": 100}}) as kumi:
+        assert kumi.retrieve(THEMES) == expected
+    assert [record.message.partition(",")[0] for record in caplog.records] == [
+        "global needs tables that are not built yet; another process builds: going on without",
+        "global needs tables that are not built yet",
+    ]
+    with Kumihimo(home / ".kumi") as kumi:
+        kumi.models = Modelled(kumi.models.settings, kumi.models.cache)
+        kumi.index(methods=["braid"])  # the model reads the chunks, so that the graph would be paid for
+        assert kumi.retrieve(THEMES).query_type == ""
+        assert (kumi.status().methods, len(caplog.records)) == (("braid",), 2)
+        with (
+            kumi.snapshot("global") as snapshot,
+            pytest.raises(
+                IndexUnavailable,
+                match=r"no table reports yet: `kumi index --methods braid,global` builds it, and",
+            ),
+        ):
+            snapshot.table("reports")
+
+
+@NEEDS_FILES
+@pytest.mark.parametrize(
+    "command",
+    [["entities"], ["report"], ["export", "csv", "--out", "graph"], ["sparql", "SELECT ?e { ?e a kumi:Entity }"]],
+    ids=lambda command: command[0],
+)
+def test_a_command_that_reads_the_graph_builds_it(home: Path, command: list[str]) -> None:
+    first, second = (run_kumi(home, *command, "--json") for _ in range(2))
+    assert (first.returncode, first.stderr) == (0, f"{GRAPH_LINE}\n")
+    assert (second.returncode, second.stderr, second.stdout) == (0, "", first.stdout)
+    assert "Vane" in first.stdout or "entit" in first.stdout
+    with Kumihimo(home / ".kumi") as kumi:
+        assert kumi.status().rows["entities"] > 0

@@ -89,7 +89,7 @@ def run_kumi(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str
 def test_indexing_tells_what_was_done(kumi: Run) -> None:
     code, out, err = kumi("index", "notes")
     assert (code, err) == (0, "")
-    assert out.startswith("Files: 3 new.\nThe index now holds 4 documents, 4 chunks")
+    assert out.startswith("Files: 3 new.\nThe index now holds 4 documents and 4 chunks")
     assert kumi("index")[1].startswith("Nothing has changed in 3 files: ")
     Path("notes/new.md").write_text("The lamp is lit.", encoding="utf-8")
     Path("notes/ferry.txt").write_text("The ferry leaves at ten.", encoding="utf-8")

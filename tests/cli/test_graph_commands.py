@@ -192,9 +192,10 @@ def test_homonyms_are_listed_with_lines_that_take_them_apart(tmp_path: Path) -> 
     assert json.loads(kumi(tmp_path, "entities", "--similar", "--json")[0])["homonyms"] == []
 
 
-def test_an_index_without_a_graph_says_so(tmp_path: Path) -> None:
+def test_an_index_without_a_graph_says_so(tmp_path: Path, server: FakeServer) -> None:
     row, chunks = document("a.txt", "Nothing.")
     put(tmp_path / ".kumi", {"documents": [row], "chunks": chunks})
+    (tmp_path / "kumi.toml").write_text(f'[embedding]\nmodel = "e"\nbase_url = "{server.url}"\n', encoding="utf-8")
     assert "the index has no table entities yet" in kumi(tmp_path, "entities", code=2)[1]
 
 

@@ -59,11 +59,13 @@ def test_a_place_that_is_taken_is_refused(graph: Run) -> None:
     assert "cannot be written" in error_of(graph("export", "csv", "--out", "mine/below"))
 
 
-def test_without_a_graph_the_index_says_so(kumi: Run) -> None:
+def test_without_a_graph_the_index_says_so(kumi: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kumi("index", "notes", "--methods", "bm25")[0] == 0
+    monkeypatch.setenv("KUMI_EMBEDDING_MODEL", "e")  # which would be paid
+    monkeypatch.setenv("KUMI_EMBEDDING_BASE_URL", "http://127.0.0.1:9/v1")
     assert "has no table entities yet" in error_of(kumi("export", "csv"))
     assert "has no table entities yet" in error_of(kumi("report", "--html", "page.html"))
-    assert "`kumi index --methods global` writes them" in error_of(kumi("report"))
+    assert "`kumi index --methods bm25,global` builds it, and `kumi plan --" in error_of(kumi("report"))
 
 
 # -- reports

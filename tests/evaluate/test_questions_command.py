@@ -89,7 +89,6 @@ WRONG = [
     (["--personas", "0"], "no questions were requested: give --personas, --local or --linked"),
     (["--variant", "graphrga"], "no variant 'graphrga'; did you mean 'graphrag'"),
     (["--from", "report"], "did you mean 'reports'"),
-    (["--from", "reports"], "the index has no reports: `kumi index --methods global` makes them"),
     (["--description", "@nowhere.md"], "nowhere.md cannot be read"),
     (["--linked", "2"], "questions that link documents need the graph"),
     (["--set", "questioner.model=rules"], "questioner needs a chat model: set `model"),

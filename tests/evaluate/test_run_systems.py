@@ -94,7 +94,7 @@ def test_a_row_keeps_the_feature_scores_of_its_evidence(tmp_path: Path) -> None:
     questions = [EvalQuestion("trade", "Where did the builder of the ferry Kestrel learn her trade?"), QUESTIONS[-1]]
     with Kumihimo(tmp_path / ".kumi") as kumi:
         kumi.index(tmp_path)
-        with kumi.snapshot() as snapshot:
+        with kumi.snapshot("reports") as snapshot:
             first, corpus_level = rows = answer_questions(snapshot, parse_system("braid"), questions, Budget())
             context = snapshot.retrieve(questions[0].text, "braid")
             (entity_id,) = (entity.id for entity in snapshot.table("entities") if entity.name == "Ada Holm")

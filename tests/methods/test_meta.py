@@ -356,7 +356,7 @@ def test_missing_summaries_error_has_a_remedy(tmp_path: Path) -> None:
         kumi.index(tmp_path / "a.txt")
     failed = CliRunner().invoke(app, ["summaries", "--index", str(tmp_path / ".kumi")]).exception
     assert isinstance(failed, IndexUnavailable)
-    assert "`kumi index --methods meta`" in str(failed)
+    assert "`kumi index --methods braid,bm25,naive,meta`" in str(failed)
 
 
 def test_json_output_has_queries(library: Library) -> None:

@@ -36,6 +36,7 @@ def build_site(folder: Path) -> Path:
     fill(folder / "files", {**HARBOUR, HOSTILE_NAME: HOSTILE_FILE, "long.md": LONG})
     with Kumihimo.open(folder / ".kumi") as kumi:
         kumi.index(folder / "files")
+        kumi.prepare_method("reports")
     return folder / ".kumi"
 
 

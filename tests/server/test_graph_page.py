@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
+from kumihimo import Kumihimo
 from kumihimo.core.records import Relation, RelationMention
 from kumihimo.server.app import create_app
 from kumihimo.server.pages.markdown import inline_pieces, marked_pieces, plain_text, write_cite
 from kumihimo.server.workspace import open_workspace
 from tests.factories_graph_text import document, entity, id, mention, put, relation
+from tests.fixtures_index import fill
+from tests.server.running import HARBOUR
 from tests.server.test_page import ADDRESS, Site, Tags
 
 SIGNED = '## The boat\n\n**Joss Kerrow** and _Joss Kerrow\'s_ `boat`: [the plan](plan(1).md "Plan").'
@@ -116,3 +120,31 @@ def test_a_link_in_a_report_becomes_its_words() -> None:
     assert [(piece.kind, piece.text) for piece in pieces if piece.kind != "text"] == [("strong", "plan"), ("cite", "1")]
     assert pieces[1].text == "the "
     assert "".join(piece.text for piece in pieces) == "See the plan 1 and 2, not [3]."
+
+
+@pytest.mark.parametrize(
+    "address", ["/graph", "/reports", "/api/v1/entities", "/api/v1/entities/Maren%20Oldacre", "/api/v1/reports"]
+)
+def test_the_first_look_at_the_graph_builds_it(tmp_path: Path, address: str, caplog: pytest.LogCaptureFixture) -> None:
+    with Kumihimo(tmp_path / ".kumi") as kumi:
+        kumi.index(fill(tmp_path / "files", HARBOUR))
+    with TestClient(create_app(open_workspace([tmp_path / ".kumi"])), base_url=ADDRESS) as client:
+        assert client.get("/").status_code == 200
+        assert client.post("/api/v1/ask", json={"question": "Who drew the tide gates?"}).status_code == 200
+        assert "entities" not in client.get("/api/v1/status").json()["rows"]
+        first, second = client.get(address), client.get(address)
+        assert (first.status_code, first.text) == (200, second.text)
+        assert "Oldacre" in first.text
+        assert client.get("/api/v1/status").json()["rows"]["entities"] > 0
+    built = [record.message for record in caplog.records if "building them" in record.message]
+    assert built == ["global needs communities, reports: building them"]
+
+
+def test_a_page_does_not_wait_for_the_build_of_another_process(tmp_path: Path) -> None:
+    with Kumihimo(tmp_path / ".kumi") as kumi:
+        kumi.index(fill(tmp_path / "files", HARBOUR))
+        with TestClient(create_app(open_workspace([tmp_path / ".kumi"])), base_url=ADDRESS) as client:
+            with kumi.store.write_transaction():
+                assert client.get("/api/v1/entities").json()["entities"] == []
+                assert "The graph is empty" in client.get("/graph").text
+            assert client.get("/api/v1/entities").json()["entities"] != []

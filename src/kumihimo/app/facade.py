@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kumihimo.app.ask.query import Length, Query
-from kumihimo.app.ask.questions import answer_from_one_build, open_snapshot, read_one_build
+from kumihimo.app.ask.questions import answer_from_one_build, lacking_methods, open_snapshot, read_one_build
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.sparql import run_sparql
 from kumihimo.app.build import import_store as stores
@@ -17,7 +18,6 @@ from kumihimo.app.build.batch import drop_batches
 from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.build.index_paths import index_paths, plan_paths
 from kumihimo.app.build.prepare_build import build_method
-from kumihimo.app.opened.catalogue import missing_tables
 from kumihimo.app.opened.open_index import (
     DEFAULT_FOLDER,
     IndexAddress,
@@ -140,7 +140,7 @@ class Kumihimo:
     ) -> Built:
         """Add or refresh files, folders and addresses; without paths, all sources.
 
-        methods: the methods to build for; the index remembers them (at first: braid, bm25, naive and global). wait:
+        methods: the methods to build for; the index remembers them (at first: braid, bm25 and naive). wait:
         wait for a running build; without it IndexBusy is raised. reread: read files again even if size and time are the
         same. recluster: compute the communities from scratch. refresh: write the reports again that have changes since.
         rebuild: build every table again, also if an older version built the index; cached replies are kept. batch:
@@ -211,26 +211,27 @@ class Kumihimo:
 
     # -- reading
 
-    def prepare_method(self, name: str, progress: Progress | None = None, *, cancel: CancelToken | None = None) -> None:
+    def prepare_method(self, name: str, progress: Progress | None = None, *, question: str = "") -> None:
         """Build the tables that a method lacks, if they cost nothing.
 
-        The documents are not read again. The index remembers the method.
+        The documents are not read again. The index remembers the method. name: empty for the default; that of a table,
+        such as entities or reports, for a method that has it. question: one for the method, which may read more tables.
         """
-        if name not in self.catalogue.methods:
-            return  # the question names the error
         with self.store.read_transaction() as db:
-            missing = missing_tables(db, self.catalogue, name)
-        if missing:
-            build_method(self.opened, name, progress, cancel)
+            lacking = lacking_methods(self.opened, db, name, _parse(question))
+        for method, is_needed in lacking.items():
+            build_method(self.opened, method, progress, is_needed=is_needed)
 
     @contextmanager
-    def snapshot(self, method: str = "", *, rights: str = "", cancel: CancelToken | None = None) -> Iterator[Snapshot]:
+    def snapshot(
+        self, method: str = "", *, question: str = "", rights: str = "", cancel: CancelToken | None = None
+    ) -> Iterator[Snapshot]:
         """Open a snapshot: one read transaction over one finished build.
 
-        method: to be prepared first. rights: an expression over document metadata; documents that do not match do not
-        exist for this snapshot. cancel: stops what reads it, which raises Cancelled.
+        method, question: to be prepared first, as by `prepare_method`. rights: an expression over document metadata;
+        documents that do not match do not exist for this snapshot. cancel: stops what reads it, which raises Cancelled.
         """
-        with open_snapshot(self.opened, method, rights, cancel, build_method) as snapshot:
+        with open_snapshot(self.opened, method, rights, cancel, build_method, _parse(question)) as snapshot:
             yield snapshot
 
     def retrieve(
@@ -331,7 +332,7 @@ class Kumihimo:
 
         limit: the most rows. timeout: in seconds.
         """
-        return run_sparql(self.snapshot, self.folder, query, limit=limit, timeout=timeout)
+        return run_sparql(partial(self.snapshot, "reports"), self.folder, query, limit=limit, timeout=timeout)
 
     def status(self, *, levels: bool = False, rights: str = "") -> Status:
         """Return the contents, failures and size of the index.
@@ -362,6 +363,11 @@ class Kumihimo:
     def drop_batches(self) -> int:
         """Give up all batches; return how many requests waited."""
         return drop_batches(self.opened)
+
+
+def _parse(question: str) -> ParsedQuestion | None:
+    parsed = ParsedQuestion(question)
+    return None if parsed.find_problem() else parsed  # the question itself raises the error
 
 
 def open_address(address: IndexAddress) -> Kumihimo:

@@ -45,7 +45,7 @@ def ask(
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest, length=length).run()
         raise Exit(1 if failed else 0)
     suggest_language(question)
-    with session.snapshot(method, filter) as snapshot:
+    with session.snapshot(method, filter, question) as snapshot:
         answer, followup_error = repl.ask_question(
             snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, length=length
         )
@@ -98,7 +98,7 @@ def retrieve(
         if path:
             check_replaceable(path, force=writing.force, is_ours=is_ours)
     with session.open() as kumi:
-        session.prepare_method(kumi, method)
+        session.prepare_method(kumi, method, question or "")
         if question is not None and html:
             _write_page(kumi, question, filter, search, session, html)
         elif question is not None and not (out or session.as_json):
@@ -200,7 +200,7 @@ def _retrieve_one(kumi: Kumihimo, filter: str, search: Row, row: Row, failed: li
     """
     head = {"id": row["id"], "question": str(row["question"])}
     try:
-        with kumi.snapshot() as whole:
+        with kumi.snapshot(search["name"], question=head["question"]) as whole:
             return {**head, **whole.retrieve(head["question"], filter=filter, **search).to_dict()}
     except ItemFailed as failure:
         failed.append(str(failure))

@@ -57,7 +57,7 @@ def entities(
     if (write or ask_model or least is not None) and not list_similar:
         raise SettingsError("--write, --ask and --least apply to pairs: add --similar")
     _check_write(session, write, yes)
-    with session.open() as kumi, kumi.snapshot() as snapshot:
+    with session.open() as kumi, session.read(kumi, "entities") as snapshot:
         if list_merged:
             entity_id = _find_entity(kumi, snapshot, name).id if name else ""
             session.show(list_merged_names(snapshot, entity_id, limit), show_merged)
@@ -174,6 +174,7 @@ def sparql(
     if format_name:
         options.check_choice("format", format_name, RESULT_FORMATS)
     with index.open() as kumi:
+        index.prepare_method(kumi, "reports")
         solutions = kumi.sparql(_read_query(query), limit=limit or None, timeout=timeout)
         prefixes = index_prefixes(kumi.settings)
     format_name = "json" if index.as_json else format_name or ("turtle" if solutions.is_graph else "table")

@@ -139,10 +139,24 @@ class IndexFolder(Output):
         return _open_index(self.index, ask=not self.as_json)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """Open the index, and read it as it is now."""
-        with self.open() as kumi, kumi.snapshot() as snapshot:
-            yield snapshot
+    def snapshot(self, method: str = "", filter: str = "", question: str = "") -> Iterator[Snapshot]:
+        """Open the index, prepare the method, and read the documents that match."""
+        with self.open() as kumi, self.read(kumi, method, question) as snapshot:
+            yield snapshot.narrowed(filter)
+
+    def read(self, kumi: Kumihimo, method: str, question: str = "") -> AbstractContextManager[Snapshot]:
+        """Prepare the method, and read the open index."""
+        self.prepare_method(kumi, method, question)
+        return kumi.snapshot()
+
+    def prepare_method(self, kumi: Kumihimo, name: str, question: str = "") -> None:
+        """Build the tables that a method lacks, with a progress bar."""
+        with self.progress_bar() as progress:
+            kumi.prepare_method(name, progress, question=question)
+
+    def progress_bar(self) -> AbstractContextManager[Progress | None]:
+        """Show progress on a terminal."""
+        return printing.progress_bar()
 
 
 @dataclass(frozen=True)
@@ -183,19 +197,6 @@ class Session(IndexSettings):
     def _open_options(self) -> dict[str, Any]:
         settings = config.parse_options(self.settings or ())
         return {"ask": not self.as_json, "settings": settings, "cache": self.cache}
-
-    @contextmanager
-    def snapshot(self, method: str = "", filter: str = "") -> Iterator[Snapshot]:
-        """Open the index, prepare the method, and read the documents that match."""
-        with self.open() as kumi:
-            self.prepare_method(kumi, method)
-            with kumi.snapshot() as snapshot:
-                yield snapshot.narrowed(filter)
-
-    def prepare_method(self, kumi: Kumihimo, name: str) -> None:
-        """Build the tables that a method lacks, with a progress bar."""
-        with self.progress_bar() as progress:
-            kumi.prepare_method(name, progress)
 
     def progress_bar(self) -> AbstractContextManager[Progress | None]:
         """Show progress on a terminal, unless the log is shown there."""

@@ -10,7 +10,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import community_tree
 from kumihimo.app.browse.json_values import community_json, report_json
 from kumihimo.cli import options, printing
-from kumihimo.core.errors import IndexUnavailable, SettingsError
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Report, Summary
 from kumihimo.index.summaries import resolve_label_id
 
@@ -46,22 +46,13 @@ def export(
 
     options.check_choice("format", format_name, FORMATS)
     path = out or Path(DEFAULT_PATHS[format_name])
-    with index.snapshot() as snapshot:
+    with index.snapshot("reports") as snapshot:
         _show_written(index, path, FORMATS[format_name](snapshot, path, force=writing.force))
 
 
 def _show_written(index: options.IndexFolder, path: Path, rows: dict[str, int]) -> None:
     counts = ", ".join(f"{n:,} {name}" for name, n in rows.items())
     index.show({"written": str(path), "rows": rows}, f"Wrote {path}: {counts}.")
-
-
-def _require_table(snapshot: Snapshot, table: str, method: str, verb: str) -> None:
-    """Raise IndexUnavailable if the index lacks this table."""
-    if not snapshot.db.has(table):
-        raise IndexUnavailable(
-            f"the index has no {table} yet: `kumi index --methods {method}` {verb}, "
-            f"`kumi plan --methods {method}` says what that costs"
-        )
 
 
 # -- reports
@@ -85,13 +76,13 @@ def report(
         raise SettingsError("give one of ID, --level N and --html FILE")
     if list_all and (id or html):
         raise SettingsError("--all lists reports: leave ID and --html out")
-    with index.snapshot() as snapshot:
+    with index.snapshot("reports") as snapshot:
         if html:
             from kumihimo import page
 
             _show_written(index, html, page.write_graph_page(snapshot, html, force=writing.force))
             return
-        _require_table(snapshot, "reports", "global", "writes them")
+        snapshot.table("reports")  # raises if it has not been built
         tree = community_tree.load_tree(snapshot)
         if id is None:
             shown = None if list_all else _MAX_LISTED
@@ -248,7 +239,6 @@ def summaries(
 ) -> None:
     """List the metadata summaries that `meta` uses, or show one."""
     with index.snapshot() as snapshot:
-        _require_table(snapshot, "summaries", "meta", "has a chat model write them")
         table = snapshot.table("summaries")
         if value is None:
             rows = sorted(table, key=lambda summary: (-summary.questions, summary.label))

@@ -79,8 +79,13 @@ class Access:
     def rights(self) -> str:
         return self.grant.rights
 
-    async def read(self, read: Callable[[Snapshot], T]) -> T:
-        """Return the result of a read of what the sender may see."""
+    async def read(self, read: Callable[[Snapshot], T], table: str = "") -> T:
+        """Return the result of a read of what the sender may see.
+
+        table: the one that is read; it is built first, if that costs nothing.
+        """
+        if table:
+            await self.served.questions.prepare_method(table)
 
         def read_with_rights(kumi: Kumihimo) -> T:
             with kumi.snapshot(rights=self.rights) as snapshot:
@@ -112,9 +117,12 @@ def choose_access(workspace: Workspace, caller: Caller, route: str, name: str = 
     return Access(workspace.indexes[found], caller.grants[found], caller.notes)
 
 
-async def read_index(request: Request, access: Access, read: Callable[[Snapshot], T]) -> T:
-    """Return the result of a read; a client that leaves ends it."""
-    return await cancel_on_disconnect(request, access.read(read))
+async def read_index(request: Request, access: Access, read: Callable[[Snapshot], T], table: str = "") -> T:
+    """Return the result of a read; a client that leaves ends it.
+
+    table: as for `Access.read`.
+    """
+    return await cancel_on_disconnect(request, access.read(read, table))
 
 
 async def find_allowed(request: Request) -> Access:  # a plain function would wait for a thread

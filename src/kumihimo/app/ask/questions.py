@@ -7,42 +7,69 @@ from typing import TypeVar
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.opened.catalogue import missing_tables
+from kumihimo.app.opened.catalogue import default_method, method_with, missing_tables
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import IndexChanged, IndexUnavailable
 from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
+from kumihimo.generation.quoting.requests import lists_entities
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.local_embedder import create_local_embedder, is_local
 from kumihimo.llm.protocols import Vectors
 from kumihimo.llm.telemetry import span
 from kumihimo.search.stores import load_matrices
+from kumihimo.storage import IndexTransaction
 from kumihimo.storage.database import as_database
+from kumihimo.text.question import ParsedQuestion
 
 T = TypeVar("T")
 MAX_RESTARTS = 2  # of a question, because of other builds
 MAX_REOPENED = 5  # times that a snapshot is opened again, because a build has just replaced its vectors
-BuildMethod = Callable[[OpenIndex, str, Progress | None, CancelToken | None], None]
+BuildMethod = Callable[[OpenIndex, str, Progress | None, CancelToken | None, bool], None]
+
+
+def lacking_methods(
+    index: OpenIndex, db: IndexTransaction, name: str, question: ParsedQuestion | None = None
+) -> dict[str, bool]:
+    """Return the methods to build before a read, with whether it must.
+
+    name: the method, or the table, to read; empty for the default method. question: one for the method; about the whole
+    corpus, it reads reports if the method may, and a list that no model writes reads entities.
+    """
+    catalogue, lacking = index.catalogue, dict[str, bool]()
+    if name in catalogue.methods and missing_tables(db, catalogue, name):
+        lacking[name] = True
+    elif name in catalogue.steps and not db.has(name):
+        lacking[method_with(catalogue, name)] = True
+    asked = catalogue.methods.get(name or default_method(db, catalogue))
+    if question and asked and "reports" in asked.optional_tables:
+        about_all = not db.has("reports") and question.topic == ""
+        if about_all or (not db.has("entities") and not index.models.chat("answer") and lists_entities(question)):
+            lacking.setdefault(method_with(catalogue, "reports" if about_all else "entities"), False)
+    return lacking
 
 
 @contextmanager
 def open_snapshot(
     index: OpenIndex,
-    method: str = "",
+    name: str = "",
     rights: str = "",
     cancel: CancelToken | None = None,
     build: BuildMethod | None = None,
+    question: ParsedQuestion | None = None,
 ) -> Iterator[Snapshot]:
     """Open a snapshot: one read transaction over one finished build.
 
-    build: builds the tables that the method lacks, if they cost nothing. Other parameters: as for `Kumihimo.snapshot`.
+    name, question: as for `lacking_methods`. build: builds what they lack, if that costs nothing. Other parameters: as
+    for `Kumihimo.snapshot`.
     """
-    missing, is_prepared = "", build is None or method not in index.catalogue.methods
+    missing, is_prepared, lacking = "", build is None, dict[str, bool]()
     for _ in range(MAX_REOPENED):
         with index.store.read_transaction(cancel) as db:
-            if is_prepared or not missing_tables(db, index.catalogue, method):
+            lacking = {} if is_prepared else lacking_methods(index, db, name, question)
+            if not lacking:
                 try:
                     vectors = load_matrices(as_database(db), index.place.folder, index.files)
                 except FileNotFoundError as error:  # a build has just replaced them: open the new ones
@@ -51,8 +78,9 @@ def open_snapshot(
                 parts = index.catalogue, index.settings, index.tokenizer, index.models, vectors
                 yield Snapshot(db, *parts, rights=rights.strip())
                 return
-        if build:
-            build(index, method, None, cancel)
+        for method, is_needed in lacking.items():
+            assert build
+            build(index, method, None, cancel, is_needed)
         is_prepared = True
     raise IndexUnavailable(f"the vectors in {missing} are missing: `kumi index` makes them again")
 
@@ -69,7 +97,7 @@ def read_one_build(
     """
     budget = index.models.budget(query.caps, query.paid_by, query.cancel)
     for restarts_left in reversed(range(MAX_RESTARTS + 1)):
-        opened = open_snapshot(index, query.method, query.rights, query.cancel, build)
+        opened = open_snapshot(index, query.method, query.rights, query.cancel, build, query.question)
         with suppress(IndexChanged), opened as snapshot:
             budget.released = snapshot.db.released if restarts_left else nullcontext
             return read(snapshot, replace(query, rights=""), budget)  # the snapshot has them

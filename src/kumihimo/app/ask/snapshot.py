@@ -14,9 +14,8 @@ from kumihimo.app.ask.visible_tables import VisibleTables
 from kumihimo.app.evidence.explanations import explain_context
 from kumihimo.app.evidence.source_tracer import SourceTracer
 from kumihimo.app.opened.catalogue import (
-    DEFAULT_METHOD,
-    FALLBACK_METHOD,
     INSTALL_AGAIN,
+    default_method,
     missing_entries,
     missing_tables,
     steps_without_llm,
@@ -87,12 +86,8 @@ class Snapshot(VisibleTables):
         return self.catalogue.method(name)
 
     def default_method(self) -> str:
-        """Return the method for a question without one.
-
-        This is the default, or a method that the index was built for.
-        """
-        built = [m for m in self.db.meta("methods", []) if m in self.catalogue.methods] or [DEFAULT_METHOD]
-        return next((name for name in (DEFAULT_METHOD, FALLBACK_METHOD) if name in built), str(built[0]))
+        """Return the method for a question without one."""
+        return default_method(self.db, self.catalogue)
 
     def retrieve(self, question: str, name: str = "", **options: Any) -> Context:
         """Return the evidence for the question, best first.
@@ -193,8 +188,7 @@ class Snapshot(VisibleTables):
 
         The message names the command that builds them.
         """
-        built = [method for method in self.db.meta("methods", []) if method in self.catalogue.methods]
-        methods = ",".join(dict.fromkeys([*built, name]))
+        methods = self.methods_with(name)
         steps = [self.catalogue.steps[name] for name in self.catalogue.upstream_steps(missing)]
         if blocked := steps_without_llm(self.catalogue, self.models, missing):
             return IndexUnavailable(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Self
 
+from kumihimo.app.opened.catalogue import method_with
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.records import NOT_READ
@@ -52,8 +53,17 @@ class VisibleTables:
         if name not in types:
             raise SettingsError(describe_unknown("table", name, types))
         if not self.db.has(name):
-            raise IndexUnavailable(f"the index has no table {name} yet: `kumi index` builds it")
+            methods = self.methods_with(method_with(self.catalogue, name))
+            raise IndexUnavailable(
+                f"the index has no table {name} yet: `kumi index --methods {methods}` builds it, "
+                f"and `kumi plan --methods {methods}` says what that costs"
+            )
         return Table(name, codec(types[name]), self.db.rows(name))
+
+    def methods_with(self, *others: str) -> str:
+        """Return the methods of the index and others, for a command."""
+        built = [name for name in self.db.meta("methods", []) if name in self.catalogue.methods]
+        return ",".join(dict.fromkeys([*built, *others]))
 
     def narrowed(self, filter: str) -> Self:
         """Return the tables of the documents that match, too; blank: all."""

@@ -38,7 +38,7 @@ from kumihimo.storage.database import as_database
 from kumihimo.storage.ledger import SqlLedger
 
 _GRAPH_METHODS = ("braid", "global", "local")  # the main users of the graph
-_DEFAULT_METHODS = ("braid", "bm25", "naive", "global")  # the others build their tables when first used
+_DEFAULT_METHODS = ("braid", "bm25", "naive")  # the others build their tables when first used
 
 
 @dataclass(frozen=True)

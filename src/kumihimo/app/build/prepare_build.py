@@ -139,13 +139,18 @@ def open_executor(index: OpenIndex, settings: BuildingSettings, cancel: CancelTo
 
 
 def build_method(
-    index: OpenIndex, name: str, progress: Progress | None = None, cancel: CancelToken | None = None
+    index: OpenIndex,
+    name: str,
+    progress: Progress | None = None,
+    cancel: CancelToken | None = None,
+    is_needed: bool = True,
 ) -> None:
     """Build the tables that a method lacks, from the stored documents.
 
     Nothing is done if that may cost money, or if the index cannot be written: then a question names the remedy. It
     waits for another build, with a line that says so. Raises IndexBusy if that build takes longer than `MAX_WAITS`,
-    and IndexUnavailable if other tables would change too.
+    and IndexUnavailable if other tables would change too. is_needed: False for tables that whoever asks can do
+    without; then it neither waits for another process nor raises these, but says why they are missing.
     """
     if index.store.is_read_only():
         return
@@ -155,8 +160,16 @@ def build_method(
                 _build_missing(index, db, name, progress, cancel)
             return
         except IndexBusy:
+            if not is_needed:
+                log.warning("%s needs tables that are not built yet; another process builds: going on without", name)
+                return
             if attempt == 0:
                 log.warning("%s needs tables that are not built yet; another process builds: waiting for it", name)
+        except IndexUnavailable as error:
+            if is_needed:
+                raise
+            log.warning("%s", error)
+            return
     raise IndexBusy(
         f"{name} needs tables that are not built yet, and another build is still running: ask again when it is done"
     )

@@ -27,6 +27,7 @@ Function = Callable[..., Any]
 
 
 DEFAULT_METHOD = "braid"
+GRAPH_METHOD = "global"  # whose tables hold the entities, relations, communities and reports
 FALLBACK_METHOD = "naive"  # for an index not built for the default method
 INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
 
@@ -135,6 +136,22 @@ def missing_entries(db: IndexTransaction, catalogue: Catalogue) -> dict[str, str
     """Return methods and steps that left the catalogue, with their origin."""
     stored: dict[str, str] = db.meta("origins", {})
     return {name: origin for name, origin in stored.items() if name not in {**catalogue.steps, **catalogue.methods}}
+
+
+def default_method(db: IndexTransaction, catalogue: Catalogue) -> str:
+    """Return the method for a question without one.
+
+    This is the default, or a method that the index was built for.
+    """
+    built = [name for name in db.meta("methods", []) if name in catalogue.methods] or [DEFAULT_METHOD]
+    return next((name for name in (DEFAULT_METHOD, FALLBACK_METHOD) if name in built), str(built[0]))
+
+
+def method_with(catalogue: Catalogue, table: str) -> str:
+    """Return the method to build for a table."""
+    names = [name for name in (DEFAULT_METHOD, GRAPH_METHOD) if name in catalogue.methods]
+    methods = ((name, catalogue.methods[name].tables) for name in (*names, *catalogue.methods))
+    return next((name for name, tables in methods if table in catalogue.upstream_steps(tables)), DEFAULT_METHOD)
 
 
 def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str) -> list[str]:

@@ -13,6 +13,8 @@ from time import perf_counter
 from typing import Any, Self, TypeVar
 
 from kumihimo.app.ask.query import Query
+from kumihimo.app.ask.questions import lacking_methods
+from kumihimo.app.build.prepare_build import build_method
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import Built
 from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
@@ -222,6 +224,23 @@ class AsyncKumihimo:
                     progress(event)
         built: Built = event
         return built
+
+    async def prepare_method(self, name: str) -> None:
+        """Build the tables that a method lacks, if they cost nothing.
+
+        name: as for `Kumihimo.prepare_method`. A build of another process is not waited for.
+        """
+
+        def find_lacking(kumi: Kumihimo) -> dict[str, bool]:
+            with kumi.store.read_transaction() as db:
+                return lacking_methods(kumi.opened, db, name)
+
+        def build(cancel: CancelToken, _: Emit) -> None:
+            for method in lacking:
+                build_method(self.kumi.opened, method, cancel=cancel, is_needed=False)
+
+        if lacking := await self.run(find_lacking):
+            await self._last(self._builds, build)
 
     async def run(self, call: Callable[[Kumihimo], T]) -> T:
         """Return the result of another read, such as `lambda kumi: kumi.status()`.

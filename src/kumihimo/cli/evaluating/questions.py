@@ -62,7 +62,7 @@ def questions(
     if not (draft or personas or local or linked):
         raise SettingsError("no questions were requested: give --personas, --local or --linked")
     study.check_readable("questions")
-    with session.open() as kumi, kumi.snapshot() as snapshot:
+    with session.open() as kumi, session.read(kumi, "reports" if source == "reports" else "") as snapshot:
         llm = kumi.models.llm(_ROLE, kumi.models.budget(session.caps))
         if linked:
             grounded_questions.pair_chunks(snapshot, 1)  # raises at once if there are none

@@ -59,6 +59,16 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     return None
 
 
+def lists_entities(asked: ParsedQuestion) -> bool:
+    """Return whether a question requests a list of entities.
+
+    >>> [lists_entities(ParsedQuestion(text)) for text in ("List all people", "List the documents", "Who sang?")]
+    [True, False, False]
+    """
+    request = read_request(asked)
+    return request is not None and request.kind == "list" and request.subject != "documents"
+
+
 def _clean_topic(topic: str) -> str:
     """Return the words of a topic without marks and particles."""
     words = re.findall(r"[\w'’&-]+", topic)

@@ -95,7 +95,7 @@ async def list_entities(
             entities, found_by = [e for e in hits if not kind or e.type == kind], "descriptions"
         return {"entities": [_summary(entity) for entity in entities], "next": page.next, "found_by": found_by}
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "entities"))
 
 
 def _summary(entity: Entity) -> Json:
@@ -121,7 +121,7 @@ async def get_entity(request: Request, access: Allowed, id: RowId) -> JSONRespon
             "communities": [title_json(snapshot, id) for id in browse.communities_of(snapshot, entity.id)],
         }
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "entities"))
 
 
 @router.get("/entities/{id}/relations")
@@ -135,7 +135,7 @@ async def list_relations(
         page = browse.list_relations(snapshot, entity.id, after=after, limit=limit)
         return {"relations": [neighbour_json(entity.id, relation) for relation in page.items], "next": page.next}
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "entities"))
 
 
 @router.get("/entities/{id}/passages")
@@ -148,7 +148,7 @@ async def list_passages(
         page = browse.list_passages(snapshot, _find(snapshot, id), after=after, limit=limit)
         return {"passages": [span.to_dict() for span in page.items], "next": page.next}
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "entities"))
 
 
 @router.get("/entities/{id}/neighbours")
@@ -161,7 +161,7 @@ async def list_neighbours(
         near = browse.find_neighbours(snapshot, _find(snapshot, id), limit)
         return {**_graph_json(near.entities, near.relations), "more": near.more}
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "entities"))
 
 
 @router.get("/path")
@@ -180,7 +180,7 @@ async def get_path(
         path = find_path(snapshot, _find(snapshot, start), _find(snapshot, end))
         return {**_graph_json(path.entities, path.relations), "complete": path.complete}
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "entities"))
 
 
 def _graph_json(entities: Iterable[Entity], relations: Iterable[Relation]) -> Json:
@@ -201,7 +201,7 @@ async def list_communities(request: Request, access: Allowed, part: AskedPart) -
     def read(snapshot: Snapshot) -> Json:
         return part.page(snapshot, part.select(snapshot), "communities")
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "reports"))
 
 
 @reports_router.get("/communities/{id}")
@@ -223,7 +223,7 @@ async def get_community(request: Request, access: Allowed, id: RowId) -> JSONRes
             "members": [entity_json(entity) for entity in members],
         }
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "reports"))
 
 
 @reports_router.get("/reports")
@@ -237,7 +237,7 @@ async def list_reports(request: Request, access: Allowed, part: AskedPart) -> JS
         written = table_or_empty(snapshot, "reports")
         return part.page(snapshot, [id for id in part.select(snapshot) if written.ids(id=id)], "reports")
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "reports"))
 
 
 @reports_router.get("/reports/{id}")
@@ -248,7 +248,7 @@ async def get_report(request: Request, access: Allowed, id: RowId) -> JSONRespon
         report = found(table_or_empty(snapshot, "reports").get(id), "report", id)
         return report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
 
-    return JSONResponse(await read_index(request, access, read))
+    return JSONResponse(await read_index(request, access, read, "reports"))
 
 
 def _rows(snapshot: Snapshot, ids: list[str]) -> list[Json]:

@@ -91,14 +91,14 @@ async def list_documents(call: ToolCall, inputs: arguments.DocumentsArguments) -
 async def entity(call: ToolCall, inputs: arguments.EntityArguments) -> results.EntityResult:
     """Show an entity of the graph."""
     access = call.access(inputs.index)
-    return await access.read(lambda s: reading.show_entity(s, access.served.name, inputs.name))
+    return await access.read(lambda s: reading.show_entity(s, access.served.name, inputs.name), "entities")
 
 
 async def report(call: ToolCall, inputs: arguments.ReportArguments) -> results.ReportResult:
     """Show a report."""
     access = call.access(inputs.index)
     budget = access.served.kumi.models.budget(None, access.grant.new_budget())
-    return await access.read(lambda s: reading.show_report(s, access.served.name, inputs.topic, budget))
+    return await access.read(lambda s: reading.show_report(s, access.served.name, inputs.topic, budget), "reports")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """a question in a form -> the page that asks, or the page with the answer; scripts stream it instead."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from fastapi import APIRouter
@@ -9,7 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from kumihimo.app.ask.query import Length, check_length
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.browse import list_entities
+from kumihimo.app.browse.community_tree import table_or_empty
 from kumihimo.app.browse.json_values import Json
 from kumihimo.core.answer import Answer
 from kumihimo.core.wiring import ROOT
@@ -22,7 +24,7 @@ from kumihimo.server.pages.rendering import render
 from kumihimo.server.sessions import read_form
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-_MAX_HINTS, _MAX_NAMES = 3, 20
+_MAX_HINTS, _MAX_NAMES, _MAX_MENTIONS = 3, 20, 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,14 @@ async def _render(page: IndexPage, form: QuestionForm, answer: object = None) ->
 
 
 def _read(page: IndexPage, snapshot: Snapshot) -> dict[str, Any]:
-    names = [entity.name for entity in list_entities(snapshot, limit=_MAX_NAMES).items]
+    mentions = islice(table_or_empty(snapshot, "mentions").columns("name"), _MAX_MENTIONS)
+    names = [name for (name,), _ in Counter(mentions).most_common(_MAX_NAMES)]
     hints = [*_hints(page, names)]
     return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": describe_methods(snapshot)}
 
 
 def _hints(page: IndexPage, names: list[str]) -> Iterator[str]:
-    """Yield questions about the entities with most mentions.
+    """Yield questions about the names with most mentions.
 
     A name of several words, or in kanji, rarely stands for something else.
     """

@@ -186,8 +186,11 @@ async def find_allowed_page(request: Request) -> IndexPage:  # a plain function 
 AllowedPage = Annotated[IndexPage, Depends(find_allowed_page)]
 
 
-async def read_or(page: IndexPage, empty: T, read: Callable[[Snapshot], T]) -> T:
-    """Return what a function reads; `empty` before the first build."""
+async def read_or(page: IndexPage, empty: T, read: Callable[[Snapshot], T], table: str = "") -> T:
+    """Return what a function reads; `empty` before the first build.
+
+    table: as for `Access.read`.
+    """
     if not page.access.served.kumi.store.exists():
         return empty
-    return await read_index(page.request, page.access, read)
+    return await read_index(page.request, page.access, read, table)

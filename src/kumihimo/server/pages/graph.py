@@ -61,7 +61,7 @@ async def find_query(  # a plain function would wait for a thread
 async def show_graph(page: AllowedPage, query: Annotated[GraphQuery, Depends(find_query)]) -> HTMLResponse:
     """Send the graph: a search, an entity, or a path."""
     empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0}
-    values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)})
+    values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)}, "entities")
     return render(page, "graph.html", query=query, **values)
 
 
@@ -139,7 +139,7 @@ async def show_reports(page: AllowedPage, skip: int = 0) -> HTMLResponse:
         written = reports.get_many(shown)
         return [_card(tree, id, written.get(id)) for id in shown], len(roots)
 
-    cards, total = await read_or(page, (list[Json](), 0), read)
+    cards, total = await read_or(page, (list[Json](), 0), read, "reports")
     return render(page, "reports.html", cards=cards, total=total, skip=skip, more=_MAX_ROWS)
 
 
@@ -156,7 +156,7 @@ async def show_report(page: AllowedPage, id: str) -> HTMLResponse:
             finding["sources"] = list(_link_sources(snapshot, finding["sources"], finding["explanation"]))
         return shown, _open_branches(tree, id, reports)
 
-    shown, branches = await read_index(page.request, page.access, read)
+    shown, branches = await read_index(page.request, page.access, read, "reports")
     shown["summary_blocks"] = markdown_blocks(shown["summary"])
     for finding in shown["findings"]:
         finding["blocks"] = markdown_blocks(finding["explanation"])
