@@ -41,7 +41,7 @@ def by_rule(town: Town) -> Held:
 
 
 def made_by(kumi: Kumihimo) -> set[str]:
-    return {kumi.status().models[step] for step in MODEL_STEPS}
+    return {maker for step, maker in kumi.status().models.items() if step in MODEL_STEPS}
 
 
 def test_where_nobody_names_methods_a_model_makes_no_difference(town: Town, tmp_path: Path) -> None:
