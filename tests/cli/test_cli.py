@@ -363,7 +363,7 @@ def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
         ("ask ferry --set naive.kk=3", "naive has no setting 'kk'; did you mean 'k'?"),
         ("ask ferry --set naiv.k=3", "no step, method or model 'naiv'; did you mean 'naive'?"),
         ("ask ferry --set k=3", "write it as step.setting=value"),
-        ("ask ferry --set naive.k=many", "naive.k is a whole number, not 'many'"),
+        ("ask ferry --set naive.k=many", "naive.k is a whole number from 1 to 10,000, not 'many'"),
         ("index --set chunks.size=9", "chunks.overlap is 100"),
         ("status --index notes", "there is no index in notes"),
         ("ask ferry --index notes/ferry.txt", "there is no index in notes/ferry.txt"),

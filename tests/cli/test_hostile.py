@@ -92,6 +92,7 @@ def test_warnings_are_shown_by_each_command(folder: Path, monkeypatch: pytest.Mo
         logging.getLogger("kumihimo").warning("odd%s", ATTACK)
         raise SystemExit(0)
 
+    assert kumi(folder, "report", "--index", "graph").returncode == 0, "SPARQL needs what this builds"
     monkeypatch.setattr("kumihimo.app.facade.Kumihimo.status", warn)
     monkeypatch.setattr("kumihimo.app.facade.Kumihimo.sparql", warn)
     for words in (["status"], ["sparql", "ASK {}"]):

@@ -173,9 +173,10 @@ def sparql(
     """Query documents, passages, entities and reports as RDF."""
     if format_name:
         options.check_choice("format", format_name, RESULT_FORMATS)
+    text = _read_query(query)
     with index.open() as kumi:
         index.prepare_method(kumi, "reports")
-        solutions = kumi.sparql(_read_query(query), limit=limit or None, timeout=timeout)
+        solutions = kumi.sparql(text, limit=limit or None, timeout=timeout)
         prefixes = index_prefixes(kumi.settings)
     format_name = "json" if index.as_json else format_name or ("turtle" if solutions.is_graph else "table")
     if format_name == "turtle" and not solutions.is_graph:
