@@ -16,7 +16,7 @@ from kumihimo.text.safe_write import write_folder
 
 _MAX_EXCERPTS = 10  # quoted in a note
 _EXCERPT_CHARS = 300  # characters of each
-_ACTIVE_MARKDOWN = re.compile(r"!\[|\[\[|`|~~~|\\")
+_ACTIVE_MARKDOWN = re.compile(r"\[|`|~~~|\\")
 _NOT_IN_LINKS = re.compile(r"[|\[\]<>`\x00-\x1f]+")
 
 
@@ -169,6 +169,6 @@ def _escape_markdown(text: str) -> str:
     Documents and models may contain anything. An image would be loaded when the note is opened.
 
     >>> _escape_markdown("![a](https://example.org/a.png) [[b]] ~~~dataviewjs")
-    '\\!\\[a](https://example.org/a.png) \\[\\[b]] \\~\\~\\~dataviewjs'
+    '!\\[a](https://example.org/a.png) \\[\\[b]] \\~\\~\\~dataviewjs'
     """
     return _ACTIVE_MARKDOWN.sub(lambda m: "\\" + "\\".join(m[0]), text.replace("<", "&lt;").replace("\0", ""))
