@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 
+from kumihimo.core import redaction
 from kumihimo.core.errors import SettingsError
 from kumihimo.server.access import Caller
 from kumihimo.server.monitoring import AuditFile, RequestLog
@@ -60,6 +61,15 @@ def test_the_question_is_there_only_if_it_is_wanted(tmp_path: Path, wanted: bool
     scope["state"]["caller"].notes.question = "Who is Ana?"
     line = write_line(tmp_path / "audit.jsonl", scope, audit_questions=wanted)
     assert (line.get("question"), line["address"]) == (question, "")
+
+
+def test_no_key_and_no_password_of_a_question_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_secrets", ())
+    redaction.register_secret("a1B2c3D4e5F6")
+    scope = request()
+    scope["state"]["caller"].notes.question = "Is a1B2c3D4e5F6 the key of http://me:hunter2@db/notes?"
+    line = write_line(tmp_path / "audit.jsonl", scope, audit_questions=True)
+    assert line["question"] == "Is [hidden] the key of http://db/notes?"
 
 
 def test_a_route_has_names_for_its_parts_and_no_values() -> None:

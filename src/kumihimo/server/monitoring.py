@@ -20,6 +20,7 @@ from starlette.types import Scope
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import KumiError, SettingsError
+from kumihimo.core.redaction import redact
 from kumihimo.server.problems import problem_response
 from kumihimo.server.rights import RIGHTS, name_of, route_of
 from kumihimo.server.settings import MEGABYTE, ServerSettings
@@ -72,7 +73,7 @@ class RequestLog:
             "milliseconds": round(seconds * 1000),
         }
         if self._with_questions and caller.notes.question:
-            line["question"] = caller.notes.question
+            line["question"] = redact(caller.notes.question)
         text = json.dumps(line, ensure_ascii=False)
         self._file.append(_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
