@@ -29,6 +29,7 @@ class FakeRay:
 
     def __init__(self) -> None:
         self.tasks = self.starts = 0
+        self.asked: list[str | None] = []
         self.crashes, self.waits = False, False
         self.exceptions = type("exceptions", (), {"RayError": RayError, "RayTaskError": RayTaskError})
         self._threads: ThreadPoolExecutor | None = None
@@ -36,10 +37,9 @@ class FakeRay:
     def is_initialized(self) -> bool:
         return self._threads is not None
 
-    def init(self, address: str = "", **_: Any) -> None:
-        if address == "auto":
-            raise ConnectionError
-        if "nowhere" in address:
+    def init(self, address: str | None = None, **_: Any) -> None:
+        self.asked.append(address)
+        if "nowhere" in (address or ""):
             raise TimeoutError("nobody answers")
         self.starts += 1
         self._threads = ThreadPoolExecutor(2)

@@ -13,6 +13,7 @@ def longest(question: str, chunks: Table[Chunk], *, k: int = 5) -> Context:
 
 from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
 from kumihimo.core.errors import ItemFailed, KumiError, MalformedReply, SettingsError, SourceError
+from kumihimo.core.network import Address, AddressForm, KeyVariable
 from kumihimo.core.records import (
     Assertion,
     Chunk,
@@ -49,6 +50,8 @@ from kumihimo.text.question import ParsedQuestion
 
 __all__ = [
     "LLM",
+    "Address",
+    "AddressForm",
     "Assertion",
     "Bounds",
     "Chunk",
@@ -64,6 +67,7 @@ __all__ = [
     "IndexSizes",
     "ItemFailed",
     "KeyPoint",
+    "KeyVariable",
     "KeywordSearch",
     "KumiError",
     "MalformedReply",

@@ -18,6 +18,7 @@ from kumihimo.app.build import ray_executor
 from kumihimo.app.build.prepare_build import open_executor
 from kumihimo.app.build.ray_executor import RayExecutor
 from kumihimo.app.settings.settings_registry import BuildingSettings
+from kumihimo.connections import join_ray
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, SettingsError, StepError
 from kumihimo.core.executors import SharedWork
@@ -104,8 +105,9 @@ def test_a_build_that_waits_for_the_cluster_can_be_cancelled(fake: FakeRay, tmp_
 def test_a_missing_cluster_and_a_missing_package_name_the_remedy(
     fake: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("KUMI_OFFLINE", "0")
     with pytest.raises(SettingsError, match=r"no Ray cluster at ray://nowhere:1: nobody answers; start it with"):
-        RayExecutor("nowhere:1")._connect()
+        join_ray("ray://nowhere:1")
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
         Kumihimo.open(tmp_path / "index", settings=RAY) as kumi,
@@ -129,13 +131,13 @@ def test_functions_of_a_notebook_keep_the_build_in_its_process(fake: FakeRay, tm
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"executor": "processes"}, "no executor 'processes'"),
-        ({"executor": "inline://here"}, "no executor"),
+        ({"executor": "processes"}, "'processes' is no address: write it like `inline`, `ray`, ray://HOST:10001"),
+        ({"executor": "inline://here"}, "is no address"),
     ],
 )
-def test_wrong_settings_name_the_remedy(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        BuildingSettings(**settings)  # type: ignore[arg-type]
+def test_wrong_settings_name_the_remedy(settings: dict[str, object], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=message), Kumihimo.open(tmp_path, settings={"building": settings}) as kumi:
+        kumi.index(EXAMPLES)
 
 
 # -- Ray itself

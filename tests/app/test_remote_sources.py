@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kumihimo import Kumihimo
+from kumihimo import Kumihimo, connections
 from kumihimo.app.opened.results import Built
 from kumihimo.app.upkeep.watch import watch_sources
 from kumihimo.core.errors import SettingsError, SourceError
-from kumihimo.readers.remote import web
 from kumihimo.workers import Worker
 from tests.cli_runner import kumi as run_kumi
 from tests.web_site import Page, WebSite, page, run_web_site
@@ -191,7 +190,7 @@ def test_no_other_machine_is_asked_offline(
 ) -> None:
     monkeypatch.setenv("KUMI_OFFLINE", "1")
     for address in ("https://example.org/", "s3://bucket/notes"):
-        with pytest.raises(SourceError, match=f"KUMI_OFFLINE is set, so {address} is not fetched"):
+        with pytest.raises(SourceError, match=f"KUMI_OFFLINE is set, so {address} is not asked"):
             index(kumi, address)
     assert index(kumi, f"{site.url}/docs/").new == 1  # this machine
 
@@ -202,7 +201,7 @@ def test_known_addresses_keep_their_rows_offline(
     index(kumi, f"{site.url}/docs/", crawl=10)
     before = uris(kumi)
     monkeypatch.setenv("KUMI_OFFLINE", "1")
-    monkeypatch.setattr(web, "is_local", lambda host: False)
+    monkeypatch.setattr(connections, "is_local", lambda host: False)
     built = kumi.index()
     assert [error.partition(",")[0] for _, _, error in built.failed] == ["KUMI_OFFLINE is set"]
     assert uris(kumi) == before

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kumihimo import Kumihimo
+from kumihimo.app.opened.catalogue import installed_catalogue
 from kumihimo.app.settings.settings_registry import SettingsRegistry
 from kumihimo.app.settings.trust import (
     Grant,
@@ -23,6 +24,7 @@ from kumihimo.core.errors import SettingsError
 EVIL = "https://evil.example/v1"
 SERVER = "https://evil.example"
 LOCAL = "http://localhost:11434/v1"
+SCOPES = SettingsRegistry(installed_catalogue()).all
 
 
 @pytest.fixture
@@ -71,12 +73,11 @@ def toml(folder: Path, text: str) -> Path:
         ),
         ({"chat": {"base_url": "http://localhost@evil.example"}}, [("http://evil.example", "OPENAI_API_KEY")]),
         ({"chat": {"base_url": "http://evil.example#@localhost"}}, [("http://evil.example", "OPENAI_API_KEY")]),
-        ({"chat": {"base_url": "http://evil\\@localhost"}}, [("http://evil\\@localhost", "OPENAI_API_KEY")]),
-        ({"chat": {"base_url": "ftp://localhost"}}, [("ftp://localhost", "OPENAI_API_KEY")]),
+        ({"judge": {"base_url": "none", "key": "X"}}, [("", "X")]),
     ],
 )
 def test_servers_elsewhere_and_unusual_keys_need_trust(settings: Any, grants: list[tuple[str, str]]) -> None:
-    assert requested_grants(settings) == grants
+    assert requested_grants(settings, SCOPES) == grants
 
 
 @pytest.mark.parametrize(
@@ -86,27 +87,20 @@ def test_servers_elsewhere_and_unusual_keys_need_trust(settings: Any, grants: li
         ("http://localhost.evil.example", "http://localhost.evil.example"),
         ("http://localhost@evil.example", "http://evil.example"),
         ("http://evil.example#@localhost", "http://evil.example"),
-        ("http://evil\\@localhost", "http://evil\\@localhost"),
-        ("ftp://localhost", "ftp://localhost"),
         ("http://me:p@ssw0rd1@host/v1", "http://host"),
         ("http://evil.example@x@localhost", ""),
-        ("http://me:p@ssw0rd1@evil\\host/v1?key=abc", "http://me:[hidden]@evil\\host/v1"),
-        ("ftp://me:p@ssw0rd1@host", "ftp://me:[hidden]@host"),
         ("", ""),
     ],
 )
 def test_an_address_that_only_looks_local_is_elsewhere(url: str, server: str) -> None:
-    assert {grant.server for grant in requested_grants({"judge": {"base_url": url}})} == {server} - {""}
+    assert {grant.server for grant in requested_grants({"judge": {"base_url": url}}, SCOPES)} == {server} - {""}
 
 
 def test_every_scope_with_a_model_is_searched() -> None:
-    from kumihimo.app.opened.catalogue import installed_catalogue
-
-    settings = SettingsRegistry(installed_catalogue()).all
-    scopes = [scope for scope, names in settings.items() if {"base_url", "key"} & names.keys()]
+    scopes = [scope for scope, names in SCOPES.items() if {"base_url", "key"} & names.keys()]
     assert {"chat", "embedding", "reranking", "mentions", "hyde", "answer", "judge"} <= {*scopes}
     for scope in scopes:
-        assert [grant.server for grant in requested_grants({scope: {"base_url": EVIL}})] == [SERVER]
+        assert [grant.server for grant in requested_grants({scope: {"base_url": EVIL}}, SCOPES)] == [SERVER]
 
 
 def test_a_folder_of_somebody_else_is_not_opened(home: Path, tmp_path: Path) -> None:
@@ -118,7 +112,7 @@ def test_a_folder_of_somebody_else_is_not_opened(home: Path, tmp_path: Path) -> 
     remedy = f"to allow this, run `kumi trust '{path}'`; KUMI_TRUST=1 allows it for every file"
     assert str(refused.value) == f"{path} {grant}: {remedy}"
     assert isinstance(refused.value, SettingsError)
-    trust_settings_file(path, {"XDG_CONFIG_HOME": str(home), "APPDATA": str(home)})
+    trust_settings_file(path, SCOPES, {"XDG_CONFIG_HOME": str(home), "APPDATA": str(home)})
     Kumihimo.open(tmp_path / "a gift" / ".kumi").close()
     Kumihimo.open(tmp_path / "other" / ".kumi", settings={"chat": {"base_url": EVIL, "key": "X"}}).close()
 
@@ -127,18 +121,18 @@ def test_trust_is_of_one_file_and_what_it_named(home: Path, tmp_path: Path, monk
     environment = {"XDG_CONFIG_HOME": str(home), "APPDATA": str(home)}
     path = toml(tmp_path / "a", f'[chat]\nbase_url = "{EVIL}"\n[embedding]\nkey = "X"\n')
     settings: Any = {"chat": {"base_url": EVIL}, "embedding": {"key": "X"}}
-    assert trust_settings_file(path, environment) == [Grant("", "X"), Grant(SERVER, "OPENAI_API_KEY")]
-    check_trust(path, settings, environment)
+    assert trust_settings_file(path, SCOPES, environment) == [Grant("", "X"), Grant(SERVER, "OPENAI_API_KEY")]
+    check_trust(path, settings, SCOPES, environment)
     monkeypatch.chdir(path.parent)
-    check_trust(Path("kumi.toml"), settings, environment)
-    check_trust(path, {"chat": {**settings["chat"], "model": "n"}, "chunks": {"size": 9}}, environment)
-    check_trust(path, {"chat": {"base_url": f"{EVIL}/other"}}, environment)
+    check_trust(Path("kumi.toml"), settings, SCOPES, environment)
+    check_trust(path, {"chat": {**settings["chat"], "model": "n"}, "chunks": {"size": 9}}, SCOPES, environment)
+    check_trust(path, {"chat": {"base_url": f"{EVIL}/other"}}, SCOPES, environment)
     for changed in ({"chat": {"base_url": EVIL, "key": "X"}}, {"chat": {"base_url": f"{SERVER}:1"}}):
         with pytest.raises(TrustRequired):
-            check_trust(path, changed, environment)
+            check_trust(path, changed, SCOPES, environment)
     with pytest.raises(TrustRequired):
-        check_trust(toml(tmp_path / "b", ""), settings, environment)
-    check_trust(tmp_path / "b" / "kumi.toml", settings, {**environment, "KUMI_TRUST": "1"})
+        check_trust(toml(tmp_path / "b", ""), settings, SCOPES, environment)
+    check_trust(tmp_path / "b" / "kumi.toml", settings, SCOPES, {**environment, "KUMI_TRUST": "1"})
     (file,) = home.rglob("*.*")
     assert file == trust_file_path(environment)
     assert file.stat().st_mode & 0o077 == 0
@@ -156,18 +150,17 @@ def test_a_damaged_file_of_trust_is_named(home: Path, tmp_path: Path, text: str)
     path = trust_file_path(environment)
     path.parent.mkdir(parents=True)
     path.write_text(text, "utf-8")
-    check_trust(tmp_path / "kumi.toml", {}, environment)
+    check_trust(tmp_path / "kumi.toml", {}, SCOPES, environment)
     with pytest.raises(SettingsError, match="delete it, and trust your files again"):
-        check_trust(tmp_path / "kumi.toml", {"chat": {"base_url": EVIL}}, environment)
+        check_trust(tmp_path / "kumi.toml", {"chat": {"base_url": EVIL}}, SCOPES, environment)
 
 
 def test_the_file_of_init_names_nothing(tmp_path: Path) -> None:
-    from kumihimo.app.opened.catalogue import installed_catalogue
     from kumihimo.app.settings.config import read_settings_file, render_default_config
 
     registry = SettingsRegistry(installed_catalogue())
     path = toml(tmp_path, render_default_config(registry.own, registry.summaries))
-    assert requested_grants(read_settings_file(path)) == []
+    assert requested_grants(read_settings_file(path), SCOPES) == []
     assert json.dumps(read_settings_file(path)["chat"]) == "{}"
 
 

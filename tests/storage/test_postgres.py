@@ -402,7 +402,7 @@ def test_keys_are_in_the_schema(place: IndexPlace, home: Path) -> None:
 def test_an_address_that_is_wrong_names_the_remedy(place: IndexPlace, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="small letters, digits and _"):
         IndexPlace.at("postgresql://db/notes?schema=Harbour-Office")
-    with pytest.raises(SettingsError, match="an index is in a folder, or at postgresql://"):
+    with pytest.raises(SettingsError, match=r"'mysql://db/notes' is no address: write it like \./FOLDER, p"):
         IndexPlace.at("mysql://db/notes")
     away = IndexPlace(tmp_path, "postgresql://ada:secret@127.0.0.1:9/notes", "harbour")
     with pytest.raises(IndexUnavailable, match=r"postgresql://127\.0\.0\.1:9/notes\?schema=harbour cannot be") as error:

@@ -89,7 +89,7 @@ def trust(
     """Allow a kumi.toml to use the servers and keys that it names."""
     path = path or index.index.base
     path = path / "kumi.toml" if path.is_dir() else path
-    grants = trust_settings_file(path, os.environ)
+    grants = trust_settings_file(path, SettingsRegistry(installed_catalogue()).all, os.environ)
     text = "\n  ".join([f"Trusted: {path}", *map(str, grants)]) if grants else f"{path} needs no trust."
     index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, text)
 

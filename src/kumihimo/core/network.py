@@ -1,7 +1,92 @@
-"""a host -> whether it is this machine; the environment -> whether other machines may be asked."""
+"""an address -> its scheme and hosts, and whether they are this machine or public; an error shows no password."""
 
-import os
-from ipaddress import IPv6Address, ip_address
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from kumihimo.core.errors import IndexUnavailable, KumiError, ModelError, SettingsError, SourceError
+
+_MAX_SHOWN = 200  # characters
+
+
+class Address(NamedTuple):
+    """The parts of an address. server: its scheme, host and port."""
+
+    scheme: str
+    hosts: tuple[str, ...]
+    server: str
+
+
+class KeyVariable:
+    """The mark of a setting that names the environment variable of a key.
+
+    The server that its scope names gets the key.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class AddressForm:
+    """What an address may look like; as `Annotated[str, MODEL]`, the mark of a setting that names a server.
+
+    schemes: that it may have; none: any. example: for an error. words: of a setting that names no server. any_hosts: it
+    may have several hosts, or none. wrong, offline: the errors for another text, and for another machine while
+    KUMI_OFFLINE is set.
+    """
+
+    schemes: tuple[str, ...]
+    example: str
+    words: tuple[str, ...] = ()
+    any_hosts: bool = False
+    wrong: type[KumiError] = SettingsError
+    offline: type[KumiError] = SettingsError
+
+    def parse_address(self, text: str, name: str = "") -> Address:
+        """Return the parts of an address. Raise the error for anything else.
+
+        name: of the setting that has it.
+
+        >>> MODEL.parse_address("HTTPS://me:pw@AI.example:8443/v1?x=y")
+        Address(scheme='https', hosts=('ai.example',), server='https://ai.example:8443')
+        >>> MODEL.parse_address("http://me:pw@[::1/v1", "chat.base_url")
+        Traceback (most recent call last):
+        kumihimo.core.errors.SettingsError: chat.base_url 'http:…' is no address: write it like \
+http://localhost:11434/v1
+        """
+        with suppress(ValueError):
+            parts = urlsplit(text)
+            authority = parts.netloc.rpartition("@")[2].lower()
+            split = [urlsplit(f"//{host}") for host in authority.split(",")]
+            hosts = tuple(each.hostname or "" for each in split if each.port != 0)
+            is_whole = text[len(parts.scheme) :].startswith("://") and len(hosts) == len(split)
+            is_known = not self.schemes or parts.scheme in self.schemes
+            is_plain = text.isprintable() and not {" ", "\\"} & {*parts.netloc}
+            if is_whole and is_known and is_plain and (self.any_hosts or (len(hosts) == 1 and hosts[0])):
+                return Address(parts.scheme, hosts, f"{parts.scheme}://{authority}")
+        is_secret = bool({"@", "?"} & {*text}) or text.count(":") > 1  # it may hold a password
+        shown = f"{text[: text.find(':') + 1]}…" if is_secret else text[:_MAX_SHOWN]
+        raise self.wrong(f"{f'{name} {shown!r}'.strip()} is no address: write it like {self.example}")
+
+
+MODEL = AddressForm(("http", "https"), "http://localhost:11434/v1", words=("",), offline=ModelError)
+PAGE = AddressForm(("http", "https"), "https://example.org/page.html", wrong=SourceError, offline=SourceError)
+STORE = replace(PAGE, schemes=())
+DATABASE = AddressForm(
+    ("postgresql", "postgres"),
+    "./FOLDER, postgresql://HOST/DATABASE?schema=NAME",
+    any_hosts=True,
+    offline=IndexUnavailable,
+)
+CLUSTER = AddressForm(("ray",), "`inline`, `ray`, ray://HOST:10001", words=("inline", "ray"))
+Mark = AddressForm | KeyVariable
+
+
+def read_ip(host: str) -> IPv4Address | IPv6Address | None:
+    """Return the IP address in a text, None for a name."""
+    with suppress(ValueError):
+        return ip_address(host)
+    return None
 
 
 def is_local(host: str) -> bool:
@@ -12,13 +97,10 @@ def is_local(host: str) -> bool:
     >>> [is_local(host) for host in ("127.0.0.1.evil.com", "localhost.evil", "10.0.0.1", "::ffff:10.0.0.1")]
     [False, False, False, False]
     """
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost"
+    address = read_ip(host)
     if isinstance(address, IPv6Address):
         address = address.ipv4_mapped or address
-    return address.is_loopback or address.is_unspecified
+    return address.is_loopback or address.is_unspecified if address else host == "localhost"
 
 
 def is_public(address: str) -> bool:
@@ -33,8 +115,3 @@ def is_public(address: str) -> bool:
     if isinstance(parsed, IPv6Address):
         parsed = parsed.ipv4_mapped or parsed.sixtofour or parsed
     return parsed.is_global and not parsed.is_multicast
-
-
-def is_offline() -> bool:
-    """Return whether KUMI_OFFLINE forbids requests to other machines."""
-    return os.environ.get("KUMI_OFFLINE", "0") not in ("", "0")

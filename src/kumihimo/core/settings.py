@@ -8,6 +8,8 @@ from math import isfinite
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.network import AddressForm, Mark
+from kumihimo.core.redaction import redact
 
 SettingValues = Mapping[str, Mapping[str, object]]  # scope (a step, a method) -> setting -> value
 
@@ -52,20 +54,26 @@ Workers = Annotated[int, Bounds(1, 1000)]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A keyword-only parameter: its name, type and default, and the bounds of its numbers."""
+    """A keyword-only parameter: its name, type and default, the bounds of its numbers.
+
+    mark: of a text that needs trust.
+    """
 
     name: str
     type: Any
     default: object
     bounds: Bounds | None = None
+    mark: Mark | None = None
 
     @classmethod
     def of(cls, name: str, hint: Any, default: object) -> "Setting":
         """Return the setting of a parameter with this hint."""
         members = _union_members(hint)
         kinds = tuple(get_args(each)[0] if get_origin(each) is Annotated else each for each in members)
-        notes = (note for each in members for note in getattr(each, "__metadata__", ()) if isinstance(note, Bounds))
-        return cls(name, Union[kinds], default, next(notes, None))  # noqa: UP007
+        notes = [note for each in members for note in getattr(each, "__metadata__", ())]
+        bounds = next((note for note in notes if isinstance(note, Bounds)), None)
+        mark = next((note for note in notes if isinstance(note, Mark)), None)
+        return cls(name, Union[kinds], default, bounds, mark)  # noqa: UP007
 
     def parse(self, scope: str, value: object) -> object:
         """Convert a text or a TOML value to the setting's type.
@@ -76,9 +84,11 @@ class Setting:
         for member in sorted(_union_members(self.type), key=lambda member: member is not type(None)):
             converted = _convert(member, value)
             if converted is not _INVALID and self._allows(converted):
+                if isinstance(self.mark, AddressForm) and converted not in (None, *self.mark.words):
+                    self.mark.parse_address(str(converted), f"{scope}.{self.name}")
                 return converted
         raise SettingsError(
-            f"{scope}.{self.name} is {self.type_description}, not {value!r} (default: {self.default!r})"
+            f"{scope}.{self.name} is {self.type_description}, not {redact(f'{value!r}')} (default: {self.default!r})"
         )
 
     def check_asked(self, scope: str, value: object) -> None:

@@ -19,7 +19,7 @@ from kumihimo.llm.retry import retrying
 from kumihimo.llm.transport import STREAM_HEADERS, ModelServer
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from openai import OpenAI  # noqa: TID251 (a type)
     from openai.types import Batch
 
 T = TypeVar("T")

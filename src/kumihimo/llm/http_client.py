@@ -1,4 +1,4 @@
-"""address, key -> HTTP client of a model server: it follows no redirect, and uses no proxy for this machine."""
+"""address, key -> the client of a model server, over an HTTP client of `connections`."""
 
 from atexit import register
 from collections.abc import Iterable
@@ -7,53 +7,27 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from kumihimo.core.errors import ModelError, SettingsError
-from kumihimo.core.network import is_local, is_offline
-from kumihimo.core.redaction import redact
+from kumihimo.connections import open_http
+from kumihimo.core.network import Address
 
 if TYPE_CHECKING:
     from httpx2 import Response
     from openai import OpenAI
 
-OPENAI_URL = "https://api.openai.com/v1"
 _MAX_ERROR_BYTES = 64 * 1024  # read of the body of an error
 _client_lock = Lock()
 
 
-@cache
-def parse_host(url: str) -> str:
-    """Return the host of an address. Raise SettingsError for anything else."""
-    import httpx2  # its parser, since it connects
-
-    try:
-        parsed = httpx2.URL(url)
-        is_address = parsed.scheme in ("http", "https") and parsed.host and 0 < (parsed.port or 80) < 2**16
-    except httpx2.InvalidURL:
-        is_address = False
-    if not is_address:
-        raise SettingsError(f"base_url {redact(url)!r} is no address: write it like http://localhost:11434/v1")
-    return parsed.host
-
-
-def check_offline(url: str) -> None:
-    """Raise ModelError for another machine while KUMI_OFFLINE is set."""
-    if is_offline() and not is_local(parse_host(url)):
-        remedy = "unset it, or use a server on this machine"
-        raise ModelError(f"KUMI_OFFLINE is set, so {redact(url)} is not asked: {remedy}")
-
-
-def shared_client(url: str, api_key: str, api_version: str, timeout: float) -> "OpenAI":
+def shared_client(url: str, address: Address, api_key: str, api_version: str, timeout: float) -> "OpenAI":
     """Return the client for this address and key."""
     with _client_lock:
-        return _create_client(url, api_key, api_version, timeout)
+        return _create_client(url, address, api_key, api_version, timeout)
 
 
 @cache
-def _create_client(url: str, api_key: str, api_version: str, timeout: float) -> "OpenAI":
+def _create_client(url: str, address: Address, api_key: str, api_version: str, timeout: float) -> "OpenAI":
     import httpx2
     import openai
-
-    timeouts = httpx2.Timeout(timeout, connect=min(timeout, 10.0))
 
     def shorten_error(response: "Response") -> None:
         """Replace the body of an error by its beginning.
@@ -66,26 +40,8 @@ def _create_client(url: str, api_key: str, api_version: str, timeout: float) -> 
             response.stream.close()
             response.stream = httpx2.ByteStream(start)
 
-    try:
-        http_client = openai.DefaultHttpxClient(
-            timeout=timeouts,
-            follow_redirects=False,
-            trust_env=not is_local(parse_host(url)),  # it stands for the proxies of the environment
-            verify=httpx2.create_ssl_context(),  # with the certificates of the environment in any case
-            event_hooks={"response": [shorten_error]},
-        )
-    except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
-        remedy = "correct or unset HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE and SSL_CERT_DIR"
-        reason = redact(str(error))
-        raise SettingsError(
-            f"the environment sets a proxy or certificate that cannot be used ({reason}): {remedy}"
-        ) from None
-    options: dict[str, Any] = {
-        "api_key": api_key,
-        "max_retries": 0,
-        "timeout": timeouts,
-        "http_client": http_client,
-    }
+    http_client = open_http(address, timeout, event_hooks={"response": [shorten_error]})
+    options: Any = {"api_key": api_key, "max_retries": 0, "timeout": http_client.timeout, "http_client": http_client}
     register(http_client.close)  # at the end of the process: all threads share its connections
     if api_version:
         return openai.AzureOpenAI(azure_endpoint=url, api_version=api_version, **options)

@@ -10,13 +10,15 @@ from math import inf
 from time import monotonic
 from typing import Annotated, Any, Literal
 
+from kumihimo.connections import closed_when_cancelled
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import ItemFailed, RequestRefused, SettingsError
+from kumihimo.core.network import MODEL, KeyVariable
 from kumihimo.core.settings import Batch, Bounds, Patience, Price, Rate, Retries, Seconds, Share, Tokens, Workers
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest, Vectors
 from kumihimo.llm.response_body import MEGABYTE, LateReply, garbled_error, read_json_body, split_lines
-from kumihimo.llm.transport import closed_when_cancelled, connect_server, reported_error
+from kumihimo.llm.transport import connect_server, reported_error
 
 StructuredOutput = Literal["auto", "schema", "json", "text"]
 _MAX_TOKEN_CHARS = 32  # far more than a token has in any text
@@ -33,8 +35,8 @@ class OpenAIChat:
     """
 
     model: str = ""
-    base_url: str = ""
-    key: str = "OPENAI_API_KEY"
+    base_url: Annotated[str, MODEL] = ""
+    key: Annotated[str, KeyVariable()] = "OPENAI_API_KEY"
     api_version: str = ""
     temperature: Annotated[float, Bounds(0, 5)] | None = 0.0
     max_tokens: Tokens | None = None
@@ -275,8 +277,8 @@ class OpenAIEmbedder:
     tables: tuple[str, ...] = ()
     query_prefix: str = ""
     passage_prefix: str = ""
-    base_url: str = ""
-    key: str = "OPENAI_API_KEY"
+    base_url: Annotated[str, MODEL] = ""
+    key: Annotated[str, KeyVariable()] = "OPENAI_API_KEY"
     api_version: str = ""
     dimensions: Annotated[int, Bounds(1, 100_000)] | None = None
     batch: Batch = 64

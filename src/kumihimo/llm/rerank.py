@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
 from kumihimo.core.errors import UnparsableReply
+from kumihimo.core.network import MODEL, KeyVariable
 from kumihimo.core.settings import Bounds, Patience, Price, Rate, Retries, Seconds, Workers
 from kumihimo.core.usage import Usage
 from kumihimo.llm.concurrency import run_cancellable
@@ -99,8 +100,8 @@ class RerankClient:
     """
 
     model: str = ""
-    base_url: str = ""
-    key: str = "RERANKING_API_KEY"
+    base_url: Annotated[str, MODEL] = ""
+    key: Annotated[str, KeyVariable()] = "RERANKING_API_KEY"
     candidates: Annotated[int, Bounds(2, 1000)] = 20
     workers: Workers = 8
     timeout: Seconds = 60.0

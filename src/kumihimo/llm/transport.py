@@ -9,15 +9,15 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from socket import SHUT_RDWR, socket
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from kumihimo.core.cancel import CancelToken
+from kumihimo.connections import check_connection
 from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
+from kumihimo.core.network import MODEL
 from kumihimo.core.redaction import redact, register_secret, register_url_secrets
-from kumihimo.llm.http_client import OPENAI_URL, check_offline, parse_host, shared_client
+from kumihimo.llm.http_client import shared_client
 from kumihimo.llm.protocols import FailedTry
 from kumihimo.llm.rate_limit import RateLimiter
 from kumihimo.llm.response_body import LateReply, error_reason
@@ -25,8 +25,7 @@ from kumihimo.llm.wait_notes import WaitNotes
 
 if TYPE_CHECKING:
     from httpx2 import Response
-    from openai import APIConnectionError, APIStatusError, OpenAI
-
+    from openai import APIConnectionError, APIStatusError, OpenAI  # noqa: TID251 (a type)
 
 # The header of the SDK's `with_streaming_response`, which exists for its own routes only. The SDK then leaves the body
 # to us, and we stop reading a body that arrives too slowly.
@@ -88,7 +87,7 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        return self.base_url or os.environ.get("OPENAI_BASE_URL", "") or OPENAI_URL
+        return self.base_url or os.environ.get("OPENAI_BASE_URL", "") or "https://api.openai.com/v1"
 
     @property
     def display_url(self) -> str:
@@ -105,16 +104,15 @@ class ModelServer:
     @property
     def client(self) -> "OpenAI":
         """Return the shared client for this address and key."""
-        api_key, host = self.read_key(), parse_host(self.url)
-        check_offline(self.url)
-        if not api_key and host == parse_host(OPENAI_URL):
+        api_key, address = self.read_key(), check_connection(self.url, MODEL)
+        if not api_key and address.hosts == ("api.openai.com",):
             raise SettingsError(
                 f"no key for {self.display_url}: put it into the environment as {self.key}, "
                 "or name a server that needs none with base_url"
             )
         if not (api_key.isascii() and api_key.isprintable()):
             raise SettingsError(f"{self.key} holds no valid key: it has characters that a key cannot have")
-        return shared_client(self.url, api_key or "none", self.api_version, self.timeout)
+        return shared_client(self.url, address, api_key or "none", self.api_version, self.timeout)
 
     def start_patience(self, started: float) -> float:
         """Note a failure, and return the seconds until no request is repeated.
@@ -183,6 +181,8 @@ class ModelServer:
             raise self._status_error(error) from None  # its cause may hold the key
         except openai.APIConnectionError as error:
             raise self._connection_error(error) from None
+        except httpx2.InvalidURL:  # a host that no name can be
+            raise SettingsError(f"no valid request to {self.display_url}: check base_url and the key") from None
         except httpx2.TimeoutException:
             message = f"{self.display_url} did not finish its answer within {self.timeout:g} s"
             raise LateReply(message, paid=True) from None
@@ -241,26 +241,6 @@ class ModelServer:
             log.warning("%s does not take %s: it is left out from now on", self.display_url, name)
             return ParameterRefused(message)
         return refuse(message, error.code)
-
-
-@contextmanager
-def closed_when_cancelled(response: "Response", cancel: CancelToken | None) -> Iterator[None]:
-    """Break off a response as soon as its caller cancels.
-
-    The socket is shut down, since only that wakes a thread that reads from it.
-    """
-    stream = response.extensions.get("network_stream")
-    connection: Any = stream.get_extra_info("socket") if stream else None
-
-    def shut_down() -> None:
-        with suppress(OSError):  # the server has closed it
-            socket.shutdown(connection, SHUT_RDWR)  # not the method of a TLS socket, which another thread is reading
-
-    forget = cancel.on_cancel(shut_down) if cancel and connection else lambda: None
-    try:
-        yield
-    finally:
-        forget()
 
 
 def _is_refusal(message: str) -> bool:

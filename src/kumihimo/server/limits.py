@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address
 from time import monotonic
 from typing import Any
 
@@ -14,6 +14,7 @@ from starlette.types import Message, Receive
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kumihimo.core.errors import KumiError
+from kumihimo.core.network import read_ip
 from kumihimo.server.problems import TooLarge, TooManyRequests, TooSlow
 from kumihimo.server.settings import is_loopback
 
@@ -195,10 +196,7 @@ def sender_of(address: str) -> str:
     >>> [sender_of(address) for address in ("192.0.2.7", "2001:db8:1:2:3::4", "::1", "testclient")]
     ['192.0.2.7', '2001:db8:1:2::', '::1', 'testclient']
     """
-    try:
-        ip = ip_address(address)
-    except ValueError:
-        return address
+    ip = read_ip(address)
     if isinstance(ip, IPv6Address) and not (ip.ipv4_mapped or ip.is_loopback):
         return str(IPv6Address(int(ip) >> _SHARED_BITS << _SHARED_BITS))
     return address

@@ -3,7 +3,6 @@
 import logging
 import re
 from hmac import compare_digest
-from ipaddress import ip_address
 from time import monotonic
 from urllib.parse import quote
 
@@ -14,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.core.errors import KumiError
+from kumihimo.core.network import read_ip
 from kumihimo.server import problems
 from kumihimo.server.access import Caller, find_caller, local_caller
 from kumihimo.server.error_responses import error_response
@@ -232,7 +232,7 @@ def check_host(headers: Headers, settings: ServerSettings) -> None:
     """
     host = split_host(headers.get("host", ""))
     allowed = {settings.host, *settings.hosts, *_LOOPBACK_NAMES}
-    if host in allowed or (not is_loopback(settings.host) and _is_address(host)):
+    if host in allowed or (not is_loopback(settings.host) and read_ip(host)):
         return
     raise problems.WrongHost(f"this server is not called {host[:100] or 'so'}")
 
@@ -266,14 +266,6 @@ def split_host(host: str) -> str:
     """
     match = _HOST.fullmatch(host)
     return (match[1] or match[2]).lower() if match else ""
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _add_headers(message: Message, path: str) -> None:

@@ -1,8 +1,9 @@
 """options of `kumi serve` -> ServerSettings: addresses, limits and what is written down."""
 
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
+
+from kumihimo.core.network import read_ip
 
 MEGABYTE = 2**20
 
@@ -55,7 +56,5 @@ def is_loopback(host: str) -> bool:
     >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "192.168.0.4")]
     [True, True, True, False, False]
     """
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    address = read_ip(host)
+    return address.is_loopback if address else host == "localhost"

@@ -2,11 +2,13 @@
 
 import os
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.network import DATABASE
 from kumihimo.storage import Store
 from kumihimo.storage.cache_database import CacheDatabase
 from kumihimo.storage.key_store import KeyDatabase
@@ -16,7 +18,7 @@ from kumihimo.storage.sqlite.store import SqliteStore
 
 DEFAULT_FOLDER, DEFAULT_SCHEMA = ".kumi", "kumihimo"
 CONFIG_VARIABLE = "KUMI_CONFIG"  # names the folder of kumi.toml, for an index in a database
-_SCHEMES = ("postgresql://", "postgres://")
+_ADDRESS = re.compile(r"(?is)(?![./\\])(?:[\w+.-]{2,}:|.*:[^/\\]*@)")  # or may hold a password; not /a, ./a, C:\a
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
@@ -36,7 +38,7 @@ class IndexPlace:
     """
 
     folder: Path
-    database: str = ""
+    database: str = field(default="", repr=False)  # its password is not for logs
     schema: str = ""
     cache_file: Path | None = None
 
@@ -51,10 +53,9 @@ class IndexPlace:
         if isinstance(place, IndexPlace):
             return place
         text = str(place)
-        if isinstance(place, Path) or "://" not in text:
+        if isinstance(place, Path) or not _ADDRESS.match(text):
             return cls(Path(place))
-        if not text.startswith(_SCHEMES):
-            raise SettingsError(f"{text}: an index is in a folder, or at postgresql://HOST/DATABASE?schema=NAME")
+        DATABASE.parse_address(text)
         parts = urlsplit(text)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         schema = options.pop("schema", DEFAULT_SCHEMA)
@@ -62,7 +63,7 @@ class IndexPlace:
             raise SettingsError(f"schema={schema}: use small letters, digits and _, and begin with a letter")
         name = re.sub("[^0-9A-Za-z_-]", "_", parts.path.strip("/")) or "postgres"
         folder = _config_folder() / f".kumi.{name}.{schema}"
-        return cls(folder, urlunsplit(parts._replace(query=urlencode(options))), schema)
+        return cls(folder, _join(parts, options.items()), schema)
 
     def __str__(self) -> str:
         """Return the folder, or the address without user, password and options."""
@@ -78,7 +79,7 @@ class IndexPlace:
         if not self.database:
             return str(self.folder.absolute())
         parts = urlsplit(self.database)
-        return urlunsplit(parts._replace(query=urlencode([*parse_qsl(parts.query), ("schema", self.schema)])))
+        return _join(parts, [*parse_qsl(parts.query), ("schema", self.schema)])
 
     @property
     def base(self) -> Path:
@@ -125,6 +126,14 @@ class IndexPlace:
         from kumihimo.storage.postgres.store import PostgresStore
 
         return PostgresStore(self)
+
+
+def _join(parts: SplitResult, options: Iterable[tuple[str, str]]) -> str:
+    """Return the address of a database.
+
+    `urlunsplit` drops the `//` of one without a host.
+    """
+    return f"postgresql://{parts.netloc}{parts.path}?{urlencode([*options])}".rstrip("?")
 
 
 def _config_folder() -> Path:

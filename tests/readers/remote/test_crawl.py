@@ -52,7 +52,7 @@ class Crawl:
     def __init__(self, site: WebSite, folder: Path, reader: ReadingWorker, start: str, pages: int = 20) -> None:
         limits = ReadingLimits(size=60)
         self.mirror = Mirror(folder / "mirror" / "host")
-        with closing(WebClient(FetchSettings(delay=0), limits, frozenset(["127.0.0.1"]))) as client:
+        with closing(WebClient(FetchSettings(delay=0), limits, frozenset([site.url]))) as client:
             self.fetch = crawl.OriginFetch(
                 self.mirror, client, reader, READERS, f"{site.url}{start}", pages, lambda _: False
             )

@@ -30,10 +30,10 @@ def site(running_site: WebSite) -> WebSite:
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebClient]:
+def client(site: WebSite, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebClient]:
     for name in ("KUMI_OFFLINE", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    client = WebClient(FetchSettings(delay=0), ReadingLimits(), frozenset(["127.0.0.1"]))
+    client = WebClient(FetchSettings(delay=0), ReadingLimits(), frozenset([site.url]))
     yield client
     client.close()
 
@@ -44,7 +44,7 @@ def redirect(target: str, status: int = 302) -> Page:
 
 def test_a_host_is_asked_after_a_pause(site: WebSite) -> None:
     waits: list[float] = []
-    client = WebClient(FetchSettings(delay=500), ReadingLimits(), frozenset(["127.0.0.1"]), waits.append)
+    client = WebClient(FetchSettings(delay=500), ReadingLimits(), frozenset([site.url]), waits.append)
     client.get(f"{site.url}/a")
     client.get(f"{site.url}/a")
     client.close()
@@ -55,7 +55,7 @@ def test_a_host_is_asked_after_a_pause(site: WebSite) -> None:
 def test_a_robots_txt_may_want_a_longer_pause(site: WebSite) -> None:
     site.pages["/robots.txt"] = Page("User-agent: *\nCrawl-delay: 30\n", "text/plain")
     waits: list[float] = []
-    client = WebClient(FetchSettings(delay=0), ReadingLimits(), frozenset(["127.0.0.1"]), waits.append)
+    client = WebClient(FetchSettings(delay=0), ReadingLimits(), frozenset([site.url]), waits.append)
     client.get(f"{site.url}/a")
     client.get(f"{site.url}/a")
     client.close()
@@ -90,6 +90,14 @@ def test_private_networks_are_refused(site: WebSite, client: WebClient, host: st
     with pytest.raises(SourceError, match="is in a private network"):
         client.get(f"{site.url}/away")
     assert site.asked() == [("/away", 302)]
+
+
+def test_another_port_of_a_private_host_is_refused(site: WebSite, client: WebClient) -> None:
+    with run_web_site({"/secret": page("The tide turns.")}) as other:
+        site.pages["/away"] = redirect(f"{other.url}/secret")
+        with pytest.raises(AddressRefused, match=f"{other.url}/.* is in a private network: name it yourself"):
+            client.get(f"{site.url}/away")
+        assert other.requests == []
 
 
 def test_a_name_that_leads_to_this_machine_is_refused(

@@ -135,7 +135,7 @@ def open_executor(index: OpenIndex, settings: BuildingSettings, cancel: CancelTo
         return inline
     from kumihimo.app.build.ray_executor import RayExecutor
 
-    return RayExecutor(settings.executor.partition("://")[2], settings.workers, cancel)
+    return RayExecutor("" if settings.executor == "ray" else settings.executor, settings.workers, cancel)
 
 
 def build_method(

@@ -1,6 +1,5 @@
 """jobs of a build -> results of a Ray cluster, which schedules them, retries them and replaces lost machines."""
 
-import os
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -12,8 +11,9 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from kumihimo.app.opened.catalogue import installed_catalogue
+from kumihimo.connections import join_ray, load_ray
 from kumihimo.core.cancel import CancelToken, check_cancelled
-from kumihimo.core.errors import Cancelled, SettingsError, StepError
+from kumihimo.core.errors import Cancelled, StepError
 from kumihimo.core.executors import BuildExecutor, WorkSpec
 from kumihimo.core.wiring import Catalogue, Port
 from kumihimo.llm.local_embedder import LocalTokenizer
@@ -44,17 +44,13 @@ class JobCost:
 class RayExecutor(BuildExecutor):
     """Runs jobs in this process for the first second, then as tasks of a Ray cluster.
 
-    Only work that can travel counts, and jobs that are too small to be sent stay here. cluster: HOST:PORT of a Ray
-    client server; empty: the cluster of this machine, or a new one. workers: the most jobs that run there at once; 0:
-    no limit. Each machine needs this version of the package.
+    Only work that can travel counts, and jobs that are too small to be sent stay here. cluster: ray://HOST:PORT;
+    empty: that of this machine, or a new one. workers: the most jobs that run there at once; 0: no limit. Each machine
+    needs this version of the package.
     """
 
     def __init__(self, cluster: str = "", workers: int = 0, cancel: CancelToken | None = None) -> None:
-        try:
-            import ray
-        except ImportError as error:
-            raise SettingsError("building.executor is `ray`, which needs `pip install 'kumihimo[ray]'`") from error
-        self._ray, self._cluster, self._cancel = ray, cluster, cancel
+        self._ray, self._cluster, self._cancel = load_ray(), cluster, cancel
         self.ahead = workers or _AHEAD
         self._costs: defaultdict[str, JobCost] = defaultdict(JobCost)
         self._seconds = 0.0  # of jobs that could have been sent
@@ -79,7 +75,7 @@ class RayExecutor(BuildExecutor):
     def _send(self, spec: WorkSpec[Any, B], job: Any) -> Future[B]:
         """Return the future of a task of the cluster."""
         if self._run is None:
-            self._connect()
+            self._owns_cluster = join_ray(self._cluster)
             self._run = self._ray.remote(run_job)
         outcome: Future[B] = Future()
 
@@ -104,25 +100,6 @@ class RayExecutor(BuildExecutor):
             outcome.add_done_callback(lambda _: forget())
         self._run.remote(pickle.dumps(spec), job).future().add_done_callback(finish)
         return outcome
-
-    def _connect(self) -> None:
-        """Join the cluster, or start one of this machine."""
-        if self._ray.is_initialized():
-            return
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent unasked
-        self._owns_cluster = True
-        try:
-            if self._cluster:
-                self._ray.init(f"ray://{self._cluster}", **options)
-                return
-            try:
-                self._ray.init("auto", **options)
-            except ConnectionError:
-                self._ray.init(include_dashboard=False, **options)
-        except Exception as error:
-            where = f"ray://{self._cluster}" if self._cluster else "this machine"
-            raise SettingsError(f"no Ray cluster at {where}: {error}; start it with `ray start --head`") from error
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002 (as `Executor`)
         """Leave the cluster, unless the caller was in it before."""

@@ -10,6 +10,7 @@ from typing import Any, cast
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SettingsError, SourceError
+from kumihimo.core.network import PAGE
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import IndexedSource, load_sources
 from kumihimo.readers.documents import ReadingLimits
@@ -142,9 +143,9 @@ class _MirrorFetch:
 
     def _client(self, origins: Sequence[Origin]) -> WebClient:
         settings: Mapping[str, Mapping[str, Any]] = self.index.settings
-        hosts = {origin.host for origin in origins if origin.is_web}
+        sites = {PAGE.parse_address(origin.url).server for origin in origins if origin.is_web}
         limits = ReadingLimits(**cast(dict[str, int], settings["reading"]))
-        client = WebClient(FetchSettings(**settings["fetching"]), limits, frozenset(hosts))
+        client = WebClient(FetchSettings(**settings["fetching"]), limits, frozenset(sites))
         return replace(client, cancel=self.cancel, wait=self.cancel.wait) if self.cancel else client
 
 

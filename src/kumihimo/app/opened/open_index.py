@@ -10,7 +10,7 @@ from typing import Any
 from kumihimo.app.opened import catalogue as catalogues
 from kumihimo.app.settings.config import fields_to_settings
 from kumihimo.app.settings.settings_registry import SettingsRegistry
-from kumihimo.app.settings.trust import read_trusted_layers
+from kumihimo.app.settings.trust import read_trusted_layers, register_secrets
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.settings import SettingValues, resolve_settings
 from kumihimo.core.wiring import Catalogue
@@ -30,7 +30,7 @@ class IndexAddress:
     They hold no keys: a setting names the environment variable with the key.
     """
 
-    place: str  # holds the password of a database, if its address does
+    place: str = field(repr=False)  # holds the password of a database, if its address does
     cache: str  # a file; empty: the cache is in the index
     layers: Sequence[SettingValues]
 
@@ -85,6 +85,7 @@ def connect_index(
     if {scope for layer in layers for scope in layer} - registry.all.keys():
         layers = catalogues.without_missing_scopes(store, catalogue, layers)
     values = resolve_settings(registry.all, *layers)
+    register_secrets(values, registry.all)
     cache_file = str(place.cache_file.absolute()) if place.cache_file else ""
     address = IndexAddress(place.address, cache_file, layers) if catalogue is catalogues.installed_catalogue() else None
     models = ModelRegistry(registry.model_values(values), lambda: replies, place.base)

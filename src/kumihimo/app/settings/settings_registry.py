@@ -9,7 +9,7 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Annotated
 
-from kumihimo.core.errors import SettingsError, describe_unknown
+from kumihimo.core.network import CLUSTER
 from kumihimo.core.settings import Bounds, Setting, SettingValues
 from kumihimo.core.signature import Signature, settings_of
 from kumihimo.core.wiring import Catalogue
@@ -19,24 +19,17 @@ from kumihimo.rdf.store import rdf_prefixes
 from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.web import FetchSettings
 
-EXECUTORS = ("inline", "ray")
-
 
 @dataclass(frozen=True, kw_only=True)
 class BuildingSettings:
     """Settings of a build: the fields of `[building]`.
 
     executor: `inline` builds in one process; `ray` and `ray://HOST:PORT` on the machines of a Ray cluster. workers: the
-    most jobs that run there at once; 0: no limit. Raises SettingsError for another executor.
+    most jobs that run there at once; 0: no limit. Raises SettingsError for a negative number.
     """
 
-    executor: str = "inline"
+    executor: Annotated[str, CLUSTER] = "inline"
     workers: Annotated[int, Bounds(0, 10_000)] = 0
-
-    def __post_init__(self) -> None:
-        kind = self.executor.partition("://")[0]
-        if kind not in EXECUTORS or (kind != "ray" and kind != self.executor):
-            raise SettingsError(f"building.executor: {describe_unknown('executor', self.executor, EXECUTORS)}")
 
 
 ANSWER = "answer"  # the role of the answer writer

@@ -5,26 +5,25 @@ Somebody else may have written it: documents and keys would go where that person
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PureWindowsPath
 from shlex import quote
 from tempfile import mkstemp
 from typing import NamedTuple
 
-from kumihimo.app.settings.config import read_aliases, read_environment, read_settings_file
+from kumihimo.app.settings.config import KnownSettings, read_aliases, read_environment, read_settings_file
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.network import is_local
-from kumihimo.core.settings import Setting, SettingValues
+from kumihimo.core.network import AddressForm, is_local
+from kumihimo.core.redaction import register_secret, register_url_secrets
+from kumihimo.core.settings import SettingValues
 from kumihimo.llm.recorded import RECORDED_PREFIX
-from kumihimo.llm.registry import CHAT, MODEL_SETTINGS
+from kumihimo.llm.registry import CHAT
 
 _USUAL_OWNERS = (
     "OPENAI ANTHROPIC AZURE_OPENAI CEREBRAS CO COHERE DEEPSEEK EMBEDDING FIREWORKS GEMINI GOOGLE GROQ JINA LLM MISTRAL "
     "NVIDIA OPENROUTER PERPLEXITY RERANK RERANKING TOGETHER VOYAGE XAI"
 )
 USUAL_KEYS = {*(f"{owner}_API_KEY" for owner in _USUAL_OWNERS.split()), "HF_TOKEN"}
-_ADDRESS = re.compile(r"(https?://)(?:[^/?#\\\s]*@)?([\w.-]+|\[[\da-f:.]+\])(:\d+)?(?:[/?#]\S*)?", re.I)
 
 
 class Grant(NamedTuple):
@@ -39,6 +38,8 @@ class Grant(NamedTuple):
     def __str__(self) -> str:
         if self.server.startswith(RECORDED_PREFIX):
             return f"reads replies from {self.server.removeprefix(RECORDED_PREFIX)}, outside its folder"
+        if self.server.startswith("ray://"):
+            return f"runs parts of builds at {self.server}, which can run programs on this machine"
         if not self.server:
             return f"reads a key from the environment variable {self.variable}"
         key = f" and the key in {self.variable}" if self.variable else ""
@@ -57,7 +58,7 @@ class TrustRequired(SettingsError):
 
 
 def read_trusted_layers(
-    folder: Path, scopes: Mapping[str, Mapping[str, Setting]], environment: Mapping[str, str]
+    folder: Path, scopes: KnownSettings, environment: Mapping[str, str]
 ) -> tuple[SettingValues, ...]:
     """Return the settings of kumi.toml, aliases.txt and the environment.
 
@@ -65,27 +66,27 @@ def read_trusted_layers(
     """
     path = folder / "kumi.toml"
     file_settings = read_settings_file(path)
-    check_trust(path, file_settings, environment)
+    check_trust(path, file_settings, scopes, environment)
     aliases = read_aliases(path.with_name("aliases.txt"))
     return file_settings, aliases, read_environment(scopes, environment)
 
 
-def check_trust(path: Path, settings: SettingValues, environment: Mapping[str, str]) -> None:
+def check_trust(path: Path, settings: SettingValues, scopes: KnownSettings, environment: Mapping[str, str]) -> None:
     """Raise TrustRequired if the settings of a kumi.toml need trust.
 
     A server on this machine, the usual variables of keys, and recorded replies below the file need none.
     """
     if environment.get("KUMI_TRUST", "0") in ("", "0"):
-        grants = requested_grants(settings)
+        grants = requested_grants(settings, scopes)
         if grants and not {*grants} <= {*_read_trusted(environment).get(_key(path), ())}:
             raise TrustRequired(path, grants)
 
 
-def trust_settings_file(path: Path, environment: Mapping[str, str]) -> Sequence[Grant]:
+def trust_settings_file(path: Path, scopes: KnownSettings, environment: Mapping[str, str]) -> Sequence[Grant]:
     """Trust all that a kumi.toml names now, and return it."""
     if not path.exists():
         raise SettingsError(f"{path} is not there: name a kumi.toml, or its folder")
-    grants = requested_grants(read_settings_file(path))
+    grants = requested_grants(read_settings_file(path), scopes)
     save_trust(path, grants, environment)
     return grants
 
@@ -95,37 +96,43 @@ def save_trust(path: Path, grants: Sequence[Grant], environment: Mapping[str, st
     _write_trusted({**_read_trusted(environment), _key(path): grants}, environment)
 
 
-def requested_grants(settings: SettingValues) -> list[Grant]:
+def requested_grants(settings: SettingValues, scopes: KnownSettings) -> list[Grant]:
     """Return all that needs trust in the settings of a kumi.toml.
 
-    >>> requested_grants({"chat": {"model": "m", "base_url": "https://ai.example/v1"}, "judge": {"key": "AWS_SECRET"}})
-    [Grant(server='https://ai.example', variable='AWS_SECRET'), Grant(server='https://ai.example', \
-variable='OPENAI_API_KEY')]
-    >>> requested_grants({"chat": {"base_url": "http://localhost:11434/v1", "key": "GROQ_API_KEY"}})
+    The marks of the settings tell what names a server or a key. Raises SettingsError for a server without an address.
+
+    >>> from kumihimo.llm.registry import MODEL_SETTINGS
+    >>> requested_grants({"chat": {"base_url": "https://ai.example/v1"}, "embedding": {"key": "X"}}, MODEL_SETTINGS)
+    [Grant(server='', variable='X'), Grant(server='https://ai.example', variable='OPENAI_API_KEY')]
+    >>> from kumihimo.llm.registry import MODEL_SETTINGS
+    >>> requested_grants({"chat": {"base_url": "http://localhost:11434/v1", "key": "GROQ_API_KEY"}}, MODEL_SETTINGS)
     []
     """
-    grants = {Grant(_remote_server(url), variable) for url, variable in _connections(settings)}
-    grants |= {Grant(model, "") for model in _models(settings) if _is_recorded_elsewhere(model)}
+    grants = {grant for scope in settings.keys() & scopes.keys() for grant in _scope_grants(scope, settings, scopes)}
+    models = {str(values.get("model", "")) for values in settings.values()}
+    grants |= {Grant(model, "") for model in models if _is_recorded_elsewhere(model)}
     return sorted(grant for grant in grants if grant.server or (grant.variable and grant.variable not in USUAL_KEYS))
 
 
-def _connections(settings: SettingValues) -> Iterator[tuple[str, str]]:
-    """Yield each address with the variable of its key."""
-    chat = settings.get(CHAT, {})
-    for scope, values in settings.items():
-        if not {"base_url", "key"} & values.keys():
-            continue
-        default_url: object = ""
-        default_key: object = ""
-        if scope in MODEL_SETTINGS:
-            default_key = MODEL_SETTINGS[scope]["key"].default
-        elif "base_url" not in values:  # the scope takes the server of [chat], else it gets no key
-            default_url, default_key = chat.get("base_url", ""), chat.get("key", MODEL_SETTINGS[CHAT]["key"].default)
-        yield str(values.get("base_url", default_url)), str(values.get("key", default_key))
+def _scope_grants(scope: str, settings: SettingValues, scopes: KnownSettings) -> Iterator[Grant]:
+    """Yield each server of a scope with the variable of its key."""
+    marked = {name: setting.mark for name, setting in scopes[scope].items() if setting.mark}
+    if not marked.keys() & settings[scope].keys():
+        return
+    servers = {name: mark for name, mark in marked.items() if isinstance(mark, AddressForm)}
 
+    def read(scope: str, name: str) -> object:
+        setting = scopes[scope][name]
+        return setting.parse(scope, settings.get(scope, {}).get(name, setting.default))
 
-def _models(settings: SettingValues) -> set[str]:
-    return {str(values.get("model", "")) for values in settings.values()}
+    values = {name: read(scope, name) for name in marked}
+    if all(values[name] is None for name in servers):  # it takes the server of [chat]; another one gets no key of it
+        values |= {name: read(CHAT, name) for name in values.keys() & scopes[CHAT].keys() if values[name] is None}
+    variables = [values[name] or "" for name in marked.keys() - servers.keys()] or [""]
+    for name, mark in servers.items():
+        value = values[name] or ""
+        address = None if value in mark.words else mark.parse_address(str(value))
+        yield Grant(address.server if address and not all(map(is_local, address.hosts)) else "", str(variables[0]))
 
 
 def _is_recorded_elsewhere(model: str) -> bool:
@@ -139,19 +146,11 @@ def _is_recorded_elsewhere(model: str) -> bool:
     return bool(is_recorded and not prefix) and (".." in path.parts or bool(path.anchor))
 
 
-def _remote_server(url: str) -> str:
-    """Return the server of an address, empty for this machine.
-
-    >>> _remote_server("https://me:pw@AI.example:8443/v1?x=y"), _remote_server("http://127.0.0.1:8000/v1")
-    ('https://ai.example:8443', '')
-    >>> _remote_server("http://localhost\\\\@evil.example/v1")
-    'http://localhost\\\\@evil.example/v1'
-    """
-    address = _ADDRESS.fullmatch(url)
-    if address is None:  # shown as it is, to hide no part of a host, but for passwords
-        return re.sub(r"(://[^/?#:\s]*):\S*@", r"\1:[hidden]@", url.partition("?")[0])
-    scheme, host, port = address.groups(default="")
-    return "" if is_local(host.strip("[]").lower()) else f"{scheme}{host}{port}".lower()
+def register_secrets(values: SettingValues, scopes: KnownSettings) -> None:
+    """Hide the keys and passwords of these settings in messages and logs."""
+    for value in {str(values[scope][name]) for scope in values for name, s in scopes[scope].items() if s.mark}:
+        register_secret(os.environ.get(value, "").strip())
+        register_url_secrets(value)
 
 
 # -- what the user trusts, by the path of the kumi.toml

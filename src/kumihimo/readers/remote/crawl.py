@@ -8,14 +8,16 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
+from kumihimo.connections import check_connection
 from kumihimo.core.errors import AddressRefused, LimitExceeded, SourceError
+from kumihimo.core.network import PAGE
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import FileType
 from kumihimo.readers.reading_worker import ReadingWorker
 from kumihimo.readers.remote.links import ADDRESS_BYTES, PAGE_SUFFIXES, Link, is_sitemap
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
 from kumihimo.readers.remote.origins import file_name
-from kumihimo.readers.remote.web import WebClient, WebReply, check_offline
+from kumihimo.readers.remote.web import WebClient, WebReply
 
 _ANY_TYPE = ("", "application/octet-stream", "text/plain", "binary/octet-stream")  # of servers that do not know it
 _MAX_SITEMAPS = 50  # of an index of sitemaps
@@ -56,7 +58,7 @@ class OriginFetch:
         Pages that are gone are removed; those that fail keep their file, and are listed. Raise SourceError if there is
         nothing at the address.
         """
-        check_offline(self.origin)
+        check_connection(self.origin, PAGE)
         start = self.mirror.files.get(self.mirror.name_of(self.origin))
         self._prefix = _folder_of(start.url if start else self.origin)
         self._seen.add(self.origin)

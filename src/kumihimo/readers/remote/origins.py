@@ -9,6 +9,7 @@ from unicodedata import category, normalize
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from kumihimo.core.errors import SourceError
+from kumihimo.core.network import PAGE, STORE
 from kumihimo.core.redaction import redact
 from kumihimo.text.file_names import is_reserved
 
@@ -23,12 +24,11 @@ MAX_ADDRESS_CHARS = 2000  # of a link or a redirect: a sitemap allows 2,048, and
 class Origin:
     """An address that a person has named.
 
-    protocol: http, https, or one of fsspec. host: or bucket. name: of the folder in the mirrors, and so of the source.
+    protocol: http, https, or one of fsspec. name: of the folder in the mirrors, and so of the source.
     """
 
     url: str
     protocol: str
-    host: str
     name: str
 
     @property
@@ -54,7 +54,7 @@ def local_path(address: str) -> str:
     """
     if not address.lower().startswith("file://"):
         return address
-    from urllib.request import url2pathname  # it loads much, and few commands need it
+    from urllib.request import url2pathname  # noqa: TID251 (it loads much, and few commands need it)
 
     parts = urlsplit(address)
     if parts.hostname not in (None, "localhost"):
@@ -66,28 +66,24 @@ def parse_origin(address: str) -> Origin:
     """Return the origin of an address. Raise SourceError.
 
     >>> parse_origin("HTTP://Example.org:80/a/../b#c")
-    Origin(url='http://example.org/b', protocol='http', host='example.org', name='example.org')
+    Origin(url='http://example.org/b', protocol='http', name='example.org')
     >>> parse_origin("s3://papers/2024/").name
     's3-papers'
     """
-    try:
-        parts = urlsplit(address)
-        host, port, password = parts.hostname or "", parts.port, parts.password
-    except ValueError:
-        host, port, password = "", None, None
     protocol = address.partition(":")[0].lower()
-    if protocol != "memory" and (not host or "::" in address.partition("//")[0]):
-        raise SourceError(f"{redact(address)[:200]!r} is no address: write it like https://example.org/page.html")
-    if password is not None and protocol != "github":  # it would be stored in the index
+    (PAGE if protocol in _WEB else STORE).parse_address(address)
+    parts = urlsplit(address)
+    if parts.password is not None and protocol != "github":  # it would be stored in the index
         raise SourceError(
             f"{redact(address)[:200]}: an address with a password is not stored: give the key to the driver in its "
             "environment or its own settings"
         )
     if protocol in _WEB:
-        name = host if port in (None, _WEB[protocol]) else f"{host}-{port}"
-        return Origin(normalize_url(address), protocol, host, safe_name(name))
+        host = parts.hostname or ""
+        name = host if parts.port in (None, _WEB[protocol]) else f"{host}-{parts.port}"
+        return Origin(normalize_url(address), protocol, safe_name(name))
     bucket = address.partition("://")[2].partition("/")[0]
-    return Origin(address.rstrip("/"), protocol, bucket, safe_name(f"{protocol}-{bucket.rpartition('@')[2]}"))
+    return Origin(address.rstrip("/"), protocol, safe_name(f"{protocol}-{bucket.rpartition('@')[2]}"))
 
 
 def normalize_url(url: str) -> str:

@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
+from kumihimo.connections import open_remote_store, store_error
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SourceError
-from kumihimo.core.network import is_offline
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import FileType
 from kumihimo.readers.documents import ReadingLimits, has_reader
@@ -20,7 +20,6 @@ _VERSION_KEYS = (
     ("mtime", "LastModified", "last_modified", "updated", "modified", "timeModified", "created"),
 )
 _PIECE = 1 << 20
-_LOCAL = ("local", "reference", "dir", "zip", "tar", "libarchive", "git", "data", "cached", "blockcache", "filecache")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +66,12 @@ class StoreFetch:
 
     def _list(self) -> tuple[Any, dict[str, Mapping[str, Any]]]:
         """Return the store, and its files by path with their facts."""
-        store = open_store(self.origin)
+        store = open_remote_store(self.origin.url)
         path = self._path(store)
         try:
             entries: dict[str, Mapping[str, Any]] = store.find(path, detail=True)
         except Exception as error:
-            raise _store_error(self.origin.url, error) from error
+            raise store_error(self.origin.url, error) from error
         inner = {key: key.removeprefix(path).split("/") for key, info in entries.items() if info.get("type") == "file"}
         visible = {key: entries[key] for key, parts in inner.items() if not any(p.startswith(".") for p in parts)}
         if not visible:
@@ -109,32 +108,8 @@ class StoreFetch:
         except SourceError:
             raise
         except Exception as error:
-            raise _store_error(asked, error) from error
+            raise store_error(asked, error) from error
         return bytes(data)
-
-
-def open_store(origin: Origin) -> Any:
-    """Return the file system of an address.
-
-    Raise SourceError without its driver, or while KUMI_OFFLINE is set.
-    """
-    try:
-        import fsspec
-        from fsspec.registry import known_implementations
-    except ModuleNotFoundError as error:
-        raise SourceError(f"{origin.protocol}:// needs fsspec: `pip install 'kumihimo[remote]'`") from error
-    if origin.protocol in _LOCAL or origin.protocol not in fsspec.available_protocols():
-        raise SourceError(f"no store is known by {origin.protocol}://; files of this machine are named by their path")
-    if is_offline() and origin.protocol != "memory":
-        url = origin.url
-        raise SourceError(f"KUMI_OFFLINE is set, so {url} is not fetched: unset it, or use a server on this machine")
-    try:
-        return fsspec.url_to_fs(origin.url, use_listings_cache=False)[0]
-    except ImportError as error:
-        driver = known_implementations.get(origin.protocol, {}).get("class", "").partition(".")[0]
-        raise SourceError(f"{origin.protocol}:// needs a driver: `pip install {driver}` ({error})") from error
-    except Exception as error:
-        raise _store_error(origin.url, error) from error
 
 
 def _address(origin: Origin, path: str) -> str:
@@ -156,8 +131,3 @@ def _modified(info: Mapping[str, Any]) -> float | None:
         if isinstance(value, datetime):
             return value.timestamp()
     return None
-
-
-def _store_error(url: str, error: Exception) -> SourceError:
-    reason = f"{type(error).__name__}: {error}"[:200]
-    return SourceError(f"{url} cannot be fetched ({reason}): check the address, and the access of its driver")

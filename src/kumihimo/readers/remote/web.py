@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,15 +10,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
+from kumihimo.connections import PublicWeb, check_connection
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import AddressRefused, SettingsError, SourceError
-from kumihimo.core.network import is_local, is_offline, is_public
+from kumihimo.core.network import PAGE
 from kumihimo.core.settings import Patience, Seconds
 from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.remote.origins import resolve_link
 
 if TYPE_CHECKING:
-    from httpx2 import Client, Response
+    from httpx2 import Response
 
 _MAX_REDIRECTS = 5
 _FORBIDDEN = b"User-agent: *\nDisallow: /"  # by a server that hides its robots.txt
@@ -62,19 +62,22 @@ class WebReply:
 
 @dataclass(slots=True)
 class WebClient:
-    """A client for the pages of a few hosts.
+    """A client for the pages of a few sites.
 
-    hosts: typed by a person, which may be in a private network. wait: pauses for seconds.
+    sites: as of `PublicWeb`. wait: pauses for seconds.
     """
 
     settings: FetchSettings
     limits: ReadingLimits
-    hosts: frozenset[str] = frozenset()
+    sites: frozenset[str] = frozenset()
     wait: Callable[[float], object] = field(default_factory=lambda: CancelToken().wait)
     cancel: CancelToken | None = None
-    _clients: dict[bool, Client] = field(default_factory=dict)
+    _web: PublicWeb = field(init=False)
     _robots: dict[str, RobotFileParser] = field(default_factory=dict)
     _next_at: dict[str, float] = field(default_factory=dict)  # host -> when it may be asked again
+
+    def __post_init__(self) -> None:
+        self._web = PublicWeb(self.sites, self.settings.timeout)
 
     def get(
         self, url: str, version: Mapping[str, str] | None = None, wants: Callable[[str, str], bool] = lambda _, __: True
@@ -84,15 +87,14 @@ class WebClient:
         version: of an earlier reply; status 304 says that the page is as before. wants: media type, address -> whether
         to read the body. Raise SourceError.
         """
-        check_offline(url)  # and not the robots.txt, which comes first
+        check_connection(url, PAGE)  # and not the robots.txt, which comes first
         known = version or {}
         headers = {header: known[name] for name, header in _CONDITIONS.items() if known.get(name)}
         return self._follow_redirects(url, headers, wants, obeys_robots=True)
 
     def close(self) -> None:
         """Close the connections."""
-        for client in self._clients.values():
-            client.close()
+        self._web.close()
 
     def _follow_redirects(
         self, url: str, headers: Mapping[str, str], wants: Callable[[str, str], bool], *, obeys_robots: bool
@@ -115,17 +117,9 @@ class WebClient:
         """Ask for an address once it may be asked."""
         import httpx2
 
-        host = urlsplit(url).hostname or ""
-        check_offline(url)
-        is_direct = self._check_host(url)
         self._pause(url)
         try:
-            client = self._client(is_local(host))
-            with client.stream("GET", url, headers={**headers, "User-Agent": self.settings.user_agent}) as response:
-                stream = response.extensions.get("network_stream")
-                peer = stream.get_extra_info("server_addr") if stream and is_direct else None
-                if peer and host not in self.hosts and not is_public(peer[0]):  # its name may lead elsewhere by now
-                    raise _private_error(url)
+            with self._web.request(url, {**headers, "User-Agent": self.settings.user_agent}) as response:
                 yield response
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, OSError) as error:
             reason, url = str(error) or type(error).__name__, url.removesuffix("robots.txt")  # which nobody has named
@@ -134,39 +128,6 @@ class WebClient:
             ) from error
         finally:
             self._next_at[_site(url)] = monotonic() + self._delay(url)
-
-    def _client(self, local: bool) -> Client:
-        """Return the client for this machine, or for all others."""
-        from http.cookiejar import CookieJar, DefaultCookiePolicy
-
-        import httpx2
-
-        if local not in self._clients:  # the proxies of the environment are not for this machine
-            timeout = httpx2.Timeout(self.settings.timeout, connect=min(self.settings.timeout, 10.0))
-            no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-            self._clients[local] = httpx2.Client(timeout=timeout, cookies=no_cookies, trust_env=not local)
-        return self._clients[local]
-
-    def _check_host(self, url: str) -> bool:
-        """Raise AddressRefused for a private network; return whether there is no proxy."""
-        from urllib.request import getproxies, proxy_bypass  # it loads much, and few commands need it
-
-        parts = urlsplit(url)
-        host, proxies = parts.hostname or "", getproxies()
-        has_proxy = bool(proxies.get(parts.scheme) or proxies.get("all")) and not proxy_bypass(host)
-        if host in self.hosts:
-            return not has_proxy
-        if is_local(host):
-            raise _private_error(url)
-        if has_proxy and not host.replace(".", "").isdigit() and ":" not in host:
-            return False  # the proxy looks the name up
-        try:
-            found = socket.getaddrinfo(host, parts.port or 80, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise SourceError(f"{url}: no host {host} is known; check the address and the network") from error
-        if not all(is_public(str(info[4][0])) for info in found):
-            raise _private_error(url)
-        return not has_proxy
 
     def _pause(self, url: str) -> None:
         """Wait until the host may be asked again."""
@@ -220,16 +181,6 @@ class WebClient:
         return bytes(body)
 
 
-def check_offline(url: str) -> None:
-    """Raise SourceError for another machine while KUMI_OFFLINE is set."""
-    if is_offline() and not is_local(urlsplit(url).hostname or ""):
-        raise SourceError(f"KUMI_OFFLINE is set, so {url} is not fetched: unset it, or use a server on this machine")
-
-
 def _site(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
-
-
-def _private_error(url: str) -> AddressRefused:
-    return AddressRefused(f"{url} is in a private network: name it yourself in `kumi index` if you trust it")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from zlib import crc32
 
+from kumihimo.connections import connect_postgres
 from kumihimo.core.errors import IndexChanged, IndexUnavailable, KumiError
-from kumihimo.text.packages import loading_extra
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -32,15 +32,7 @@ def connect(place: SchemaPlace) -> "Connection[Any]":
 
     Raises IndexUnavailable where there is no server.
     """
-    try:
-        with loading_extra("postgres", "psycopg"):
-            import psycopg
-    except ModuleNotFoundError as error:
-        raise IndexUnavailable(f"{place} needs psycopg: `pip install 'kumihimo[postgres]'`") from error
-    try:
-        connection = psycopg.connect(place.database, **OPTIONS)
-    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        raise IndexUnavailable(f"{place} cannot be reached: {' '.join(str(error).split())}") from error
+    connection = connect_postgres(place.database, str(place), **OPTIONS)
     use_schema(connection, place.schema)
     return connection
 

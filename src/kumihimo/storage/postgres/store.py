@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from kumihimo.connections import open_postgres_pool
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
 from kumihimo.storage.database import BuildMemory
@@ -17,7 +18,7 @@ from kumihimo.storage.postgres.cache_tables import CACHE_TABLES
 from kumihimo.storage.postgres.connection import PostgresDb
 
 if TYPE_CHECKING:
-    from psycopg_pool import ConnectionPool
+    from psycopg_pool import ConnectionPool  # noqa: TID251 (a type)
 
 FORMAT = 1  # of the schema
 _KEPT_BY_REBUILD = "communities"  # remember
@@ -152,22 +153,18 @@ class PostgresStore:
             ) from error
 
     def _open_pool(self) -> "ConnectionPool":
-        from psycopg_pool import ConnectionPool
-
         logging.getLogger("psycopg").addHandler(logging.NullHandler())  # our errors name what it warns of
         with self._lock:
             if self._pool is None:
-                connecting.connect(self.place).close()  # raises an error that names the remedy
-                self._pool = ConnectionPool(
+                self._pool = open_postgres_pool(
                     self.place.database,
+                    self.location,
+                    connecting.OPTIONS,
                     min_size=0,
                     max_size=_MAX_READERS,
                     num_workers=1,
                     timeout=_POOL_TIMEOUT,
-                    kwargs=connecting.OPTIONS,
                     configure=partial(connecting.use_schema, schema=self.place.schema),
-                    check=ConnectionPool.check_connection,
-                    open=True,
                 )
             return self._pool
 
