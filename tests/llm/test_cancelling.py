@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,12 +17,14 @@ import pytest
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import BudgetExceeded, Cancelled
 from kumihimo.core.usage import Usage
+from kumihimo.llm import openai
 from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
 from kumihimo.llm.cached_llm import CachedEmbedder, connect, create_llm
 from kumihimo.llm.openai import OpenAIChat
 from kumihimo.llm.protocols import ChatRequest, FailedTry, Prices, Reply, TextsReply, TextsRequest
 from kumihimo.llm.rate_limit import OwnTimes
 from kumihimo.llm.rerank import cached_scorer
+from kumihimo.llm.response_body import split_lines
 from kumihimo.llm.transport import ModelServer, connect_server
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
@@ -279,9 +281,12 @@ def event(text: str) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def test_a_stream_is_closed_at_once_and_what_arrived_is_charged(cache: ResponseCache, pool: ThreadPoolExecutor) -> None:
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_request_is_closed_at_once_and_what_arrived_is_charged(
+    listens: bool, cache: ResponseCache, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    allowed, tokens, token = Event(), list[str](), CancelToken()
+    allowed, read, tokens, token = Event(), Event(), list[str](), CancelToken()
 
     def pieces() -> Iterator[bytes]:
         """Send a few words, then more and more until the client has left."""
@@ -291,18 +296,25 @@ def test_a_stream_is_closed_at_once_and_what_arrived_is_charged(cache: ResponseC
         while True:
             yield event("")
 
+    def split_and_note(received: Iterable[bytes]) -> Iterator[str]:
+        for line in split_lines(received):
+            yield line
+            read.set()
+
+    monkeypatch.setattr(openai, "split_lines", split_and_note)
     with run_raw_server() as server:
         server.response = pieces()
         chat = OpenAIChat(model="m", base_url=server.url)
         budget = Budget(cancel=token)
-        running = pool.submit(create_llm(chat, cache, budget, "answer"), "When?", on_token=tokens.append)
-        wait_until(lambda: "".join(tokens) != "")
+        on_token = tokens.append if listens else None
+        running = pool.submit(create_llm(chat, cache, budget, "answer"), "When?", on_token=on_token)
+        assert read.wait(60)
         cancelled(running, token)
         wait_until(lambda: budget.total.calls == 1)  # before the server sends another byte
         server.response = [completion("At ten.")]
         allowed.set()
         assert create_llm(chat, cache)("And then?") == "At ten."  # the server has one thread, which is free again
-    assert "".join(tokens) == "The ferry leaves "
+    assert "".join(tokens) == ("The ferry leaves " if listens else "")
     assert budget.total.completion_tokens == len("The ferry leaves ") // 4
     assert cache.size()[0] == 1
     assert (chat.server.failures, chat.server.failing_since) == (0, None)

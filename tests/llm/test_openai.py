@@ -29,6 +29,10 @@ from tests.fake_replies import http_response
 from tests.fake_server import FakeServer
 from tests.raw_server import run_raw_server
 
+NESTED: Any = "x"
+for _ in range(480):
+    NESTED = [{"text": NESTED}]
+
 
 def body(content: Any, **more: Any) -> dict[str, Any]:
     return {"choices": [{"message": {"content": content}, "finish_reason": "stop"}], **more}
@@ -44,11 +48,28 @@ def test_a_message_is_a_text_or_texts_in_parts(content: Any, text: str) -> None:
 
 @pytest.mark.parametrize(
     "strange",
-    [{}, {"ok": True}, {"choices": []}, {"choices": [None]}, {"choices": "x"}, body(5), body({"a": 1}), body([1])],
+    [
+        {},
+        {"ok": True},
+        {"choices": []},
+        {"choices": [None]},
+        {"choices": "x"},
+        body(5),
+        body({"a": 1}),
+        body([1]),
+        body(NESTED),
+        {"choices": [{"message": {"content": "x"}, "finish_reason": {"why": "stop"}}]},
+        {"choices": [{"message": {"content": "x"}, "finish_reason": 5}]},
+    ],
 )
 def test_a_body_that_is_no_completion_is_requested_again(strange: dict[str, Any]) -> None:
     with pytest.raises(FailedTry, match="not have the form of a model server"):
         _parse_completion(strange)
+
+
+def test_an_error_of_any_depth_is_reported() -> None:
+    with pytest.raises(FailedTry, match="broke off"):
+        _parse_completion({"error": NESTED})
 
 
 @pytest.mark.parametrize("strange", [b"", b"<html>", b"[1", b"[" * 100_000, b"\xff\xfe"])
@@ -58,11 +79,33 @@ def test_a_body_that_is_no_json_is_requested_again(strange: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "event", ['{"choices": [null]}', '{"choices": [{"delta": "x"}]}', '{"choices": [{"delta": {"content": 5}}]}', "[]"]
+    "event",
+    [
+        '{"choices": [null]}',
+        '{"choices": [{"delta": "x"}]}',
+        '{"choices": [{"delta": {"content": 5}}]}',
+        "[]",
+        '{"choices": [{"delta": {"content": [{"text": [{"text": "x"}]}]}}]}',
+        '{"choices": [{"delta": {"content": "x"}, "finish_reason": ["stop"]}]}',
+        '{"choices": [{"delta": {"content": "x"}, "finish_reason": 5}]}',
+    ],
 )
 def test_an_invalid_event_is_requested_again(event: str) -> None:
-    with pytest.raises(FailedTry):
+    with pytest.raises(FailedTry, match="not have the form of a model server"):
         _read_stream([f"data: {event}"], lambda _: None, [], 60.0)
+
+
+def test_a_refusal_in_a_stream_is_one_as_in_a_whole_reply() -> None:
+    deltas = [{"delta": {"refusal": "I cannot"}}, {"delta": {}, "finish_reason": "stop"}]
+    lines = [f"data: {json.dumps({'choices': [delta]})}" for delta in deltas]
+    assert _read_stream(lines, str, [], 60.0)[0] == "content_filter"
+
+
+def test_a_server_that_does_not_stream_sends_its_reply_as_a_line() -> None:
+    tokens: list[str] = []
+    line = json.dumps(body("At nine.", usage={"completion_tokens": 3}))
+    assert _read_stream([line], tokens.append, [], 60.0) == ("stop", {"completion_tokens": 3})
+    assert tokens == ["At nine."]
 
 
 def test_a_server_that_ignores_the_length_limit_is_cut_off() -> None:

@@ -4,7 +4,7 @@
 
 Each of them wraps the next one and knows nothing else. A request waits for the rate limit before it reserves a part of
 the budget, so that a pause holds nothing back; each try is charged; what is cached reaches none of them. A caller who
-cancels is free at once, and the request in flight is charged and cached behind its back.
+cancels is free at once; the request in flight is closed and charged behind its back.
 """
 
 import json
@@ -96,7 +96,7 @@ def connect(send: Callable[[Q], R], server: ModelServer | None, budget: Budget, 
 def cancellable(send: Callable[[ChatRequest], Reply], cancel: CancelToken | None) -> Callable[[ChatRequest], Reply]:
     """Return `send`, which its caller may leave.
 
-    A streamed reply is closed; any other arrives in the background.
+    A reply of a server is closed; another one arrives in the background.
     """
     if cancel is None:
         return send

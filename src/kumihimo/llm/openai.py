@@ -22,6 +22,7 @@ from kumihimo.llm.transport import connect_server, reported_error
 
 StructuredOutput = Literal["auto", "schema", "json", "text"]
 _MAX_TOKEN_CHARS = 32  # far more than a token has in any text
+_FILTER = "content_filter"  # why a reply ends
 _FILTERED = "did not answer: its provider's filter does not allow it"
 _LENGTH_LIMITS = ("max_tokens", "max_completion_tokens")  # the old and the new name of one parameter
 _MAX_VECTORS_BYTES = 64 * MEGABYTE
@@ -72,22 +73,22 @@ class OpenAIChat:
         tokens: list[str] = []
         try:
             with self.server.post("/chat/completions", body) as response:
-                if request.on_token:
+                if "stream" in body:
                     with closed_when_cancelled(response, request.cancel):
-                        lines = split_lines(response.iter_bytes())
-                        finish_reason, counts = _read_stream(lines, request.on_token, tokens, timeout, _max_chars(body))
+                        lines, limits = split_lines(response.iter_bytes()), (timeout, _max_chars(body))
+                        finish_reason, counts = _read_stream(lines, request.on_token, tokens, *limits)
                     raw = "".join(tokens)
                 else:
                     raw, finish_reason, counts = _parse_completion(read_json_body(response.iter_bytes(), timeout))
         except FailedTry as failure:
-            if tokens:
+            if tokens and request.on_token:
                 failure.final = ItemFailed(f"{self.model} broke off in the middle of its answer: ask again")
             if tokens and request.cancel and request.cancel.is_cancelled:
                 reply_bytes = len("".join(tokens).encode())
                 failure.usage = _chat_usage({}, request.size, reply_bytes, self.prices, monotonic() - started)
             raise
         usage = _chat_usage(counts, request.size, len(raw.encode()), self.prices, monotonic() - started)
-        if finish_reason == "content_filter":
+        if finish_reason == _FILTER:
             message = f"{self.model} {_FILTERED}"
             raise FailedTry(message, usage=usage, final=RequestRefused(message))
         return Reply(raw, finish_reason, usage)
@@ -100,14 +101,18 @@ class OpenAIChat:
         return Prices(*(None if price is None else price * share for price in prices))
 
     def request_body(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the body of the request, as the server accepts it."""
+        """Return the body of the request, as the server accepts it.
+
+        A request that may be cancelled is streamed: a server writes the whole of another reply, whoever has left.
+        """
         body = {"model": self.model, **self._merge(request.parameters)}
         body["messages"] = list(request.messages)
         if request.schema is not None and (response_format := self._response_format(request.schema)):
             body["response_format"] = response_format
         if "max_tokens" in body and "max_tokens" in self.server.refused_parameters:
             body["max_completion_tokens"] = body.pop("max_tokens")
-        return body | {"stream": True, "stream_options": {"include_usage": True}} if request.on_token else body
+        is_stream = request.on_token or request.cancel
+        return body | {"stream": True, "stream_options": {"include_usage": True}} if is_stream else body
 
     def _merge(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a request over those of the settings.
@@ -156,17 +161,12 @@ def _parse_completion(body: Mapping[str, Any]) -> tuple[str, str, Mapping[str, A
 
     Raises FailedTry if the body is no completion, or reports an error in place of one.
     """
-    usage_counts = body.get("usage") or {}
     if body.get("error"):
         raise reported_error(body["error"])
-    try:
-        choice = body["choices"][0]
-        message = choice["message"]
-        if message.get("refusal"):
-            return "", "content_filter", usage_counts
-        return _content_text(message.get("content")), str(choice.get("finish_reason") or "stop"), usage_counts
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise garbled_error() from error
+    if not body.get("choices"):
+        raise garbled_error()
+    text, finish_reason = _read_choices(body)
+    return text, finish_reason or "stop", body.get("usage") or {}
 
 
 def read_completion(body: Mapping[str, Any], prompt_bytes: int, prices: Prices) -> Reply:
@@ -175,18 +175,20 @@ def read_completion(body: Mapping[str, Any], prompt_bytes: int, prices: Prices) 
     Raises FailedTry if it is no completion, and RequestRefused if the provider's filter does not allow it.
     """
     raw, finish_reason, counts = _parse_completion(body)
-    if finish_reason == "content_filter":
+    if finish_reason == _FILTER:
         raise RequestRefused(f"the model {_FILTERED}")
     return Reply(raw, finish_reason, _chat_usage(counts, prompt_bytes, len(raw.encode()), prices, 0.0))
 
 
 def _content_text(content: Any) -> str:
     """Return the text of a message. Raise TypeError where it has none."""
-    if isinstance(content, list):
-        return "".join(_content_text(part.get("text")) for part in content)
-    if content is not None and not isinstance(content, str):
-        raise TypeError(content)
-    return replace_surrogates(content or "")
+    texts = [part.get("text") for part in content] if isinstance(content, list) else [content]
+    return replace_surrogates("".join(text or "" for text in texts))
+
+
+def _finish_reason(choice: Mapping[str, Any]) -> str:
+    """Return why a message ends; empty: it does not end yet."""
+    return "".join([choice.get("finish_reason") or ""])  # raises TypeError where it is no text
 
 
 def get_count(body: Any, *names: str, guess: int) -> int:
@@ -209,7 +211,11 @@ def _max_chars(body: Mapping[str, Any]) -> float:
 
 
 def _read_stream(
-    lines: Iterable[str], on_token: Callable[[str], None], tokens: list[str], timeout: float, max_chars: float = inf
+    lines: Iterable[str],
+    on_token: Callable[[str], None] | None,
+    tokens: list[str],
+    timeout: float,
+    max_chars: float = inf,
 ) -> tuple[str, Mapping[str, Any]]:
     """Return finish reason and usage counts of server-sent events.
 
@@ -225,10 +231,11 @@ def _read_stream(
         if isinstance(usage := body.get("usage"), Mapping) and usage:
             usage_counts = usage
         token, reason = _read_choices(body)
-        finish_reason = reason or finish_reason
+        finish_reason = finish_reason if finish_reason == _FILTER else reason or finish_reason
         if token:
             tokens.append(token)
-            on_token(token)
+            if on_token:
+                on_token(token)
             last_token_at, length = monotonic(), length + len(token)
         if length > max_chars:
             return "length", usage_counts
@@ -239,20 +246,26 @@ def _read_stream(
 
 
 def _read_choices(body: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the new text and the finish reason of an event."""
+    """Return the text and finish reason of an event, or a reply."""
     try:
         choices = body.get("choices") or []
-        text = "".join(_content_text((choice.get("delta") or {}).get("content")) for choice in choices)
-        return text, next((reason for choice in choices if (reason := choice.get("finish_reason"))), "")
+        deltas = [choice.get("delta") or choice.get("message") or {} for choice in choices]
+        if any(delta.get("refusal") for delta in deltas):
+            return "", _FILTER
+        text = "".join(_content_text(delta.get("content")) for delta in deltas)
+        return text, next(filter(None, map(_finish_reason, choices)), "")
     except (TypeError, AttributeError) as error:
         raise garbled_error() from error
 
 
 def _parse_event(line: str) -> Mapping[str, Any]:
-    """Return the event in one line. Raise FailedTry for an error."""
-    kind, _, data = line.partition(":")
+    """Return the event in one line. Raise FailedTry for an error.
+
+    A server that does not stream sends a whole reply as a line.
+    """
+    kind, _, data = ("data", "", line) if line.startswith("{") else line.partition(":")
     if kind != "data" or data.strip() == "[DONE]":
-        if line.lstrip().startswith(("<", "{")):
+        if line.lstrip().startswith("<"):
             raise garbled_error()
         return {}
     try:

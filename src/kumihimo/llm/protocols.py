@@ -39,7 +39,7 @@ class ChatRequest:
 
     schema: the JSON schema of the reply. parameters: of the model, such as temperature. on_token: receives the reply
     while it arrives. sample: the number of the sample. attempt: how many malformed replies came before. followups: how
-    many turns of the conversation may follow. cancel: closes a streamed reply.
+    many turns of the conversation may follow. cancel: closes the reply, which a server streams then.
     """
 
     messages: Messages

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -72,7 +73,9 @@ def error_reason(body: Any) -> str:
     """
     while isinstance(body, Mapping):
         body = body.get("message") or body.get("detail") or body.get("error")
-    return " ".join(str(body or "").split())
+    with suppress(RecursionError):  # lists in lists in lists
+        return " ".join(str(body or "").split())
+    return ""
 
 
 def garbled_error() -> FailedTry:
