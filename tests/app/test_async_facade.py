@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from contextvars import ContextVar
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Event, Thread
 
 import pytest
@@ -287,6 +288,54 @@ def test_what_a_thread_reports_after_the_loop_has_ended_is_lost(
     thread.start()
     thread.join()
     assert async_facade._THREADS_PER_PLACE > 1, "a thread that ends does not take the place of the next question"
+
+
+# -- several callers
+
+
+@pytest.mark.parametrize("kind", ["question", "read"])
+def test_the_calls_of_one_caller_leave_a_place_for_another_and_take_turns(
+    kind: str, kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = SimpleQueue[str](), dict[str, Event]()
+
+    def wait(name: str) -> Answer:
+        begun.put(name)
+        assert may_end[name].wait(600)
+        return ANSWER
+
+    monkeypatch.setattr(kumi, "answer", lambda query: wait(query.question.text))
+    monkeypatch.setattr(async_facade, "_READS", 2)
+
+    async def next_begun() -> str:
+        return await asyncio.to_thread(begun.get, timeout=600)
+
+    async def play() -> list[str]:
+        async with AsyncKumihimo(kumi, questions=2) as questions:
+
+            def call(name: str) -> asyncio.Task[Answer]:
+                may_end[name], caller = Event(), questions.for_caller(name[0])
+                work = caller.ask(name) if kind == "question" else caller.run(lambda _: wait(name))
+                return asyncio.create_task(work)
+
+            calls = {name: call(name) for name in ("a1", "a2", "a3", "a4", "a5")}
+            first = {await next_begun(), await next_begun()}
+            assert first == {"a1", "a2"}, "one caller takes all places"
+            calls |= {name: call(name) for name in ("b1", "b2", "c1")}
+            assert await next_begun() == "b1", "and one more is for another"
+            await asyncio.sleep(0)
+            assert begun.empty()
+            order = []
+            for name in ("a1", "a2", "b1"):
+                may_end[name].set()
+                await calls[name]
+                order.append(await next_begun())
+            for event in may_end.values():
+                event.set()
+            await asyncio.gather(*calls.values())
+            return order
+
+    assert asyncio.run(play()) == ["c1", "a3", "b2"], "who has none comes first"
 
 
 # -- what is counted

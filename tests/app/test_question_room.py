@@ -185,7 +185,7 @@ def test_a_cancelled_question_that_does_not_end_ends_with_its_process(
     os.kill(pid, signal.SIGSTOP)
 
     def cancel_when_busy() -> None:
-        wait_until(lambda: not room._idle)
+        wait_until(lambda: room._places.running == 1)
         token.cancel("left")
 
     canceller = Thread(target=cancel_when_busy)
@@ -199,14 +199,22 @@ def test_a_cancelled_question_that_does_not_end_ends_with_its_process(
 
 def test_a_question_that_waits_for_a_process_can_be_cancelled(room: QuestionRoom) -> None:
     token = CancelToken()
-    busy = [room._borrow(CancelToken()) for _ in room._processes]
+    busy = [room._borrow("", CancelToken()) for _ in range(2)]
     canceller = Thread(target=token.cancel)
     canceller.start()
     with pytest.raises(Cancelled):
         ask(room, QUESTIONS[0], "bm25", cancel=token)
     canceller.join()
     for process in busy:
-        room._give_back(process)
+        room._give_back("", process)
+
+
+def test_the_questions_of_one_caller_leave_a_process_for_another(kumi: Kumihimo, room: QuestionRoom) -> None:
+    busy = [room._borrow("many", CancelToken()) for _ in range(2)]
+    answer = room.run("answer", Query.of(QUESTIONS[0], "bm25"), "one")
+    assert answer.citations == kumi.ask(QUESTIONS[0], "bm25").citations
+    for process in busy:
+        room._give_back("many", process)
 
 
 def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
@@ -215,9 +223,9 @@ def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
     room = QuestionRoom(address, 1)
     assert room.pids == [], "a process starts with its first question"
     ask(room, QUESTIONS[0], "bm25")
-    process = room._borrow(CancelToken())
+    process = room._borrow("", CancelToken())
     room.close()
-    room._give_back(process)
+    room._give_back("", process)
     assert process.end() == -signal.SIGKILL
     with pytest.raises(Cancelled, match="the index was closed"):
         ask(room, "?")

@@ -179,6 +179,49 @@ def test_the_queue_and_what_it_remembers_are_bounded(kumi: Kumihimo) -> None:
 
 
 @pytest.mark.usefixtures("fake")
+def test_keys_take_turns_and_one_cannot_fill_the_queue(kumi: Kumihimo) -> None:
+    async def play() -> None:
+        async with queue_of(kumi, waiting=3) as queue:
+            first = queue.remove("wait", key="a")
+            await running(queue, first)
+            jobs = [queue.remove(target, key="a") for target in ("a1", "a2", "a3")]
+            with pytest.raises(IndexBusy):
+                queue.remove("a4", key="a")
+            jobs.append(queue.remove("b1", key="b"))
+            with pytest.raises(IndexBusy):
+                queue.remove("b2", key="b")
+            queue.cancel(first.id)
+            order = asyncio.Queue[str]()
+
+            async def note(job: BuildJob) -> None:
+                await wait(queue, job.id)
+                order.put_nowait(job.options["target"])
+
+            await asyncio.gather(*map(note, jobs))
+            assert [order.get_nowait() for _ in jobs] == ["a1", "b1", "a2", "a3"]
+
+    asyncio.run(play())
+
+
+@pytest.mark.usefixtures("fake")
+def test_the_builds_of_one_key_are_cancelled(kumi: Kumihimo) -> None:
+    async def play() -> None:
+        async with queue_of(kumi) as queue:
+            first, second, other = (
+                queue.remove(name, key=key) for name, key in (("wait", "a"), ("x", "a"), ("y", "b"))
+            )
+            pid = await running(queue, first)
+            assert queue.keys == {"a", "b"}
+            queue.cancel_all({"a"})
+            assert (await wait(queue, other.id)).state == "done"
+            assert [find(queue, job.id).state for job in (first, second)] == ["cancelled"] * 2
+            assert has_ended(pid)
+            assert queue.keys == set()
+
+    asyncio.run(play())
+
+
+@pytest.mark.usefixtures("fake")
 def test_closing_cancels_all_and_ends_the_process(kumi: Kumihimo) -> None:
     pids, jobs = list[int](), list[BuildJob]()
 

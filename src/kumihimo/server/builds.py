@@ -1,17 +1,18 @@
 """builds of one index -> one child process after the other: a queue with progress, results and cancel."""
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from secrets import token_hex
 from typing import Any, Literal
 
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.open_index import IndexAddress
 from kumihimo.app.processes.build_process import HANDLER
+from kumihimo.app.processes.fair_places import FairPlaces
 from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
 from kumihimo.llm.budget import Caps
 from kumihimo.server.events import EventLog, ServerEvent
@@ -59,8 +60,9 @@ class BuildJob:
 @dataclass(slots=True, eq=False)
 class _Entry:
     job: BuildJob
-    log: EventLog
-    key: str  # that pays; empty: none
+    key: str  # of who started it
+    log: EventLog = field(default_factory=EventLog)
+    begin: Callable[[], None] = lambda: None
 
     def change(self, **changes: Any) -> None:
         self.job = replace(self.job, **changes)
@@ -73,10 +75,11 @@ class BuildQueue:
     """The builds of one index, for one event loop.
 
     One build runs at a time, in a process of its own: it takes nothing from the speed of questions, and its memory is
-    free again at its end. A build that is cancelled at any moment leaves the index as it was, and the replies that it
-    paid for stay in the cache. Call all methods from the event loop.
+    free again at its end. Then the keys that wait take turns. A build that is cancelled at any moment leaves the index
+    as it was, and the replies that it paid for stay in the cache. Call all methods from the event loop.
 
-    waiting: builds that may wait. kept: jobs that are remembered after their end.
+    waiting: builds that may wait, and one more of a key that has none there. kept: jobs that are remembered after their
+    end.
     """
 
     def __init__(self, kumi: Kumihimo, *, waiting: int = _MAX_WAITING, kept: int = _MAX_KEPT) -> None:
@@ -89,7 +92,7 @@ class BuildQueue:
         self.address: IndexAddress = address
         self._max_waiting, self._max_kept = waiting, kept
         self._entries: dict[str, _Entry] = {}  # oldest first
-        self._waiting: deque[_Entry] = deque()
+        self._places = FairPlaces(1, spare=0)
         self._running: tuple[_Entry, Worker] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kumihimo-build")
         self._runner: asyncio.Task[None] | None = None
@@ -112,9 +115,9 @@ class BuildQueue:
         that pays. Raises IndexBusy if too many builds wait.
         """
         wanted = {"methods": [*methods], "refresh": refresh, "caps": asdict(caps or Caps()), "consent": consent}
-        for entry in self._waiting:
-            if entry.key == key and entry.job.kind == "index" and _includes(entry.job.options, wanted, paths):
-                return entry.job
+        for job in self._waiting(key):
+            if job.kind == "index" and _includes(job.options, wanted, paths):
+                return job
         return self._submit("index", {"paths": [*paths], **wanted}, key)
 
     def remove(self, target: str, *, forget: bool = False, key: str = "") -> BuildJob:
@@ -125,22 +128,30 @@ class BuildQueue:
         return self._submit("remove", {"target": target, "forget": forget}, key)
 
     def _submit(self, kind: JobKind, options: Mapping[str, Any], key: str) -> BuildJob:
-        if len(self._waiting) >= self._max_waiting:
-            raise IndexBusy(f"{len(self._waiting):,} builds wait already: cancel one, or wait until one has ended")
-        entry = _Entry(BuildJob(token_hex(6), kind, options, "queued", _now()), EventLog(), key)
-        self._entries[entry.job.id] = entry
-        self._waiting.append(entry)
+        if self._places.waiting >= self._max_waiting + (not self._waiting(key)):
+            raise IndexBusy(f"{self._places.waiting:,} builds wait already: cancel one, or wait until one has ended")
+        job = BuildJob(token_hex(6), kind, options, "queued", _now())
+        entry = self._entries[job.id] = _Entry(job, key)
         entry.log_state()
-        if self._runner is None or self._runner.done():
-            self._runner = asyncio.get_running_loop().create_task(self._run_waiting())
-        return entry.job
+        entry.begin = partial(self._begin, entry)
+        self._places.ask(key, entry.begin)
+        return job
 
     # -- reading
 
     @property
     def jobs(self) -> list[BuildJob]:
         """Return the jobs, newest first."""
-        return [entry.job for entry in reversed(self._entries.values())]
+        return [entry.job for entry in [*self._entries.values()][::-1]]  # another thread may look at them
+
+    def _waiting(self, key: str) -> list[BuildJob]:
+        """Return the jobs of a key that wait, the oldest first."""
+        return [entry.job for entry in self._entries.values() if entry.key == key and entry.job.state == "queued"]
+
+    @property
+    def keys(self) -> set[str]:
+        """Return the keys of the jobs that have not ended."""
+        return {entry.key for entry in self._entries.values() if not entry.job.has_ended}
 
     def jobs_of(self, key: str) -> list[BuildJob]:
         """Return the jobs of a key, newest first."""
@@ -161,10 +172,10 @@ class BuildQueue:
     def cancel(self, id: str) -> BuildJob:
         """Stop a job unless it has ended, and return it."""
         entry = self._entry(id)
-        if entry in self._waiting:
-            self._waiting.remove(entry)
         if self._running and self._running[0] is entry:
             self._running[1].stop()
+        elif not entry.job.has_ended:
+            self._places.withdraw(entry.key, entry.begin)
         self._finish(entry, "cancelled")
         return entry.job
 
@@ -173,10 +184,14 @@ class BuildQueue:
         if running := self._running:
             running[1].stop()
 
-    def cancel_all(self) -> None:
-        """Stop all jobs that have not ended."""
-        for job in self.jobs:
-            self.cancel(job.id)
+    def cancel_all(self, keys: Collection[str] | None = None) -> None:
+        """Stop all jobs that have not ended.
+
+        keys: only those of these keys.
+        """
+        for id, entry in [*self._entries.items()]:
+            if keys is None or entry.key in keys:
+                self.cancel(id)
 
     async def close(self) -> None:
         """Cancel all jobs, and end the process."""
@@ -187,22 +202,24 @@ class BuildQueue:
 
     # -- running
 
-    async def _run_waiting(self) -> None:
-        """Run the jobs that wait, one after the other."""
+    def _begin(self, entry: _Entry) -> None:
+        entry.change(state="running", started=_now())
+        entry.log_state()
+        self._running = entry, Worker(HANDLER, memory=0, is_trusted=True)
+        self._runner = asyncio.get_running_loop().create_task(self._run(*self._running))
+
+    async def _run(self, entry: _Entry, worker: Worker) -> None:
+        """Run a job in its process, then let the next one begin."""
         loop = asyncio.get_running_loop()
-        while self._waiting:
-            entry, worker = self._waiting.popleft(), Worker(HANDLER, memory=0, is_trusted=True)
-            self._running = entry, worker
-            entry.change(state="running", started=_now())
-            entry.log_state()
-            try:
-                await loop.run_in_executor(self._thread, self._build, loop, entry, worker)
-            except WorkerStopped as stop:
-                self._finish(entry, "failed", error=BuildError(type(stop).__name__, _describe_stop(stop)))
-            except (KumiError, OSError) as error:  # the process cannot be started
-                self._finish(entry, "failed", error=BuildError(type(error).__name__, str(error)))
-            finally:
-                self._running = None
+        try:
+            await loop.run_in_executor(self._thread, self._build, loop, entry, worker)
+        except WorkerStopped as stop:
+            self._finish(entry, "failed", error=BuildError(type(stop).__name__, _describe_stop(stop)))
+        except (KumiError, OSError) as error:  # the process cannot be started
+            self._finish(entry, "failed", error=BuildError(type(error).__name__, str(error)))
+        finally:
+            self._running = None
+            self._places.leave(entry.key)
 
     def _build(self, loop: asyncio.AbstractEventLoop, entry: _Entry, worker: Worker) -> None:
         """Hand the replies of the process to the event loop."""

@@ -129,12 +129,14 @@ def embed_texts(
     table: str = "chunks",
     as_questions: bool = False,
     budget: Budget | None = None,
+    cancel: CancelToken | None = None,
 ) -> tuple[Vectors, Usage]:
     """Return the vectors of texts, and what they cost.
 
-    They can be compared with those of a table. as_questions: as searches embed them. budget: one that pays too.
+    They can be compared with those of a table. as_questions: as searches embed them. budget: one that pays too. cancel:
+    as for `ask`.
     """
-    own_budget = index.models.budget(None, budget)
+    own_budget = index.models.budget(None, budget, cancel)
     with open_snapshot(index) as snapshot:
         stored = snapshot.embedder_of(table)
     if is_local(stored):

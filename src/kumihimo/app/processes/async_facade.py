@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import copy_context
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Self, TypeVar
 
 from kumihimo.app.ask.query import Query
-from kumihimo.app.ask.questions import lacking_methods
+from kumihimo.app.ask.questions import embed_texts, lacking_methods
+from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.build.prepare_build import build_method
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.results import Built
+from kumihimo.app.processes.fair_places import FairPlaces
 from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
 from kumihimo.core.errors import Cancelled, SettingsError
 from kumihimo.core.task import Progress, ProgressEvent
+from kumihimo.core.usage import Usage
+from kumihimo.llm.budget import Budget
+from kumihimo.llm.protocols import Vectors
 
 T = TypeVar("T")
 QuestionEvent = ProgressEvent | Context | str | Answer  # a str is a token; the Answer is the last event
@@ -41,8 +47,9 @@ class AsyncKumihimo:
     kumi: stays open at the end, unless `AsyncKumihimo.open` has opened it. workers: processes for questions that no
     model and no server answers, so that they use all processors; each starts when it is needed. 0: threads, which an
     index with functions passed to `Kumihimo.open` has too, since another process cannot have them. questions: how many
-    run together; others wait. seconds: after which a question raises Cancelled; 0: no limit. on_answered: is called in
-    a thread with the method of each question, and with its seconds.
+    run together, and one more of a caller that has none; others wait, and the callers of `for_caller` take turns.
+    seconds: after which a question raises Cancelled; 0: no limit. on_answered: is called in a thread with the method of
+    each question, and with its seconds.
 
     >>> from tempfile import TemporaryDirectory
     >>> async def ask_note() -> str:
@@ -61,6 +68,7 @@ class AsyncKumihimo:
         self._questions, self._reads, self._builds = _Lane.create(questions), _Lane.create(_READS), _Lane.create(1, 1)
         address = kumi.opened.address
         self.room = QuestionRoom(address, workers) if workers and address else None
+        self._key = ""  # of the caller
         self._tokens: set[CancelToken] = set()  # of all calls in progress
         self.on_answered: Callable[[str, float], object] = _ignore
         self._is_closed = False
@@ -117,12 +125,21 @@ class AsyncKumihimo:
     @property
     def running(self) -> int:
         """Return how many questions run."""
-        return self._questions.running
+        return self._questions.places.running
 
     @property
     def waiting(self) -> int:
         """Return how many questions wait for a place."""
-        return self._questions.waiting
+        return self._questions.places.waiting
+
+    def for_caller(self, key: str) -> Self:
+        """Return the same places and limits for one of several callers.
+
+        They take turns.
+        """
+        other = copy(self)
+        other._key = key
+        return other
 
     # -- questions
 
@@ -173,6 +190,20 @@ class AsyncKumihimo:
         _check_no_listeners(query)
         return await self._last(self._questions, lambda cancel, _: self._search(query, cancel), self._seconds)
 
+    async def embed(
+        self, texts: Sequence[str], *, as_questions: bool = False, budget: Budget | None = None
+    ) -> tuple[Vectors, Usage]:
+        """Return the vectors of texts, and what they cost.
+
+        as_questions, budget: as for `embed_texts`.
+        """
+        options: dict[str, Any] = {"as_questions": as_questions, "budget": budget}
+        return await self._last(
+            self._questions,
+            lambda cancel, _: embed_texts(self.kumi.opened, texts, cancel=cancel, **options),
+            self._seconds,
+        )
+
     def _answer(self, query: Query, cancel: CancelToken, emit: Emit | None = None) -> Answer:
         start, query = perf_counter(), replace(query, cancel=cancel)
         if self.room and needs_no_model(self.kumi.opened, named := self._with_method(query), is_answer=True):
@@ -185,7 +216,7 @@ class AsyncKumihimo:
         return answer
 
     def _answer_in_room(self, room: QuestionRoom, query: Query, emit: Emit | None) -> Answer:
-        answer: Answer = room.run("answer", query)
+        answer: Answer = room.run("answer", query, self._key)
         if emit:
             for event in (ProgressEvent("search"), answer.context, answer.text):
                 emit(event)
@@ -194,7 +225,7 @@ class AsyncKumihimo:
     def _search(self, query: Query, cancel: CancelToken) -> Context:
         start, query = perf_counter(), replace(query, cancel=cancel)
         if self.room and needs_no_model(self.kumi.opened, named := self._with_method(query), is_answer=False):
-            context: Context = self.room.run("search", named)
+            context: Context = self.room.run("search", named, self._key)
         else:
             context = self.kumi.search(query)
         self.on_answered(context.method, perf_counter() - start)
@@ -242,6 +273,18 @@ class AsyncKumihimo:
         if lacking := await self.run(find_lacking):
             await self._last(self._builds, build)
 
+    async def read(self, call: Callable[[Snapshot], T], *, rights: str = "") -> T:
+        """Return what a function reads in a snapshot.
+
+        It runs in a thread. rights: as for `Kumihimo.snapshot`.
+        """
+
+        def read(cancel: CancelToken, _: Emit) -> T:
+            with self.kumi.snapshot(rights=rights, cancel=cancel) as snapshot:
+                return call(snapshot)
+
+        return await self._last(self._reads, read)
+
     async def run(self, call: Callable[[Kumihimo], T]) -> T:
         """Return the result of another read, such as `lambda kumi: kumi.status()`.
 
@@ -264,7 +307,7 @@ class AsyncKumihimo:
 
         At the end of the generator the call is cancelled, unless it has ended.
         """
-        async with lane.place():
+        async with lane.place(self._key):
             if self._is_closed:
                 raise Cancelled("the index was closed: open it again")
             loop, token, events = asyncio.get_running_loop(), CancelToken(), asyncio.Queue[Any]()
@@ -308,29 +351,26 @@ def _ignore(_method: str, _seconds: float) -> None:
 
 @dataclass(slots=True)
 class _Lane:
-    """Places for calls of one kind, and the threads that they run in. running, waiting: calls now."""
+    """Places for calls of one kind, and the threads that they run in."""
 
-    places: asyncio.Semaphore
+    places: FairPlaces
     threads: ThreadPoolExecutor
-    running: int = 0
-    waiting: int = 0
 
     @classmethod
     def create(cls, places: int, threads: int = 0) -> _Lane:
         executor = ThreadPoolExecutor(threads or _THREADS_PER_PLACE * places, thread_name_prefix="kumihimo")
-        return cls(asyncio.Semaphore(places), executor)
+        return cls(FairPlaces(places), executor)
 
     @asynccontextmanager
-    async def place(self) -> AsyncGenerator[None, None]:
+    async def place(self, key: str) -> AsyncGenerator[None, None]:
         """Wait for a place, and hold it."""
-        self.waiting += 1
+        begun = asyncio.Event()
+        self.places.ask(key, begun.set)
         try:
-            await self.places.acquire()
-        finally:
-            self.waiting -= 1
-        self.running += 1
-        try:
+            await begun.wait()
             yield
         finally:
-            self.running -= 1
-            self.places.release()
+            if begun.is_set():
+                self.places.leave(key)
+            else:
+                self.places.withdraw(key, begun.set)

@@ -55,7 +55,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the parent ends this process
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not get between the replies
-    address: IndexAddress = pickle.load(sys.stdin.buffer)
+    try:
+        address: IndexAddress = pickle.load(sys.stdin.buffer)
+    except EOFError:  # the parent has ended
+        return
     inbox = _Inbox()
     Thread(target=inbox.read_and_exit, args=[sys.stdin.buffer], daemon=True).start()
     with open_address(address) as kumi:

@@ -14,6 +14,7 @@ from typing import IO, Any, Literal
 from kumihimo.app.ask.query import Query
 from kumihimo.app.opened.catalogue import uses_llm
 from kumihimo.app.opened.open_index import IndexAddress, OpenIndex
+from kumihimo.app.processes.fair_places import FairPlaces
 from kumihimo.app.processes.question_process import Request
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled
@@ -42,14 +43,15 @@ def needs_no_model(index: OpenIndex, query: Query, *, is_answer: bool) -> bool:
 class QuestionRoom:
     """Processes that answer questions about one index, each one at a time.
 
-    Each starts with the first question for which the others have no time. They map the same vector files, and have no
-    keys in their environment. Call `run` from threads. A question that is cancelled and does not end in time ends with
-    its process.
+    Each starts with the first question for which the others have no time, and one more if a caller without one asks
+    then. They map the same vector files, and have no keys in their environment. Call `run` from threads. A question
+    that is cancelled and does not end in time ends with its process.
     """
 
     def __init__(self, address: IndexAddress, workers: int) -> None:
-        self._processes = [_QuestionProcess(address) for _ in range(workers)]
-        self._idle = [*self._processes]  # the last one was used last: its memory is warm
+        self._places = FairPlaces(workers)
+        self._processes = [_QuestionProcess(address) for _ in range(workers + 1)]
+        self._idle = self._processes[::-1]  # the last one was used last: its memory is warm
         self._change = Condition()
         self._is_closed = False
 
@@ -58,17 +60,17 @@ class QuestionRoom:
         """Return the ids of the processes that have started."""
         return [process.pid for process in self._processes if process.pid]
 
-    def run(self, kind: Literal["answer", "search"], query: Query) -> Any:
+    def run(self, kind: Literal["answer", "search"], query: Query, key: str = "") -> Any:
         """Return what the facade returns for a query, and raise its errors.
 
-        Raises WorkerStopped if the process ends.
+        key: of the caller. Raises WorkerStopped if the process ends.
         """
         cancel = query.cancel or CancelToken()
-        process = self._borrow(cancel)
+        process = self._borrow(key, cancel)
         try:
             return process.run((kind, query.without_listeners(), message_language()), cancel)
         finally:
-            self._give_back(process)
+            self._give_back(key, process)
 
     def kill(self) -> None:
         """End the processes at once, from any thread."""
@@ -85,25 +87,35 @@ class QuestionRoom:
         for process in idle:
             process.end()
 
-    def _borrow(self, cancel: CancelToken) -> _QuestionProcess:
+    def _borrow(self, key: str, cancel: CancelToken) -> _QuestionProcess:
         """Wait for a process that is idle."""
+        borrowed: list[_QuestionProcess] = []
+
+        def begin() -> None:
+            borrowed.append(self._idle.pop())
+
         forget = cancel.on_cancel(self._wake)
         try:
             with self._change:
-                while not self._idle and not self._is_closed:
-                    cancel.check()
-                    self._change.wait()
                 if self._is_closed:
                     raise Cancelled(_CLOSED)
-                return self._idle.pop()
+                self._places.ask(key, begin)
+                while not (borrowed or self._is_closed or cancel.is_cancelled):
+                    self._change.wait()
+                if borrowed:
+                    return borrowed[0]
+                self._places.withdraw(key, begin)
         finally:
             forget()
+        cancel.check()
+        raise Cancelled(_CLOSED)
 
-    def _give_back(self, process: _QuestionProcess) -> None:
+    def _give_back(self, key: str, process: _QuestionProcess) -> None:
         with self._change:
             if not self._is_closed:
                 self._idle.append(process)
-                self._change.notify()
+                self._places.leave(key)
+                self._change.notify_all()
                 return
         process.end()
 
