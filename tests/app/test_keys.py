@@ -84,11 +84,11 @@ def test_a_wrong_key_is_not_stored(tmp_path: Path, options: dict[str, object], m
 
 
 def test_a_revoked_key_is_found_no_more(keys: IndexKeys) -> None:
-    assert not keys.any_valid()
+    assert not keys.valid_ids()
     id, token = create_key([keys.index.folder], "reader")
-    assert keys.any_valid()
+    assert keys.valid_ids()
     assert revoke_key(keys.index.folder, id)
-    assert not keys.any_valid()
+    assert not keys.valid_ids()
     assert keys.find(token_digest(token)) is None
     assert not revoke_key(keys.index.folder, "unknown")
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 
-from kumihimo.server.events import HEARTBEAT, EventLog, ServerEvent, encode_events
+from kumihimo.server.events import HEARTBEAT, EventLog, ServerEvent, with_heartbeat
 
 
 async def collect(log: EventLog, after: int = 0) -> list[int]:
@@ -63,10 +63,15 @@ def test_an_event_is_one_block_of_lines_whatever_its_text() -> None:
     assert b"id:" not in ServerEvent("token", {}).encode()
 
 
+async def encoded(log: EventLog) -> AsyncGenerator[bytes, None]:
+    async for event in log.subscribe():
+        yield event.encode()
+
+
 def test_silence_is_filled_with_comments_and_nothing_is_lost() -> None:
     async def play() -> list[bytes]:
         log, seen = EventLog(), list[bytes]()
-        async for block in encode_events(log.subscribe(), heartbeat=0):
+        async for block in with_heartbeat(encoded(log), heartbeat=0):
             seen.append(block)
             if seen.count(HEARTBEAT) == 2 and not log.events:
                 log.append("state", {"n": 1})
@@ -82,15 +87,15 @@ def test_silence_is_filled_with_comments_and_nothing_is_lost() -> None:
 def test_a_client_that_leaves_closes_what_it_reads() -> None:
     closed = list[str]()
 
-    async def endless() -> AsyncGenerator[ServerEvent, None]:
+    async def endless() -> AsyncGenerator[bytes, None]:
         try:
-            yield ServerEvent("token", {})
+            yield ServerEvent("token", {}).encode()
             await asyncio.Event().wait()
         finally:
             closed.append("closed")
 
     async def play() -> None:
-        blocks = encode_events(endless(), heartbeat=0)
+        blocks = with_heartbeat(endless(), heartbeat=0)
         await anext(blocks)
         assert await anext(blocks) == HEARTBEAT
         await blocks.aclose()

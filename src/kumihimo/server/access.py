@@ -4,21 +4,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.facade import Kumihimo
+from kumihimo.app.processes.async_facade import AsyncKumihimo
 from kumihimo.app.upkeep.keys import ROLES, Role
 from kumihimo.core.errors import describe_unknown
 from kumihimo.llm.budget import Budget
-from kumihimo.server.events import cancel_on_disconnect
+from kumihimo.server.json_responses import JsonResponse, encode_json
 from kumihimo.server.problems import NotFound, Unauthorized
 from kumihimo.server.rights import RIGHTS, name_of
 from kumihimo.server.workspace import ServedIndex, Workspace
 
 T = TypeVar("T")
+INVALID_KEY = "this key is not valid here: it is unknown, or was revoked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +80,26 @@ class Access:
     def rights(self) -> str:
         return self.grant.rights
 
+    @property
+    def questions(self) -> AsyncKumihimo:
+        """Return the facade for asyncio, where the keys take turns."""
+        return self.served.questions.for_caller(self.grant.key)
+
     async def read(self, read: Callable[[Snapshot], T], table: str = "") -> T:
         """Return the result of a read of what the sender may see.
 
         table: the one that is read; it is built first, if that costs nothing.
         """
         if table:
-            await self.served.questions.prepare_method(table)
+            await self.questions.prepare_method(table)
+        return await self.questions.read(read, rights=self.rights)
 
-        def read_with_rights(kumi: Kumihimo) -> T:
-            with kumi.snapshot(rights=self.rights) as snapshot:
-                return read(snapshot)
+    async def respond(self, read: Callable[[Snapshot], Any], table: str = "") -> JsonResponse:
+        """Return the result of a read as a response.
 
-        return await self.served.questions.run(read_with_rights)
+        table: as for `read`.
+        """
+        return JsonResponse(await self.read(lambda snapshot: encode_json(read(snapshot)), table))
 
 
 def find_access(request: Request, name: str = "", route: str = "") -> Access:
@@ -115,14 +123,6 @@ def choose_access(workspace: Workspace, caller: Caller, route: str, name: str = 
     caller.notes.indexes[found] = None
     caller.grants[found].require(route)
     return Access(workspace.indexes[found], caller.grants[found], caller.notes)
-
-
-async def read_index(request: Request, access: Access, read: Callable[[Snapshot], T], table: str = "") -> T:
-    """Return the result of a read; a client that leaves ends it.
-
-    table: as for `Access.read`.
-    """
-    return await cancel_on_disconnect(request, access.read(read, table))
 
 
 async def find_allowed(request: Request) -> Access:  # a plain function would wait for a thread
@@ -150,7 +150,7 @@ def find_caller(workspace: Workspace, digest: bytes) -> Caller:
             grants[served.name] = Grant(cast(Role, key.role), key.rights, key.id, partial(served.keys.budget, key))
             rates.append((key.id, key.requests_per_minute))
     if not grants:
-        raise Unauthorized("this key is not valid here: it is unknown, or was revoked")
+        raise Unauthorized(INVALID_KEY)
     return Caller(grants, *min(rates, key=itemgetter(1)))
 
 

@@ -37,7 +37,7 @@ def add_error_handlers(app: FastAPI) -> None:
     async def respond_http(request: Request, error: HTTPException) -> Response:
         path, status = request.url.path, error.status_code
         if status == 404 and wants_page(path, request.headers):
-            return error_page(request, status, f"there is no page at {path}: begin at the start")
+            return await error_page(request, status, f"there is no page at {path}: begin at the start")
         if status == 404:
             return error_response(NotFound(f"there is nothing at {path}: see /openapi.json"), path)
         return problem_response(

@@ -1,24 +1,20 @@
-"""news -> server-sent events, from the last one that a client has; work for a client ends when it leaves."""
+"""news -> server-sent events, from the last one that a client has."""
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from fastapi import Request
 from fastapi.responses import StreamingResponse
-
-from kumihimo.core.errors import Cancelled
 
 HEARTBEAT = b": \n\n"  # a comment: proxies close a connection that is silent
 _HEARTBEAT_SECONDS = 15.0
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the second one is for nginx
 _MAX_EVENTS = 500
 _MAX_ID_DIGITS = 15
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +37,6 @@ class ServerEvent:
         id_line = f"id: {self.id}\n" if self.id else ""
         data = json.dumps(self.data, ensure_ascii=False)
         return f"{id_line}event: {self.name}\ndata: {data}\n\n".encode(errors="replace")
-
-
-class Encodable(Protocol):
-    """An event that knows its bytes."""
-
-    def encode(self) -> bytes: ...
 
 
 class EventLog:
@@ -94,19 +84,19 @@ class EventLog:
         self._changed = asyncio.Event()
 
 
-def event_response(events: AsyncIterator[Encodable], headers: Mapping[str, str] = _HEADERS) -> StreamingResponse:
+def event_response(events: AsyncIterator[bytes], headers: Mapping[str, str] = _HEADERS) -> StreamingResponse:
     """Return a response that streams events."""
-    return StreamingResponse(encode_events(events), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(with_heartbeat(events), media_type="text/event-stream", headers=headers)
 
 
-async def encode_events(
-    events: AsyncIterator[Encodable], heartbeat: float = _HEARTBEAT_SECONDS
+async def with_heartbeat(
+    events: AsyncIterator[bytes], heartbeat: float = _HEARTBEAT_SECONDS
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of events, and a comment after each silence.
+    """Yield events, and a comment after each silence.
 
     heartbeat: seconds of silence. The iterator is closed at the end, also if the client leaves.
     """
-    waiting: asyncio.Future[Encodable] | None = None
+    waiting: asyncio.Future[bytes] | None = None
     try:
         while True:
             waiting = waiting or asyncio.ensure_future(anext(events))
@@ -119,12 +109,12 @@ async def encode_events(
                 event = finished.result()
             except StopAsyncIteration:
                 return
-            yield event.encode()
+            yield event
     finally:
         await _close(events, waiting)
 
 
-async def _close(events: AsyncIterator[Encodable], waiting: asyncio.Future[Encodable] | None) -> None:
+async def _close(events: AsyncIterator[bytes], waiting: asyncio.Future[bytes] | None) -> None:
     """Stop waiting for the next event, and close the iterator."""
     if waiting:
         waiting.cancel()
@@ -142,25 +132,3 @@ def parse_last_event_id(value: str | None) -> int:
     """
     is_id = value is not None and value.isascii() and value.isdigit() and len(value) <= _MAX_ID_DIGITS
     return int(value) if value and is_id else 0
-
-
-async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine; cancel it when the client leaves.
-
-    The body of the request has been read. Raises Cancelled for a client that has left.
-    """
-    task, left = asyncio.create_task(work), asyncio.create_task(_wait_for_disconnect(request))
-    try:
-        await asyncio.wait([task, left], return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise Cancelled("the client has left before the answer: ask again")
-        return await task
-    finally:
-        task.cancel()
-        left.cancel()
-        await asyncio.wait([task, left])
-
-
-async def _wait_for_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

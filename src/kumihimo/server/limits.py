@@ -1,4 +1,4 @@
-"""connections, requests and bodies -> the same, within limits of number, bytes and time."""
+"""connections and requests -> the same, within limits of number and time."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -8,21 +8,17 @@ from ipaddress import IPv6Address
 from time import monotonic
 from typing import Any
 
-from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
-from starlette.types import Message, Receive
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kumihimo.core.errors import KumiError
 from kumihimo.core.network import read_ip
-from kumihimo.server.problems import TooLarge, TooManyRequests, TooSlow
+from kumihimo.server.problems import TooManyRequests
 from kumihimo.server.settings import is_loopback
 
 _REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
 _MAX_TRACKED = 10_000
 _FAILED_KEYS_PER_MINUTE = 20  # of one sender
 _SHARED_BITS = 64  # of an IPv6 address; one sender has all addresses that begin with them
-_MIN_BYTES_A_SECOND = 1_000  # of a body, beside `seconds`
 
 
 @dataclass(slots=True)
@@ -200,47 +196,3 @@ def sender_of(address: str) -> str:
     if isinstance(ip, IPv6Address) and not (ip.ipv4_mapped or ip.is_loopback):
         return str(IPv6Address(int(ip) >> _SHARED_BITS << _SHARED_BITS))
     return address
-
-
-class BodyLimits:
-    """The body of one request, received within limits.
-
-    seconds: without any part of the body. Beside them, the body has a second for each 1,000 bytes. error: the limit
-    that was reached.
-    """
-
-    def __init__(self, receive: Receive, headers: Headers, max_bytes: int, seconds: float) -> None:
-        self._receive, self._max_bytes, self._seconds = receive, max_bytes, seconds
-        announced = headers.get("content-length", "0")
-        self._is_too_large = not announced.isdecimal() or int(announced) > max_bytes
-        self._arrived, self._is_complete, self._started = 0, False, 0.0
-        self.error: KumiError | None = None
-
-    async def receive(self) -> Message:
-        """Return the next part of the body.
-
-        Raises TooLarge, before any part if Content-Length says so, and TooSlow.
-        """
-        if self._is_complete:
-            return await self._receive()
-        try:
-            return await self._receive_part()
-        except KumiError as error:
-            self.error = error
-            raise
-
-    async def _receive_part(self) -> Message:
-        if self._is_too_large:
-            raise TooLarge(f"the body has more than {self._max_bytes:,} bytes")
-        now = asyncio.get_running_loop().time()
-        self._started = self._started or now
-        ends = self._started + self._seconds + self._arrived / _MIN_BYTES_A_SECOND
-        try:
-            message = await asyncio.wait_for(self._receive(), max(0.0, min(self._seconds, ends - now)))
-        except TimeoutError:
-            raise TooSlow(f"the body arrives too slowly: no part of it came for {self._seconds:g} s") from None
-        self._arrived += len(message.get("body", b""))
-        if self._arrived > self._max_bytes:
-            raise TooLarge(f"the body has more than {self._max_bytes:,} bytes")
-        self._is_complete = not message.get("more_body", False)
-        return message

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
+from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
 from kumihimo.app.facade import Kumihimo
@@ -276,5 +277,5 @@ async def metrics(request: Request) -> Response:
     names = [name for name, grant in grants.items() if grant.allows(route)]
     if not names:
         raise RIGHTS[route].error()
-    text: bytes = request.app.state.metrics.render(names)
+    text = await run_in_threadpool(request.app.state.metrics.render, names)
     return Response(text, media_type="text/plain; version=0.0.4")

@@ -45,6 +45,10 @@ class TooSlow(errors.KumiError):
     """A request whose body arrives too slowly."""
 
 
+class NotStored(errors.KumiError):
+    """An upload that the disk of the server does not take."""
+
+
 class WrongHost(errors.KumiError):
     """A request to a host name that the server does not have."""
 
@@ -60,6 +64,7 @@ _STATUSES: dict[type[errors.KumiError], int] = {  # the first class that fits co
     TooManyRequests: 429,
     TooLarge: 413,
     TooSlow: 408,
+    NotStored: 507,
     WrongHost: 421,
     WrongType: 415,
     errors.ConsentRequired: 409,
@@ -81,6 +86,7 @@ _REMEDIES: dict[type[errors.KumiError], str] = {  # in the words of the HTTP int
     TooManyRequests: "Wait for the seconds in the header Retry-After.",
     TooLarge: "Send less, in several requests.",
     TooSlow: "Send the request again over a faster connection.",
+    NotStored: "Send the files again once the server has space for them.",
     WrongHost: "Use the address that the server prints, or start it with `--allow-host NAME`.",
     WrongType: "Send the body as application/json, and files as multipart/form-data.",
     errors.ConsentRequired: 'Ask for a plan, then send the build again with "consent": true.',

@@ -1,6 +1,7 @@
 """index folders + settings -> a server that runs until it is stopped."""
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -24,6 +25,7 @@ from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.server.app import create_app
 from kumihimo.server.limits import limited_protocol
 from kumihimo.server.settings import ServerSettings, is_loopback
+from kumihimo.server.uploads import remove_incoming
 from kumihimo.server.workspace import Workspace, open_workspace
 
 try:
@@ -37,6 +39,7 @@ _WAITING = 2048  # connections that the system may hold until they are accepted
 _AT_ONCE = 100  # accepted before the first of them can be refused: each takes a file
 _SHARES = 4  # one other machine has this part of the connections
 _TURN = 0.001  # seconds of a thread that computes, while others wait
+_NEW_OBJECTS = 50_000  # until those without use are looked for: a large body of JSON makes as many at once
 _SHUTDOWN = 5  # seconds for requests in progress
 _QUESTION = "Who wrote the first letter about the harbour?"  # any question with words does
 log = logging.getLogger("kumihimo")
@@ -61,6 +64,8 @@ def run_server(
         address = format_address(settings.host, listener.getsockname()[1])
 
         def on_start() -> None:
+            for served in workspace.indexes.values():
+                remove_incoming(served.uploads)
             announce(address)
             Thread(target=warm_up, args=[workspace], daemon=True).start()
             if open_browser:  # some browsers of a terminal return at their end
@@ -69,6 +74,7 @@ def run_server(
         limited = replace(settings, max_connections=limit_connections(settings.max_connections))
         server = _Server(server_config(create_app(workspace, limited), limited), workspace, on_start)
         sys.setswitchinterval(_TURN)
+        gc.set_threshold(_NEW_OBJECTS)
         server.run([listener])
     return server.signal
 

@@ -1,13 +1,16 @@
 """each request -> its checks before any route: host, origin, key, rates, sizes; and the headers of its response."""
 
+import asyncio
 import logging
 import re
+from contextlib import suppress
 from hmac import compare_digest
 from time import monotonic
 from urllib.parse import quote
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,12 +18,13 @@ from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.core.errors import KumiError
 from kumihimo.core.network import read_ip
 from kumihimo.server import problems
-from kumihimo.server.access import Caller, find_caller, local_caller
+from kumihimo.server.access import INVALID_KEY, Caller, find_caller, local_caller
 from kumihimo.server.error_responses import error_response
-from kumihimo.server.limits import BodyLimits, RateLimits, count_failed_key
+from kumihimo.server.limits import RateLimits, count_failed_key
 from kumihimo.server.rights import needs_no_key
 from kumihimo.server.sessions import Sessions, cookie_name
 from kumihimo.server.settings import ServerSettings, is_loopback
+from kumihimo.server.visits import Visit
 from kumihimo.server.workspace import Workspace
 
 log = logging.getLogger("kumihimo")
@@ -48,7 +52,7 @@ _FORWARDED = re.compile(
 )
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _MAX_URL = 8_000  # characters
-_MAX_LOGIN = 64 * 1024  # bytes, from anyone
+_SECONDS_BETWEEN_LOOKS = 1.0  # at the keys of requests in progress
 
 
 class Guard:
@@ -57,10 +61,15 @@ class Guard:
     def __init__(self, app: ASGIApp, workspace: Workspace, settings: ServerSettings, sessions: Sessions) -> None:
         self.app, self.workspace, self.settings, self.sessions = app, workspace, settings, sessions
         self.rates = RateLimits()
+        self.visits: set[Visit] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
+            watch = asyncio.create_task(self._watch_keys())
+            try:
+                await self.app(scope, receive, send)
+            finally:
+                watch.cancel()
         elif scope["type"] == "http":
             await self._respond(scope, receive, send)
 
@@ -77,9 +86,11 @@ class Guard:
 
         try:
             self._check(scope)
-            await self._call_app(scope, receive, send_with_headers)
-        except ClientDisconnect:
-            pass
+            self.visits.add(visit := Visit(scope, receive, send_with_headers, self.settings))
+            try:
+                await visit.serve(self.app)
+            finally:
+                self.visits.discard(visit)
         except Exception as error:  # the outermost door of a request
             if status != 499:  # the response has begun: only its end can show the failure
                 raise
@@ -104,21 +115,24 @@ class Guard:
             response.headers["Connection"] = "close"
         return response
 
-    async def _call_app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the application with a limited body."""
-        limits = BodyLimits(receive, Headers(scope=scope), self._max_body(scope), self.settings.body_seconds)
-        has_started = is_refused = False
+    async def _watch_keys(self) -> None:
+        """Look again and again which keys have been revoked."""
+        while True:
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+            with suppress(KumiError):  # keys that cannot be read: each new request says so
+                await self.end_revoked()
 
-        async def send_or_refuse(message: Message) -> None:
-            nonlocal has_started, is_refused
-            if limits.error and not has_started:  # a route may have taken the error for a malformed body
-                has_started = is_refused = True
-                await error_response(limits.error, scope["path"])(scope, receive, send)
-            has_started = True
-            if not is_refused:
-                await send(message)
-
-        await self.app(scope, limits.receive, send_or_refuse)
+    async def end_revoked(self) -> None:
+        """End the requests and the builds of revoked keys."""
+        for name, served in self.workspace.indexes.items():
+            visits = [visit for visit in self.visits if name in visit.caller.notes.indexes]
+            used = {visit: visit.caller.grants[name].key for visit in visits}
+            keys = {*served.builds.keys, *used.values()} - {""}
+            if keys and (revoked := keys - await run_in_threadpool(served.keys.valid_ids)):
+                served.builds.cancel_all(revoked)
+                for visit, key in used.items():
+                    if key in revoked:
+                        visit.end(problems.Unauthorized(INVALID_KEY))
 
     def _check(self, scope: Scope) -> None:
         """Raise the error of a request that no route is to see."""
@@ -195,13 +209,6 @@ class Guard:
         sent = request.headers.get("x-csrf-token", "")
         if not compare_digest(sent.encode(), scope["state"]["csrf"].encode()):
             raise problems.Forbidden("the header X-CSRF-Token is missing or wrong: open the page again")
-
-    def _max_body(self, scope: Scope) -> int:
-        """Return the most bytes of the body; files may be larger."""
-        if scope["path"] == "/login":
-            return _MAX_LOGIN
-        media_type = Headers(scope=scope).get("content-type", "")
-        return self.settings.max_upload if media_type.startswith("multipart/form-data") else self.settings.max_body
 
 
 def has_two_lengths(headers: Headers) -> bool:

@@ -4,20 +4,21 @@ from collections import OrderedDict
 from hmac import compare_digest, new as hmac
 from secrets import token_bytes, token_urlsafe
 from time import monotonic
+from urllib.parse import parse_qsl
 
 from fastapi import Request, Response
-from starlette.datastructures import FormData
 from starlette.requests import HTTPConnection
 
 from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.server.access import find_caller
 from kumihimo.server.limits import count_failed_key
-from kumihimo.server.problems import Forbidden, Unauthorized
+from kumihimo.server.problems import Forbidden, InvalidRequest, Unauthorized
 
 COOKIE = "kumi_session"
 _SAFE_COOKIE = f"__Host-{COOKIE}"  # no other host can set it; browsers take it over HTTPS only
 _MAX_SESSIONS = 10_000
 _IDLE_SECONDS = 12 * 3600.0
+_MAX_FIELDS = 20  # of a form
 
 
 class Sessions:
@@ -101,14 +102,18 @@ def csrf_token(request: Request) -> str:
     return str(request.state.csrf)
 
 
-async def read_form(request: Request, *, max_files: int = 0, max_fields: int = 20) -> FormData:
+async def read_form(request: Request) -> dict[str, str]:
     """Return the fields of a form of the page.
 
-    Raises Forbidden if its token is not that of this page.
+    Raises Forbidden if its token is not that of this page, and InvalidRequest for too many fields.
     """
-    form = await request.form(max_files=max_files, max_fields=max_fields)
-    check_csrf(request, str(form.get("csrf", "")))
-    return form
+    text = (await request.body()).decode(errors="replace")
+    try:
+        fields = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+    except ValueError:
+        raise InvalidRequest(f"the form has more than {_MAX_FIELDS} fields: open the page again") from None
+    check_csrf(request, fields.get("csrf", ""))
+    return fields
 
 
 def check_csrf(request: Request, token: str) -> None:

@@ -15,11 +15,11 @@ class ServerSettings:
     roots: folders whose files may be added by path. uploads: the folder for uploaded files; None: `uploads` beside each
     index. require_keys: ask for a key on loopback too. hosts: names, beside the address, that the Host header may have.
     proxies: addresses and networks of proxies; what they say of a client is believed. workers: processes for questions
-    that no model answers; 0: threads. questions: that run together. seconds: of one question. max_upload, max_body:
-    bytes of a request with files, and of any other. header_seconds: until the headers of a request are complete.
-    body_seconds: how long a client may be silent between parts of its body, and may not read what it asked for.
-    max_connections: open at once. audit: the file of the audit log; None: no log. audit_questions: whether it holds the
-    text of questions.
+    that no model answers; 0: threads. questions: that run together. seconds: of one question. max_upload, max_text,
+    max_body: bytes of a request with files, with a conversation or texts, and of any other. header_seconds: until the
+    headers of a request are complete. body_seconds: how long a client may be silent between parts of its body, and may
+    not read what it asked for. max_connections: open at once. audit: the file of the audit log; None: no log.
+    audit_questions: whether it holds the text of questions.
     """
 
     host: str = "127.0.0.1"
@@ -33,7 +33,8 @@ class ServerSettings:
     questions: int = 32
     seconds: float = 300.0
     max_upload: int = 200 * MEGABYTE
-    max_body: int = 2 * MEGABYTE
+    max_text: int = 2 * MEGABYTE
+    max_body: int = MEGABYTE // 4
     header_seconds: float = 15.0
     body_seconds: float = 30.0
     max_connections: int = 2_000

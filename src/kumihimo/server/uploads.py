@@ -13,9 +13,10 @@ from unicodedata import normalize
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.core.errors import LimitExceeded, SettingsError, SourceError, describe_unknown
-from kumihimo.server.problems import Forbidden
+from kumihimo.server.problems import Forbidden, NotStored
 from kumihimo.text.file_names import is_reserved
 
 _MAX_BYTES = 200  # file systems allow 255, and a temporary name is longer
@@ -25,8 +26,7 @@ _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f<>:"|?*\u061c\u200e\u200f\u202a-\u202e
 
 MAX_FILES = 100
 _MAX_FIELDS, _MAX_FIELD = 20, 10_000  # fields of a form beside the files, and bytes of one
-INCOMING = ".incoming"  # beside the stored files; a build reads no hidden folder
-_MEGABYTE = 2**20
+INCOMING = ".incoming"  # begins the folder of an upload, beside the stored files; a build reads no hidden folder
 
 
 @dataclass(slots=True)
@@ -54,32 +54,40 @@ class Form:
 
 
 @asynccontextmanager
-async def receive_form(request: Request, folder: Path, *, max_file: int, readers: Iterable[str]) -> AsyncIterator[Form]:
+async def receive_form(request: Request, folder: Path, readers: Iterable[str]) -> AsyncIterator[Form]:
     """Stream the files of a form to the disk, below a folder.
 
-    What is not stored in the end is deleted. max_file: bytes. readers: the suffixes of readable files. Raises
-    LimitExceeded, SourceError and SettingsError.
+    What is not stored in the end is deleted. readers: the suffixes of readable files. Raises LimitExceeded,
+    SourceError, SettingsError and NotStored.
     """
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data" or b"boundary" not in options:
         raise SettingsError("files come as multipart/form-data: `curl -F file=@notes.md` sends them so")
-    incoming = folder / INCOMING / token_hex(8)
-    incoming.mkdir(parents=True)
+    incoming = folder / f"{INCOMING}-{token_hex(8)}"
+    reader = _FormReader(incoming, [*readers])
     try:
-        reader = _FormReader(incoming, max_file, [*readers])
+        parser = reader.parser(options[b"boundary"])
+        incoming.mkdir(parents=True)
         try:
-            parser = reader.parser(options[b"boundary"])
             async for part in request.stream():
-                parser.write(part)
-            parser.finalize()
-        except FormParserError as error:
-            raise SettingsError(f"the form cannot be read ({error}): send it as multipart/form-data") from error
+                await run_in_threadpool(parser.write, part)
         finally:
             reader.close()
         reader.check_complete()
         yield reader.form
+    except FormParserError as error:
+        raise SettingsError(f"the form cannot be read ({error}): send it as multipart/form-data") from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise NotStored(f"the files cannot be stored ({reason}): tell the administrator of this server") from error
     finally:
-        shutil.rmtree(incoming, ignore_errors=True)
+        shutil.rmtree(incoming, ignore_errors=True)  # here, since a cancelled request awaits nothing any more
+
+
+def remove_incoming(uploads: Path) -> None:
+    """Remove the unfinished uploads of a server that was killed."""
+    for folder in uploads.glob(f"**/{INCOMING}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(slots=True)
@@ -87,7 +95,6 @@ class _FormReader:
     """The callbacks of the parser of a form."""
 
     folder: Path
-    max_file: int
     readers: list[str]
     form: Form = field(default_factory=Form)
     is_complete: bool = False
@@ -162,12 +169,7 @@ class _FormReader:
 
     def _add_data(self, data: bytes) -> None:
         if self._file:
-            file = self.form.files[-1]
-            file.bytes += len(data)
-            if file.bytes > self.max_file:
-                megabytes = self.max_file / _MEGABYTE
-                raise LimitExceeded(f"{file.name} has more than {megabytes:,.4g} MB: split it into smaller files")
-            self._file.write(data)
+            self.form.files[-1].bytes += self._file.write(data)
         else:
             self._value += data
             if len(self._value) > _MAX_FIELD:

@@ -45,7 +45,7 @@ class Workspace:
 
     def any_keys(self) -> bool:
         """Return whether an index has a valid key."""
-        return any(served.keys.any_valid() for served in self.indexes.values())
+        return any(served.keys.valid_ids() for served in self.indexes.values())
 
     def kill(self) -> None:
         """End the processes of builds and questions at once."""

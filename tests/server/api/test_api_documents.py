@@ -15,6 +15,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.upkeep.keys import create_key
 from kumihimo.core.digests import hash_parts
 from kumihimo.server.settings import MEGABYTE
+from kumihimo.server.uploads import remove_incoming
 from tests.fixtures_index import fill
 from tests.server.api.town import Api, serve
 
@@ -138,7 +139,7 @@ def test_a_path_inside_a_root_is_added_and_its_documents_removed(api: Api) -> No
         ),
         (form(('name="f"; filename="a.md"', b"x"))[:-20], 400, "the form has broken off"),
         (b"no form", 400, "the form cannot be read"),
-        (form(('name="f"; filename="big.md"', b"x" * (MEGABYTE + 1))), 413, "big.md has more than 1 MB: split it"),
+        (form(('name="f"; filename="big.md"', b"x" * (MEGABYTE + 1))), 413, "the body has more than 1,048,576 bytes"),
         (form(('name="f"', b"x" * 20_000)), 413, "a field of the form has more than 10,000 bytes"),
         (form(*[(f'name="{i}"', b"x") for i in range(30)]), 413, "more than 20 fields"),
         (form(*[(f'name="f"; filename="{i}.md"', b"x") for i in range(101)]), 413, "more than 100 files"),
@@ -150,7 +151,31 @@ def test_a_wrong_form_leaves_nothing(api: Api, body: bytes, status: int, message
     before = stored(api)
     assert message in send(api, body, status)["detail"]
     assert stored(api) == before
-    assert [*(api.served.uploads / ".incoming").iterdir()] == []
+    assert [*api.served.uploads.glob(".incoming-*")] == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full disk")
+def test_a_full_disk_is_said_and_leaves_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, open_file = stored(api), Path.open
+
+    def open_on_a_full_disk(path: Path, mode: str = "r", *options: Any, **more: Any) -> Any:
+        return open_file(Path("/dev/full"), "wb") if mode == "xb" else open_file(path, mode, *options, **more)
+
+    monkeypatch.setattr(Path, "open", open_on_a_full_disk)
+    for size in (9, 100_000):  # which does not fit as it is closed, or as it is written
+        problem = send(api, form(('name="f"; filename="a.md"', b"x" * size)), 507)
+        assert problem["detail"] == (
+            "the files cannot be stored (no space left on device): tell the administrator of this server"
+        )
+    monkeypatch.undo()
+    assert stored(api) == before
+    assert [*api.served.uploads.glob(".incoming-*")] == []
+
+
+def test_what_a_killed_server_has_left_of_uploads_is_removed(tmp_path: Path) -> None:
+    kept = fill(tmp_path, {"a.md": "A", "k1/b.md": "B", ".incoming-1/0.md": "x", "k1/.incoming-2/0.md": "x"})
+    remove_incoming(kept)
+    assert sorted(path.name for path in kept.glob("**/*")) == ["a.md", "b.md", "k1"]
 
 
 def test_another_kind_of_body_is_no_form(api: Api) -> None:

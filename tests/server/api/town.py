@@ -18,10 +18,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kumihimo import Kumihimo
 from kumihimo.app.processes.build_process import answer_build
 from kumihimo.app.upkeep.keys import Role
+from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Caller, Grant
 from kumihimo.server.api import include_api
-from kumihimo.server.error_responses import add_error_handlers
+from kumihimo.server.error_responses import add_error_handlers, error_response
 from kumihimo.server.settings import ServerSettings
+from kumihimo.server.visits import Visit
 from kumihimo.server.workspace import ServedIndex, Workspace, serve_index
 
 OPEN, SECRET = 'access = "open"', 'access = "secret"'
@@ -148,7 +150,7 @@ def serve(folder: Path, **settings: Any) -> Iterator[Api]:
     app.state.workspace, app.state.settings = Workspace({"town": served}), limits
     add_error_handlers(app)
     include_api(app)
-    app.add_middleware(_WithCaller, grant=lambda: api.grant)
+    app.add_middleware(_WithCaller, grant=lambda: api.grant, settings=limits)
     with pytest.MonkeyPatch.context() as patch, TestClient(app) as client:
         patch.setattr("kumihimo.server.builds.Worker", BuildHere)
         api = Api(client, served, app, Grant("admin"))
@@ -174,11 +176,17 @@ class _WithCaller:
 
     app: ASGIApp
     grant: Any
+    settings: ServerSettings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            scope.setdefault("state", {})["caller"] = Caller({"town": self.grant()})
-        await self.app(scope, receive, send)
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        scope.setdefault("state", {})["caller"] = Caller({"town": self.grant()})
+        try:
+            await Visit(scope, receive, send, self.settings).serve(self.app)
+        except KumiError as error:
+            await error_response(error, scope["path"])(scope, receive, send)
 
 
 @dataclass

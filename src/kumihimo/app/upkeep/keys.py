@@ -106,9 +106,9 @@ class IndexKeys:
         key = self.store.find(digest)
         return None if key is None or key.revoked else key
 
-    def any_valid(self) -> bool:
-        """Return whether the index has a key that is not revoked."""
-        return any(not key.revoked for key in self.store.all_keys())
+    def valid_ids(self) -> set[str]:
+        """Return the ids of the keys that are not revoked."""
+        return {key.id for key in self.store.all_keys() if not key.revoked}
 
     def usage_today(self, id: str) -> Usage:
         """Return what a key has used or reserved today, in UTC."""

@@ -8,9 +8,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi import APIRouter, Response
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.query import Length, Query
 from kumihimo.app.build.progress import describe_event
@@ -20,7 +20,8 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Allowed
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, Question, Settings
-from kumihimo.server.events import ServerEvent, cancel_on_disconnect, event_response
+from kumihimo.server.events import ServerEvent, event_response
+from kumihimo.server.json_responses import json_response
 from kumihimo.server.problems import problem
 from kumihimo.text.translation import message_language, suggest_language
 
@@ -71,36 +72,37 @@ class AskBody(SearchBody):
 
 
 @router.post("/retrieve")
-async def retrieve(request: Request, access: Allowed, body: Body[SearchBody]) -> JSONResponse:
+async def retrieve(access: Allowed, body: Body[SearchBody]) -> Response:
     """Return the evidence for a question, best first, with reasons."""
-    context = await cancel_on_disconnect(request, access.served.questions.search(_query(access, body)))
-    return JSONResponse({"question": body.question, **context.to_dict()})
+    context = await access.questions.search(_query(access, body))
+    return await json_response(lambda: {"question": body.question, **context.to_dict()})
 
 
 @router.post("/ask")
-async def ask(request: Request, access: Allowed, body: Body[AskBody]) -> Response:
+async def ask(access: Allowed, body: Body[AskBody]) -> Response:
     """Answer a question with citations.
 
     With `stream`, the events are `progress`, `evidence`, `token`, `citations` and `answer`, or `error`. A client that
     leaves stops the search and the model.
     """
     if body.stream:
-        events = access.served.questions.answer_events(_answer_query(access, body))
+        events = access.questions.answer_events(_answer_query(access, body))
         first = asyncio.ensure_future(anext(events))
         try:
-            await cancel_on_disconnect(request, asyncio.wait([first], timeout=_FIRST_EVENT_SECONDS))
+            await asyncio.wait([first], timeout=_FIRST_EVENT_SECONDS)
             if first.done():
                 first.result()  # or an error that is known before the search
         except BaseException:
             first.cancel()
             raise
         return event_response(answer_events(first, events))
-    return JSONResponse((await find_answer(request, access, body)).to_dict())
+    answer = await find_answer(access, body)
+    return await json_response(answer.to_dict)
 
 
-async def find_answer(request: Request, access: Allowed, body: AskBody) -> Answer:
-    """Return the answer to a request, unless its client leaves."""
-    return await cancel_on_disconnect(request, access.served.questions.answer(_answer_query(access, body)))
+async def find_answer(access: Allowed, body: AskBody) -> Answer:
+    """Return the answer to a request."""
+    return await access.questions.answer(_answer_query(access, body))
 
 
 def _answer_query(access: Allowed, body: AskBody) -> Query:
@@ -122,29 +124,36 @@ def _query(access: Allowed, body: SearchBody, **more: Any) -> Query:
 
 async def answer_events(
     first: asyncio.Future[QuestionEvent], later: AsyncGenerator[QuestionEvent, None]
-) -> AsyncGenerator[ServerEvent, None]:
+) -> AsyncGenerator[bytes, None]:
     """Yield the events of one question, up to `answer` or `error`."""
     try:
         async with aclosing(later) as events:
-            yield _describe(await first)
+            yield await _encode(await first)
             async for event in events:
-                if isinstance(event, Answer):
-                    yield ServerEvent("citations", {"citations": [c.to_dict() for c in event.citations]})
-                yield _describe(event)
+                yield await _encode(event)
     except KumiError as error:
-        yield ServerEvent("error", json.loads(bytes(problem(error, language=message_language()).body)))
+        yield ServerEvent("error", json.loads(bytes(problem(error, language=message_language()).body))).encode()
     except Exception:
         log.exception("a question has failed")
-        yield ServerEvent("error", {"title": "InternalError", "status": 500, "detail": _INTERNAL})
+        yield ServerEvent("error", {"title": "InternalError", "status": 500, "detail": _INTERNAL}).encode()
 
 
-def _describe(event: QuestionEvent) -> ServerEvent:
-    """Return an event of a question as a server-sent event."""
+async def _encode(event: QuestionEvent) -> bytes:
+    """Return an event of a question as server-sent events.
+
+    What may be long is written in a thread.
+    """
+    return await run_in_threadpool(_write, event) if isinstance(event, Answer | Context) else _write(event)
+
+
+def _write(event: QuestionEvent) -> bytes:
     match event:
         case Answer():
-            return ServerEvent("answer", event.to_dict())
+            citations = {"citations": [citation.to_dict() for citation in event.citations]}
+            return ServerEvent("citations", citations).encode() + ServerEvent("answer", event.to_dict()).encode()
         case Context():
-            return ServerEvent("evidence", event.to_dict())
+            return ServerEvent("evidence", event.to_dict()).encode()
         case str():
-            return ServerEvent("token", {"text": event})
-    return ServerEvent("progress", {"step": event.step, "text": describe_event(event), "model": event.model})
+            return ServerEvent("token", {"text": event}).encode()
+    values = {"step": event.step, "text": describe_event(event), "model": event.model}
+    return ServerEvent("progress", values).encode()

@@ -5,9 +5,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import Field
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.browse.json_values import Json, plain
 from kumihimo.llm.budget import Caps
@@ -15,6 +16,7 @@ from kumihimo.server.access import Access, Allowed
 from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
 from kumihimo.server.builds import BuildJob
 from kumihimo.server.events import ServerEvent, event_response, parse_last_event_id
+from kumihimo.server.json_responses import json_response
 from kumihimo.server.problems import found
 from kumihimo.server.rights import BUILD_DETAILS
 from kumihimo.server.uploads import allowed_path
@@ -41,7 +43,7 @@ class BuildOptions:
 
 
 @router.post("/builds", status_code=202)
-async def start_build(request: Request, access: Allowed, body: Body[BuildOptions]) -> JSONResponse:
+async def start_build(request: Request, access: Allowed, body: Body[BuildOptions]) -> Response:
     """Queue a build.
 
     One runs at a time. A build with the same options that waits is returned instead.
@@ -53,17 +55,17 @@ async def start_build(request: Request, access: Allowed, body: Body[BuildOptions
     job = access.served.builds.index(
         paths, methods=body.methods, refresh=body.refresh, caps=caps, consent=body.consent, key=access.grant.key
     )
-    return JSONResponse(build_json(access, job), 202)
+    return await json_response(lambda: build_json(access, job), 202)
 
 
 @router.get("/builds")
-async def list_builds(access: Allowed) -> JSONResponse:
+def list_builds(access: Allowed) -> Response:
     """List the latest builds, newest first."""
     return JSONResponse({"builds": [build_json(access, job) for job in visible_jobs(access)]})
 
 
 @router.get("/builds/{id}")
-async def get_build(access: Allowed, id: Name) -> JSONResponse:
+def get_build(access: Allowed, id: Name) -> Response:
     """Return a build: its state, progress, result or error."""
     return JSONResponse(build_json(access, find_job(access, id)))
 
@@ -77,27 +79,30 @@ async def follow_build(
     `state` has the build, `progress` what it does. With `Last-Event-ID`, the events after that one follow.
     """
     log = access.served.builds.events(find_job(access, id).id, parse_last_event_id(last_event_id))
-    return event_response(log if access.grant.allows(BUILD_DETAILS) else _limit_events(log))
+    return event_response(_encode_events(log, limited=not access.grant.allows(BUILD_DETAILS)))
 
 
-async def _limit_events(log: AsyncGenerator[ServerEvent, None]) -> AsyncGenerator[ServerEvent, None]:
-    """Yield the states of a build without names and numbers.
+async def _encode_events(log: AsyncGenerator[ServerEvent, None], *, limited: bool) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a build.
 
-    They have no ids, which would count the events between them.
+    limited: only its states, without names and numbers, and without ids, which would count the events between them.
     """
     async with aclosing(log) as events:
         async for event in events:
-            if event.name == "state":
-                yield ServerEvent(event.name, _limit_state(event.data))
+            if not limited:
+                yield await run_in_threadpool(event.encode)
+            elif event.name == "state":
+                yield ServerEvent(event.name, _limit_state(event.data)).encode()
 
 
 @router.post("/builds/{id}/cancel")
-async def cancel_build(access: Allowed, id: Name) -> JSONResponse:
+async def cancel_build(access: Allowed, id: Name) -> Response:
     """Stop a build that waits or runs.
 
     The index stays as it was before.
     """
-    return JSONResponse(build_json(access, access.served.builds.cancel(find_job(access, id).id)))
+    job = access.served.builds.cancel(find_job(access, id).id)
+    return await json_response(lambda: build_json(access, job))
 
 
 def visible_jobs(access: Access) -> list[BuildJob]:

@@ -6,8 +6,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar
 
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.document_list import DocumentList, FailedFile, ListedDocument
@@ -16,10 +16,11 @@ from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded, s
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.wiring import ROOT
-from kumihimo.server.access import Access, Allowed, read_index
+from kumihimo.server.access import Access, Allowed
 from kumihimo.server.api.builds import build_json, visible_jobs
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
 from kumihimo.server.builds import BuildJob
+from kumihimo.server.json_responses import json_response
 from kumihimo.server.problems import NotFound, found
 from kumihimo.server.rights import WHOLE_FILE
 from kumihimo.server.uploads import INCOMING, Form, allowed_path, receive_form
@@ -41,20 +42,19 @@ class AddedPath:
 
 @router.get("/documents")
 async def list_documents(
-    request: Request,
     access: Allowed,
     q: SearchText = "",
     filter: FilterQuery = "",
     after: Cursor = "",
     limit: Limit = 50,
-) -> JSONResponse:
+) -> Response:
     """List documents by uri, with their state.
 
     The first page also has `counts`, the files that `failed`, with the remedy, and those that are `waiting`.
     """
 
     if not access.served.kumi.store.exists():
-        return JSONResponse(empty_list(access))
+        return await json_response(lambda: empty_list(access))
 
     def read(snapshot: Snapshot) -> Json:
         listing = DocumentList(snapshot.narrowed(filter))
@@ -62,7 +62,7 @@ async def list_documents(
         body = {"documents": plain(page.items), "next": page.next}
         return body if after else {**body, **describe_files(access, snapshot, listing)}
 
-    return JSONResponse(await read_index(request, access, read))
+    return await access.respond(read)
 
 
 def empty_list(access: Access) -> Json:
@@ -120,7 +120,7 @@ def upload_folder(access: Access) -> Path:
 
 
 @router.post("/documents", status_code=202)
-async def upload_documents(request: Request, access: Allowed) -> JSONResponse:
+async def upload_documents(request: Request, access: Allowed) -> Response:
     """Store the files of a form, and queue a build.
 
     A file replaces an earlier upload of the same name. The form is multipart/form-data; the names of its fields do not
@@ -128,7 +128,7 @@ async def upload_documents(request: Request, access: Allowed) -> JSONResponse:
     """
     form, job = await store_upload(request, access)
     files = [{"name": file.name, "bytes": file.bytes} for file in form.files]
-    return JSONResponse({"files": files, "build": build_json(access, job)}, 202)
+    return await json_response(lambda: {"files": files, "build": build_json(access, job)}, 202)
 
 
 async def store_upload(
@@ -139,10 +139,9 @@ async def store_upload(
     check: raises an error for a form that is not accepted.
     """
     folder, readers = upload_folder(access), access.served.kumi.catalogue.readers
-    limit = request.app.state.settings.max_upload
-    async with receive_form(request, folder, max_file=limit, readers=readers) as form:
+    async with receive_form(request, folder, readers) as form:
         check(form)
-        names = form.store(folder)
+        names = await run_in_threadpool(form.store, folder)
     return form, await queue_uploads(access, [folder.resolve() / name for name in names])
 
 
@@ -166,18 +165,18 @@ async def queue_uploads(access: Access, new: Sequence[Path] = ()) -> BuildJob:
 
 
 @router.post("/documents/paths", status_code=202)
-async def add_path(request: Request, access: Allowed, body: Body[AddedPath]) -> JSONResponse:
+async def add_path(request: Request, access: Allowed, body: Body[AddedPath]) -> Response:
     """Queue a build that adds a file or folder of the server.
 
     It has to be inside the folders that `kumi serve --root` names.
     """
     path = allowed_path(body.path, request.app.state.settings.roots)
     job = access.served.builds.index([str(path)], key=access.grant.key)
-    return JSONResponse({"path": str(path), "build": build_json(access, job)}, 202)
+    return await json_response(lambda: {"path": str(path), "build": build_json(access, job)}, 202)
 
 
 @router.get("/documents/{id}")
-async def get_document(request: Request, access: Allowed, id: RowId) -> JSONResponse:
+async def get_document(access: Allowed, id: RowId) -> Response:
     """Return a document without its text."""
 
     def read(snapshot: Snapshot) -> Json:
@@ -187,17 +186,16 @@ async def get_document(request: Request, access: Allowed, id: RowId) -> JSONResp
         text = found(listing.read_text(id, 0, 0), "document", id)
         return {**plain(document), "characters": text.characters, "chunks": len(chunks)}
 
-    return JSONResponse(await read_index(request, access, read))
+    return await access.respond(read)
 
 
 @router.get("/documents/{id}/text")
 async def get_text(
-    request: Request,
     access: Allowed,
     id: RowId,
     start: Annotated[int, Query(ge=0)] = 0,
     end: Annotated[int | None, Query(ge=0)] = None,
-) -> JSONResponse:
+) -> Response:
     """Return a part of the text of a document, with its pages.
 
     It is plain text, as the reader has extracted it. At most 100,000 characters come at once.
@@ -208,11 +206,11 @@ async def get_text(
         text = found(DocumentList(snapshot).read_text(id, start, last), "document", id)
         return {**plain(text), "places": [{"start": start, "name": name} for start, name in text.places]}
 
-    return JSONResponse(await read_index(request, access, read))
+    return await access.respond(read)
 
 
 @router.delete("/documents/{id}", status_code=202)
-async def delete_document(access: Allowed, id: RowId, whole_file: bool = False) -> JSONResponse:
+async def delete_document(access: Allowed, id: RowId, whole_file: bool = False) -> Response:
     """Queue the removal of a document; an uploaded file is deleted.
 
     So is one that could not be read. whole_file: of a file with several documents, remove all. Files that were not
@@ -224,7 +222,7 @@ async def delete_document(access: Allowed, id: RowId, whole_file: bool = False) 
         job = await queue_uploads(access)
     else:
         job = access.served.builds.remove(uri, key=access.grant.key)
-    return JSONResponse({"document": plain(document), "build": build_json(access, job)}, 202)
+    return await json_response(lambda: {"document": plain(document), "build": build_json(access, job)}, 202)
 
 
 def find_removal(
@@ -268,13 +266,12 @@ def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFil
 
 @router.get("/trace/{table}/{id:path}")
 async def trace(
-    request: Request,
     access: Allowed,
     table: Table,
     id: RowId,
     around: Annotated[int, Query(ge=0, le=_MAX_AROUND, description="Characters before and after.")] = 600,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-) -> JSONResponse:
+) -> Response:
     """Return the passages that a row comes from.
 
     Each has its `page`: the text around it, no more than its page, slide or sheet, with `start` and `end` of the
@@ -289,4 +286,4 @@ async def trace(
         pages = [{**span.to_dict(), "page": surround(snapshot, span, around)} for span in spans[:limit]]
         return {"table": table, "id": id, "text": row.text, "spans": pages, "more": len(spans) > limit}
 
-    return JSONResponse(await read_index(request, access, read))
+    return await access.respond(read)

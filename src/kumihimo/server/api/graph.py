@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Depends, Query, Response
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import browse
@@ -24,7 +23,7 @@ from kumihimo.app.browse.json_values import (
     title_json,
 )
 from kumihimo.core.records import Entity, Relation
-from kumihimo.server.access import Allowed, read_index
+from kumihimo.server.access import Allowed
 from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
 from kumihimo.server.problems import found
 
@@ -74,13 +73,12 @@ AskedPart = Annotated[TreePart, Depends(find_part)]
 
 @router.get("/entities")
 async def list_entities(
-    request: Request,
     access: Allowed,
     q: SearchText = "",
     kind: EntityType = "",
     after: Cursor = "",
     limit: Limit = 50,
-) -> JSONResponse:
+) -> Response:
     """List entities, most mentions first.
 
     With `q`, those with this part of a name. Where no name has it, descriptions are searched, if the index has their
@@ -95,7 +93,7 @@ async def list_entities(
             entities, found_by = [e for e in hits if not kind or e.type == kind], "descriptions"
         return {"entities": [_summary(entity) for entity in entities], "next": page.next, "found_by": found_by}
 
-    return JSONResponse(await read_index(request, access, read, "entities"))
+    return await access.respond(read, "entities")
 
 
 def _summary(entity: Entity) -> Json:
@@ -103,7 +101,7 @@ def _summary(entity: Entity) -> Json:
 
 
 @router.get("/entities/{id}")
-async def get_entity(request: Request, access: Allowed, id: RowId) -> JSONResponse:
+async def get_entity(access: Allowed, id: RowId) -> Response:
     """Return an entity by its id, name or form.
 
     It has its types, first relations, claims and communities.
@@ -121,13 +119,11 @@ async def get_entity(request: Request, access: Allowed, id: RowId) -> JSONRespon
             "communities": [title_json(snapshot, id) for id in browse.communities_of(snapshot, entity.id)],
         }
 
-    return JSONResponse(await read_index(request, access, read, "entities"))
+    return await access.respond(read, "entities")
 
 
 @router.get("/entities/{id}/relations")
-async def list_relations(
-    request: Request, access: Allowed, id: RowId, after: Cursor = "", limit: Limit = 20
-) -> JSONResponse:
+async def list_relations(access: Allowed, id: RowId, after: Cursor = "", limit: Limit = 20) -> Response:
     """List the relations of an entity, most mentions first."""
 
     def read(snapshot: Snapshot) -> Json:
@@ -135,42 +131,37 @@ async def list_relations(
         page = browse.list_relations(snapshot, entity.id, after=after, limit=limit)
         return {"relations": [neighbour_json(entity.id, relation) for relation in page.items], "next": page.next}
 
-    return JSONResponse(await read_index(request, access, read, "entities"))
+    return await access.respond(read, "entities")
 
 
 @router.get("/entities/{id}/passages")
-async def list_passages(
-    request: Request, access: Allowed, id: RowId, after: Cursor = "", limit: Limit = 20
-) -> JSONResponse:
+async def list_passages(access: Allowed, id: RowId, after: Cursor = "", limit: Limit = 20) -> Response:
     """List excerpts of the passages that mention an entity."""
 
     def read(snapshot: Snapshot) -> Json:
         page = browse.list_passages(snapshot, _find(snapshot, id), after=after, limit=limit)
         return {"passages": [span.to_dict() for span in page.items], "next": page.next}
 
-    return JSONResponse(await read_index(request, access, read, "entities"))
+    return await access.respond(read, "entities")
 
 
 @router.get("/entities/{id}/neighbours")
-async def list_neighbours(
-    request: Request, access: Allowed, id: RowId, limit: Annotated[int, Query(ge=1, le=60)] = 20
-) -> JSONResponse:
+async def list_neighbours(access: Allowed, id: RowId, limit: Annotated[int, Query(ge=1, le=60)] = 20) -> Response:
     """Return the closest neighbours of an entity, and all relations between them."""
 
     def read(snapshot: Snapshot) -> Json:
         near = browse.find_neighbours(snapshot, _find(snapshot, id), limit)
         return {**_graph_json(near.entities, near.relations), "more": near.more}
 
-    return JSONResponse(await read_index(request, access, read, "entities"))
+    return await access.respond(read, "entities")
 
 
 @router.get("/path")
 async def get_path(
-    request: Request,
     access: Allowed,
     start: Annotated[EntityId, Query(alias="from")],
     end: Annotated[EntityId, Query(alias="to")],
-) -> JSONResponse:
+) -> Response:
     """Return the shortest path between two entities.
 
     Without a path, both lists are empty. `complete` is false if the graph around them is too large to be searched.
@@ -180,7 +171,7 @@ async def get_path(
         path = find_path(snapshot, _find(snapshot, start), _find(snapshot, end))
         return {**_graph_json(path.entities, path.relations), "complete": path.complete}
 
-    return JSONResponse(await read_index(request, access, read, "entities"))
+    return await access.respond(read, "entities")
 
 
 def _graph_json(entities: Iterable[Entity], relations: Iterable[Relation]) -> Json:
@@ -192,7 +183,7 @@ def _find(snapshot: Snapshot, id: str) -> Entity:
 
 
 @reports_router.get("/communities")
-async def list_communities(request: Request, access: Allowed, part: AskedPart) -> JSONResponse:
+async def list_communities(access: Allowed, part: AskedPart) -> Response:
     """List communities, largest first.
 
     Without `parent` and `level`, those of level 0.
@@ -201,11 +192,11 @@ async def list_communities(request: Request, access: Allowed, part: AskedPart) -
     def read(snapshot: Snapshot) -> Json:
         return part.page(snapshot, part.select(snapshot), "communities")
 
-    return JSONResponse(await read_index(request, access, read, "reports"))
+    return await access.respond(read, "reports")
 
 
 @reports_router.get("/communities/{id}")
-async def get_community(request: Request, access: Allowed, id: RowId) -> JSONResponse:
+async def get_community(access: Allowed, id: RowId) -> Response:
     """Return a community with its neighbours in the tree.
 
     `above` has the communities that it is part of, `parts` its own; a leaf has `members`, its entities.
@@ -223,11 +214,11 @@ async def get_community(request: Request, access: Allowed, id: RowId) -> JSONRes
             "members": [entity_json(entity) for entity in members],
         }
 
-    return JSONResponse(await read_index(request, access, read, "reports"))
+    return await access.respond(read, "reports")
 
 
 @reports_router.get("/reports")
-async def list_reports(request: Request, access: Allowed, part: AskedPart) -> JSONResponse:
+async def list_reports(access: Allowed, part: AskedPart) -> Response:
     """List reports, those on the largest communities first.
 
     Without `parent` and `level`, those of level 0.
@@ -237,18 +228,18 @@ async def list_reports(request: Request, access: Allowed, part: AskedPart) -> JS
         written = table_or_empty(snapshot, "reports")
         return part.page(snapshot, [id for id in part.select(snapshot) if written.ids(id=id)], "reports")
 
-    return JSONResponse(await read_index(request, access, read, "reports"))
+    return await access.respond(read, "reports")
 
 
 @reports_router.get("/reports/{id}")
-async def get_report(request: Request, access: Allowed, id: RowId) -> JSONResponse:
+async def get_report(access: Allowed, id: RowId) -> Response:
     """Return a report with its findings and their sources."""
 
     def read(snapshot: Snapshot) -> Json:
         report = found(table_or_empty(snapshot, "reports").get(id), "report", id)
         return report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
 
-    return JSONResponse(await read_index(request, access, read, "reports"))
+    return await access.respond(read, "reports")
 
 
 def _rows(snapshot: Snapshot, ids: list[str]) -> list[Json]:

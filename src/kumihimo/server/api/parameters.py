@@ -3,7 +3,7 @@
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Query
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from kumihimo.text.question import MAX_QUESTION_CHARS
@@ -30,13 +30,28 @@ Question = Annotated[str, Field(max_length=MAX_QUESTION_CHARS)]
 Name = Annotated[str, Field(max_length=_MAX_NAME)]
 FilterText = Annotated[str, Field(max_length=_MAX_FILTER)]
 PathText = Annotated[str, Field(min_length=1, max_length=_MAX_PATH)]
-_Number = Annotated[float, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
-_Integer = Annotated[int, Field(ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
-_Text = Annotated[str, Field(max_length=_MAX_VALUE)]
-_Value = bool | _Integer | _Number | _Text | None
-Settings = Annotated[
-    dict[Name, _Value | Annotated[list[_Value], Field(max_length=_MAX_VALUE)]], Field(max_length=_MAX_SETTINGS)
-]
+
+
+def _check_setting(value: Any) -> Any:
+    """Raise an error for a long or nested value.
+
+    It is one error: pydantic would make several of each item.
+    """
+    items = value if isinstance(value, list) else [value]
+    if len(items) > _MAX_VALUE or not all(map(_is_short, items)):
+        limits = {"items": _MAX_VALUE, "number": f"{_MAX_NUMBER:,.0f}"}
+        message = "It is a number up to {number}, a text up to {items} characters, or a list of up to {items} of them"
+        raise PydanticCustomError("setting", message, limits)
+    return value
+
+
+def _is_short(value: Any) -> bool:
+    if isinstance(value, int | float):
+        return abs(value) <= _MAX_NUMBER
+    return value is None or (isinstance(value, str) and len(value) <= _MAX_VALUE)
+
+
+Settings = Annotated[dict[Name, Annotated[Any, AfterValidator(_check_setting)]], Field(max_length=_MAX_SETTINGS)]
 
 
 def _check_fields(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
@@ -12,11 +12,10 @@ from kumihimo.app.browse.json_values import Json, method_json, plain
 from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import missing_tables
-from kumihimo.app.opened.results import Plan
 from kumihimo.app.upkeep.status import read_status
-from kumihimo.server.access import Access, Allowed, read_index
+from kumihimo.server.access import Access, Allowed
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
-from kumihimo.server.events import cancel_on_disconnect
+from kumihimo.server.json_responses import JsonResponse, encode_json, json_response
 from kumihimo.server.rights import BUILD_PLAN, FACTS, SPENT
 from kumihimo.server.uploads import allowed_path
 
@@ -41,14 +40,14 @@ class PlanBody:
 
 
 @router.get("/methods")
-async def list_methods(request: Request, access: Allowed) -> JSONResponse:
+async def list_methods(access: Allowed) -> Response:
     """List the methods with their settings.
 
     `needs_model`: it asks a chat model. `built`: its tables are there; others are built by the first question, if that
     costs nothing.
     """
 
-    return JSONResponse({"methods": await read_index(request, access, describe_methods)})
+    return await access.respond(lambda snapshot: {"methods": describe_methods(snapshot)})
 
 
 def describe_methods(snapshot: Snapshot) -> list[Json]:
@@ -68,22 +67,19 @@ def describe_methods(snapshot: Snapshot) -> list[Json]:
 
 
 @router.post("/plan")
-async def plan(request: Request, access: Allowed, body: Body[PlanBody]) -> JSONResponse:
+async def plan(request: Request, access: Allowed, body: Body[PlanBody]) -> Response:
     """Estimate the model calls and cost of a question or build."""
-
-    async def estimate() -> Plan:
-        if body.question:
-            search = body.question, body.method, body.filter, body.settings
-            return await access.read(lambda snapshot: estimate_query_cost(snapshot, *search, is_remote=True))
-        access.grant.require(BUILD_PLAN)
-        paths = [allowed_path(path, request.app.state.settings.roots) for path in body.paths]
-        return await access.served.questions.run(lambda kumi: kumi.plan(*paths, methods=body.methods))
-
-    return JSONResponse(plain(await cancel_on_disconnect(request, estimate())))
+    if body.question:
+        search = body.question, body.method, body.filter, body.settings
+        return await access.respond(lambda snapshot: plain(estimate_query_cost(snapshot, *search, is_remote=True)))
+    access.grant.require(BUILD_PLAN)
+    paths = [allowed_path(path, request.app.state.settings.roots) for path in body.paths]
+    found = await access.questions.run(lambda kumi: kumi.plan(*paths, methods=body.methods))
+    return await json_response(lambda: plain(found))
 
 
 @router.get("/usage")
-async def get_usage(access: Allowed) -> JSONResponse:
+async def get_usage(access: Allowed) -> Response:
     """Return what was spent on models.
 
     `key` has what the key of this request has spent today. Editors without a filter also see `entries`: what was
@@ -91,8 +87,8 @@ async def get_usage(access: Allowed) -> JSONResponse:
     """
     body: Json = {"key": _key_usage(access)}
     if access.grant.allows(SPENT):
-        body["entries"] = plain(await access.served.questions.run(Kumihimo.spent))
-    return JSONResponse(body)
+        body["entries"] = await access.questions.run(lambda kumi: plain(kumi.spent()))
+    return await json_response(lambda: body)
 
 
 def _key_usage(access: Access) -> Json | None:
@@ -104,7 +100,7 @@ def _key_usage(access: Access) -> Json | None:
 
 
 @router.get("/status")
-async def get_status(request: Request, access: Allowed) -> JSONResponse:
+async def get_status(access: Allowed) -> Response:
     """Return the contents of the index that the sender sees."""
 
     def read(kumi: Kumihimo) -> Json:
@@ -114,11 +110,11 @@ async def get_status(request: Request, access: Allowed) -> JSONResponse:
         left_out = _LEFT_OUT if access.grant.allows(FACTS) else (*_LEFT_OUT, *_FOR_EDITORS)
         return {name: value for name, value in status.items() if name not in left_out}
 
-    return JSONResponse(await cancel_on_disconnect(request, access.served.questions.run(read)))
+    return JsonResponse(await access.questions.run(lambda kumi: encode_json(read(kumi))))
 
 
 @indexes_router.get("/indexes")
-async def list_indexes(request: Request) -> JSONResponse:
+async def list_indexes(request: Request) -> Response:
     """List the indexes that the sender may use.
 
     The first one has the short addresses.

@@ -58,17 +58,14 @@ class AskResult(Result):
 
     def to_dict(self) -> Json:
         """Return the answer; its text has a number for each citation."""
-        values = {"index": self.index, **{name: self._values[name] for name in _OF_ANSWERS}}
+        whole = self.answer.marked().to_dict()
+        values = {"index": self.index, **{name: whole[name] for name in _OF_ANSWERS}}
         citations = [
             {**each, "text": cut(each["text"], _MAX_QUOTE), "metadata": short_fields(each["metadata"])}
             for each in values["citations"]
         ]
         values["model"] = values["model"].partition(" ")[0]
         return {**values, "text": cut(values["text"], _MAX_ANSWER), "citations": citations[:_MAX_CITATIONS]}
-
-    @property
-    def _values(self) -> Json:
-        return self.answer.marked().to_dict()
 
     def __str__(self) -> str:
         values = self.to_dict()

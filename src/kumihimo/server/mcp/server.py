@@ -15,23 +15,25 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.core.errors import BudgetExceeded, Cancelled, KumiError
 from kumihimo.server.access import Caller, local_caller
 from kumihimo.server.mcp import resources
 from kumihimo.server.mcp.arguments import parse_arguments
+from kumihimo.server.mcp.results import Result
 from kumihimo.server.mcp.tools import TOOLS, Report, Tool, ToolCall
 from kumihimo.server.problems import remedy_of
 from kumihimo.server.settings import ServerSettings
+from kumihimo.server.visits import LEFT
 from kumihimo.server.workspace import Workspace, open_workspace
 
 T = TypeVar("T")
 RequestContext = ServerRequestContext[Any, Any]
 log = logging.getLogger("kumihimo")
-LEFT = "left"  # of the state of a request: an event, set once its sender has gone
 INSTRUCTIONS = (
     "Kumihimo answers questions from the user's own documents, with citations. Use ask for an answer, search for the "
     "passages behind it, open_citation to check or read on, report for an overview, entity for a person, place or "
@@ -88,6 +90,7 @@ class _Handlers:
         try:
             arguments = parse_arguments(tool.argument_adapter, params.arguments or {})
             result = await _until_left(context, tool.run(call, arguments))
+            return await run_in_threadpool(_write_result, result)
         except BudgetExceeded as error:
             return _error_result(f"{error}. {remedy_of(error)}")
         except KumiError as error:
@@ -97,8 +100,6 @@ class _Handlers:
         except Exception:  # the outermost door of a call: the client gets no details of the server
             log.exception("the tool %s failed", tool.name)
             return _error_result("the server has failed: its log says why")
-        text = types.TextContent(type="text", text=str(result))
-        return types.CallToolResult(content=[text], structured_content=result.to_dict())
 
     async def list_resources(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
@@ -183,6 +184,12 @@ def _progress_reporter(context: RequestContext) -> Report:
     return report
 
 
+def _write_result(result: Result) -> types.CallToolResult:
+    """Return a result as text and as values."""
+    text = types.TextContent(type="text", text=str(result))
+    return types.CallToolResult(content=[text], structured_content=result.to_dict())
+
+
 def _error_result(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
@@ -222,19 +229,10 @@ class McpEndpoint:
         if scope["method"] not in ("POST", "DELETE"):  # nothing is sent without a request
             await Response(status_code=405, headers={"allow": "POST, DELETE"})(scope, receive, send)
             return
-        left = asyncio.Event()
-        scope["state"] = {**scope["state"], LEFT: left}
         key = scope["state"]["caller"].key  # the owner of a session: others may not use it
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=key, scopes=[]))
-
-        async def receive_and_notice() -> Message:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                left.set()
-            return message
-
         assert self._manager  # the application is running
-        await self._manager.handle_request(scope, receive_and_notice, send)
+        await self._manager.handle_request(scope, receive, send)
 
 
 def _find_caller(context: RequestContext) -> Caller:

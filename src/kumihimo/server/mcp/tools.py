@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from pydantic import TypeAdapter
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.answer import Answer
@@ -42,8 +43,8 @@ async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.S
     access = call.access(inputs.index, inputs.question)
     method = inputs.method or await access.read(Snapshot.default_method)
     settings = {"k": inputs.k} if "k" in access.served.kumi.catalogue.method(method).settings else {}
-    context = await access.served.questions.retrieve(inputs.question, method, **settings, **_options(access, inputs))
-    return reading.show_evidence(access.served.name, context.top(inputs.k))
+    context = await access.questions.retrieve(inputs.question, method, **settings, **_options(access, inputs))
+    return await run_in_threadpool(reading.show_evidence, access.served.name, context.top(inputs.k))
 
 
 def _options(access: Access, inputs: arguments.SearchArguments | arguments.AskArguments) -> dict[str, Any]:
@@ -57,7 +58,7 @@ async def ask(call: ToolCall, inputs: arguments.AskArguments) -> results.AskResu
     access = call.access(inputs.index, inputs.question)
     suggest_language(inputs.question)
     options = {**_options(access, inputs), "length": inputs.length}
-    events = access.served.questions.events(inputs.question, inputs.method, **options)
+    events = access.questions.events(inputs.question, inputs.method, **options)
     answer: Answer | None = None
     async with aclosing(events) as received:
         async for event in received:

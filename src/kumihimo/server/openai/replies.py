@@ -1,6 +1,6 @@
 """an answer -> the objects of a chat completion, whole or as a stream, with a list of sources."""
 
-import json
+import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -9,6 +9,8 @@ from time import time
 from typing import Any
 from uuid import uuid4
 
+from starlette.concurrency import run_in_threadpool
+
 from kumihimo.app.processes.async_facade import QuestionEvent
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.context import Context
@@ -16,11 +18,13 @@ from kumihimo.core.errors import KumiError
 from kumihimo.core.spans import Span
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
+from kumihimo.server.json_responses import encode_json
 from kumihimo.server.openai.errors import error_body
 from kumihimo.server.problems import status_of
 from kumihimo.text.sentences import shorten_line
 from kumihimo.text.translation import translate
 
+log = logging.getLogger("kumihimo")
 _MAX_EVIDENCE = 100  # ids of rows in a reply
 Link = Callable[[Span], str]  # a passage -> the address of its page
 _MAX_LINES = 30  # of the list
@@ -81,19 +85,6 @@ def extension_json(answer: Answer) -> dict[str, Any]:
     return {"method": answer.method, "model": answer.model, "status": answer.status, "evidence": evidence}
 
 
-@dataclass(frozen=True, slots=True)
-class DataEvent:
-    """A server-sent event that is nothing but a line of data."""
-
-    data: str
-
-    def encode(self) -> bytes:
-        return f"data: {self.data}\n\n".encode()
-
-
-DONE = DataEvent("[DONE]")
-
-
 async def first_events(events: AsyncIterator[QuestionEvent]) -> list[QuestionEvent]:
     """Return the events up to the first evidence or text.
 
@@ -114,7 +105,7 @@ async def stream_chunks(
     link: Link,
     *,
     with_usage: bool,
-) -> AsyncIterator[DataEvent]:
+) -> AsyncIterator[bytes]:
     """Yield the chunks of a reply.
 
     The text of a model is passed on as it arrives; words of documents come with their numbers. An error that comes
@@ -131,27 +122,25 @@ async def stream_chunks(
                 text += event
                 yield _event(head.chunk({"content": event}, **usage))
             elif isinstance(event, Answer):
-                for chunk in _last_chunks(head, event, text, link):
-                    yield _event({**chunk, **usage})
-                if with_usage:
-                    yield _event(head.object("chat.completion.chunk", choices=[], usage=usage_json(event.usage)))
+                yield await run_in_threadpool(_last_chunks, head, event, text, link, usage)
     except KumiError as error:
         yield _event(error_body(error, status_of(error)))
-    yield DONE
+    except Exception:
+        log.exception("a question has failed")
+        yield _event(error_body(KumiError("the server has made a mistake: its log has the details"), 500))
+    yield b"data: [DONE]\n\n"
 
 
-def _last_chunks(head: ReplyHead, answer: Answer, text: str, link: Link) -> list[dict[str, Any]]:
-    """Return the chunks after the text: the sources and the annotations.
+def _last_chunks(head: ReplyHead, answer: Answer, text: str, link: Link, usage: dict[str, Any]) -> bytes:
+    """Return the chunks after the text: sources, annotations and usage.
 
-    text: as it was streamed.
+    text: as it was streamed. usage: of each other chunk; empty if none is wanted.
     """
-    last = {"content": write_content(answer, link).removeprefix(text)}
-    return [
-        *([head.chunk(last)] if last["content"] else []),
-        head.chunk(
-            {"annotations": url_citations(answer, link)}, finish_reason(answer), kumihimo=extension_json(answer)
-        ),
-    ]
+    content, annotations = write_content(answer, link).removeprefix(text), url_citations(answer, link)
+    end = head.chunk({"annotations": annotations}, finish_reason(answer), kumihimo=extension_json(answer), **usage)
+    chunks = [head.chunk({"content": content}, **usage)] if content else []
+    used = [head.object("chat.completion.chunk", choices=[], usage=usage_json(answer.usage))] if usage else []
+    return b"".join(map(_event, [*chunks, end, *used]))
 
 
 async def _chain(received: list[QuestionEvent], events: AsyncIterator[QuestionEvent]) -> AsyncIterator[QuestionEvent]:
@@ -162,8 +151,9 @@ async def _chain(received: list[QuestionEvent], events: AsyncIterator[QuestionEv
         yield event
 
 
-def _event(value: dict[str, Any]) -> DataEvent:
-    return DataEvent(json.dumps(value, ensure_ascii=False))
+def _event(value: dict[str, Any]) -> bytes:
+    """Return a server-sent event that is nothing but a line of data."""
+    return b"data: " + encode_json(value) + b"\n\n"
 
 
 def write_content(answer: Answer, link: Link) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
 from kumihimo.app.ask.query import Length
 from kumihimo.core.answer import Answer
@@ -15,6 +15,7 @@ from kumihimo.server.openai.replies import without_source_list
 T = TypeVar("T")
 _MAX_MESSAGES = 2_000
 MAX_TEXTS = 2048
+_TEXTS = {"type": "array", "items": {"type": "string"}, "maxItems": MAX_TEXTS}
 MAX_CHARS = 100_000  # of a text
 
 
@@ -53,7 +54,7 @@ class Message:
     """A turn of the conversation."""
 
     role: str
-    content: str | list[dict[str, Any]] | None = None
+    content: str | list[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +140,21 @@ def _text(message: Message, *, strict: bool) -> str:
     """
     if not isinstance(message.content, list):
         return message.content or ""
-    other = next((part.get("type") for part in message.content if part.get("type") != "text"), None)
+    parts = [part if isinstance(part, dict) else {"type": "none"} for part in message.content]
+    other = next((part.get("type") for part in parts if part.get("type") != "text"), None)
     if strict and other:
         raise BadParameter(f"the question has a part of the type {other}: only text is understood", "messages")
-    return "\n".join(str(part.get("text", "")) for part in message.content if part.get("type") == "text")
+    return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+
+
+def _check_count(texts: Any) -> Any:
+    """Raise BadParameter for too many texts.
+
+    Pydantic would look at each of them.
+    """
+    if isinstance(texts, list) and len(texts) > MAX_TEXTS:
+        raise BadParameter(f"input has {len(texts):,} texts, and {MAX_TEXTS:,} is the limit", "input")
+    return texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +172,7 @@ class EmbeddingRequest:
     """A request to `/v1/embeddings`; other parameters are ignored."""
 
     model: str
-    input: str | list[str] | list[int] | list[list[int]]
+    input: str | Annotated[list[Any], BeforeValidator(_check_count), WithJsonSchema(_TEXTS)]
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: int | None = None
     kumihimo: EmbeddingOptions = field(default_factory=EmbeddingOptions)
@@ -180,8 +192,6 @@ class EmbeddingRequest:
                 "input holds tokens: send texts; in LangChain, OpenAIEmbeddings(check_embedding_ctx_length=False) does",
                 "input",
             )
-        if len(request.texts) > MAX_TEXTS:
-            raise BadParameter(f"input has {len(request.texts):,} texts, and {MAX_TEXTS:,} is the limit", "input")
         if longest := max((len(text) for text in request.texts if len(text) > MAX_CHARS), default=0):
             raise BadParameter(f"a text has {longest:,} characters, and {MAX_CHARS:,} is the limit: split it", "input")
         return request

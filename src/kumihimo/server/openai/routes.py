@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
 
-from kumihimo.app.ask.questions import embed_texts
 from kumihimo.app.build.prepare_build import usable_methods
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.spans import Span
 from kumihimo.server.access import Access, find_access
-from kumihimo.server.events import cancel_on_disconnect, event_response
+from kumihimo.server.events import event_response
+from kumihimo.server.json_responses import json_response
 from kumihimo.server.openai.errors import BadParameter, ModelNotFound
 from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
 from kumihimo.server.openai.requests import (
@@ -96,15 +96,15 @@ async def show_model(request: Request, name: str) -> dict[str, Any]:
 
 async def _models(request: Request) -> list[dict[str, Any]]:
     methods: dict[str, list[str]] = {}
-    served = {name: find_access(request, name).served for name in request.state.caller.grants}
-    for name, index in served.items():
+    accesses = {name: find_access(request, name) for name in request.state.caller.grants}
+    for name, access in accesses.items():
         try:
-            methods[name] = await index.questions.run(lambda kumi: usable_methods(kumi.opened))
+            methods[name] = await access.questions.run(lambda kumi: usable_methods(kumi.opened))
         except IndexUnavailable:  # it has not been built
             methods[name] = []
     models = []
     for id, name, method in model_names(methods):
-        kumi = served[name].kumi
+        kumi = accesses[name].served.kumi
         created = int(kumi.folder.stat().st_mtime) if kumi.folder.exists() else 0  # it may be elsewhere
         best_for = kumi.catalogue.methods[method].declaration.best_for if method else ""
         description = f"For {best_for}." if method else "The default method."
@@ -116,35 +116,34 @@ async def _models(request: Request) -> list[dict[str, Any]]:
 @router.post("/chat/completions", openapi_extra=CHAT_BODY, response_model=None)
 async def complete_chat(request: Request) -> Response:
     """Answer the last question of a conversation, with citations."""
-    body = ChatRequest.parse(await request.body())
+    body = await run_in_threadpool(ChatRequest.parse, await request.body())
     chosen = choose_model(request, body.model)
     head, link = ReplyHead(body.model), passage_link(request, chosen.access)
-    question, options = _question_options(chosen, body)
-    questions = chosen.access.served.questions
+    question, history = await run_in_threadpool(split_conversation, body.messages)
+    options = _question_options(chosen, body, question)
+    questions = chosen.access.questions
     if not body.stream:
-        answer = await cancel_on_disconnect(request, questions.ask(question, chosen.method, **options))
-        return JSONResponse(completion(head, answer, link))
-    events = questions.events(question, chosen.method, **options)
-    received = await cancel_on_disconnect(request, first_events(events))
+        answer = await questions.ask(question, chosen.method, history=history, **options)
+        return await json_response(lambda: completion(head, answer, link))
+    events = questions.events(question, chosen.method, history=history, **options)
+    received = await first_events(events)
     chunks = stream_chunks(head, received, events, link, with_usage=body.with_usage)
     return event_response(chunks, {"cache-control": "no-store"})
 
 
-def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict[str, Any]]:
-    """Return the question of a request, and the options of `ask`."""
-    question, history = split_conversation(body.messages)
+def _question_options(chosen: ChosenModel, body: ChatRequest, question: str) -> dict[str, Any]:
+    """Return the options of `ask` for a question, without its history."""
     chosen.access.notes.question = question
     suggest_language(question)
     known = {name for method in chosen.access.served.kumi.catalogue.methods.values() for name in method.settings}
     if unknown := sorted(body.kumihimo.settings.keys() - known):
         raise BadParameter(f"no method has a setting {unknown[0]!r}: see docs/methods.md", "kumihimo.settings")
     max_tokens = body.max_completion_tokens or body.max_tokens
-    return question, {
+    return {
         **({"max_tokens": max_tokens} if max_tokens else {}),
         **body.kumihimo.settings,  # before the rest, which is not theirs to set
         "filter": body.kumihimo.filter,
         "length": body.kumihimo.length,
-        "history": history,
         "rights": chosen.access.rights,
         "paid_by": chosen.access.grant.new_budget(),
         "is_remote": True,
@@ -154,23 +153,21 @@ def _question_options(chosen: ChosenModel, body: ChatRequest) -> tuple[str, dict
 @router.post("/embeddings", openapi_extra=EMBEDDINGS_BODY, response_model=None)
 async def create_embeddings(request: Request) -> Response:
     """Embed texts with the embedding model of an index."""
-    body = EmbeddingRequest.parse(await request.body())
+    body = await run_in_threadpool(EmbeddingRequest.parse, await request.body())
     access = choose_model(request, body.model).access
     as_questions, budget = body.kumihimo.input_type == "query", access.grant.new_budget()
-    vectors, usage = await access.served.questions.run(
-        lambda kumi: embed_texts(kumi.opened, body.texts, as_questions=as_questions, budget=budget)
-    )
+    vectors, usage = await access.questions.embed(body.texts, as_questions=as_questions, budget=budget)
     dimensions = vectors.shape[1]
     if body.dimensions not in (None, dimensions):
         raise BadParameter(f"vectors have {dimensions} dimensions here: leave dimensions out", "dimensions")
-    encoded = [_encode(vector, body.encoding_format) for vector in vectors]
-    reply = {
-        "object": "list",
-        "model": body.model,
-        "data": [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(encoded)],
-        "usage": {"prompt_tokens": usage.prompt_tokens, "total_tokens": usage.tokens},
-    }
-    return JSONResponse(reply)
+    counts = {"prompt_tokens": usage.prompt_tokens, "total_tokens": usage.tokens}
+
+    def write_reply() -> dict[str, Any]:
+        encoded = (_encode(vector, body.encoding_format) for vector in vectors)
+        rows = [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(encoded)]
+        return {"object": "list", "model": body.model, "data": rows, "usage": counts}
+
+    return await json_response(write_reply)
 
 
 def _encode(vector: Any, encoding: str | None) -> str | list[float]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.query import Length, check_length
 from kumihimo.app.ask.snapshot import Snapshot
@@ -50,20 +51,21 @@ async def show_ask(page: AllowedPage, question: str = "", method: str = "", filt
 async def answer_question(page: AllowedPage) -> HTMLResponse:
     """Send the page with the answer, for a browser without scripts."""
     fields = await read_form(page.request)
-    form = QuestionForm(*(str(fields.get(name, "")) for name in ("question", "method", "filter", "length", "hint")))
+    form = QuestionForm(*(fields.get(name, "") for name in ("question", "method", "filter", "length", "hint")))
     length: Length | None = check_length(form.length) if form.length else None
     question = ask_api.AskBody(
         question=form.hint or form.question, method=form.method, filter=form.filter, length=length
     )
-    answer = await ask_api.find_answer(page.request, page.access, question)
-    return await _render(page, QuestionForm("", form.method, form.filter, form.length), show_answer(page, answer))
+    answer = await ask_api.find_answer(page.access, question)
+    shown = await run_in_threadpool(show_answer, page, answer)
+    return await _render(page, QuestionForm("", form.method, form.filter, form.length), shown)
 
 
 async def _render(page: IndexPage, form: QuestionForm, answer: object = None) -> HTMLResponse:
     facts = await read_or(page, dict[str, Any](documents=0, hints=[], methods=[]), lambda s: _read(page, s))
     model = page.access.served.kumi.models.chat("answer")
     length = page.access.served.kumi.settings["answer"]["length"]
-    return render(page, "ask.html", form=form, answer=answer, model=model, usual_length=length, **facts)
+    return await render(page, "ask.html", form=form, answer=answer, model=model, usual_length=length, **facts)
 
 
 def _read(page: IndexPage, snapshot: Snapshot) -> dict[str, Any]:

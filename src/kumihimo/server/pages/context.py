@@ -9,7 +9,7 @@ from fastapi import Depends, Request
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.digests import hash_parts
-from kumihimo.server.access import Access, find_access, read_index
+from kumihimo.server.access import Access, find_access
 from kumihimo.server.sessions import cookie_name, csrf_token
 from kumihimo.text.translation import LANGUAGES, translate
 
@@ -193,4 +193,4 @@ async def read_or(page: IndexPage, empty: T, read: Callable[[Snapshot], T], tabl
     """
     if not page.access.served.kumi.store.exists():
         return empty
-    return await read_index(page.request, page.access, read, table)
+    return await page.access.read(read, table)

@@ -2,19 +2,20 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.document_list import DocumentList, DocumentText
 from kumihimo.app.browse.source_files import file_uri
 from kumihimo.core.wiring import ROOT
-from kumihimo.server.access import read_index
 from kumihimo.server.api import documents as documents_api
 from kumihimo.server.api.builds import find_job
 from kumihimo.server.pages.context import AllowedPage, read_or
@@ -22,7 +23,7 @@ from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.pages.status import list_jobs
 from kumihimo.server.problems import found
-from kumihimo.server.sessions import check_csrf, read_form
+from kumihimo.server.sessions import check_csrf
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _PAGE_SIZE = 50
@@ -46,8 +47,8 @@ async def show_documents(page: AllowedPage, q: str = "", filter: str = "", after
     empty = {"rows": None, "uploads": "", **documents_api.empty_list(page.access)}
     values = await read_or(page, empty, read)
     suffixes = sorted({*page.access.served.kumi.catalogue.readers} - {""})
-    jobs = list_jobs(page, running=True)
-    return render(page, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs)
+    jobs = await run_in_threadpool(partial(list_jobs, page, running=True))
+    return await render(page, "documents.html", **values, q=q, filter=filter, after=after, suffixes=suffixes, jobs=jobs)
 
 
 @router.post("/documents")
@@ -63,14 +64,13 @@ async def upload_documents(page: AllowedPage) -> Response:
 @router.get("/documents/{id}/delete")
 async def confirm_delete(page: AllowedPage, id: str) -> HTMLResponse:
     """Send the question whether to delete a document."""
-    removal = await read_index(page.request, page.access, lambda s: documents_api.find_removal(page.access, s, id))
-    return render(page, "delete.html", document=removal[0])
+    removal = await page.access.read(lambda s: documents_api.find_removal(page.access, s, id))
+    return await render(page, "delete.html", document=removal[0])
 
 
 @router.post("/documents/{id}/delete")
 async def delete_document(page: AllowedPage, id: str) -> Response:
     """Queue the removal of a document."""
-    await read_form(page.request)
     await documents_api.delete_document(page.access, id)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
@@ -78,7 +78,6 @@ async def delete_document(page: AllowedPage, id: str) -> Response:
 @router.post("/builds")
 async def start_build(page: AllowedPage) -> Response:
     """Queue a build, which tries failed files again."""
-    await read_form(page.request)
     page.access.served.builds.index(key=page.access.grant.key)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
@@ -86,7 +85,6 @@ async def start_build(page: AllowedPage) -> Response:
 @router.post("/builds/{id}/cancel")
 async def cancel_build(page: AllowedPage, id: str) -> Response:
     """Stop a build."""
-    await read_form(page.request)
     page.access.served.builds.cancel(find_job(page.access, id).id)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
@@ -104,19 +102,19 @@ async def show_document(page: AllowedPage, id: str, start: int = 0, end: int = 0
         part = found(documents.read_text(id, *choose_window(start, end, at)), "document", id)
         places = snapshot.table(ROOT)[id].places[:_MAX_PLACES]
         named = [(offset, page.translate(name)) for offset, name in places if name]
-        return {"document": document, "part": part, "places": named}
+        paragraphs = list(split_paragraphs(part, start, end))
+        return {"document": document, "part": part, "places": named, "paragraphs": paragraphs}
 
-    values = await read_index(page.request, page.access, read)
-    paragraphs = list(split_paragraphs(values["part"], start, end))
-    return render(page, "document.html", **values, paragraphs=paragraphs, passage=(start, end), window=WINDOW)
+    values = await page.access.read(read)
+    return await render(page, "document.html", **values, passage=(start, end), window=WINDOW)
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
     """A paragraph of a document.
 
-    pieces: its text, and whether each piece is of the passage. place: a page or sheet that begins here. line: its
-    number in the file; 0: unknown. first: whether the passage begins here.
+    pieces: its text, and whether each piece is of the passage. place: a page or sheet that begins here, or that around
+    the first paragraph. line: its number in the file; 0: unknown. first: whether the passage begins here.
     """
 
     pieces: tuple[tuple[str, bool], ...]
@@ -142,14 +140,16 @@ def split_paragraphs(part: DocumentText, start: int, end: int) -> Iterator[Parag
 
     start, end: the passage to mark, in characters of the document.
     """
-    line, begun = part.line, end <= start
+    line, begun, starts = part.line, end <= start, [position for position, _ in part.places]
     for first, last in _paragraph_spans(part):
         text = part.text[first - part.start : last - part.start]
         pieces = tuple(_mark(text.rstrip("\n"), start - first, end - first))
         is_first = not begun and any(marked for _, marked in pieces)
         begun = begun or is_first
         if text.strip():
-            yield Paragraph(pieces, _place_at(part.places, first, part.start), line, is_first)
+            place = bisect_right(starts, first) - 1
+            is_new = place >= 0 and (starts[place] == first or first == part.start)
+            yield Paragraph(pieces, part.places[place][1] if is_new else "", line, is_first)
         line += text.count("\n") if line else 0
 
 
@@ -161,18 +161,6 @@ def _paragraph_spans(part: DocumentText) -> Iterator[tuple[int, int]]:
     ends = {part.start + match.end() for match in _PARAGRAPH_END.finditer(part.text)}
     cuts = sorted({part.start, part.end, *ends, *(start for start, _ in part.places if start > part.start)})
     yield from pairwise(cuts)
-
-
-def _place_at(places: Sequence[tuple[int, str]], position: int, begin: int) -> str:
-    """Return the name of the page that begins here.
-
-    At the beginning of the part, it is the page around it.
-    """
-    starts = [start for start, _ in places]
-    if position in starts:
-        return places[starts.index(position)][1]
-    before = bisect_right(starts, position) - 1
-    return places[before][1] if position == begin and before >= 0 else ""
 
 
 def _mark(text: str, start: int, end: int) -> Iterator[tuple[str, bool]]:

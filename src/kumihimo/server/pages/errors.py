@@ -13,7 +13,8 @@ from kumihimo.core import errors
 from kumihimo.server.pages.context import find_index_page, find_page
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.problems import status_of
-from kumihimo.server.sessions import check_csrf
+from kumihimo.server.sessions import read_form
+from kumihimo.server.visits import takes_files
 from kumihimo.text.translation import choose_language
 
 
@@ -26,28 +27,20 @@ class PageRoute(APIRoute):
         async def handle_page(request: Request) -> Response:
             choose_language(find_page(request).language)
             try:
-                await check_form(request)
+                if request.method == "POST" and not takes_files(request.scope):
+                    await read_form(request)  # which checks its token; that of a form with files comes among the files
                 return await handle(request)
             except errors.KumiError as error:
-                return error_page(request, status_of(error), str(error))
+                return await error_page(request, status_of(error), str(error))
             except RequestValidationError as error:
-                return error_page(request, 400, _describe(error))
+                return await error_page(request, 400, _describe(error))
             except HTTPException as error:
-                return error_page(request, error.status_code, str(error.detail))
+                return await error_page(request, error.status_code, str(error.detail))
 
         return handle_page
 
 
-async def check_form(request: Request) -> None:
-    """Raise Forbidden for a form without the token of this page.
-
-    A form with files is read piece by piece, and its route checks the token.
-    """
-    if request.method == "POST" and not request.headers.get("content-type", "").startswith("multipart/"):
-        check_csrf(request, str((await request.form()).get("csrf", "")))
-
-
-def error_page(request: Request, status: int, message: str) -> Response:
+async def error_page(request: Request, status: int, message: str) -> Response:
     """Return the page of an error.
 
     message: it names the remedy after its last colon.
@@ -57,7 +50,7 @@ def error_page(request: Request, status: int, message: str) -> Response:
     what, remedy = split_remedy(message) if translated == message else (translated, "")
     with suppress(errors.KumiError, AttributeError):  # without an index, the page has no menu
         page = find_index_page(request, "GET /")
-    return render(page, "error.html", status, status=status, what=what, remedy=remedy)
+    return await render(page, "error.html", status, status=status, what=what, remedy=remedy)
 
 
 def split_remedy(message: str) -> tuple[str, str]:

@@ -17,7 +17,6 @@ from kumihimo.app.browse.graph_path import GraphPath, find_path
 from kumihimo.app.browse.json_values import Json, community_json, neighbour_json, relation_json, report_json
 from kumihimo.core.records import Entity, Record, Report
 from kumihimo.core.table import Table
-from kumihimo.server.access import read_index
 from kumihimo.server.pages.context import AllowedPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.markdown import markdown_blocks, marked_pieces, plain_text
@@ -62,7 +61,7 @@ async def show_graph(page: AllowedPage, query: Annotated[GraphQuery, Depends(fin
     """Send the graph: a search, an entity, or a path."""
     empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0}
     values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)}, "entities")
-    return render(page, "graph.html", query=query, **values)
+    return await render(page, "graph.html", query=query, **values)
 
 
 def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
@@ -140,7 +139,7 @@ async def show_reports(page: AllowedPage, skip: int = 0) -> HTMLResponse:
         return [_card(tree, id, written.get(id)) for id in shown], len(roots)
 
     cards, total = await read_or(page, (list[Json](), 0), read, "reports")
-    return render(page, "reports.html", cards=cards, total=total, skip=skip, more=_MAX_ROWS)
+    return await render(page, "reports.html", cards=cards, total=total, skip=skip, more=_MAX_ROWS)
 
 
 @router.get("/reports/{id}")
@@ -152,15 +151,14 @@ async def show_report(page: AllowedPage, id: str) -> HTMLResponse:
         report: Report = found(reports.get(id) if id in tree.level else None, "report", id)
         shown = report_json(snapshot, tree, report, most_passages=_MAX_COUNTED)
         shown["summary_sources"] = list(_link_sources(snapshot, shown["summary_sources"], shown["summary"]))
+        shown["summary_blocks"] = markdown_blocks(shown["summary"])
         for finding in shown["findings"]:
             finding["sources"] = list(_link_sources(snapshot, finding["sources"], finding["explanation"]))
+            finding["blocks"] = markdown_blocks(finding["explanation"])
         return shown, _open_branches(tree, id, reports)
 
-    shown, branches = await read_index(page.request, page.access, read, "reports")
-    shown["summary_blocks"] = markdown_blocks(shown["summary"])
-    for finding in shown["findings"]:
-        finding["blocks"] = markdown_blocks(finding["explanation"])
-    return render(page, "report.html", report=shown, branches=branches, more=_MAX_ROWS)
+    shown, branches = await page.access.read(read, "reports")
+    return await render(page, "report.html", report=shown, branches=branches, more=_MAX_ROWS)
 
 
 def _card(tree: CommunityTree, id: str, report: Report | None) -> Json:
@@ -220,7 +218,7 @@ async def show_sources(page: AllowedPage, table: str, id: str) -> Response:
         spans = [span.to_dict() for span in islice(snapshot.trace((table, id)), _MAX_PLACES)]
         return display_name(snapshot, (table, id)), row.text, spans
 
-    name, text, spans = await read_index(page.request, page.access, read)
+    name, text, spans = await page.access.read(read)
     if table == "chunks":
         return RedirectResponse(page.passage(spans[0]), 303)
-    return render(page, "trace.html", name=name, text=text, table=table, id=id, spans=spans)
+    return await render(page, "trace.html", name=name, text=text, table=table, id=id, spans=spans)

@@ -16,7 +16,7 @@ _YEAR = 365 * 24 * 3600  # seconds
 @router.post("/preferences")
 async def keep_preferences(request: Request) -> Response:
     """Keep the preferences of a form in a cookie."""
-    values = {name: value for name, value in (await read_form(request)).items() if isinstance(value, str)}
+    values = await read_form(request)
     preferences = parse_preferences(request.cookies.get(COOKIE, "")).update(values)
     response = RedirectResponse(local_address(values.get("back", "/")), 303)
     response.set_cookie(COOKIE, preferences.encode(), max_age=_YEAR, samesite="lax", httponly=True)
@@ -26,7 +26,7 @@ async def keep_preferences(request: Request) -> Response:
 @router.get("/login")
 async def show_login(request: Request) -> Response:
     """Send the form for a key."""
-    return render(find_page(request), "login.html", failed="")
+    return await render(find_page(request), "login.html", failed="")
 
 
 @router.post("/login")
@@ -35,17 +35,16 @@ async def start_session(request: Request) -> Response:
     form = await read_form(request)
     response = RedirectResponse("/", 303)
     try:
-        sign_in(request, response, str(form.get("key", "")))
+        sign_in(request, response, form.get("key", ""))
     except (Unauthorized, TooManyRequests) as error:
         page = find_page(request)
-        return render(page, "login.html", status_of(error), failed=sentence(page.translate(str(error))))
+        return await render(page, "login.html", status_of(error), failed=sentence(page.translate(str(error))))
     return response
 
 
 @router.post("/logout")
 async def end_session(request: Request) -> Response:
     """End the session."""
-    await read_form(request)
     response = RedirectResponse("/login", 303)
     sign_out(request, response)
     return response

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.page import script_labels
@@ -25,10 +26,10 @@ _FOREVER = "public, max-age=31536000, immutable"  # the address changes with the
 _LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "zh": "中文"}
 
 
-def render(page: PageContext, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
+async def render(page: PageContext, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
     """Return a page; that of an IndexPage also shows the index.
 
-    values: of the template.
+    It is made in a thread. values: of the template.
     """
     values |= {
         "page": page,
@@ -37,7 +38,7 @@ def render(page: PageContext, template: str, status: int = 200, /, **values: obj
         "count_of": page.count_of,
         "asset": lambda name: asset_address(name, page.language),
     }
-    text = environment().get_template(template).render(values)
+    text = await run_in_threadpool(lambda: environment().get_template(template).render(values))
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
+from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.json_values import Json
@@ -39,9 +40,9 @@ async def show_status(page: AllowedPage) -> HTMLResponse:
     access = page.access
     kumi, sees_all = access.served.kumi, access.grant.allows(FACTS)
     facts = await read_or(page, {"rows": dict[str, int](), "methods": list[Json](), "failures": 0}, _read_facts)
-    spent = await access.served.questions.run(_group_usage) if access.grant.allows(SPENT) else []
+    spent = await access.questions.run(_group_usage) if access.grant.allows(SPENT) else []
     budget = access.grant.new_budget()
-    return render(
+    return await render(
         page,
         "status.html",
         **facts,
@@ -53,7 +54,7 @@ async def show_status(page: AllowedPage) -> HTMLResponse:
         budget=budget,
         total=sum((row.usage for row in spent), Usage()),
         saved=sum((row.saved for row in spent), Usage()),
-        jobs=list_jobs(page),
+        jobs=await run_in_threadpool(list_jobs, page),
         folder=kumi.folder.resolve().parent,
     )
 
