@@ -10,6 +10,7 @@ from kumihimo.text.translation import translate
 
 T = TypeVar("T")
 PROBLEM_TYPE = "application/problem+json"
+INTERNAL = "the server has made a mistake: its log has the details; ask again, and report it if that happens each time"
 PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, not pages
 
 

@@ -22,7 +22,7 @@ from kumihimo.server.access import Allowed
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, Question, Settings
 from kumihimo.server.events import ServerEvent, event_response
 from kumihimo.server.json_responses import json_response
-from kumihimo.server.problems import problem
+from kumihimo.server.problems import INTERNAL, problem
 from kumihimo.text.translation import message_language, suggest_language
 
 router = APIRouter(tags=["questions"])
@@ -30,7 +30,6 @@ log = logging.getLogger("kumihimo")
 _FIRST_EVENT_SECONDS = 5  # to wait for an error that has a status of its own; then the stream begins
 _MAX_TURNS = 50
 _MAX_ANSWER = 50_000  # characters of an earlier answer
-_INTERNAL = "the server has made a mistake: its log has the details; ask again, and report it if that happens each time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +134,7 @@ async def answer_events(
         yield ServerEvent("error", json.loads(bytes(problem(error, language=message_language()).body))).encode()
     except Exception:
         log.exception("a question has failed")
-        yield ServerEvent("error", {"title": "InternalError", "status": 500, "detail": _INTERNAL}).encode()
+        yield ServerEvent("error", {"title": "InternalError", "status": 500, "detail": INTERNAL}).encode()
 
 
 async def _encode(event: QuestionEvent) -> bytes:

@@ -20,7 +20,7 @@ from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.server.json_responses import encode_json
 from kumihimo.server.openai.errors import error_body
-from kumihimo.server.problems import status_of
+from kumihimo.server.problems import INTERNAL, status_of
 from kumihimo.text.sentences import shorten_line
 from kumihimo.text.translation import translate
 
@@ -127,7 +127,7 @@ async def stream_chunks(
         yield _event(error_body(error, status_of(error)))
     except Exception:
         log.exception("a question has failed")
-        yield _event(error_body(KumiError("the server has made a mistake: its log has the details"), 500))
+        yield _event(error_body(KumiError(INTERNAL), 500))
     yield b"data: [DONE]\n\n"
 
 
