@@ -34,7 +34,14 @@ HARMONY = "<|channel|>analysis<|message|>Nine?<|end|><|start|>assistant<|channel
         ("<think>Is it <b>nine</b> or </i>?</think>At ten.", "At ten."),
         ("<think>Nine? And then the reply was cut", ""),
         ("<think>Nine?</think><think>Ten", ""),
-        ("The template ate the tag.</think>At ten.", "At ten."),
+        ("Close the block with </think> before the answer.", "Close the block with </think> before the answer."),
+        ("It ends a thought:\n</think> is a tag.", "It ends a thought:\n</think> is a tag."),
+        ("[THINK]Nine?[/THINK]At ten.", "At ten."),
+        ("[THINK]Nine? And then the reply was cut", ""),
+        ("[1] says ten.", "[1] says ten."),
+        ("<seed:think>Nine?</seed:think>At ten.", "At ten."),
+        ("◁think▷Nine?◁/think▷At ten.", "At ten."),
+        ("Nine?\n◁/think▷\nAt ten.", "At ten."),
         ("The template ate the tag.\n</thinking>\n\nAt ten.", "At ten."),
         (HARMONY, "At ten."),
         (HARMONY.removesuffix("<|return|>"), "At ten."),
@@ -55,7 +62,7 @@ def test_reasoning_before_a_reply_is_removed(raw: str, text: str) -> None:
 def test_long_reasoning_is_removed_quickly() -> None:
     assert strip_reasoning("<think>" * 20_000 + "</think>At ten.") == "At ten."
     assert strip_reasoning("<think>a</think>" * 20_000 + "At ten.") == "At ten."
-    assert strip_reasoning("a <" * 50_000 + "</think>At ten.") == "At ten."
+    assert strip_reasoning("a <" * 50_000 + "\n</think>\nAt ten.") == "At ten."
 
 
 def split(raw: str, size: int) -> list[str]:
@@ -79,6 +86,10 @@ STREAMED = (
     "<b>At ten.</b>",
     "At ten. It says <think>nine</think>.",
     "<think>Nine? And then the reply was cut",
+    "[THINK]Nine?[/THINK]At ten.",
+    "[1] says <think>.",
+    "<seed:think>Nine?</seed:think>At ten.",
+    "◁think▷Nine?◁/think▷At ten.",
 )
 
 

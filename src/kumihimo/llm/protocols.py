@@ -25,11 +25,12 @@ Vectors: TypeAlias = "NDArray[np.float32]"  # a row for each text
 TokenCallback = Callable[[str], None]  # receives a reply token by token, as it arrives
 RerankerName = Literal["none", "model", "endpoint"]  # endpoint: a server with a `/rerank` route
 
-_REASONING_TAGS = "think|thinking|thought|thoughts|reasoning"
-_THOUGHT = re.compile(rf"\s*<({_REASONING_TAGS})>.*?</\1>", re.S | re.I)
-_UNFINISHED = re.compile(rf"\A\s*<({_REASONING_TAGS})>.*\Z", re.S | re.I)
-_UNOPENED = re.compile(rf"\A(?:(?!<(?:{_REASONING_TAGS})>).)*?</({_REASONING_TAGS})>", re.S | re.I)
-_MAYBE_TAG = re.compile(rf"<(?:{_REASONING_TAGS})>|<\|?[a-z]*\Z|<\|channel", re.I)  # or the beginning of one
+_TAG = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning)"
+_OPEN, _CLOSE = rf"(?:<{_TAG}>|\[THINK\]|◁think▷)", rf"(?:</{_TAG}>|\[/THINK\]|◁/think▷)"
+_THOUGHT = re.compile(rf"\s*(?:<({_TAG})>.*?</\1>|\[THINK\].*?\[/THINK\]|◁think▷.*?◁/think▷)", re.S | re.I)
+_UNFINISHED = re.compile(rf"\A\s*{_OPEN}.*\Z", re.S | re.I)
+_UNOPENED = re.compile(rf"\A(?:(?!{_OPEN}).)*?^[ \t]*{_CLOSE}[ \t]*(?:\n|\Z)", re.S | re.M | re.I)
+_MAYBE_TAG = re.compile(rf"{_OPEN}|<\|?[a-z:]*\Z|\[[a-z]*\Z|◁[a-z]*\Z|<\|channel", re.I)  # or the beginning of one
 _HARMONY = re.compile(r"<\|channel\|>final.*?<\|message\|>", re.S)
 
 
@@ -273,11 +274,12 @@ def dimension_mismatch(fingerprint: str, dimensions: int) -> ModelError:
 def strip_reasoning(raw: str) -> str:
     """Return the reply without its reasoning.
 
-    Tags are reasoning only at the beginning, so that a text about `<think>` stays whole.
+    Tags are reasoning only at the beginning, so that a text about `<think>` stays whole. The opening one may be missing
+    if the closing one is alone on its line: some chat templates write it into the prompt.
 
     >>> strip_reasoning("<think>Nine? Ten.</think>At ten. It thinks in <think> tags.")
     'At ten. It thinks in <think> tags.'
-    >>> strip_reasoning("The template ate the opening tag.</think> At ten.")
+    >>> strip_reasoning("The template ate the opening tag.\\n</think>\\nAt ten.")
     'At ten.'
     """
     if final := _HARMONY.search(raw):
@@ -287,10 +289,7 @@ def strip_reasoning(raw: str) -> str:
 
 
 def _strip_closed_reasoning(text: str) -> str:
-    """Return the text without closed reasoning at its beginning.
-
-    The opening tag may be missing.
-    """
+    """Return the text without closed reasoning at its beginning."""
     while reasoning := _THOUGHT.match(text) or _UNOPENED.match(text):
         text = text[reasoning.end() :]
     return text.lstrip()
