@@ -12,7 +12,8 @@ import pytest
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.methods.braid import braid, ppr, published_weights, weights_from_settings
-from kumihimo.methods.braid.two_pass import FEATURES, Pass, run_first_pass, run_second_pass
+from kumihimo.methods.braid.features import sum_features
+from kumihimo.methods.braid.two_pass import FEATURES, Pass, rank_candidates, run_first_pass, run_second_pass
 from kumihimo.text.question import ParsedQuestion
 from tests.factories_tables import hide_rows
 from tests.methods.factories_search import FakeKeywordSearch, FakeVectorSearch, GraphBuilder, rerank, tokenizer
@@ -142,6 +143,24 @@ def test_both_passes() -> None:
     assert len(second_pass.anchors) == 2
     assert max(values["before"] for values in second_pass.walk.values()) == 1.0
     assert max(values["plain"] for values in second_pass.features(weights).values()) == 1.0
+
+
+def test_the_first_hop_leads_and_the_plain_score_orders_passages_with_one_title() -> None:
+    graph = harbour_graph()
+    for text in ("Gull Pier is old.", "Gull Pier: who designed it was born in a town.", "Gull Pier is long."):
+        graph.add_chunk(text, "Gull Pier", title="Gull Pier")
+    last_pass, weights = run_second_pass(passes_of(graph), published_weights()), published_weights()
+    ranked = rank_candidates(last_pass, last_pass.features(weights), weights)
+    leader = last_pass.candidates.chunks[last_pass.anchors[0]]
+    plain = sum_features(last_pass.candidates.plain, weights["plain"])
+    assert ranked.evidence[0].record.title == leader.title
+    by_title: dict[str, list[float]] = {}
+    for item in ranked:
+        by_title.setdefault(item.record.title, []).append(plain[item.record.id])
+    assert max(map(len, by_title.values())) > 2
+    assert all(scores == sorted(scores, reverse=True) for scores in by_title.values())
+    assert [item.score for item in ranked] == sorted((item.score for item in ranked), reverse=True)
+    assert sum(item.score for item in ranked) == pytest.approx(1)
 
 
 class NearestOnly(FakeVectorSearch):

@@ -1,6 +1,6 @@
 """question -> candidates and their features: plain search, then two passes over the graph where it helps."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -116,9 +116,26 @@ def _build_pass(candidates: features.Candidates, rankings: Mapping[str, Scores],
 def rank_candidates(last_pass: Pass, values: Mapping[str, Features], weights: BraidWeights) -> Context:
     """Return the candidates by their probability to be the best.
 
-    values: the features of the last pass.
+    values: the features of the last pass. After two passes, the first hop leads, and passages with the same title
+    change places until the plain score orders them: the graph tells which subject, not which passage about it.
     """
     odds = features.compare_sums(features.sum_features(values, weights["second" if last_pass.walk else "plain"]))
+    if last_pass.walk and last_pass.anchors:
+        odds[last_pass.anchors[0]] = 2.0  # the best of the second pass has 1
     total, chunks = sum(odds.values()), last_pass.candidates.chunks
-    scores = {id: value / total for id, value in odds.items()}
-    return Context(tuple(Evidence("chunks", chunks[id], scores[id]) for id in top_ids(scores, len(scores))))
+    places = ids = top_ids(odds, len(odds))
+    if last_pass.walk:
+        ids = _order_same_titles(last_pass.candidates, ids, weights["plain"])
+    return Context(
+        tuple(Evidence("chunks", chunks[id], odds[place] / total) for id, place in zip(ids, places, strict=True))
+    )
+
+
+def _order_same_titles(candidates: features.Candidates, ids: Sequence[str], weights: Scores) -> list[str]:
+    """Return the ids with those of one title among themselves by plain score."""
+    plain, chunks = features.sum_features(candidates.plain, weights), candidates.chunks
+    groups: dict[str, list[str]] = {}
+    for id in sorted(ids, key=lambda id: -plain[id]):
+        groups.setdefault(chunks[id].title or id, []).append(id)
+    best_first = {title: iter(group) for title, group in groups.items()}
+    return [next(best_first[chunks[id].title or id]) for id in ids]
