@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kumihimo import KumiError, Kumihimo, Span
+from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.opened.catalogue import BUILT_IN
 from kumihimo.app.settings.settings_registry import SettingsRegistry
@@ -19,7 +20,7 @@ from kumihimo.methods import METHODS
 from kumihimo.search.fulltext import stored_indexes
 from kumihimo.storage.database import as_database
 from kumihimo.storage.sqlite.connection import Db
-from kumihimo.text.question import MAX_QUESTION_CHARS
+from kumihimo.text.question import MAX_QUESTION_CHARS, ParsedQuestion
 from tests import factories_office
 from tests.counters import count_lines, trace_statements
 from tests.fixtures_index import BUILT, RANKING, connected, fill
@@ -97,9 +98,11 @@ def test_any_question_may_be_asked(snapshot: Snapshot, name: str, question: str)
 
 
 @pytest.mark.parametrize("name", BUILT)
-def test_half_a_character_may_be_asked(snapshot: Snapshot, name: str) -> None:
-
-    assert snapshot.ask("ferry \ud800", name).citations or name == "global"  # the notes have no reports
+@pytest.mark.parametrize("question", ["ferry \ud800", "\udfffferry", "fer\0ry ferry", "ferry\0"])
+def test_half_a_character_and_null_may_be_asked(snapshot: Snapshot, name: str, question: str) -> None:
+    assert snapshot.ask(question, name).citations or name == "global"  # the notes have no reports
+    query = Query(ParsedQuestion(question), method=name, filter=f'title != "{question}"')
+    assert snapshot.search(query).evidence or name == "global"
 
 
 def test_settings_of_the_call_are_over_those_of_the_index(kumi: Kumihimo) -> None:

@@ -48,6 +48,21 @@ def test_a_vector_depends_on_its_own_text_to_the_last_bit() -> None:
     assert np.array_equal(embed(TEXTS[::-1])[::-1], together)
 
 
+def test_half_a_character_is_embedded_as_a_replaced_one() -> None:
+    for model in (LocalEmbedder(), LocalEmbedder(is_query=True)):
+        assert np.array_equal(model(["ferry \ud800"]), model(["ferry \ufffd"]))
+    assert find_subwords(["ferry \udfff"]) == find_subwords(["ferry \ufffd"])
+
+
+def test_function_words_of_questions_count_less() -> None:
+    question, topic, grammar = "この図書館が抱えている課題は何ですか", "図書館 課題", "それはどうしているのですか"
+    as_text, as_query = (LocalEmbedder(is_query)([question])[0] for is_query in (False, True))
+    near, far = LocalEmbedder()([topic, grammar])
+    assert as_query @ near > as_text @ near
+    assert as_query @ far < as_text @ far
+    assert np.array_equal(LocalEmbedder(is_query=True)(TEXTS[:2]), LocalEmbedder()(TEXTS[:2])), "English is as before"
+
+
 def test_similar_texts_have_near_vectors() -> None:
     ferry, boats, soup = LocalEmbedder()([*TEXTS[:2], "A recipe for onion soup."])
     assert ferry @ boats > ferry @ soup

@@ -14,8 +14,10 @@ from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from kumihimo.core.digests import replace_surrogates
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.llm.protocols import Embedder, Vectors
+from kumihimo.text.function_words import cut_function_words
 from kumihimo.text.packages import TOKENIZER_FILE, find_wheel_file, loading_extra
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class _Encodings(dict[str, tuple[bytes, tuple[int, ...]]]):
     """The subwords of pieces and their starts; a piece is encoded where it is missing."""
 
     def __missing__(self, piece: str) -> tuple[bytes, tuple[int, ...]]:
-        encoding = _load_tokenizer().encode(piece, add_special_tokens=False)
+        encoding = _load_tokenizer().encode(replace_surrogates(piece), add_special_tokens=False)
         encoded = array("H", encoding.ids).tobytes(), tuple(start for start, _ in encoding.offsets)
         if len(piece) <= _MAX_WORD_CHARS:
             if len(self) >= _MAX_WORDS:
@@ -80,13 +82,15 @@ def _load_weights() -> Vectors:
         return np.asarray(file.get_tensor("embedding.weight"), dtype=np.float32)
 
 
+@dataclass(frozen=True, slots=True)
 class LocalEmbedder:
     """The mean of the token vectors, scaled to length 1.
 
     Unlike WordLlama it pools text by text, not in padded batches, so that a vector depends on its own text to the last
-    bit.
+    bit. is_query: embed questions, in which the function words of Japanese and Chinese count a third.
     """
 
+    is_query: bool = False
     fingerprint: ClassVar[str] = LOCAL_MODEL
     batch: ClassVar[int] = 256
     workers: ClassVar[int] = 1  # the tokenizer has threads of its own
@@ -98,6 +102,8 @@ class LocalEmbedder:
         totals = np.zeros((len(texts), weights.shape[1]), dtype=np.float32)
         for total, text in zip(totals, texts, strict=True):
             np.add.reduce(weights.take(_encode_text(text), axis=0), axis=0, out=total)
+            if self.is_query and (content := cut_function_words(text)) != text:
+                total += 2 * weights.take(_encode_text(content), axis=0).sum(axis=0)
         lengths = np.sqrt((totals * totals).sum(axis=1, keepdims=True))
         totals /= np.where(lengths, lengths, np.float32(1))
         return totals
@@ -188,7 +194,7 @@ def create_local_embedder(name: str, *, is_query: bool = False) -> Embedder:
     Raises SettingsError for an unknown name, or if its extra is not installed.
     """
     if name == LOCAL_MODEL:
-        return LocalEmbedder()
+        return LocalEmbedder(is_query)
     if name not in LOCAL_MODELS:
         raise SettingsError(describe_unknown("local embedding model", name, LOCAL_MODELS))
     return LOCAL_MODELS[name](is_query)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from unicodedata import combining, normalize
 from zlib import crc32
 
+from kumihimo.text.function_words import cut_function_words
 from kumihimo.text.sentences import split_blocks, split_sentences
 
 # Scripts in pairs of characters: kana, CJK ideographs and marks, Hangul (its words carry particles), Thai.
@@ -79,13 +80,15 @@ def pack_tokens(tokens: Iterable[str]) -> bytes:
 
 
 def content_tokens(text: str) -> list[str]:
-    """Return the distinct tokens without stopwords; all if nothing is left.
+    """Return the distinct tokens without function words; all if nothing is left.
 
     >>> content_tokens("Who mended the breakwater, and who paid?")
     ['mend', 'breakwater', 'paid']
+    >>> content_tokens("職員が困っていることは何ですか")
+    ['職員', '員が', 'が困', '困っ']
     """
-    distinct = list(dict.fromkeys(tokenize(text)))
-    return [token for token in distinct if token not in STOPWORDS] or distinct
+    content = [token for token in dict.fromkeys(tokenize(cut_function_words(text))) if token not in STOPWORDS]
+    return content or list(dict.fromkeys(tokenize(text)))
 
 
 def subject_terms(text: str) -> list[str]:

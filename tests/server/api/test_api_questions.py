@@ -46,6 +46,13 @@ def without_time(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.parametrize("path", ["/ask", "/retrieve"])
+def test_null_may_be_asked(api: Api, path: str) -> None:
+    for broken in ("\0", "a\0b"):
+        found = api.post(path, {"question": f"{MENDED['question']} {broken}", "filter": f'title != "{broken}"'})
+        assert "Ada Holm" in json.dumps(found)
+
+
 def test_a_whole_answer(api: Api) -> None:
     answer = api.post("/ask", MENDED)
     assert (answer["method"], answer["model"], answer["status"]) == ("braid", "", "answered")

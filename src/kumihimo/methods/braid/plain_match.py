@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.search.protocols import RowTokens
+from kumihimo.text.function_words import cut_function_words
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import content_tokens, hash_token
 
@@ -144,7 +145,7 @@ class PlainMatcher:
 
         counts = np.bincount(np.concatenate([row.subwords for row in self.pool.values()]), minlength=_SUBWORDS)
         rarity = np.log(1 + len(self.pool) / (1 + counts))
-        own = np.frombuffer(find_subwords([self.question.text])[0], np.uint16)
+        own = np.frombuffer(find_subwords([cut_function_words(self.question.text)])[0], np.uint16)
         return *subword_vectors(own), rarity[own], rarity
 
     def _meaning(self, rows: Sequence[RowTokens]) -> tuple[Floats, Floats]:
