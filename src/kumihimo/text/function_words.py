@@ -46,7 +46,7 @@ def _is_unspaced(character: str) -> bool:
 
 
 def _japanese_spans(plain: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans that are only grammar: in hiragana, with kanji that ask."""
+    """Yield the spans of hiragana, and kanji that ask, without content."""
     for run in re.finditer("[\u3041-\u309f]+", plain):
         before, after = plain[run.start() - 1 : run.start()], plain[run.end() : run.end() + 1]
         follows_kanji = re.match(f"[{_KANJI}]", before) is not None

@@ -132,7 +132,7 @@ def rank_candidates(last_pass: Pass, values: Mapping[str, Features], weights: Br
 
 
 def _order_same_titles(candidates: features.Candidates, ids: Sequence[str], weights: Scores) -> list[str]:
-    """Return the ids with those of one title among themselves by plain score."""
+    """Return the ids, those of one title by plain score."""
     plain, chunks = features.sum_features(candidates.plain, weights), candidates.chunks
     groups: dict[str, list[str]] = {}
     for id in sorted(ids, key=lambda id: -plain[id]):
