@@ -38,7 +38,7 @@ ERRORS = re.compile(
     r"^(?!Os|OS)_?[A-Z]\w*(Error|Failed|Exceeded|Refused|Busy|Damaged|Unavailable|Required|Format|Try)$"
 )
 ERRORS_TOO = {"UndefinedEstimate", "LateReply", "Interrupted", "_InvalidQuery", "StoreRemoved", "RequestTimedOut"}
-ERRORS_TOO |= {"UnparsableReply", "Problem", "_gold_error", "error", "wrong", "offline"}
+ERRORS_TOO |= {"NotStored", "UnparsableReply", "Problem", "_gold_error", "error", "wrong", "offline"}
 PRINTERS = {
     "add_note",
     "translate",
