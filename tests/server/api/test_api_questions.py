@@ -53,6 +53,14 @@ def test_null_may_be_asked(api: Api, path: str) -> None:
         assert "Ada Holm" in json.dumps(found)
 
 
+@pytest.mark.parametrize("path", ["/ask", "/retrieve"])
+def test_half_of_a_surrogate_pair_may_be_asked(api: Api, path: str) -> None:
+    """JSON may have one, which no text has."""
+    body = r'{"question": "Who mended the \ud83d gates?", "filter": "title != \"\udc00\""}'
+    response = api.client.post(f"/api/v1{path}", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 200, response.text
+
+
 def test_a_whole_answer(api: Api) -> None:
     answer = api.post("/ask", MENDED)
     assert (answer["method"], answer["model"], answer["status"]) == ("braid", "", "answered")

@@ -19,7 +19,7 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Allowed
-from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, Question, Settings
+from kumihimo.server.api.parameters import STRICT, Body, FilterText, Mended, Name, Question, Settings
 from kumihimo.server.events import ServerEvent, event_response
 from kumihimo.server.json_responses import json_response
 from kumihimo.server.problems import INTERNAL, problem
@@ -38,7 +38,7 @@ class Turn:
 
     __pydantic_config__: ClassVar[Any] = STRICT
     question: Question
-    answer: Annotated[str, Field(max_length=_MAX_ANSWER)]
+    answer: Annotated[str, Field(max_length=_MAX_ANSWER), Mended]
 
 
 @dataclass(frozen=True, kw_only=True)

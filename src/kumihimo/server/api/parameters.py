@@ -6,6 +6,7 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from kumihimo.core.digests import replace_surrogates
 from kumihimo.text.question import MAX_QUESTION_CHARS
 
 T = TypeVar("T")
@@ -26,9 +27,16 @@ FilterQuery = Annotated[str, Query(alias="filter", max_length=_MAX_FILTER, descr
 RowId = Annotated[str, Path(max_length=_MAX_ID)]
 Table = Annotated[str, Path(max_length=_MAX_NAME)]
 
-Question = Annotated[str, Field(max_length=MAX_QUESTION_CHARS)]
+
+def _mend_text(value: Any) -> Any:
+    """Replace halves of surrogate pairs, which JSON may have and no text."""
+    return replace_surrogates(value) if isinstance(value, str) else value
+
+
+Mended = BeforeValidator(_mend_text)
+Question = Annotated[str, Field(max_length=MAX_QUESTION_CHARS), Mended]
 Name = Annotated[str, Field(max_length=_MAX_NAME)]
-FilterText = Annotated[str, Field(max_length=_MAX_FILTER)]
+FilterText = Annotated[str, Field(max_length=_MAX_FILTER), Mended]
 PathText = Annotated[str, Field(min_length=1, max_length=_MAX_PATH)]
 
 

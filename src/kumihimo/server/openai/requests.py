@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, WithJ
 
 from kumihimo.app.ask.query import Length
 from kumihimo.core.answer import Answer
-from kumihimo.server.api.parameters import FilterText, Settings
+from kumihimo.server.api.parameters import FilterText, Mended, Settings
 from kumihimo.server.openai.errors import BadParameter
 from kumihimo.server.openai.replies import without_source_list
 
@@ -54,7 +54,7 @@ class Message:
     """A turn of the conversation."""
 
     role: str
-    content: str | list[Any] | None = None
+    content: Annotated[str, Mended] | list[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
