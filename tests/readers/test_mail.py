@@ -192,6 +192,17 @@ def test_attachments_are_documents_of_their_own(tmp_path: Path) -> None:
     assert documents[2].places == ((0, "p. 1"),)
 
 
+def test_attachments_of_one_name_keep_their_suffix_and_content(tmp_path: Path) -> None:
+    message = EmailMessage()
+    message["Subject"] = "x"
+    message.set_content("y")
+    for name, content in (("in/a.txt", b"one"), ("out/a.txt", b"two"), ("a.txt", b"three")):
+        message.add_attachment(content, "text", "plain", filename=name)
+    documents = factories_office.every(tmp_path, "m.eml", message.as_bytes())
+    contents = {"m.eml#a.txt": "one", "m.eml#a~2.txt": "two", "m.eml#a~3.txt": "three"}
+    assert {document.uri: document.text for document in documents[1:]} == contents
+
+
 def test_rows_of_an_attachment(tmp_path: Path) -> None:
     message = EmailMessage()
     message["Subject"] = "x"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from warnings import catch_warnings
 from zipfile import ZipFile
 
 import pytest
@@ -92,3 +93,17 @@ BINARY = [b"\x7fELF\x02\x01\x01\0\0", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\xd0\x
 @pytest.mark.parametrize("data", BINARY)
 def test_what_is_no_text_has_no_document(tmp_path: Path, data: bytes) -> None:
     assert read(tmp_path, "thing", data) == []
+
+
+def test_parts_of_one_name_keep_their_suffix_and_content(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with ZipFile(data, "w") as archive, catch_warnings(action="ignore"):
+        for number in range(40):
+            archive.writestr("log/day.txt", f"watch {number}")
+        archive.writestr("log/day~2.txt", "a name like that of a second one")
+    documents = read(tmp_path, "a.zip", data.getvalue())
+    names = ["log/day.txt", *(f"log/day~{number}.txt" for number in range(2, 41)), "log/day~2~2.txt"]
+    assert documents[0].text.split("\n") == names
+    contents = [*(f"watch {number}" for number in range(40)), "a name like that of a second one"]
+    assert texts(documents[1:]) == dict(zip((f"a.zip#{name}" for name in names), contents, strict=True))
+    assert "not_read" not in documents[0].metadata

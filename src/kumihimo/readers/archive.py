@@ -4,7 +4,7 @@ import io
 import re
 from typing import Any
 from xml.etree import ElementTree
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.page import LINE, PARAGRAPH, Row, Writer, WriterStep, human_title
@@ -84,15 +84,16 @@ def locked_error(name: str) -> SourceError:
     return SourceError(f"{name}: locked with a password, or in an old format; {remedy}")
 
 
-def read_part(archive: ZipFile, path: str, name: str) -> bytes:
+def read_part(archive: ZipFile, path: str | ZipInfo, name: str) -> bytes:
     """Read one part in full.
 
-    Raise SourceError if it is missing or damaged.
+    path: its name, or its entry where several parts may have one name. Raise SourceError if it is missing or damaged.
     """
     try:
         return archive.read(path)
     except (KeyError, BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
-        raise SourceError(f"{name}: its part {path} cannot be read ({error}); save it again") from error
+        shown = path.filename if isinstance(path, ZipInfo) else path
+        raise SourceError(f"{name}: its part {shown} cannot be read ({error}); save it again") from error
 
 
 def read_xml(archive: ZipFile, path: str, name: str, remedy: str = "save it again") -> ElementTree.Element:

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.html import read_full_html
-from kumihimo.readers.page import Page, format_utc, unique_name
+from kumihimo.readers.page import Page, format_utc, unique_file_name
 from kumihimo.readers.text import decode
 
 HEADERS = ("From", "To", "Cc")
@@ -149,9 +149,8 @@ def _list_attachments(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
         if not _is_body_text(leaf):
             kind = leaf.get_content_type()
             default = "message.eml" if kind == "message/rfc822" else f"attachment{guess_extension(kind) or ''}"
-            name = PurePosixPath(" ".join((leaf.get_filename() or default).split()))
-            number = unique_name(str(name), used)[len(str(name)) :]
-            yield f"{name.stem}{number}{name.suffix}", _leaf_bytes(leaf)
+            name = PurePosixPath(" ".join((leaf.get_filename() or default).split())).name
+            yield unique_file_name(name, used), _leaf_bytes(leaf)
 
 
 def _leaf_bytes(leaf: MIMEPart) -> bytes:

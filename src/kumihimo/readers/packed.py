@@ -25,7 +25,7 @@ from kumihimo.readers import (
     xml,
 )
 from kumihimo.readers.archive import OLE_MAGIC, open_archive, read_part
-from kumihimo.readers.page import Page, unique_name
+from kumihimo.readers.page import Page, unique_file_name
 
 UTF8_NAME = 0x800  # a flag of a part
 NOT_LISTED = re.compile(r"(?:^|/)(?:\.|__MACOSX/)")
@@ -70,8 +70,8 @@ def read_zip(data: bytes, name: str) -> Iterator[Page]:
         return
     archive, used = open_archive(data, name), dict[str, int]()
     parts = [(_part_name(part), part) for part in archive.infolist() if not part.is_dir()]
-    shown = [(unique_name(path, used), part) for path, part in parts if not NOT_LISTED.search(path)]
-    attached = tuple((path, read_part(archive, part.filename, name)) for path, part in shown)
+    shown = [(unique_file_name(path, used), part) for path, part in parts if not NOT_LISTED.search(path)]
+    attached = tuple((path, read_part(archive, part, name)) for path, part in shown)
     yield Page(title=PurePosixPath(name).name, text="\n".join(path for path, _ in attached), attached=attached)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import PurePosixPath
 from typing import TypeVar
 from xml.etree.ElementTree import Element
 
@@ -44,16 +45,27 @@ class Page:
     imported: str = ""
 
 
-def unique_name(name: str, used: dict[str, int]) -> str:
-    """Return `name`, or `name~2` if it is used already.
+def unique_name(name: str, used: dict[str, int], suffix: str = "") -> str:
+    """Return `name`, or `name~2` if it is used already, and the suffix.
 
     The third becomes `name~3`, so that no namesake is lost. `used` counts the names, and is updated.
     """
-    while (count := used.get(name, 0) + 1) > 1:
-        used[name] = count
+    while (count := used.get(name + suffix, 0) + 1) > 1:
+        used[name + suffix] = count
         name = f"{name}~{count}"
-    used[name] = 1
-    return name
+    used[name + suffix] = 1
+    return name + suffix
+
+
+def unique_file_name(name: str, used: dict[str, int]) -> str:
+    """Return the name of a part; a number stands before its suffix.
+
+    >>> used = {}
+    >>> [unique_file_name("2024/a.txt", used) for _ in range(2)]
+    ['2024/a.txt', '2024/a~2.txt']
+    """
+    suffix = PurePosixPath(name).suffix
+    return unique_name(name.removesuffix(suffix), used, suffix)
 
 
 def format_utc(moment: datetime) -> str:
