@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json as standard
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.page import Page
 from kumihimo.readers.tables import read_json_pages, read_jsonl_pages
+from tests import factories_office
 from tests.counters import count_lines
 
 
@@ -80,16 +83,30 @@ def test_separators_within_a_string_end_no_line() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ('{"text": "a"}\n{"text": \n{"text": "c"}', r"a\.json: line 2 is not JSON .*; mend the line"),
-        ('{"text": "a"}\n\n[1]', r"a\.json: line 3 is no JSON object; name the file \.json"),
+        ('{"text": "a"}\n{"text": \n{"text": ', r"a\.json: line 2 is not JSON .*; mend the line"),
+        ("[0]\n\n[1]", r"a\.json: line 1 is no JSON object; name the file \.json"),
         ("{\n  1", r"a\.json: line 1 is not JSON"),
         ("[" * 100_000, r"a\.json: line 1 is beyond this reader"),
         ('{"n": ' + "9" * 5000 + "}", r"a\.json: line 1 is beyond this reader"),
     ],
 )
-def test_a_broken_line_refuses_the_file(source: str, message: str) -> None:
+def test_a_file_of_broken_lines_is_refused(source: str, message: str) -> None:
     with pytest.raises(SourceError, match=f"^{message}"):
         read(read_jsonl_pages, source)
+
+
+def test_broken_lines_are_named_and_the_others_read(tmp_path: Path) -> None:
+    good = [standard.dumps({"text": f"watch {number}"}) for number in range(60)]
+    log = factories_office.every(tmp_path, "a.jsonl", "\n".join([*good, '{"text": "wat']).encode())
+    assert [document.text for document in log] == [f"watch {number}" for number in range(60)]
+    assert ["not_read" in document.metadata for document in log] == [False] * 59 + [True]
+    (note,) = log[-1].metadata["not_read"]  # type: ignore[misc, attr-defined]
+    assert re.match(r"a\.jsonl: line 61 is not JSON \(.*\); mend the line", note)
+    mixed = "\n".join([good[0], "{", *good[1:30], *["[0]"] * 25])
+    notes = read(read_jsonl_pages, mixed)[-1].metadata["not_read"]
+    assert isinstance(notes, list)
+    assert [re.split(" is | more", note)[0] for note in notes[:2]] == ["a.json: line 2", "a.json: line 32"]
+    assert (len(notes), notes[-1]) == (21, "a.json: 6 more such lines")
 
 
 def test_a_list_of_objects_is_read_like_lines() -> None:

@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime
 from itertools import islice
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.page import Page, Row, format_utc, unique_name
+from kumihimo.readers.page import Page, Row, add_unread, format_utc, unique_name
 from kumihimo.readers.text import decode
 
 # JSON can escape NUL and lone surrogates, which no text can store. The first group skips pairs and other escapes.
@@ -28,6 +29,7 @@ MAX_GROWTH = 10  # repeated names and merged cells make a text at most so many t
 MAX_ROW_NAME_CHARS = 200  # with longer names, a row shows its cells alone
 HEADER_DISTANCE = 1500  # characters of rows until the header comes again; about a chunk
 HEADER_SHARE = 5  # a long header comes again after so many times its length
+MAX_NAMED_LINES = 20  # that cannot be read
 _MEND = "mend it, or name the file .jsonl if each line is a value"
 NAME_WIDTHS = (200, 50, 20)  # a repeated name is cut to the first width that keeps the text small
 
@@ -35,9 +37,19 @@ NAME_WIDTHS = (200, 50, 20)  # a repeated name is cut to the first width that ke
 def read_jsonl_pages(data: bytes, name: str) -> Iterator[Page]:
     """Read a page from each line.
 
-    One broken line raises SourceError, so that no file is read in part.
+    The last page names the lines that cannot be read, such as one that was cut off. Raise SourceError for the first of
+    them if most lines are so: then this is another format.
     """
-    return rows_to_pages(_parse_json_lines(_decode_json(data, name), name))
+    errors, last, count = list[SourceError](), None, 0
+    for page in rows_to_pages(_parse_json_lines(_decode_json(data, name), name, errors)):
+        if last:
+            yield last
+        last, count = page, count + 1
+    if len(errors) > count:
+        raise errors[0]
+    if last:
+        more = [f"{name}: {len(errors) - MAX_NAMED_LINES:,} more such lines"] if len(errors) > MAX_NAMED_LINES else []
+        yield replace(last, metadata=add_unread(last.metadata, [*map(str, errors[:MAX_NAMED_LINES]), *more]))
 
 
 def read_json_pages(data: bytes, name: str) -> Iterator[Page]:
@@ -76,14 +88,20 @@ def _decode_json(data: bytes, name: str) -> str:
     return UNSTORABLE_ESCAPE.sub(lambda escape: "\\" + (escape[1] or "ufffd"), text) if r"\u" in text else text
 
 
-def _parse_json_lines(text: str, name: str) -> Iterator[tuple[int, Row]]:
+def _parse_json_lines(text: str, name: str, errors: list[SourceError]) -> Iterator[tuple[int, Row]]:
+    """Yield the objects with their lines; collect the errors of others."""
     for number, line in enumerate(text.split("\n"), 1):  # not splitlines: a JSON string may contain U+2028
         if line.strip():
             location = f"{name}: line {number}"
-            row = _parse_value(line, location, "mend the line, or name the file .json if it is one value")
-            if not isinstance(row, dict):
-                raise SourceError(f"{location} is no JSON object; name the file .json if it is one value")
-            yield number, row
+            try:
+                row = _parse_value(line, location, "mend the line, or name the file .json if it is one value")
+            except SourceError as error:
+                errors.append(error)
+                continue
+            if isinstance(row, dict):
+                yield number, row
+            else:
+                errors.append(SourceError(f"{location} is no JSON object; name the file .json if it is one value"))
 
 
 def _parse_value(text: str, location: str, remedy: str) -> object:
