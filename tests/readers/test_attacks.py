@@ -159,7 +159,6 @@ def test_what_is_nested_deeper_than_the_stack(tmp_path: Path) -> None:
         "a.docx",
         "b.epub",
         "a.eml",
-        "b.eml",
     ]
 
 

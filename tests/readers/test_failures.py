@@ -53,16 +53,32 @@ def _write_file(path: Path, data: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("raised", [ValueError("odd " * 99), KeyError("x"), RecursionError(), OSError(5, "?")])
+class PanicException(BaseException):
+    """What PyO3 raises where Rust panics."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "reason"),
+    [
+        (ValueError("odd " * 99), "odd odd .*"),
+        (KeyError("rId7"), "it is damaged"),
+        (AttributeError("'NoneType' object has no attribute 'text'"), "it is damaged"),
+        (RecursionError("maximum recursion depth exceeded"), "it is nested too deep"),
+        (OSError(), "it is damaged"),
+        (SyntaxError("Opening and ending tag mismatch"), "Opening and ending tag mismatch"),
+        (PanicException("index out of bounds: the len is 3 but the index is 7"), "it is damaged"),
+        (SystemExit(2), "it is damaged"),
+    ],
+)
 def test_whatever_a_reader_raises_is_an_error_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: Exception
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, reason: str
 ) -> None:
     def reader(data: bytes, name: str) -> Iterator[Page]:
         yield Page(text="half of it")
         raise raised
 
     monkeypatch.setitem(READERS, ".odd", FileType("x/odd", reader))
-    message = rf"^x/a\.odd: cannot be read \({type(raised).__name__}.*\); save it again, or in another format$"
+    message = rf"^x/a\.odd: cannot be read \({reason}\); save it again, or in another format$"
     with pytest.raises(SourceError, match=message) as error:
         read_documents(_write_file(tmp_path / "a.odd", b""), "x/a.odd", READERS)
     assert len(str(error.value)) < 300

@@ -179,7 +179,7 @@ def test_a_reader_that_only_this_process_has_runs_here(open_reader: Callable[...
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("memory 600", r"it needs more than 500 MB of memory \(reading\.memory\)"),
+        ("memory 600", r"it needs more than 311 MB of memory \(reading\.memory\)"),
         ("spin 1", r"it needs more than 1 seconds of processor time \(reading\.seconds\)"),
     ],
 )
@@ -195,7 +195,7 @@ def test_a_bomb_is_refused_by_name_and_the_next_file_is_read(
 
 def test_a_crash_is_named_and_may_have_other_causes(open_reader: Callable[..., FileReader], tmp_path: Path) -> None:
     reader = open_reader(memory=500)
-    message = r"^n/a.hungry: its reader crashed \(Aborted\); the file is damaged, or needs more than 500 MB of memory"
+    message = r"^n/a.hungry: its reader crashed \(Aborted\); the file is damaged, or needs more than 311 MB of memory"
     with pytest.raises(SourceError, match=message) as error:
         reader.read(write(tmp_path / "a.hungry", "crash"), "n/a.hungry")
     assert not isinstance(error.value, LimitExceeded), "the next build tries again"
@@ -209,9 +209,9 @@ def test_time_by_the_clock_is_limited(
         raise WorkerStopped("clock")
         yield
 
-    reader = open_reader(seconds=5)
+    reader = open_reader(seconds=100)
     monkeypatch.setattr(reader.worker, "ask", stop)
-    with pytest.raises(SourceError, match=r"^a: it was not read within 20 seconds") as error:
+    with pytest.raises(SourceError, match=r"^a: it was not read within 24 seconds") as error:
         reader.read(write(tmp_path / "a.html", "x"), "a")
     assert not isinstance(error.value, LimitExceeded)
 
@@ -224,6 +224,14 @@ def test_metadata_that_json_cannot_hold_is_an_error_of_the_file(metadata: Any, t
     path = write(tmp_path / "a.odd", "x")
     with pytest.raises(SourceError, match=r"^n/a\.odd: cannot be read \(its metadata is not JSON: "):
         read_documents(path, "n/a.odd", {".odd": FileType("x/odd", read_odd)})
+
+
+@pytest.mark.parametrize(("size", "seconds", "memory"), [(0, 15, 1240), (5_000, 23, 1260), (10**6, 300, 2000)])
+def test_time_and_memory_follow_the_size_of_the_file(size: int, seconds: int, memory: int) -> None:
+    limits = ReadingLimits().for_size(size)
+    assert (limits.seconds, limits.memory, limits.text) == (seconds, memory, 250)
+    raised = ReadingLimits(seconds=3000, memory=4000).for_size(size)
+    assert (raised.seconds, raised.memory) == (pytest.approx(10 * seconds, abs=10), 2 * memory)
 
 
 @linux
@@ -250,7 +258,7 @@ def test_a_file_over_a_limit_is_not_read_again_until_something_changes(tmp_path:
 
     read, errors = build()
     assert (read, len(errors)) == (1, 1)
-    assert errors[0].startswith("notes/a.hungry: it needs more than 500 MB of memory")
+    assert errors[0].startswith("notes/a.hungry: it needs more than 311 MB of memory")
     bomb.touch()
     os.utime(bomb, ns=(bomb.stat().st_atime_ns, bomb.stat().st_mtime_ns))
     original, reads = FileReader._read_in_worker, list[str]()
@@ -265,7 +273,7 @@ def test_a_file_over_a_limit_is_not_read_again_until_something_changes(tmp_path:
         reads.clear()
         assert build() == (0, errors)
         assert reads == []
-        assert build(memory=900) == (1, [])
+        assert build(memory=1100) == (1, [])
         assert reads == ["notes/a.hungry"]
         assert build() == (0, [])
 

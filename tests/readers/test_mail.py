@@ -232,6 +232,29 @@ def test_letters_in_letters_are_opened_so_deep(tmp_path: Path) -> None:
     documents = factories_office.every(tmp_path, "a.eml", enclosed(9).as_bytes())
     assert [d.title for d in documents] == [f"depth {9 - n}" for n in range(MAX_ATTACHMENT_DEPTH + 1)]
     assert documents[2].uri == "a.eml#message.eml/message.eml"
+    deepest = "a.eml#" + "/".join(["message.eml"] * (MAX_ATTACHMENT_DEPTH + 1))
+    assert documents[-1].metadata["not_read"] == [f"{deepest}: more than 5 levels deep; save it as a file of its own"]
+
+
+def test_a_letter_in_a_letter_200_times(tmp_path: Path) -> None:
+    data = b"Subject: depth 0\n\nletter 0"
+    for depth in range(1, 200):
+        text = f"\n--{depth}\n\nletter {depth}\n--{depth}\nContent-Type: message/rfc822\n\n".encode()
+        head = f"Subject: depth {depth}\nContent-Type: multipart/mixed; boundary={depth}\n".encode()
+        data = head + text + data + f"\n--{depth}--\n".encode()
+    documents = factories_office.every(tmp_path, "a.eml", data)
+    assert [d.title for d in documents] == [f"depth {199 - n}" for n in range(MAX_ATTACHMENT_DEPTH + 1)]
+    assert documents[3].text.endswith("letter 196")
+
+
+@pytest.mark.parametrize(
+    ("label", "size"),
+    [*((label, 30_000) for label in ("From", "To", "Date", "Received")), ("Content-Type", 19_000), ("Content-Id", 51)],
+)
+def test_comments_in_comments(label: str, size: int) -> None:
+    page = read(f"{label}: {'(' * size}\nSubject: Ferry\n\nIt leaves at nine.")
+    assert page.title == "Ferry"
+    assert page.text.endswith("It leaves at nine.")
 
 
 # -- mailboxes

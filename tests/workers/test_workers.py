@@ -184,8 +184,8 @@ def test_an_exit_is_no_limit_where_the_system_has_no_such_signal(status: int, mo
 
 def test_without_limits_of_the_system_requests_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(__main__, "resource", None)  # as on Windows
-    replies, lines = io.BytesIO(), io.BytesIO(b'{"request": [1, 2], "cpu_seconds": 5}\n')
-    monkeypatch.setattr(sys, "argv", ["workers", "tests.workers.handlers:echo", "1000", "1000"])
+    replies, lines = io.BytesIO(), io.BytesIO(b'{"request": [1, 2], "cpu_seconds": 5, "memory": 9}\n')
+    monkeypatch.setattr(sys, "argv", ["workers", "tests.workers.handlers:echo", "1000"])
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines))
     monkeypatch.setattr(os, "dup", lambda file: file)
     monkeypatch.setattr(os, "dup2", lambda file, other: other)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from kumihimo.core.records import Record
 
 
+_INTERNAL_ERRORS = (LookupError, AttributeError, TypeError, NameError, AssertionError)  # tell a user nothing
+_DAMAGED = "it is damaged"
 _MAX_LISTED = 100  # names listed in a message
 
 
@@ -145,6 +147,20 @@ class UnparsableReply(ItemFailed):
 
     Callers that do not need the reply may continue.
     """
+
+
+def describe_fault(error: BaseException) -> str:
+    """Return what a library says of broken data, without its own terms.
+
+    >>> describe_fault(ValueError("not a zip file")), describe_fault(KeyError("rId7"))
+    ('not a zip file', 'it is damaged')
+    """
+    is_internal = not isinstance(error, Exception) or isinstance(error, _INTERNAL_ERRORS)
+    return (
+        "it is nested too deep"
+        if isinstance(error, RecursionError)
+        else is_internal * _DAMAGED or str(error) or _DAMAGED
+    )
 
 
 def describe_unknown(kind: str, name: str, choices: Iterable[str]) -> str:

@@ -5,12 +5,13 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from typing import Annotated
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import LimitExceeded, SourceError, describe_unknown
+from kumihimo.core.errors import LimitExceeded, SourceError, describe_fault, describe_unknown
 from kumihimo.core.records import NOT_READ, Document
 from kumihimo.core.settings import Bounds
 from kumihimo.core.wiring import FileType, Reader
@@ -19,6 +20,7 @@ from kumihimo.readers.pictures import SUFFIXES
 
 MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost tokens a thousand times
 MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
+_BASE_BYTES, _FULL_BYTES = 10_000, 200_000  # a file may take its share of the time: of 5 kB 23 seconds of 300
 MAX_DOCUMENT_CHARS = 2_000_000  # a longer text becomes several documents: one makes at most 99,999 chunks
 
 
@@ -36,6 +38,15 @@ class ReadingLimits:
     rows: Annotated[int, Bounds(1, 1_000_000_000)] = 1_000_000
     memory: Annotated[int, Bounds(1, 10_000_000)] = 2_000
     seconds: Annotated[int, Bounds(1, 1_000_000)] = 300
+
+    def for_size(self, size: int) -> "ReadingLimits":
+        """Return the limits of a file of so many bytes.
+
+        A damaged file of a few kilobytes can take any time and memory. Text recognition needs more than half of the
+        memory, whatever the size.
+        """
+        share = min(1, (size + _BASE_BYTES) / _FULL_BYTES)
+        return replace(self, seconds=ceil(self.seconds * share), memory=ceil(self.memory * (0.6 + 0.4 * share)))
 
     def error(self, name: str, setting: str) -> LimitExceeded:
         """Return the error for a file over a limit."""
@@ -172,7 +183,10 @@ def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping
         for name, content in page.attached:
             inner_origin = replace(origin, inner_path=(*origin.inner_path, name.replace("#", "%23")))
             try:
-                if not has_reader(PurePosixPath(name), readers) or len(inner_origin.inner_path) > MAX_ATTACHMENT_DEPTH:
+                if len(inner_origin.inner_path) > MAX_ATTACHMENT_DEPTH:
+                    depth = MAX_ATTACHMENT_DEPTH
+                    raise SourceError(f"{inner_origin}: more than {depth} levels deep; save it as a file of its own")
+                if not has_reader(PurePosixPath(name), readers):
                     raise SourceError(f"{inner_origin}: unsupported file type")
                 attached += list(_build_documents(inner_origin, content, PurePosixPath(name).suffix, readers))
             except SourceError as error:  # the letter itself stays readable
@@ -187,16 +201,15 @@ def _read_pages(reader: Reader, data: bytes, name: str) -> Iterator[Page]:
     """Run the reader; turn any failure into a SourceError."""
     try:
         yield from reader(data, name)
-    except (SourceError, MemoryError):
+    except (SourceError, MemoryError, KeyboardInterrupt, GeneratorExit):
         raise
     except ModuleNotFoundError as error:
         raise SourceError(f"{name}: reading it needs {error.name}: `pip install 'kumihimo[docs]'`") from error
     except ImportError as error:  # it is there, and broken
         remedy = "`pip install --force-reinstall 'kumihimo[docs]'`"
         raise SourceError(f"{name}: the library for it cannot be loaded ({error}): {remedy}") from error
-    except Exception as error:  # third-party parsers may raise anything for a broken file
-        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise unreadable_error(name, reason) from error
+    except BaseException as error:  # parsers may raise anything for a broken file; of Rust, also this
+        raise unreadable_error(name, describe_fault(error)) from error
 
 
 def unreadable_error(name: str, reason: str) -> SourceError:

@@ -94,7 +94,7 @@ class FileReader:
             if _is_importable(each)
         }
         decode, request = codec(Document).decode, {"path": str(path.absolute()), "uri": uri, "readers": added}
-        return self.worker.read(request, uri, lambda row: decode(tuple(row)))
+        return self.worker.read(request, uri, lambda row: decode(tuple(row)), path.stat().st_size)
 
     def close(self) -> None:
         self.worker.close()

@@ -19,6 +19,7 @@ from kumihimo.readers.text import decode
 
 HEADERS = ("From", "To", "Cc")
 MAX_HEADER_CHARS = 20_000  # unfolding a header takes more than linear time
+MAX_COMMENTS = 50  # `(` in a header
 # The parser unfolds these headers completely.
 CONTENT_HEADER = re.compile(rb"^content-[a-z-]+:[^\n]*(?:\n[ \t][^\n]*)*", re.I | re.M)
 LEADING_BLANK = b"\xef\xbb\xbf \t\r\n"
@@ -28,6 +29,19 @@ QUOTED_START = re.compile(rb"^>(>*From )", re.M)
 CONTROL_CHARS = re.compile(r"[\x00-\x1f\x7f]+")
 
 
+class _Letter(EmailMessage):
+    """A message whose enclosed messages stay bytes; each is read like a file."""
+
+    def get_content_maintype(self) -> str:
+        kind = super().get_content_maintype()
+        return "application" if kind == "message" else kind
+
+
+def _hide_comments(header: re.Match[bytes]) -> bytes:
+    """Return a header; rename it if its comments nest too deep."""
+    return header[0] if header[0].count(b"(") <= MAX_COMMENTS else b"X-" + header[0]
+
+
 def read_mail(data: bytes, name: str) -> Iterator[Page]:
     """Read the headers, text and attachments of an e-mail.
 
@@ -35,7 +49,9 @@ def read_mail(data: bytes, name: str) -> Iterator[Page]:
     """
     if any(len(header[0]) > MAX_HEADER_CHARS for header in CONTENT_HEADER.finditer(data)):
         raise SourceError(f"{name}: a header is longer than any mail program writes; it is not read")
-    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data.lstrip(LEADING_BLANK))
+    message = BytesParser(_Letter, policy=policy.default).parsebytes(
+        CONTENT_HEADER.sub(_hide_comments, data).lstrip(LEADING_BLANK)
+    )
     if not any(header in message for header in ("From", "Date", "Subject", "Received")):
         raise SourceError(f"{name}: not an e-mail, because it has no headers; name it .txt to read it as text")
     yield build_mail_page(message, name)
@@ -64,10 +80,11 @@ def _read_subject(data: bytes) -> str:
 def build_mail_page(message: EmailMessage, name: str) -> Page:
     """Build the page of a message, with its attachments."""
     headers = {label: value for label in HEADERS if (value := _read_header(message, label))}
-    with suppress(ValueError, OverflowError):
+    with suppress(ValueError, OverflowError, RecursionError):  # the latter of a date such as `((((`
         headers["Date"] = format_utc(parsedate_to_datetime(_read_header(message, "Date")))
     metadata: dict[str, object] = {label.lower(): value for label, value in headers.items()}
-    if author := parseaddr(headers.get("From", ""))[0]:
+    sender = headers.get("From", "")
+    if author := parseaddr(sender)[0] if sender.count("(") <= MAX_COMMENTS else "":
         metadata["author"] = author
     subject, attached = _read_header(message, "Subject"), tuple(_list_attachments(message))
     if attached:

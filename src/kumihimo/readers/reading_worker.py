@@ -22,24 +22,27 @@ class ReadingWorker(Worker):
         super().__init__(handler, memory=limits.memory << 20)
         self.limits = limits
 
-    def read(self, request: Mapping[str, Any], name: str, decode: Callable[[Any], T]) -> list[T]:
+    def read(
+        self, request: Mapping[str, Any], name: str, decode: Callable[[Any], T], size: int | None = None
+    ) -> list[T]:
         """Return the decoded replies to a request about a file.
 
-        Raise LimitExceeded if it is over a limit, SourceError if it cannot be read.
+        size: its bytes, if they are known. Raise LimitExceeded if it is over a limit, SourceError if it cannot be read.
         """
-        request = {**request, "limits": asdict(self.limits)}
+        limits = self.limits if size is None else self.limits.for_size(size)
+        request = {**request, "limits": asdict(limits)}
         while True:
             is_fresh = not self.requests
             try:
-                return self._read(request, decode)
+                return self._read(request, decode, limits)
             except WorkerStopped as stop:
                 # Earlier files use some of the memory of a process, so a fresh one decides.
                 if is_fresh or stop.reason not in ("memory", "crash"):
-                    raise self._describe_stop(name, stop) from stop
+                    raise _describe_stop(name, stop, limits) from stop
 
-    def _read(self, request: Mapping[str, Any], decode: Callable[[Any], T]) -> list[T]:
-        results, error, seconds = list[T](), None, self.limits.seconds
-        for reply in self.ask(request, seconds=seconds * _CLOCK_FACTOR, cpu_seconds=seconds):
+    def _read(self, request: Mapping[str, Any], decode: Callable[[Any], T], limits: ReadingLimits) -> list[T]:
+        results, error, seconds, memory = list[T](), None, limits.seconds, limits.memory << 20
+        for reply in self.ask(request, seconds=seconds * _CLOCK_FACTOR, cpu_seconds=seconds, memory=memory):
             if isinstance(reply, dict):
                 error = (LimitExceeded if reply["is_limit"] else SourceError)(reply["error"])
             else:
@@ -48,22 +51,23 @@ class ReadingWorker(Worker):
             raise error
         return results
 
-    def _describe_stop(self, name: str, stop: WorkerStopped) -> SourceError:
-        """Return the error for a file that ended its process.
 
-        A crash and the clock may have other causes, so such a file is read again by the next build.
-        """
-        if stop.reason in ("memory", "time"):
-            return self.limits.error(name, "memory" if stop.reason == "memory" else "seconds")
-        if stop.reason == "clock":
-            seconds = self.limits.seconds * _CLOCK_FACTOR
-            return SourceError(f"{name}: it was not read within {seconds:,} seconds (four times reading.seconds)")
-        if stop.reason == "error":
-            return unreadable_error(name, str(stop))
-        return SourceError(
-            f"{name}: its reader crashed ({stop}); the file is damaged, or needs more than "
-            f"{self.limits.memory:,} MB of memory (reading.memory)"
-        )
+def _describe_stop(name: str, stop: WorkerStopped, limits: ReadingLimits) -> SourceError:
+    """Return the error for a file that ended its process.
+
+    A crash and the clock may have other causes, so such a file is read again by the next build.
+    """
+    if stop.reason in ("memory", "time"):
+        return limits.error(name, "memory" if stop.reason == "memory" else "seconds")
+    if stop.reason == "clock":
+        seconds = limits.seconds * _CLOCK_FACTOR
+        return SourceError(f"{name}: it was not read within {seconds:,} seconds (four times reading.seconds)")
+    if stop.reason == "error":
+        return unreadable_error(name, str(stop))
+    return SourceError(
+        f"{name}: its reader crashed ({stop}); the file is damaged, or needs more than "
+        f"{limits.memory:,} MB of memory (reading.memory)"
+    )
 
 
 def reply_errors(replies: Iterable[Any]) -> Iterator[Any]:

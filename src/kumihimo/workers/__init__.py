@@ -61,10 +61,11 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def ask(self, request: object, *, seconds: float = 0, cpu_seconds: int = 0) -> Iterator[Any]:
+    def ask(self, request: object, *, seconds: float = 0, cpu_seconds: int = 0, memory: int = 0) -> Iterator[Any]:
         """Yield the replies to a request.
 
-        seconds: of the clock. cpu_seconds: of the processor, on systems that can limit it. 0: no limit. Raises
+        seconds: of the clock. cpu_seconds: of the processor, on systems that can limit it. 0: no limit. memory: if it
+        is less for this request. Raises
         WorkerStopped after the replies so far where a limit is reached, or the process crashes.
         """
         process = self._process = self._process or self._start()
@@ -73,6 +74,7 @@ class Worker:
         assert self._errors
         self._errors.truncate(self._errors.seek(0))  # each request may print as much
         timed_out, is_complete, errors = Event(), False, ""
+        message = {"request": request, "cpu_seconds": cpu_seconds, "memory": memory or self.memory}
 
         def stop() -> None:
             timed_out.set()
@@ -82,7 +84,7 @@ class Worker:
         if seconds:
             timer.start()
         try:
-            for kind, value in _exchange(process, {"request": request, "cpu_seconds": cpu_seconds}):
+            for kind, value in _exchange(process, message):
                 if kind != "reply":
                     is_complete = kind == "end"
                     break
@@ -129,7 +131,7 @@ class Worker:
         from tempfile import TemporaryFile
 
         file_bytes = 0 if self.is_trusted else MAX_FILE_BYTES
-        program = python_command("kumihimo.workers", self.handler, str(self.memory), str(file_bytes))
+        program = python_command("kumihimo.workers", self.handler, str(file_bytes))
         environment, pipe = child_environment(os.environ, with_secrets=self.is_trusted), subprocess.PIPE
         self._errors = TemporaryFile()  # noqa: SIM115 (closed with the process)
         return subprocess.Popen(program, env=environment, stdin=pipe, stdout=pipe, stderr=self._errors)

@@ -20,29 +20,26 @@ except ImportError:  # not on this system
 
 
 def main() -> None:
-    handler_name, memory, file_bytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    handler_name, file_bytes = sys.argv[1], int(sys.argv[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the parent ends this process
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not get between the replies
-    if resource:
-        if memory:
-            _set_limit(resource.RLIMIT_DATA, memory)
-        if file_bytes:
-            _set_limit(resource.RLIMIT_FSIZE, file_bytes)  # such as warnings without end
-            sys.dont_write_bytecode = True  # Python would keep a file that was cut off
+    if resource and file_bytes:
+        _set_limit(resource.RLIMIT_FSIZE, file_bytes)  # such as warnings without end
+        sys.dont_write_bytecode = True  # Python would keep a file that was cut off
     module, _, name = handler_name.partition(":")
     handler = getattr(import_module(module), name)
     messages = SimpleQueue[Any]()
     Thread(target=_read_messages, args=[messages], name="kumihimo-requests", daemon=True).start()
     for message in iter(messages.get, None):
-        _limit_cpu(message["cpu_seconds"])
+        _limit_request(message["cpu_seconds"], message["memory"])
         try:
             for reply in handler(message["request"]):
                 _write_line(replies, "reply", reply)
             _write_line(replies, "end", None)
         except MemoryError:
             _write_line(replies, "memory", None)
-        except Exception as error:  # noqa: BLE001 (the parent reports it)
+        except BaseException as error:  # noqa: BLE001 (the parent reports it; of Rust, no Exception)
             from kumihimo.core.redaction import redact  # imported here: slow
 
             _write_line(replies, "error", redact(f"{type(error).__name__}: {error}")[:1000])
@@ -64,8 +61,10 @@ def _write_line(replies: BinaryIO, kind: str, value: Any) -> None:
     replies.flush()
 
 
-def _limit_cpu(seconds: int) -> None:
-    """Limit the processor time of the next request; 0: no limit."""
+def _limit_request(seconds: int, memory: int) -> None:
+    """Limit processor time and memory of a request; 0: no limit."""
+    if resource and memory:
+        _set_limit(resource.RLIMIT_DATA, memory)
     if resource:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         used = int(usage.ru_utime + usage.ru_stime) + 1
