@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.readers.text import parse_front_matter, read_markdown
+from kumihimo.readers.front_matter import parse_front_matter
+from kumihimo.readers.markdown import read_markdown
 from tests import factories_office
 
 BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."
@@ -20,6 +21,8 @@ BOMB = "---\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\nText."
         ("--- \r\ntitle: Tides\r\n...\r\n", {"title": "Tides"}),
         ("---\ndate: 2024-05-01\nat: 2024-05-01 08:30:00\n---\n", {"date": "2024-05-01", "at": "2024-05-01T08:30:00"}),
         ("---\n1: one\nn: 2.5\nyes: no\nnone: null\n---\n", {"1": "one", "n": 2.5, "yes": "no", "none": None}),
+        ("---\ntitle:\tTides\ntags:\n\t- sea\n\t- moon\n---\n", {"title": "Tides", "tags": ["sea", "moon"]}),
+        ("---\nmenu:\n\tdocs:\n\t    weight: 3\n---\n", {"menu": {"docs": {"weight": 3}}}),
         ("---\na: {b: {c: 2024-05-01}}\n---\n", {"a": {"b": {"c": "2024-05-01"}}}),
         ('+++\ntitle = "Tides"\ndate = 2024-05-01\n[more]\nx = [1, 2]\n+++\n',
          {"title": "Tides", "date": "2024-05-01", "more": {"x": [1, 2]}}),

@@ -28,8 +28,8 @@ def code(source: str, *outputs: dict[str, Any]) -> dict[str, Any]:
 def test_cells_are_places() -> None:
     text = {"cell_type": "markdown", "source": ["# Tide\n", "High ![map](data:image/png;base64,AAAA) water."]}
     page = read(notebook(text, code(""), code("print(1)"), kernelspec={"language": "Python"}))
-    assert page.text == "# Tide\nHigh ![map]() water.\n\n```python\nprint(1)\n```"
-    assert page.places == ((0, "cell 1"), (29, "cell 3"))
+    assert page.text == "# Tide\nHigh map water.\n\n```python\nprint(1)\n```"
+    assert page.places == ((0, "cell 1"), (24, "cell 3"))
     assert (page.title, page.metadata) == ("Tide", {"language": "python"})
 
 

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kumihimo.core.errors import SourceError
+from kumihimo.readers.markdown import drop_markup, first_title
 from kumihimo.readers.page import Page, join_with_places
 from kumihimo.readers.tables import parse_json
-from kumihimo.readers.text import first_title
 
 MAX_OUTPUT_CHARS = 2_000  # of one result; the rest is seldom read
-EMBEDDED_DATA = re.compile(r"\(data:[^()\s]*\)")
 ESCAPE_CODE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -55,7 +54,7 @@ def _cell_text(cell: dict[str, Any], language: str) -> str:
     if kind == "heading":
         return f"{'#' * min(max(int(cell.get('level') or 1), 1), 6)} {source}"
     if kind != "code":
-        return EMBEDDED_DATA.sub("()", source)
+        return drop_markup(source) if kind == "markdown" else source
     parts = [f"```{language}\n{source}\n```"] if source.strip() else []
     outputs = (_output_text(output).strip("\n") for output in _dicts(cell.get("outputs")))
     return "\n\n".join([*parts, *(f"```\n{text}\n```" for text in outputs if text)])
