@@ -21,8 +21,8 @@ INLINE_NAMES = (
 )
 BLOCK_NAMES = (
     "address article aside blockquote body caption center col colgroup dd details div dl dt figcaption figure footer "
-    "form h1 h2 h3 h4 h5 h6 head header hr html li link main menu meta nav ol p pre section summary table tbody td tfoot "
-    "th thead tr ul"
+    "form h1 h2 h3 h4 h5 h6 head header hr html li link main menu meta nav ol p pre section summary table tbody td "
+    "tfoot th thead tr ul"
 )
 HIDDEN_NAMES = "audio canvas iframe noscript object script style svg template title video rp"
 TAG_NAMES = {*INLINE_NAMES.split(), *BLOCK_NAMES.split(), *HIDDEN_NAMES.split(), "br"}
@@ -94,7 +94,7 @@ def drop_markup(text: str) -> str:
 
     Code stays as it is. Each line keeps its number, so that a citation finds it in the file.
 
-    >>> drop_markup("## Tides {#tides}\n<!-- to do -->\nThe <b>sea</b> &amp; `<b>`. {{< note id="3" >}}\n")
+    >>> drop_markup("## Tides {#tides}\n<!-- to do -->\nThe <b>sea</b> &amp; `<b>`. {{< note id='3' >}}\n")
     '## Tides\n\nThe sea & `<b>`. \n'
     """
     return _Cleaner(text).clean()
