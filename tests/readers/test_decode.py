@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import sys
 from random import Random
 
 import pytest
@@ -63,9 +64,49 @@ def test_a_few_words_are_enough_to_tell_a_legacy_encoding(encoding: str, phrase:
     assert decode(phrase.encode(encoding)) == phrase
 
 
-def test_other_encodings_are_left_to_charset_normalizer() -> None:
+def test_cyrillic_without_another_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "chardetng_py", None)
     text = "Съешь же ещё этих мягких французских булок, да выпей чаю."
     assert decode(text.encode("cp1251")) == text
+    assert decode("Café à Genève".encode("cp1252")) == "Café à Genève"
+
+
+ALPHABETS = {
+    "cp1250": "Późnym wieczorem łódź wróciła do portu.|Příští ráno vypluli na moře.|Őszi szél fújt a kikötő felé.",
+    "iso8859-2": "Žena řekla, že loď odpluje až zítra.|świeża ryba",
+    "cp1254": "Dün akşam balıkçılar limana döndü.|şehir ışıkları",
+    "cp1257": "Žvejai vėlai vakare grįžo ir išdžiovino tinklus šalia sandėlio.|Zvejnieki vēlu atgriezās.|zaļā jūra",
+    "cp874": "เรือจะออกตอนเก้าโมงเช้า|เรือประมง",
+    "koi8-r": "Рыбаки вернулись в порт.|рыбацкая лодка",
+    "koi8-u": "Рибалки пізно ввечері повернулися до порту.",
+    "cp1251": "Лодка уплыла.|Рибарите се върнаха късно вечерта.|лодка",
+    "cp1253": "Οι ψαράδες γύρισαν αργά.|το λιμάνι",
+    "cp1255": "הדייגים חזרו לנמל מאוחר בערב.|הדייג",
+    "cp1256": "عاد الصيادون إلى الميناء.|الميناء",
+    "cp949": "어부들은 밤늦게 항구로 돌아왔다.|항구",
+}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"), [(name, text) for name, texts in ALPHABETS.items() for text in texts.split("|")]
+)
+def test_a_few_words_are_enough_to_tell_an_alphabet(encoding: str, text: str) -> None:
+    pytest.importorskip("chardetng_py", reason="has no wheel for this system")
+    assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["Zoë went to the café.", "naïve", "潮が満ちる。", "Рыба и сеть", "Ağ ve kayık, łódź i sieć – “нет”."]
+)
+@pytest.mark.parametrize("stray", [b"\x96", b"\xe9", b"\xff"])
+def test_a_stray_byte_in_a_short_text_of_utf_8_spoils_nothing_else(text: str, stray: bytes) -> None:
+    assert decode(text.encode() + b" 1" + stray + b"2 more") == f"{text} 1\ufffd2 more"
+
+
+@pytest.mark.parametrize("text", ["“CAFÉ” «É» 5 € – Zoë", "«MENÜ“ à 5 €", "联通公司的网络", "Её чёрный кот"])
+def test_pairs_that_look_like_utf_8_are_no_utf_8(text: str) -> None:
+    encoding = "gb18030" if "联" in text else "cp1251" if "Е" in text else "cp1252"
+    assert decode(text.encode(encoding)) == text
 
 
 @pytest.mark.parametrize("encoding", ["cp932", "euc_jp", "gb18030", "big5", "utf-8"])

@@ -1,8 +1,8 @@
 """bytes -> text, whatever the encoding; an error if they are not text.
 
-charset-normalizer alone mistakes a tenth of Japanese sentences in EUC-JP, and half of single words, for another
-encoding. In a dozen characters, their frequency tells a right decoding from a wrong one: a wrong one yields rare
-ideographs, half-width kana, or an ideograph between two Latin letters.
+All detectors mistake many short Japanese and Chinese texts for others. In a dozen characters, their frequency tells a
+right decoding from a wrong one: a wrong one yields rare ideographs, half-width kana, or an ideograph between two Latin
+letters. Alphabets are left to chardetng, the detector of Firefox.
 """
 
 import codecs
@@ -79,6 +79,8 @@ KANA = range(0x3041, 0x30FF)
 SYLLABLES = range(0xAC00, 0xD7A4)
 PRIVATE_USE = range(0xE000, 0xF900)
 
+LATIN_IN_UTF8 = re.compile(rb"\xc3[\x80-\xbf]")
+WRONG_CHAR = re.compile(r"[\ufffd\x80-\x84\x86-\x9f]")  # of a wrong decoding: controls that no text has
 NON_ASCII_RUN = re.compile(r"[^\x00-\x7f]+")
 ALPHABETIC = re.compile(r"[\t\n\r\x20-\xff\u0386-\u06ff\u3000-\u30ff\uac00-\ud7a3]")
 CJK_PUNCTUATION = frozenset(
@@ -91,6 +93,7 @@ UNNATURAL_PAIR = re.compile(r"[^\W\d_][£¿¡¹²³¼½¾±§©®¥¦×÷][^\W\d
 LEGACY_SAMPLE_BYTES = 1 << 16
 # Correct decodings of 5 to 25 characters score .4 to 1; Cyrillic, Greek, Arabic and Thai mostly score less.
 PLAUSIBLE_SCORE = 0.4
+CERTAIN_SCORES = {"cp949": 0.6}  # .7 for other ones; with less, the decoding is compared with other alphabets
 
 
 def decode(data: bytes, name: str = "the file", declared: str = "") -> str:
@@ -148,17 +151,34 @@ def _resolve_label(label: str) -> str:
 
 
 def _decode_guessing(data: bytes) -> str | None:
+    """Return the text in the likeliest encoding; None if none makes sense."""
     text = data.decode("utf-8", "replace")
     broken = text.count(REPLACEMENT_CHAR)
-    if sum(not char.isascii() for char in text) - broken >= broken * GOOD_PER_BROKEN:  # damaged UTF-8
+    good = sum(not char.isascii() for char in text) - broken
+    if good >= broken * GOOD_PER_BROKEN:  # damaged UTF-8
         return text
-    from charset_normalizer import from_bytes
-
     score, encoding = detect_legacy_encoding(data)
-    guess = from_bytes(data).best() if score < PLAUSIBLE_SCORE else None
-    if guess is not None:
-        return str(guess)
-    return data.decode(encoding, "replace") if score > 0 else None
+    is_east_asian = score >= PLAUSIBLE_SCORE and encoding != "cp1252"
+    if not is_east_asian and good + len(LATIN_IN_UTF8.findall(data)) >= broken * 2:  # in Latin, such pairs are rare
+        return text
+    sample = _take_sample(data)
+    is_certain = has_only_signs(sample) if encoding == "cp1252" else score >= CERTAIN_SCORES.get(encoding, 0.7)
+    encoding = encoding if is_certain else _detect_alphabet(sample)
+    text = data.decode(encoding, "replace") if encoding else ""
+    return text if len(WRONG_CHAR.findall(text)) * GOOD_PER_BROKEN < len(text) else None
+
+
+def _detect_alphabet(sample: bytes) -> str:
+    """Return the encoding of a text in an alphabet, or in Korean."""
+    try:
+        from chardetng_py import detect  # without wheels for some systems
+    except ModuleNotFoundError:
+        from charset_normalizer import from_bytes
+
+        score, encoding = detect_legacy_encoding(sample)
+        guess = from_bytes(sample).best() if score < PLAUSIBLE_SCORE else None
+        return guess.encoding if guess else encoding if score > 0 else ""
+    return str(detect(sample, allow_utf8=False))
 
 
 def detect_legacy_encoding(data: bytes) -> tuple[float, str]:
@@ -171,9 +191,7 @@ def detect_legacy_encoding(data: bytes) -> tuple[float, str]:
     >>> detect_legacy_encoding("Café à Genève".encode("latin-1"))
     (1.0, 'cp1252')
     """
-    match = re.search(rb"[^\x00-\x7f]", data)
-    start = max(match.start() - 1, 0) if match else 0
-    sample = data[start : start + LEGACY_SAMPLE_BYTES]
+    sample = _take_sample(data)
     scores: dict[str, float] = {}
     for encoding in CANDIDATE_ENCODINGS:
         decoder = codecs.getincrementaldecoder(encoding)("replace")  # drops half a character at the end of the sample
@@ -181,6 +199,21 @@ def detect_legacy_encoding(data: bytes) -> tuple[float, str]:
         scores[encoding] = _score_text(text, encoding)
     best = max(scores, key=scores.__getitem__)  # the first of equal scores
     return scores[best], best
+
+
+def has_only_signs(sample: bytes) -> bool:
+    """Return whether a Latin text is ASCII and signs such as £.
+
+    Every encoding has letters in their place.
+    """
+    return all(char.isascii() or char in LATIN_SIGNS for char in sample.decode("cp1252", "replace"))
+
+
+def _take_sample(data: bytes) -> bytes:
+    """Return the bytes from the one before the first outside ASCII."""
+    match = re.search(rb"[^\x00-\x7f]", data)
+    start = max(match.start() - 1, 0) if match else 0
+    return data[start : start + LEGACY_SAMPLE_BYTES]
 
 
 def familiar_share(text: str) -> float:
