@@ -59,6 +59,7 @@ def test_the_title_of_markdown(text: str, expected: str) -> None:
         ("<h2 align=center>Tides</h2>The sea<br>rises.<p>Ebb.</p>", "## Tides\u2028The sea\u2028rises.\u2028Ebb."),
         ("### Moon\n<table><tr><th>port</th><th>high</th></tr>\n<tr><td>Tarn</td><td>09:10</td></tr></table>",
          "### Moon\nport | high\nTarn | 09:10"),
+        ("<table>\n<tr>\n<td>Tarn</td>\n<td>09:10</td></tr></table>", "\n\nTarn\n09:10"),
         ("| a<br>b | <b>c</b> |", "| a b | c |"),
         ("{{< hint style=\"info\" >}}\nTide {{% required %}}.\n{{< /hint >}}", "\nTide (required).\n"),
         ("{{< figure src=\"m.png\" caption=\"The mole, 1922\" >}}{% include a.html %}", "The mole, 1922"),

@@ -28,16 +28,16 @@ HIDDEN_NAMES = "audio canvas iframe noscript object script style svg template ti
 TAG_NAMES = {*INLINE_NAMES.split(), *BLOCK_NAMES.split(), *HIDDEN_NAMES.split(), "br"}
 INLINE, HIDDEN = {*INLINE_NAMES.split()}, {*HIDDEN_NAMES.split()}
 MARKS = {"li": "- "} | {f"h{n}": "#" * n + " " for n in range(1, 7)}
-# Each form begins with a plain character, so that the search for it is fast.
+# It begins with a set of characters, so that the search for it is fast.
 TOKEN = re.compile(
-    r"<!--|</?(?P<tag>[a-zA-Z][a-zA-Z0-9]*)(?=[\s/>])(?:[^<>\"']++|\"[^\"\n]*+\"|'[^'\n]*+')*+>"
-    r"|(?P<tick>`+)|(?P<tilde>~{3,})|:{3,}(?P<box>[^\n]*+)"
-    r"|\{\{[<%](?P<shortcode>[^{}]*+)\}\}|\{%[^{}]*+\}"
-    r"|\{:?[ \t]*(?:#\w|\.[a-zA-Z]|toc\b|[\w-]+=\")[^{}\n]*+\}"
-    r"|(?P<open>\[)"
-    r"|\]\((?P<target>\{\{[<%][^{}]*+\}\}[^()\s]*+|[^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+)"
-    r"|:(?P<address>//[^\s<>\"'`()\[\]]++)"
-    r"|&(?:[a-zA-Z]{2,20}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});"
+    r"[<`~:{\[\]&](?:"
+    r"(?<=<)(?:!--|/?(?P<tag>[a-zA-Z][a-zA-Z0-9]*)(?=[\s/>])(?:[^<>\"']++|\"[^\"\n]*+\"|'[^'\n]*+')*+>)"
+    r"|(?<=`)(?P<tick>`*+)|(?<=~)(?P<tilde>~~+)|(?<=:)(?:::+(?P<box>[^\n]*+)|(?P<address>//[^\s<>\"'`()\[\]]++))"
+    r"|(?<=\{)(?:\{[<%](?P<shortcode>[^{}]*+)\}\}|%[^{}]*+\}"
+    r"|:?[ \t]*(?:#\w|\.[a-zA-Z]|toc\b|[\w-]+=\")[^{}\n]*+\})"
+    r"|(?<=\[)(?P<open>)"
+    r"|(?<=\])\((?P<target>\{\{[<%][^{}]*+\}\}[^()\s]*+|[^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+)"
+    r"|(?<=&)(?:[a-zA-Z]{2,20}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});)"
 )
 CLOSING_SHORTCODE = re.compile(r"\{\{[<%]\s*/\s*(\w+)")
 ANY_TAG = re.compile(r"<[^<>]*>?")
@@ -120,8 +120,10 @@ class _Cleaner:
         return "".join([*self.pieces, self.text[position:]])
 
     def _append(self, piece: str) -> None:
-        start = max(piece.rfind("\n"), piece.rfind(LINE_SEPARATOR)) + 1
-        self.has_text = (self.has_text and not start) or bool(piece[start:].strip(" \t|"))
+        if piece:
+            start = max(piece.rfind("\n"), piece.rfind(LINE_SEPARATOR)) + 1
+            self.has_text = (self.has_text and not start) or bool(piece[start:].strip(" \t|"))
+            self.has_cell = self.has_cell and not start
         self.pieces.append(piece)
 
     def _keep(self, mark: re.Match[str], kept: str) -> int:
@@ -143,9 +145,9 @@ class _Cleaner:
 
     def _skip_code(self, mark: re.Match[str]) -> int:
         """Keep code as it is; return 0 if the mark begins none."""
-        ticks = mark["tick"] or mark["tilde"]
-        if not ticks:
+        if mark["tick"] is None and mark["tilde"] is None:
             return 0
+        ticks = mark[0]
         if len(ticks) >= 3 and not self._before(mark).strip(" \t>") and "`" not in self._rest_of_line(mark):
             end = re.compile(rf"^[ \t>]*{re.escape(ticks[0])}{{{len(ticks)},}}[ \t]*\r?$", re.M)
             found = end.search(self.text, mark.end())
@@ -170,7 +172,7 @@ class _Cleaner:
         """Replace a mark by what a reader sees of it."""
         if mark["tag"]:
             return self._keep(mark, self._render_tag(mark))
-        if mark["open"]:
+        if mark["open"] is not None:
             self.brackets.append(len(self.pieces))
             return self._keep(mark, "[")
         if mark["target"] is not None:

@@ -48,7 +48,7 @@ def read_plain_text(data: bytes, name: str) -> Iterator[Page]:
     if AOZORA.search(text) or "colophon" in metadata:
         title, more, body = _read_aozora_head(text)
         text, metadata = text[:body] + drop_aozora_marks(text[body:]), {**metadata, **more}
-    elif start := GUTENBERG_START.search(text):
+    elif "PROJECT GUTENBERG" in text and (start := GUTENBERG_START.search(text)):
         fields = {
             key.lower(): value.strip()[:MAX_FIELD_CHARS] for key, value in GUTENBERG_FIELD.findall(text[: start.end()])
         }
@@ -63,9 +63,9 @@ def find_footer(text: str) -> tuple[int, Mapping[str, object]]:
     >>> find_footer(text)
     (10, {'rights': 'Licensed under CC BY 4.0.'})
     """
-    if (found := list(COLOPHON.finditer(text))) and TYPIST.search(text, found[-1].end()):
+    if "底本：" in text and (found := list(COLOPHON.finditer(text))) and TYPIST.search(text, found[-1].end()):
         return found[-1].start(), {"colophon": _shorten(text[found[-1].start() :])}
-    if found_end := GUTENBERG_END.search(text):
+    if "GUTENBERG" in text[-30_000:].upper() and (found_end := GUTENBERG_END.search(text)):
         return found_end.start(), {}
     begin = max(0, len(text) - MAX_LICENCE_CHARS)
     notice = LICENCE.search(text, begin)

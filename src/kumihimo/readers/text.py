@@ -90,7 +90,7 @@ LATIN_SIGNS = frozenset("«»“”‘’‚„–—…€£§°©®™·•¿�
 UNNATURAL_PAIR = re.compile(r"[^\W\d_][£¿¡¹²³¼½¾±§©®¥¦×÷][^\W\d_]|[à-öø-ÿ][A-Z]")  # a sign within a word, `åK`
 
 # From the first byte outside ASCII: enough to decide, and a book takes no longer than a page.
-LEGACY_SAMPLE_BYTES = 1 << 16
+LEGACY_SAMPLE_BYTES = 1 << 14
 # Correct decodings of 5 to 25 characters score .4 to 1; Cyrillic, Greek, Arabic and Thai mostly score less.
 PLAUSIBLE_SCORE = 0.4
 CERTAIN_SCORES = {"cp949": 0.6}  # .7 for other ones; with less, the decoding is compared with other alphabets
