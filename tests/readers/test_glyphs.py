@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kumihimo.readers.paragraphs import (
+from kumihimo.readers.glyphs import (
     HYPHEN,
     Glyph,
     TextLine,
     attach_readings,
     build_line,
-    join_paragraphs,
     order_columns,
     split_columns,
     split_rows,
 )
+from kumihimo.readers.paragraphs import join_paragraphs
 
 
 def row(text: str, across: float = 0, begin: float = 0, size: float = 10, made_up: str = "") -> list[Glyph]:

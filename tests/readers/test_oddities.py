@@ -14,9 +14,10 @@ import pytest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.front_matter import parse_front_matter
+from kumihimo.readers.glyphs import TextLine
 from kumihimo.readers.html import read_html
 from kumihimo.readers.mail import read_mail
-from kumihimo.readers.paragraphs import TextLine, join_paragraphs
+from kumihimo.readers.paragraphs import join_paragraphs
 from tests import factories_office
 from tests.counters import count_lines, stop_endless_work
 from tests.factories_office import changed, every, lines, one, p, unzipped

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from kumihimo.readers.paragraphs import TextLine, join_paragraphs
+from kumihimo.readers.glyphs import TextLine
+from kumihimo.readers.paragraphs import join_paragraphs
 
 WIDTH = 400.0
 

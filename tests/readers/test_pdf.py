@@ -14,8 +14,8 @@ import pytest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import ocr
+from kumihimo.readers.glyphs import TextLine
 from kumihimo.readers.page import Page
-from kumihimo.readers.paragraphs import TextLine
 from kumihimo.readers.pdf import Box, downward, drop_running_heads, leftward, read_pdf, rightward, writing_direction
 from tests import factories_office
 from tests.factories_office import Fill, justified, lines

@@ -10,7 +10,8 @@ from statistics import median
 from threading import Lock
 from typing import Any, NamedTuple
 
-from kumihimo.readers.paragraphs import TextLine, is_cjk_letter, order_columns, usual_size
+from kumihimo.readers.glyphs import TextLine, is_cjk_letter, order_columns
+from kumihimo.readers.paragraphs import usual_size
 
 DPI = 200  # of a page drawn for the engine
 MAX_SIDE = 2000  # pixels: the engine makes larger pictures smaller

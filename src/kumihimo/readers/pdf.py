@@ -13,9 +13,10 @@ from unicodedata import bidirectional
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
-from kumihimo.readers import ocr, paragraphs
+from kumihimo.readers import glyphs, ocr
+from kumihimo.readers.glyphs import TextLine, is_cjk_letter, merge_cells
 from kumihimo.readers.page import Page, first_heading, human_title
-from kumihimo.readers.paragraphs import HEADING_SIZE, TextLine, is_cjk_letter, join_paragraphs, merge_cells, usual_size
+from kumihimo.readers.paragraphs import HEADING_SIZE, join_paragraphs, usual_size
 
 _PDFIUM_LOCK = Lock()  # PDFium is not thread-safe
 MIN_LETTER_SHARE = 0.95  # of the letters that pypdf finds
@@ -187,19 +188,19 @@ def read_page_lines(page: Any) -> list[TextLine]:
     if direction is not downward:
         return _build_lines(boxes, direction)
     horizontal, vertical = list[Box](), list[Box]()
-    for run in paragraphs.split_between(boxes, lambda box, following: not _is_right_of(box, following)):
+    for run in glyphs.split_between(boxes, lambda box, following: not _is_right_of(box, following)):
         if len(run) > MAX_ABREAST:  # a header or page number; two figures may stand side by side in vertical text
             horizontal += [*run, END_BOX]
         else:
             vertical += run
-    return [*_build_lines(horizontal, rightward), *paragraphs.order_columns(_build_lines(vertical, downward))]
+    return [*_build_lines(horizontal, rightward), *glyphs.order_columns(_build_lines(vertical, downward))]
 
 
 def _build_lines(boxes: Sequence[Box], direction: Direction) -> list[TextLine]:
-    placed = [paragraphs.Glyph(box.letter, *direction(box), box.generated) for box in boxes]
-    groups = paragraphs.split_columns(placed) if direction is downward else paragraphs.split_rows(placed)
+    placed = [glyphs.Glyph(box.letter, *direction(box), box.generated) for box in boxes]
+    groups = glyphs.split_columns(placed) if direction is downward else glyphs.split_rows(placed)
     has_cells = direction is rightward
-    built = (paragraphs.build_line(group, cells=has_cells) for group in paragraphs.attach_readings(groups))
+    built = (glyphs.build_line(group, cells=has_cells) for group in glyphs.attach_readings(groups))
     lines = [line for line in built if line.text]
     return merge_cells(lines) if has_cells else lines
 

@@ -8,8 +8,9 @@ from warnings import catch_warnings, simplefilter
 from kumihimo.core.errors import SourceError
 from kumihimo.core.wiring import FileType
 from kumihimo.readers import ocr
+from kumihimo.readers.glyphs import TextLine
 from kumihimo.readers.page import Page, first_heading
-from kumihimo.readers.paragraphs import TextLine, join_paragraphs
+from kumihimo.readers.paragraphs import join_paragraphs
 
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "TIFF": "image/tiff", "WEBP": "image/webp"}
 SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF", ".webp": "WEBP"}

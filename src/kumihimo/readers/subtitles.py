@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kumihimo.core.errors import SourceError
+from kumihimo.readers.glyphs import is_cjk_letter
 from kumihimo.readers.page import Page
-from kumihimo.readers.paragraphs import is_cjk_letter
 from kumihimo.readers.text import decode
 
 TIMING = re.compile(
