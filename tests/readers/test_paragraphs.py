@@ -162,3 +162,51 @@ def test_lines_that_stand_nowhere_are_lines() -> None:
 def test_korean_lines_join_with_a_space_unless_a_known_word_is_split() -> None:
     lines = page("매듭은 바다에서 배를", "지키는 줄이다. 줄을 매는 사람은 매", "듭은 여섯 번 맨다고 말한다.")
     assert text(lines) == "매듭은 바다에서 배를 지키는 줄이다. 줄을 매는 사람은 매듭은 여섯 번 맨다고 말한다."
+
+
+@pytest.mark.parametrize(
+    "label", ["第７条　", "第十二条の二　", "２　", "一　", "イ　", "4.2 The ", "(b) ", "（三）", "§ 3 ", "Article 9 "]
+)
+def test_a_hanging_article_is_one_paragraph(label: str) -> None:
+    lines = page(f"{label}A boat that", ">lies at the wall.", ">It pays", f"{label}A boat in", ">need does not.")
+    assert text(lines) == f"{label}A boat that lies at the wall. It pays\n\n{label}A boat in need does not."
+
+
+def test_a_hanging_article_goes_on_over_the_end_of_a_page() -> None:
+    first, second = page("第７条　船は、壁に", ">横付けする"), page(">ことができる。", "第８条　船を", ">動かす。")
+    assert text(first, second) == "第７条　船は、壁に横付けすることができる。\n\n第８条　船を動かす。"
+
+
+def test_a_label_in_the_middle_of_a_sentence_begins_no_paragraph() -> None:
+    assert text(page("船は、前条及び", "第７条 の規定による", "<ものとする。")) == (
+        "船は、前条及び第７条 の規定によるものとする。"
+    )
+
+
+def test_a_caption_begins_the_next_article() -> None:
+    lines = page("第１条　船は、壁に横付けする。", "（係留の手数料）", "第２条　船は、手数料を", ">納める。")
+    assert text(lines) == "第１条　船は、壁に横付けする。\n\n（係留の手数料）\n第２条　船は、手数料を納める。"
+
+
+def test_an_indent_after_a_full_line_begins_a_paragraph() -> None:
+    assert (
+        text(page("It rained all day.", ">Then it snowed", "and froze."))
+        == "It rained all day.\n\nThen it snowed and froze."
+    )
+
+
+def test_a_line_further_left_within_a_sentence_goes_on() -> None:
+    assert (
+        text(page(">It rained and", ">it snowed", "below the picture.")) == "It rained and it snowed below the picture."
+    )
+
+
+def test_a_reference_in_a_sentence_is_no_item() -> None:
+    assert text(page("It leaks, as Garrow", "[3] had written.")) == "It leaks, as Garrow [3] had written."
+
+
+def test_a_summary_as_wide_as_two_columns_does_not_widen_them() -> None:
+    wide = [TextLine("The summary of it", 0, 400, 760 - 14 * n, 10, 30) for n in range(3)]
+    assert text([*wide, *page("It rained and", "it snowed", "and froze", top=700, end=180)]).endswith(
+        "\n\nIt rained and it snowed and froze"
+    )

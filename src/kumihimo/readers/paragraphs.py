@@ -1,6 +1,7 @@
 """lines on pages -> a text in paragraphs."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -12,12 +13,22 @@ NEIGHBOUR_LINES = 15  # lines before and after that show the width of a column
 HEADING_SIZE = 1.18  # times the usual size
 MAX_HEADING_CHARS = 120
 MAX_LEADING = 1.35  # times the line distance in a paragraph
+MAX_COLUMN_GAP = 1.7  # times the line distance, between the lines of a column
 MIN_LEADING = 1.2  # times the letter size; large headings need this minimum
 SIZE_TOLERANCE = 0.15  # of the larger size: a smaller difference does not count
 MIN_INDENT = 0.8  # times the letter size
 PARAGRAPH_BREAK = "\n\n"
 STOP_CHARS = "。．.!?！？:：;；"
 WORD_EDGE_CHARS = f"{STOP_CHARS},()[]“”‘’\"'"  # around a word
+CLOSING_CHARS = "）)」』】］]”’\"'»"
+_NUMERAL = r"[\d〇一二三四五六七八九十百千]"
+# The beginning of an article of a law or contract.
+LABEL = re.compile(
+    rf"第{_NUMERAL}+[条條章節节款編编項项](?:の{_NUMERAL}+)*(?:[\s（(]|$)|附\s*則|[{_NUMERAL[1:-1]}ア-ン]{{1,3}}\u3000"
+    r"|\d{1,2}(?:\.\d{1,2})+\.?\s+[^\W\da-z]|§§? ?\d|[（(][a-zA-Zア-ン一二三四五六七八九十]{1,4}[）)]\s?\S"
+    r"|(?:Article|Artikel|Section|Clause|Chapter|Art\.)\s\d+[a-z]?[.:]?(?:\s[A-Z]|$)"
+)
+CAPTION = re.compile(r"[（(【［][^（）()【】\d]{1,40}[）)】］]")  # of the article below it
 HYPHEN_CHARS = "-\u00ad\u2010\u2011"
 
 
@@ -26,6 +37,15 @@ class ParagraphText(NamedTuple):
 
     text: str
     page_starts: list[int]
+
+
+class _Placed(NamedTuple):
+    """A line on its page. begin, edge: of its column. pitch: of the page."""
+
+    line: TextLine
+    begin: float
+    edge: float
+    pitch: float
 
 
 def usual_size(pages: Iterable[Sequence[TextLine]]) -> float:
@@ -41,38 +61,40 @@ def join_paragraphs(pages: Sequence[Sequence[TextLine]]) -> ParagraphText:
     """
     median_size = usual_size(pages)
     words = {word.strip(WORD_EDGE_CHARS) for page in pages for line in page for word in line.text.split()}
-    parts, page_starts, length, edge = list[str](), list[int](), 0, 0.0
-    previous: TextLine | None = None
+    parts, page_starts, length = list[str](), list[int](), 0
+    paragraph: list[_Placed] = []
     for page in pages:
-        pitch, edges = _line_pitch(page), _column_edges(page)
-        for number, current in enumerate(page):
-            separator = _separator(previous, current, pitch, edge, median_size, words) if previous else ""
-            mark = "## " if _is_heading(current, median_size) and (not previous or separator == PARAGRAPH_BREAK) else ""
+        for number, current in enumerate(_place_lines(page)):
+            separator = _separator(paragraph, current, median_size, words) if paragraph else ""
+            is_first = not paragraph or separator == PARAGRAPH_BREAK
+            mark = "## " if is_first and _is_heading(current.line, median_size) else ""
             if not number:
                 page_starts.append(length + len(separator))
-            parts += [separator, mark, current.text]
-            length += len(separator) + len(mark) + len(current.text)
-            previous, edge = current, edges[number]
+            parts += [separator, mark, current.line.text]
+            length += len(separator) + len(mark) + len(current.line.text)
+            paragraph = [current] if "\n" in separator else [*paragraph[:1], current]
         if not page:
             page_starts.append(length)
     return ParagraphText("".join(parts), page_starts)
 
 
-def _separator(
-    previous: TextLine, current: TextLine, pitch: float, edge: float, median_size: float, words: set[str]
-) -> str:
-    """Return the separator between two consecutive lines.
+def _separator(paragraph: Sequence[_Placed], placed: _Placed, median_size: float, words: set[str]) -> str:
+    """Return the separator between a paragraph's lines and the next line.
 
-    Within a paragraph it is empty or a space.
+    Within a paragraph it is empty or a space. paragraph: its first and last line.
     """
+    previous, current = paragraph[-1].line, placed.line
     if previous.hyphenated:
         hyphenated_word = f"{previous.text.split()[-1]}-{current.text.split()[0]}".strip(WORD_EDGE_CHARS)
         return "-" if hyphenated_word in words or not current.text[0].islower() else ""
-    is_apart = _is_apart(previous, current, pitch)
-    if not previous.size or (previous.is_row and current.is_row) or (LIST_ITEM.match(current.text) and not is_apart):
+    is_apart = _is_apart(previous, current, placed.pitch)
+    is_item = LIST_ITEM.match(current.text) and not is_apart and not _continues_with_reference(paragraph, placed)
+    if not previous.size or (previous.is_row and current.is_row) or is_item:
+        return "\n"
+    if CAPTION.fullmatch(previous.text) and LABEL.match(current.text):
         return "\n"
     at_heading = _is_heading(previous, median_size) != _is_heading(current, median_size)
-    if previous.is_row or current.is_row or at_heading or is_apart or _ended_early(previous, current, edge):
+    if previous.is_row or current.is_row or at_heading or is_apart or _begins_paragraph(paragraph, placed):
         return PARAGRAPH_BREAK
     edges = previous.text[-1], current.text[0]
     if all("\uac00" <= letter <= "\ud7a3" for letter in edges):  # Korean: a line may end within a word
@@ -86,23 +108,50 @@ def _is_apart(previous: TextLine, current: TextLine, pitch: float) -> bool:
 
     The gap must be larger than between the lines of a paragraph.
     """
-    drop, larger = previous.line_position - current.line_position, max(previous.size, current.size)
-    differs_in_size = abs(previous.size - current.size) > SIZE_TOLERANCE * larger
-    return differs_in_size or drop > MAX_LEADING * max(pitch, MIN_LEADING * previous.size)
+    drop = previous.line_position - current.line_position
+    return not _are_alike(previous, current) or drop > MAX_LEADING * max(pitch, MIN_LEADING * previous.size)
 
 
-def _ended_early(previous: TextLine, current: TextLine, edge: float) -> bool:
-    """Return whether a line ended early, closing its paragraph.
+def _are_alike(line: TextLine, other: TextLine) -> bool:
+    """Return whether two lines have about the same size."""
+    return abs(line.size - other.size) <= SIZE_TOLERANCE * max(line.size, other.size)
 
-    Then the next line is indented, or its first word would have fitted.
+
+def _begins_paragraph(paragraph: Sequence[_Placed], placed: _Placed) -> bool:
+    """Return whether a line begins a new paragraph.
+
+    Its first word would have fitted into the line before; or it is labelled, in or out after the end of a sentence.
     """
-    size = previous.size
-    # Otherwise the text continues in another column, or on another page.
-    same_column = previous.line_position > current.line_position
-    if same_column and current.begin - previous.begin > MIN_INDENT * size and not LIST_ITEM.match(previous.text):
+    previous, current = paragraph[-1].line, placed.line
+    ended = previous.text.rstrip(CLOSING_CHARS)[-1:] in STOP_CHARS
+    if current.first_word_width < paragraph[-1].edge - previous.end - previous.size:
         return True
-    room = edge - previous.end - size
-    return current.first_word_width < room or (not same_column and previous.text[-1] in STOP_CHARS)
+    if ended and (LABEL.match(current.text) or CAPTION.fullmatch(current.text)):
+        return True
+    if previous.line_position <= current.line_position:  # the text continues in another column, or on another page
+        return ended
+    unit = MIN_INDENT * previous.size
+    indent = current.begin - previous.begin
+    if len(paragraph) == 1:  # a first line that stands further left has a label, or its sentence goes on
+        return indent > unit and ended and not is_labelled(previous.text)
+    hangs = (previous.begin - paragraph[-1].begin) - (paragraph[0].line.begin - paragraph[0].begin) > unit
+    return indent > unit or (indent < -unit and (hangs or ended))
+
+
+def _continues_with_reference(paragraph: Sequence[_Placed], placed: _Placed) -> bool:
+    """Return whether a line begins with a reference such as `[3]`, in the middle of a sentence."""
+    previous, current = paragraph[-1].line, placed.line
+    is_in_text = previous.begin - current.begin < MIN_INDENT * previous.size and paragraph[0].line.text[0] not in "[［"
+    return current.text[0] in "[［" and is_in_text and not _begins_paragraph(paragraph, placed)
+
+
+def is_labelled(text: str) -> bool:
+    """Return whether a line begins an article or a list item.
+
+    >>> [is_labelled(text) for text in ("第７条　町長は、", "4.2 Delivery", "(b) by sea", "第７条の規定", "4.2 metres")]
+    [True, True, True, False, False]
+    """
+    return bool(LABEL.match(text) or LIST_ITEM.match(text))
 
 
 def _is_heading(line: TextLine, median_size: float) -> bool:
@@ -110,20 +159,32 @@ def _is_heading(line: TextLine, median_size: float) -> bool:
     return large and len(line.text) <= MAX_HEADING_CHARS and line.text[-1] not in "。." and not line.is_row
 
 
-def _line_pitch(page: Sequence[TextLine]) -> float:
-    """Return the usual distance between the lines of a paragraph."""
-    drops = [a.line_position - b.line_position for a, b in pairwise(page)]
-    return median([drop for a, drop in zip(page, drops, strict=False) if 0 < drop < 3 * a.size] or [0.0])
+def _place_lines(page: Sequence[TextLine]) -> Iterator[_Placed]:
+    """Yield each line with the extent of its column.
 
-
-def _column_edges(page: Sequence[TextLine]) -> list[float]:
-    """Return where the column of each line ends.
-
-    It is as far as two of the neighbouring lines reach, because one line may stick out.
+    A column reaches as far as two of the neighbouring lines, because one line may stick out.
     """
-    edges: list[float] = []
+    drops = [a.line_position - b.line_position for a, b in pairwise(page)]
+    pitch = median([drop for a, drop in zip(page, drops, strict=False) if 0 < drop < 3 * a.size] or [0.0])
     for i, line in enumerate(page):
-        nearby = [other for other in page[max(0, i - NEIGHBOUR_LINES) : i + NEIGHBOUR_LINES] if not other.is_row]
-        ends = sorted(other.end for other in nearby if other.begin < line.end and line.begin < other.end)
-        edges.append(ends[-2] if len(ends) > 1 else line.end)
-    return edges
+        above, below = page[max(0, i - NEIGHBOUR_LINES) : i + 1][::-1], page[i : i + NEIGHBOUR_LINES]
+        column = [line, *(other for lines in (above, below) for other in _follow_column(lines, pitch))]
+        begins, ends = sorted(other.begin for other in column), sorted(other.end for other in column)
+        extent = (begins[1], ends[-2]) if len(column) > 1 else (line.begin, line.end)
+        yield _Placed(line, *extent, pitch)
+
+
+def _follow_column(lines: Sequence[TextLine], pitch: float) -> Iterator[TextLine]:
+    """Yield the lines beside the first one that belong to its column.
+
+    They overlap it, and a wide gap ends them: a title or summary above two columns is as wide as both.
+    """
+    first = lines[0]
+    direction = 0.0
+    for last, line in pairwise(lines):
+        drop = last.line_position - line.line_position
+        if abs(drop) > MAX_COLUMN_GAP * max(pitch, MIN_LEADING * first.size) or drop * direction < 0:
+            return
+        direction = drop
+        if not line.is_row and line.begin < first.end and first.begin < line.end and _are_alike(line, first):
+            yield line
