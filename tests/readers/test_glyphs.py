@@ -129,7 +129,9 @@ def test_words_are_no_cells() -> None:
 
 def test_a_line_has_its_position() -> None:
     result = build_line(row("the sea", across=7, begin=20), cells=True)
-    assert result == TextLine("the sea", begin=20, end=90, line_position=7, size=10, first_word_width=30)
+    assert result == TextLine(
+        "the sea", begin=20, end=90, line_position=7, size=10, first_word_width=30, cells=((20, 90),)
+    )
 
 
 def test_generated_letters_alone_are_no_line() -> None:

@@ -207,6 +207,8 @@ def test_a_reference_in_a_sentence_is_no_item() -> None:
 
 def test_a_summary_as_wide_as_two_columns_does_not_widen_them() -> None:
     wide = [TextLine("The summary of it", 0, 400, 760 - 14 * n, 10, 30) for n in range(3)]
-    assert text([*wide, *page("It rained and", "it snowed", "and froze", top=700, end=180)]).endswith(
-        "\n\nIt rained and it snowed and froze"
+    first = page("It rained and", "it snowed", "and froze and", top=700, end=180)
+    second = [TextLine("it was cold", 220, 400, 700 - 14 * n, 10, 30) for n in range(3)]
+    assert text([*wide, *first, *second]).endswith(
+        "\n\nIt rained and it snowed and froze and it was cold it was cold it was cold"
     )

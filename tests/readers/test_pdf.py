@@ -380,3 +380,88 @@ def test_a_table_of_a_paper() -> None:
     page = read((MESSY / "docling__2305.03393v1-pg9.pdf").read_bytes())
     assert "\nHTML 0.969 0.927 0.955 0.857 | 5.39\n4 | 4 | OTSL 0.938" in page.text
     assert "\n\n5.1 Hyper Parameter Optimization\n\nWe have chosen" in page.text
+
+
+def drawn(*rows: tuple[float, list[tuple[float, str]]], size: float = 12) -> Fill:
+    """Draw texts at their heights and places from the left."""
+
+    def draw(canvas: Any) -> None:
+        canvas.setFont("Helvetica", size)
+        for height, texts in rows:
+            for x, words in texts:
+                canvas.drawString(x, height, words)
+
+    return draw
+
+
+def test_a_label_apart_from_its_text_is_no_cell() -> None:
+    first, second = justified(HARBOUR, 50), justified(PAINT, 50)
+    rows = [(700.0 - 14 * n, [(120.0, words)]) for n, words in enumerate([*first, *second])]
+    rows[0][1].insert(0, (72, "4.1"))
+    rows[len(first)][1].insert(0, (72, "(b)"))
+    assert text(drawn(*rows)) == f"4.1 {HARBOUR}\n\n(b) {PAINT}"
+
+
+@pytest.mark.parametrize("head", [("No.", "Name"), ("Nr", "Ort")])
+def test_a_numbered_table_stays_a_table(head: tuple[str, str]) -> None:
+    rows = [head, ("1.", "Otaru"), ("2.", "Yoichi")]
+    result = text(drawn(*((700 - 16 * n, [(72, a), (200, b)]) for n, (a, b) in enumerate(rows))))
+    assert result == "\n".join(map(" | ".join, rows))
+
+
+@pytest.mark.parametrize("gap", [4, 12, 30])
+def test_letter_spaced_words_are_whole(gap: float) -> None:
+    def draw(canvas: Any) -> None:
+        canvas.setFont("Helvetica", 12)
+        for n, letter in enumerate("TITLE"):
+            canvas.drawString(72 + n * gap + canvas.stringWidth("TITLE"[:n], "Helvetica", 12), 700, letter)
+        japanese("特", vertical=False, x=72, y=650)(canvas)
+        japanese("許", vertical=False, x=84 + gap, y=650)(canvas)
+
+    assert text(draw).split("\n\n") == ["TITLE", "特許"]
+
+
+def test_the_letters_of_a_table_are_cells() -> None:
+    rows = [
+        (700 - 16 * n, [(72 + 60 * i, cell) for i, cell in enumerate(row)]) for n, row in enumerate(("ABCD", "1234"))
+    ]
+    assert text(drawn(*rows)) == "A | B | C | D\n1 | 2 | 3 | 4"
+
+
+def test_a_row_with_narrow_gaps_stays_in_its_table() -> None:
+    rows = [("Section", "Stones", "Lost"), ("The knuckle, inner", "150", "forty"), ("Root", "120", "two")]
+    result = text(drawn(*((700 - 16 * n, [(72, a), (182, b), (260, c)]) for n, (a, b, c) in enumerate(rows))))
+    assert result == "\n".join(map(" | ".join, rows))
+
+
+def test_a_wrapped_cell_and_a_line_between_rows_stay_in_the_table() -> None:
+    rows = [
+        (700, [(72, "Rope"), (200, "laid of hemp and"), (400, "12")]),
+        (686, [(200, "tarred twice")]),
+        (668, [(72, "Iron")]),
+        (650, [(72, "Ring"), (200, "forged"), (400, "3")]),
+    ]
+    assert text(drawn(*rows)) == "Rope | laid of hemp and tarred twice | 12\nIron\nRing | forged | 3"
+
+
+def table_page(number: int, rows: list[tuple[str, str]], note: str) -> Fill:
+    def draw(canvas: Any) -> None:
+        drawn(*((700 - 16 * n, [(72, a), (200, b)]) for n, (a, b) in enumerate(rows)))(canvas)
+        canvas.drawString(300, 30, note.format(number))
+
+    return draw
+
+
+def test_a_table_over_two_pages_keeps_its_header() -> None:
+    head, first, second = (
+        ("Harbour", "Depth"),
+        [("Otaru", "9 m"), ("Yoichi", "4 m")],
+        [("Suttsu", "5 m"), ("Iwanai", "6 m")],
+    )
+    one, two = "Otaru | 9 m\nYoichi | 4 m", "Suttsu | 5 m\nIwanai | 6 m"
+    parted = text(table_page(1, [head, *first], "- {} -"), table_page(2, second, "- {} -"))
+    assert parted == f"Harbour | Depth\n{one}\n\n- 1 -\n\nHarbour | Depth\n{two}\n\n- 2 -"
+    assert text(table_page(1, [head, *first], ""), table_page(2, second, "")) == f"Harbour | Depth\n{one}\n{two}"
+    assert (
+        text(table_page(1, [head, *first], ""), table_page(2, [head, *second], "")) == f"Harbour | Depth\n{one}\n{two}"
+    )

@@ -3,12 +3,17 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from statistics import median
 from typing import NamedTuple, TypeVar
 from unicodedata import category, normalize
 
 LEVEL_TOLERANCE = 0.3  # times the letter size
+NARROW_CELL_GAP = 0.6  # times the letter size: it separates cells below a gap between cells
+SPACED_GAP = 1.5  # times the narrowest gap between the letters of a spaced word
+SPACED_LETTERS = re.compile(r"[^\W\d_](?: +[^\W\d_]){2,}")
+SPACED_CELL = re.compile(r"(?:^|(?<=\| ))[\u3041-\u9fff](?:[ \u3000]+[\u3041-\u9fff])+(?=$| \|)")
+MAX_ROW_DROP = 3.0  # times the letter size
 CELL_GAP = 1.7  # times the letter size: wider than any word space, so it separates cells
 READING_SIZE = 0.62  # times the usual size: smaller kana are readings
 COLUMN_TOLERANCE = 0.7  # times the letter size, from the middle of a column
@@ -28,8 +33,8 @@ class TextLine:
     """A line and its position on the page.
 
     begin, end: its extent along the line. line_position: its height on the page. size: of its letters.
-    first_word_width: of its first word. hyphenated: whether it ends with a hyphen that splits a word. All are 0 if only
-    the text of the page is known.
+    first_word_width: of its first word. hyphenated: whether it ends with a hyphen that splits a word. cells: begin and
+    end of each. All are 0 or empty if only the text of the page is known.
     """
 
     text: str
@@ -39,6 +44,7 @@ class TextLine:
     size: float = 0.0
     first_word_width: float = 0.0
     hyphenated: bool = False
+    cells: tuple[tuple[float, float], ...] = ()
 
     @property
     def is_row(self) -> bool:
@@ -176,33 +182,59 @@ def order_columns(columns: Sequence[TextLine]) -> list[TextLine]:
     return [line for tier in tiers for line in sorted(tier, key=lambda line: (-line.line_position, line.begin))]
 
 
-def build_line(glyphs: list[Glyph], *, cells: bool) -> TextLine:
+def build_line(glyphs: list[Glyph], *, cells: bool, above: TextLine | None = None) -> TextLine:
     """Build a line; separate distant cells by ` | `.
 
-    cells: False for text of mixed direction, where gaps cannot be detected, and for vertical text.
+    cells: False for text of mixed direction, where gaps cannot be detected, and for vertical text. above: a row may
+    have narrower gaps below those of the row above it.
     """
     visible = [glyph for glyph in glyphs if glyph.visible]
     if not visible:
         return TextLine("")
     size = _median_size(visible)
-    pieces: list[str] = []
-    last = visible[0]
+    gaps_above = [(left[1], right[0]) for left, right in pairwise(above.cells)] if above else []
+    pieces, starts = list[str](), [0]
+    last, count = visible[0], 0
     for glyph in glyphs:
         if glyph.visible:
-            if cells and max(glyph.begin - last.end, last.begin - glyph.end) > CELL_GAP * size:
+            gap = max(glyph.begin - last.end, last.begin - glyph.end)
+            if (
+                cells
+                and gap > NARROW_CELL_GAP * size
+                and (gap > CELL_GAP * size or (pieces[-1] != "\u3000" and _lies_below(last, glyph, gaps_above)))
+            ):
                 pieces.append(" | ")
+                starts.append(count)
             last = glyph
+            count += 1
         pieces.append(glyph.letter)
     first_word = _first_word(glyphs[glyphs.index(visible[0]) :])
+    spans = [visible[start:end] for start, end in pairwise([*starts, len(visible)])]
     return TextLine(
-        text=_clean_text("".join(pieces)),
+        text=_join_spaced_letters(_clean_text("".join(pieces)), visible, size),
         begin=min(glyph.begin for glyph in visible),
         end=max(glyph.end for glyph in visible),
         line_position=median(glyph.line_position for glyph in visible),
         size=size,
         first_word_width=max(g.end for g in first_word) - min(g.begin for g in first_word),
         hyphenated=glyphs[-1].letter == HYPHEN,
+        cells=tuple((span[0].begin, span[-1].end) for span in spans),
     )
+
+
+def _lies_below(left: Glyph, right: Glyph, gaps_above: Sequence[tuple[float, float]]) -> bool:
+    """Return whether a gap lies below a gap between cells."""
+    least = NARROW_CELL_GAP * left.size
+    return any(min(right.begin, end) - max(left.end, begin) > least for begin, end in gaps_above)
+
+
+def _join_spaced_letters(text: str, visible: Sequence[Glyph], size: float) -> str:
+    """Return the text with letter-spaced words whole: `T I T L E`, `特 許`."""
+    if SPACED_LETTERS.fullmatch(text) and all(glyph.letter.isupper() for glyph in visible):
+        gaps = [right.begin - left.end for left, right in pairwise(visible)]
+        widest = SPACED_GAP * min(gaps) + size / 10
+        return "".join(" " * (gap > widest) + glyph.letter for gap, glyph in zip([0, *gaps], visible, strict=True))
+    return SPACED_CELL.sub(lambda match: re.sub(r"\s", "", match[0]), text)
 
 
 def _first_word(glyphs: Sequence[Glyph]) -> list[Glyph]:
@@ -225,13 +257,20 @@ def _clean_text(text: str) -> str:
     return "".join(chars).strip()
 
 
-def merge_cells(lines: Iterable[TextLine]) -> list[TextLine]:
-    """Join neighbouring lines of the same height as cells of a row."""
+def merge_cells(groups: Iterable[list[Glyph]]) -> list[TextLine]:
+    """Build lines; those of the same height are cells of a row."""
     rows: list[TextLine] = []
-    for line in lines:
-        row = rows[-1] if rows else TextLine("")
-        if abs(row.line_position - line.line_position) < LEVEL_TOLERANCE * row.size and line.begin > row.end:
-            rows[-1] = replace(row, text=f"{row.text} | {line.text}", end=line.end, hyphenated=line.hyphenated)
+    for group in groups:
+        height = _line_position(group) if any(not glyph.generated for glyph in group) else 0.0
+        is_level = bool(rows) and abs(rows[-1].line_position - height) < LEVEL_TOLERANCE * rows[-1].size
+        above = rows[-1 - is_level] if len(rows) > is_level else None
+        is_near = above is not None and 0 < above.line_position - height < MAX_ROW_DROP * above.size
+        line = build_line(group, cells=True, above=above if is_near else None)
+        if not line.text:
+            continue
+        if is_level and line.begin > (row := rows[-1]).end:
+            text, cells = f"{row.text} | {line.text}", row.cells + line.cells
+            rows[-1] = replace(row, text=text, end=line.end, hyphenated=line.hyphenated, cells=cells)
         else:
             rows.append(line)
     return rows

@@ -1,19 +1,21 @@
 """lines on pages -> a text in paragraphs."""
 
-import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from math import inf
 from statistics import median
 from typing import NamedTuple
 
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter
+from kumihimo.readers.labels import CAPTION, LABEL, is_labelled
+from kumihimo.readers.table_lines import repeat_headers
 from kumihimo.text.sentences import LIST_ITEM
 
 NEIGHBOUR_LINES = 15  # lines before and after that show the width of a column
 HEADING_SIZE = 1.18  # times the usual size
 MAX_HEADING_CHARS = 120
 MAX_LEADING = 1.35  # times the line distance in a paragraph
-MAX_COLUMN_GAP = 1.7  # times the line distance, between the lines of a column
 MIN_LEADING = 1.2  # times the letter size; large headings need this minimum
 SIZE_TOLERANCE = 0.15  # of the larger size: a smaller difference does not count
 MIN_INDENT = 0.8  # times the letter size
@@ -21,14 +23,6 @@ PARAGRAPH_BREAK = "\n\n"
 STOP_CHARS = "。．.!?！？:：;；"
 WORD_EDGE_CHARS = f"{STOP_CHARS},()[]“”‘’\"'"  # around a word
 CLOSING_CHARS = "）)」』】］]”’\"'»"
-_NUMERAL = r"[\d〇一二三四五六七八九十百千]"
-# The beginning of an article of a law or contract.
-LABEL = re.compile(
-    rf"第{_NUMERAL}+[条條章節节款編编項项](?:の{_NUMERAL}+)*(?:[\s（(]|$)|附\s*則|[{_NUMERAL[1:-1]}ア-ン]{{1,3}}\u3000"
-    r"|\d{1,2}(?:\.\d{1,2})+\.?\s+[^\W\da-z]|§§? ?\d|[（(][a-zA-Zア-ン一二三四五六七八九十]{1,4}[）)]\s?\S"
-    r"|(?:Article|Artikel|Section|Clause|Chapter|Art\.)\s\d+[a-z]?[.:]?(?:\s[A-Z]|$)"
-)
-CAPTION = re.compile(r"[（(【［][^（）()【】\d]{1,40}[）)】］]")  # of the article below it
 HYPHEN_CHARS = "-\u00ad\u2010\u2011"
 
 
@@ -40,12 +34,17 @@ class ParagraphText(NamedTuple):
 
 
 class _Placed(NamedTuple):
-    """A line on its page. begin, edge: of its column. pitch: of the page."""
+    """A line on its page.
+
+    begin, edge: of its column. pitch: of the page. follows_row, precedes_row: whether its neighbour is a row.
+    """
 
     line: TextLine
     begin: float
     edge: float
     pitch: float
+    follows_row: bool
+    precedes_row: bool
 
 
 def usual_size(pages: Iterable[Sequence[TextLine]]) -> float:
@@ -63,7 +62,7 @@ def join_paragraphs(pages: Sequence[Sequence[TextLine]]) -> ParagraphText:
     words = {word.strip(WORD_EDGE_CHARS) for page in pages for line in page for word in line.text.split()}
     parts, page_starts, length = list[str](), list[int](), 0
     paragraph: list[_Placed] = []
-    for page in pages:
+    for page in repeat_headers(pages):
         for number, current in enumerate(_place_lines(page)):
             separator = _separator(paragraph, current, median_size, words) if paragraph else ""
             is_first = not paragraph or separator == PARAGRAPH_BREAK
@@ -91,6 +90,8 @@ def _separator(paragraph: Sequence[_Placed], placed: _Placed, median_size: float
     is_item = LIST_ITEM.match(current.text) and not is_apart and not _continues_with_reference(paragraph, placed)
     if not previous.size or (previous.is_row and current.is_row) or is_item:
         return "\n"
+    if _stays_in_table(paragraph[-1], placed):
+        return "\n"
     if CAPTION.fullmatch(previous.text) and LABEL.match(current.text):
         return "\n"
     at_heading = _is_heading(previous, median_size) != _is_heading(current, median_size)
@@ -117,6 +118,16 @@ def _are_alike(line: TextLine, other: TextLine) -> bool:
     return abs(line.size - other.size) <= SIZE_TOLERANCE * max(line.size, other.size)
 
 
+def _stays_in_table(previous: _Placed, placed: _Placed) -> bool:
+    """Return whether two neighbours are lines of one table.
+
+    A line with one cell belongs to it if rows stand closely above and below it.
+    """
+    between_rows = previous.line.is_row and placed.precedes_row, previous.follows_row and placed.line.is_row
+    is_below = previous.line.line_position > placed.line.line_position
+    return any(between_rows) and is_below and not _is_apart(previous.line, placed.line, placed.pitch)
+
+
 def _begins_paragraph(paragraph: Sequence[_Placed], placed: _Placed) -> bool:
     """Return whether a line begins a new paragraph.
 
@@ -139,19 +150,10 @@ def _begins_paragraph(paragraph: Sequence[_Placed], placed: _Placed) -> bool:
 
 
 def _continues_with_reference(paragraph: Sequence[_Placed], placed: _Placed) -> bool:
-    """Return whether a line begins with a reference such as `[3]`, in the middle of a sentence."""
+    """Return whether a line begins with `[3]` within a sentence."""
     previous, current = paragraph[-1].line, placed.line
     is_in_text = previous.begin - current.begin < MIN_INDENT * previous.size and paragraph[0].line.text[0] not in "[［"
     return current.text[0] in "[［" and is_in_text and not _begins_paragraph(paragraph, placed)
-
-
-def is_labelled(text: str) -> bool:
-    """Return whether a line begins an article or a list item.
-
-    >>> [is_labelled(text) for text in ("第７条　町長は、", "4.2 Delivery", "(b) by sea", "第７条の規定", "4.2 metres")]
-    [True, True, True, False, False]
-    """
-    return bool(LABEL.match(text) or LIST_ITEM.match(text))
 
 
 def _is_heading(line: TextLine, median_size: float) -> bool:
@@ -166,25 +168,19 @@ def _place_lines(page: Sequence[TextLine]) -> Iterator[_Placed]:
     """
     drops = [a.line_position - b.line_position for a, b in pairwise(page)]
     pitch = median([drop for a, drop in zip(page, drops, strict=False) if 0 < drop < 3 * a.size] or [0.0])
+    begins_at = defaultdict[int, list[float]](list)
+    unit = max(pitch, MIN_LEADING * usual_size([page]), 1.0)
+    for line in page:
+        begins_at[round(line.line_position / unit)].append(line.begin)
     for i, line in enumerate(page):
-        above, below = page[max(0, i - NEIGHBOUR_LINES) : i + 1][::-1], page[i : i + NEIGHBOUR_LINES]
-        column = [line, *(other for lines in (above, below) for other in _follow_column(lines, pitch))]
+        height = round(line.line_position / unit)
+        beside = [begin for at in (height - 1, height, height + 1) for begin in begins_at[at] if begin >= line.end]
+        limit = min(beside, default=inf)  # a title or summary above two columns goes on there
+        nearby = page[max(0, i - NEIGHBOUR_LINES) : i + NEIGHBOUR_LINES]
+        column = [
+            each for each in nearby if each.begin < line.end and line.begin < each.end <= limit and not each.is_row
+        ]
         begins, ends = sorted(other.begin for other in column), sorted(other.end for other in column)
         extent = (begins[1], ends[-2]) if len(column) > 1 else (line.begin, line.end)
-        yield _Placed(line, *extent, pitch)
-
-
-def _follow_column(lines: Sequence[TextLine], pitch: float) -> Iterator[TextLine]:
-    """Yield the lines beside the first one that belong to its column.
-
-    They overlap it, and a wide gap ends them: a title or summary above two columns is as wide as both.
-    """
-    first = lines[0]
-    direction = 0.0
-    for last, line in pairwise(lines):
-        drop = last.line_position - line.line_position
-        if abs(drop) > MAX_COLUMN_GAP * max(pitch, MIN_LEADING * first.size) or drop * direction < 0:
-            return
-        direction = drop
-        if not line.is_row and line.begin < first.end and first.begin < line.end and _are_alike(line, first):
-            yield line
+        follows, precedes = i > 0 and page[i - 1].is_row, i + 1 < len(page) and page[i + 1].is_row
+        yield _Placed(line, *extent, pitch, follows, precedes)

@@ -17,6 +17,7 @@ from kumihimo.readers import glyphs, ocr
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter, merge_cells
 from kumihimo.readers.page import Page, first_heading, human_title
 from kumihimo.readers.paragraphs import HEADING_SIZE, join_paragraphs, usual_size
+from kumihimo.readers.table_lines import join_rows
 
 _PDFIUM_LOCK = Lock()  # PDFium is not thread-safe
 MIN_LETTER_SHARE = 0.95  # of the letters that pypdf finds
@@ -199,10 +200,10 @@ def read_page_lines(page: Any) -> list[TextLine]:
 def _build_lines(boxes: Sequence[Box], direction: Direction) -> list[TextLine]:
     placed = [glyphs.Glyph(box.letter, *direction(box), box.generated) for box in boxes]
     groups = glyphs.split_columns(placed) if direction is downward else glyphs.split_rows(placed)
-    has_cells = direction is rightward
-    built = (glyphs.build_line(group, cells=has_cells) for group in glyphs.attach_readings(groups))
-    lines = [line for line in built if line.text]
-    return merge_cells(lines) if has_cells else lines
+    whole = glyphs.attach_readings(groups)
+    if direction is rightward:
+        return join_rows(merge_cells(whole))
+    return [line for group in whole if (line := glyphs.build_line(group, cells=False)).text]
 
 
 def _is_right_of(box: Box, following: Box) -> bool:
