@@ -465,3 +465,37 @@ def test_a_table_over_two_pages_keeps_its_header() -> None:
     assert (
         text(table_page(1, [head, *first], ""), table_page(2, [head, *second], "")) == f"Harbour | Depth\n{one}\n{two}"
     )
+
+
+def test_the_first_page_gives_the_title() -> None:
+    pages = titled("The Long Arm"), titled("Traffic Volunteers", *justified(HARBOUR))
+    assert read(factories_office.pdf(*pages)).title == "The Long Arm"
+
+    def plain(canvas: Any) -> None:
+        lines("Rules of the harbour")(canvas)
+        lines(*justified(HARBOUR), y=690)(canvas)
+
+    later = titled("PAY HERE", *justified(PAINT))
+    assert read(factories_office.pdf(plain, later)).title == "Rules of the harbour"
+    assert read(factories_office.pdf(lines(*justified(HARBOUR)), later)).title == ""
+
+
+@pytest.mark.parametrize(
+    "head", ["230 EUR", "by Tobit Garrow", "Form W-9 (2024)", "Document1", "12.5.2024", "Adobe InDesign"]
+)
+def test_what_is_no_title(head: str) -> None:
+    def draw(canvas: Any) -> None:
+        lines(head, size=22, y=760)(canvas)
+        lines("The Long Arm", size=18)(canvas)
+        lines(*justified(HARBOUR), *justified(PAINT), y=660)(canvas)
+
+    assert read(factories_office.pdf(draw)).title == "The Long Arm"
+
+
+def test_the_largest_heading_of_the_first_page_is_the_title() -> None:
+    def draw(canvas: Any) -> None:
+        lines("Coastal Works Office", size=15, y=760)(canvas)
+        lines("The Long Arm", size=24)(canvas)
+        lines(*justified(HARBOUR), y=660)(canvas)
+
+    assert read(factories_office.pdf(draw)).title == "The Long Arm"

@@ -214,3 +214,11 @@ def test_without_text_there_is_nothing_to_read() -> None:
         text(lambda show: slide(show))
     with pytest.raises(SourceError, match=r"^a\.pptx: contains no text"):
         text(lambda show: None)
+
+
+def test_a_deck_has_the_title_of_its_first_slide_though_no_placeholder_marks_it() -> None:
+    def fill(show: Any) -> None:
+        box(slide(show).shapes, "State of the breakwater")
+        slide(show, TITLE, "Costs")
+
+    assert read(factories_office.pptx(fill)).title == "State of the breakwater"

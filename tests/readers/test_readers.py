@@ -14,6 +14,7 @@ from kumihimo.core.records import Document
 from kumihimo.readers import READERS, documents as reading, pictures
 from kumihimo.readers.documents import MAX_TITLE_CHARS, has_reader
 from kumihimo.readers.folder import walk
+from tests import factories_office
 
 OFFICE = {
     *pictures.PICTURES,
@@ -144,3 +145,18 @@ def test_all_shared_files_are_read_and_no_two_documents_share_an_id() -> None:
     assert len(files) > 5
     assert len({document.id for document in documents}) == len(documents)
     assert len(read_documents(SHARED / "multihop" / "musique_train100_corpus.jsonl", "m.jsonl")) == 1890
+
+
+def test_an_attachment_has_the_date_and_sender_of_its_letter(tmp_path: Path) -> None:
+    data = factories_office.letter(boats_csv=b"boat,built\nMaru,1922\n")
+    letter, table = factories_office.every(tmp_path, "mail.eml", data)
+    assert table.metadata == {key: letter.metadata[key] for key in ("from", "date")}
+    assert table.metadata["date"] == "2026-05-01T00:30:00Z"
+
+
+def test_a_long_title_keeps_its_end(tmp_path: Path) -> None:
+    title = f"Meeting of {'the very long ' * 20}committee, 2026-05-01"
+    document = factories_office.one(tmp_path, "a.md", f"# {title}\n\nIt rained.\n".encode())
+    assert len(document.title) <= 200
+    assert document.title.startswith("Meeting of the very")
+    assert document.title.endswith("committee, 2026-05-01")

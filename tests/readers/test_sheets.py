@@ -190,3 +190,14 @@ def test_a_row_after_an_empty_one_keeps_the_names_of_its_columns() -> None:
     )
     apart = text(("city", "ships"), ("Otaru", 12), (), ("port", "2019", "2020"), ("Yoichi", 3, 4))
     assert apart.endswith("port: Yoichi; 2019: 3; 2020: 4")
+
+
+def test_a_title_with_a_note_beside_it_names_no_column() -> None:
+    rows: tuple[Row, ...] = (
+        ("Boats of the harbour", None, None, "in metres"),
+        ("boat", "built", "length", "beam"),
+        ("Maru", 1922, 12, 3),
+    )
+    page = read(factories_office.xlsx(lambda book: sheet(book, "S", *rows)))
+    assert page.text == "## Boats of the harbour in metres\n\nboat: Maru; built: 1922; length: 12; beam: 3"
+    assert page.title == "Boats of the harbour in metres"

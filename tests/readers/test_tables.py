@@ -133,3 +133,13 @@ def test_long_names_are_cut_in_the_metadata_of_rows() -> None:
     assert [*pages[0].metadata] == ["h" * 20, f"{'h' * 20}~2"]
     (page,) = read_delimited(f"{name},text,id\n{'long ' * 100},x,7\n".encode(), "a.csv")
     assert [*page.metadata] == ["h" * 200]
+
+
+def test_a_title_in_the_first_row_names_no_column() -> None:
+    (page,) = read_delimited(b"Boats of the harbour,,\nboat,built,length\nMaru,1922,12\nHoshi,1930,9\n", "a.csv")
+    assert page.title == "Boats of the harbour"
+    assert page.text.split("\n\n") == [
+        "## Boats of the harbour",
+        "boat: Maru; built: 1922; length: 12",
+        "boat: Hoshi; built: 1930; length: 9",
+    ]

@@ -19,7 +19,7 @@ from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
 from kumihimo.core.wiring import ROOT
 from kumihimo.llm.registry import RULES
-from kumihimo.text.sentences import shorten_line
+from kumihimo.text.sentences import shorten_title
 from kumihimo.text.tokens import mark_matches, subject_terms
 from kumihimo.text.translation import translate
 
@@ -114,7 +114,7 @@ def _print_sources(answer: Answer) -> None:
 
 def _print_source(label: str, span: Span, *, has_title: bool = True) -> None:
     """Print the title and location of a span."""
-    title, location = shorten_line(span.title, _MAX_TITLE) if has_title else "", _fit_location(span)
+    title, location = shorten_title(span.title, _MAX_TITLE) if has_title else "", _fit_location(span)
     if title and title not in span.location:
         line = f"{label}{title} · {location}"
         location = line[len(label) :] if printing.fits_line(line) else f"{title}\n{' ' * len(label)}{location}"
@@ -200,7 +200,7 @@ def _show_places(rank: int, number: int | None, spans: Iterable[Span]) -> None:
 
 def _print_title(item: Evidence, spans: Iterable[Span]) -> None:
     """Print the id for `kumi trace` after the title."""
-    title = shorten_line(getattr(item.record, "title", ""), _MAX_TITLE)
+    title = shorten_title(getattr(item.record, "title", ""), _MAX_TITLE)
     is_new = title and not any(title in span.location for span in spans)
     id = printing.styled_text(f"{'  ' if is_new else ''}{':'.join(item.reference)}", "dim")
     printing.print_wrapped(printing.styled_text(title if is_new else "") + id, _INDENT)

@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.page import LINE, PARAGRAPH, Row, Writer, WriterStep, human_title
+from kumihimo.readers.page import LINE, PARAGRAPH, Row, Writer, WriterStep
+from kumihimo.readers.titles import human_title
 
 OLE_MAGIC = b"\xd0\xcf\x11\xe0"  # start of Office 97 files and of password-protected ones
 MAX_TOTAL_BYTES = 1 << 29  # all parts unpacked: 512 MB

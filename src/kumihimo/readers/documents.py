@@ -17,8 +17,10 @@ from kumihimo.core.settings import Bounds
 from kumihimo.core.wiring import FileType, Reader
 from kumihimo.readers.page import Page, format_utc
 from kumihimo.readers.pictures import SUFFIXES
+from kumihimo.text.sentences import shorten_title
 
 MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost tokens a thousand times
+INHERITED = ("from", "date")  # what an attachment has from its letter, unless it says so itself
 MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
 _BASE_BYTES, _FULL_BYTES = 10_000, 200_000  # a file may take its share of the time: of 5 kB 23 seconds of 300
 MAX_DOCUMENT_CHARS = 2_000_000  # a longer text becomes several documents: one makes at most 99,999 chunks
@@ -180,6 +182,7 @@ def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping
     file_type = readers[suffix.lower()]
     for page in _read_pages(file_type.read, data, str(origin)):
         attached, unread_parts = list[Document](), list[str]()
+        letter = {key: value for key, value in page.metadata.items() if key in INHERITED}
         for name, content in page.attached:
             inner_origin = replace(origin, inner_path=(*origin.inner_path, name.replace("#", "%23")))
             try:
@@ -188,7 +191,8 @@ def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping
                     raise SourceError(f"{inner_origin}: more than {depth} levels deep; save it as a file of its own")
                 if not has_reader(PurePosixPath(name), readers):
                     raise SourceError(f"{inner_origin}: unsupported file type")
-                attached += list(_build_documents(inner_origin, content, PurePosixPath(name).suffix, readers))
+                for document in _build_documents(inner_origin, content, PurePosixPath(name).suffix, readers):
+                    attached.append(replace(document, metadata={**letter, **document.metadata}))
             except SourceError as error:  # the letter itself stays readable
                 unread_parts.append(str(error))
         metadata = {**page.metadata, NOT_READ: unread_parts} if unread_parts else page.metadata
@@ -253,7 +257,7 @@ def describe_unread(document: Document) -> str:
 def _to_document(page: Page, origin: _Origin, media_type: str) -> Document:
     inner = "/".join(filter(None, [*origin.inner_path, page.fragment]))
     document_uri = f"{origin.uri}#{inner}" if inner else origin.uri
-    title = " ".join(page.title.split())[:MAX_TITLE_CHARS]
+    title = shorten_title(page.title, MAX_TITLE_CHARS)
     return Document(
         id=hash_parts(document_uri),
         uri=document_uri,

@@ -229,7 +229,7 @@ def _lies_below(left: Glyph, right: Glyph, gaps_above: Sequence[tuple[float, flo
 
 
 def _join_spaced_letters(text: str, visible: Sequence[Glyph], size: float) -> str:
-    """Return the text with letter-spaced words whole: `T I T L E`, `特 許`."""
+    """Join the letters of spaced words such as `特 許`."""
     if SPACED_LETTERS.fullmatch(text) and all(glyph.letter.isupper() for glyph in visible):
         gaps = [right.begin - left.end for left, right in pairwise(visible)]
         widest = SPACED_GAP * min(gaps) + size / 10
@@ -253,6 +253,8 @@ def _clean_text(text: str) -> str:
     """
     text = COMPATIBILITY_CHARS.sub(lambda match: normalize("NFKC", match[0]), text)
     text = re.sub(r" *\| [ |]*", " | ", BULLET_GLYPH.sub("•", text))
+    if text.replace("\u3000", " ").isprintable():  # no private-use or control characters
+        return text.strip()
     chars = (c if category(c) != "Co" else "\ufffd" for c in text if c == "\t" or category(c) not in ("Cc", "Cn"))
     return "".join(chars).strip()
 

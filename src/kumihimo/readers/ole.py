@@ -8,8 +8,9 @@ from typing import Any
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.archive import OLE_MAGIC
-from kumihimo.readers.page import Row, human_title
+from kumihimo.readers.page import Row
 from kumihimo.readers.text import decode
+from kumihimo.readers.titles import human_title
 
 CODE_PAGES = {65001: "utf-8", 20127: "ascii", 28591: "iso-8859-1", 50220: "iso2022_jp", 50221: "iso2022_jp"}
 CODE_PAGES |= {51932: "euc_jp", 54936: "gb18030", 20866: "koi8-r", 10000: "mac_roman"}

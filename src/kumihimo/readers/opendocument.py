@@ -10,6 +10,7 @@ from zipfile import ZipFile
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout, workbooks
 from kumihimo.readers.archive import locked_error, open_archive, read_part, read_xml
+from kumihimo.readers.titles import first_page_title, human_title
 
 URN = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 OFFICE, TEXT, TABLE, DRAW = (URN % name for name in ("office", "text", "table", "drawing"))
@@ -60,7 +61,9 @@ def read_odp(data: bytes, name: str) -> Iterator[layout.Page]:
     text, places = layout.join_with_places(part for part in parts if part[0].strip())
     layout.refuse_empty(text, name)
     title, metadata = _read_meta(archive, name)
-    yield layout.Page(title=title or layout.first_heading(text), text=text, metadata=metadata, places=places)
+    yield layout.Page(
+        title=title or first_page_title(text, layout.second_place(places)), text=text, metadata=metadata, places=places
+    )
 
 
 def read_ods(data: bytes, name: str) -> Iterator[layout.Page]:
@@ -94,7 +97,7 @@ def _read_meta(archive: ZipFile, name: str) -> tuple[str, layout.Row]:
     for node in read_xml(archive, "meta.xml", name).iter():
         text = (node.text or "").strip()
         if node.tag == f"{DC}title":
-            title = layout.human_title(text)
+            title = human_title(text)
         elif node.tag == f"{META}keyword" and text:
             keywords.append(text)
         elif (key := PROPERTIES.get(node.tag)) and text:

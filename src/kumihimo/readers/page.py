@@ -15,12 +15,6 @@ from kumihimo.text.sentences import collapse_spaces
 
 Row = Mapping[str, object]
 Places = tuple[tuple[int, str], ...]  # the offset and name of each place
-HEADING = re.compile("^## (.+)$", re.M)
-GENERATED_TITLE = re.compile(
-    r"^(untitled|(powerpoint|word|excel) (presentation|document|workbook)|microsoft \w+ - .*|presentation\d*)$"
-    r"|\.(docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|odt|rtf|txt|html?|e?ps)$",
-    re.I,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +88,9 @@ def join_with_places(parts: Iterable[tuple[str, Places]]) -> tuple[str, Places]:
     return "\n\n".join(texts), tuple(places)
 
 
-def human_title(title: str) -> str:
-    """Return a document's title, or empty if a program generated it.
-
-    >>> [human_title(title) for title in ("On Node.js", "Microsoft Word - a.docx", "PowerPoint Presentation")]
-    ['On Node.js', '', '']
-    """
-    return "" if GENERATED_TITLE.search(title.strip()) else title.strip()
-
-
-def first_heading(text: str) -> str:
-    """Return the first `## ` heading of a text, or empty."""
-    match = HEADING.search(text)
-    return match[1] if match else ""
+def second_place(places: Places) -> int | None:
+    """Return where the second page or slide with text begins, if any."""
+    return next((offset for offset, _ in places if offset > 0), None)
 
 
 def add_unread(metadata: Row, unread: Sequence[str]) -> Row:

@@ -6,6 +6,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise, takewhile
 from threading import Lock
 from typing import Any, NamedTuple
@@ -15,9 +16,10 @@ from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
 from kumihimo.readers import glyphs, ocr
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter, merge_cells
-from kumihimo.readers.page import Page, first_heading, human_title
+from kumihimo.readers.page import Page, second_place
 from kumihimo.readers.paragraphs import HEADING_SIZE, join_paragraphs, usual_size
 from kumihimo.readers.table_lines import join_rows
+from kumihimo.readers.titles import first_page_title, human_title
 
 _PDFIUM_LOCK = Lock()  # PDFium is not thread-safe
 MIN_LETTER_SHARE = 0.95  # of the letters that pypdf finds
@@ -124,8 +126,14 @@ def _build_page(pages: Sequence[Sequence[TextLine]], properties: dict[str, str],
     if unread:
         metadata[NOT_READ] = unread
     places = tuple((offset, f"p. {number}") for number, offset in enumerate(result.page_starts, 1))
-    title = human_title(properties.get("Title", "")) or first_heading(result.text)
+    title = human_title(properties.get("Title", ""))
+    title = title or first_page_title(result.text, second_place(places), partial(_heading_size, pages))
     return Page(title=title, text=result.text, metadata=metadata, places=places)
+
+
+def _heading_size(pages: Sequence[Sequence[TextLine]], heading: str) -> float:
+    """Return the size of a heading, which may have several lines."""
+    return next((line.size for page in pages for line in page if heading.startswith(line.text)), 0.0)
 
 
 def drop_running_heads(pages: Sequence[Sequence[TextLine]]) -> list[list[TextLine]]:

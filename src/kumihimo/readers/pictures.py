@@ -9,8 +9,9 @@ from kumihimo.core.errors import SourceError
 from kumihimo.core.wiring import FileType
 from kumihimo.readers import ocr
 from kumihimo.readers.glyphs import TextLine
-from kumihimo.readers.page import Page, first_heading
+from kumihimo.readers.page import Page, second_place
 from kumihimo.readers.paragraphs import join_paragraphs
+from kumihimo.readers.titles import first_page_title
 
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "TIFF": "image/tiff", "WEBP": "image/webp"}
 SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF", ".webp": "WEBP"}
@@ -44,7 +45,11 @@ def build_picture_page(pages: list[list[TextLine]]) -> Page:
     """Build a page of the lines on all pages."""
     joined = join_paragraphs(pages)
     places = tuple((offset, f"p. {number}") for number, offset in enumerate(joined.page_starts, 1))
-    return Page(title=first_heading(joined.text), text=joined.text, places=places if len(pages) > 1 else ())
+    return Page(
+        title=first_page_title(joined.text, second_place(places)),
+        text=joined.text,
+        places=places if len(pages) > 1 else (),
+    )
 
 
 def too_large_error(name: str) -> SourceError:

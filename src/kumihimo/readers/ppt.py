@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.ole import open_ole, read_summary
-from kumihimo.readers.page import Page, first_heading, join_with_places, refuse_empty
+from kumihimo.readers.page import Page, join_with_places, refuse_empty, second_place
+from kumihimo.readers.titles import first_page_title
 
 LOCKED_TOKEN = 0xF3D1C4DF
 # Types of records.
@@ -65,7 +66,7 @@ def read_ppt(data: bytes, name: str) -> Iterator[Page]:
     text, places = join_with_places(part for part in parts if part[0].strip())
     refuse_empty(text, name)
     title, metadata = read_summary(file)
-    yield Page(title=title or first_heading(text), text=text, metadata=metadata, places=places)
+    yield Page(title=title or first_page_title(text, second_place(places)), text=text, metadata=metadata, places=places)
 
 
 class _PptReader:

@@ -8,6 +8,7 @@ from typing import Any
 from kumihimo.readers import archive, page as layout
 from kumihimo.readers.archive import A
 from kumihimo.readers.tables import render_table
+from kumihimo.readers.titles import first_page_title
 
 Node = Any  # an element of lxml, which is not typed
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -32,7 +33,9 @@ def read_pptx(data: bytes, name: str) -> Iterator[layout.Page]:
     layout.refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
     layout.refuse_empty(text, name)
     metadata = layout.add_unread(metadata, unread)
-    yield layout.Page(title=title or layout.first_heading(text), text=text, metadata=metadata, places=places)
+    yield layout.Page(
+        title=title or first_page_title(text, layout.second_place(places)), text=text, metadata=metadata, places=places
+    )
 
 
 def _read_slide(slide: Any, number: int, unread: list[str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ MIN_SPACED_LETTERS = 4  # of a script with spaces
 
 
 def join_rows(lines: Sequence[TextLine]) -> list[TextLine]:
-    """Return the lines; what only looks like a row is none, and wrapped cells are whole.
+    """Return the lines with whole cells and without false ones.
 
     A label that stands apart from its text is no cell, and neither are the letters of a spaced word.
     """
@@ -93,7 +93,7 @@ def repeat_headers(pages: Sequence[Sequence[TextLine]]) -> Iterator[list[TextLin
 
 
 def _last_table(page: Sequence[TextLine]) -> int:
-    """Return the number of the first row of the table at the page's end, or -1."""
+    """Find the first row of the page's last table, or -1."""
     ends = range(len(page) - 1, max(-1, len(page) - 2 - MAX_HEAD_LINES), -1)
     begin = next((i for i in ends if page[i].is_row), -1)
     while begin > 0 and (page[begin - 1].is_row or (begin > 1 and page[begin - 2].is_row)):
@@ -102,7 +102,7 @@ def _last_table(page: Sequence[TextLine]) -> int:
 
 
 def _have_same_cells(header: TextLine, row: TextLine) -> bool:
-    """Return whether each cell of a row stands below one of a header."""
+    """Return whether the cells of a row stand below a header's."""
     pairs = zip(header.cells, row.cells, strict=False)
     aligned = all(a[0] - row.size < b[1] and b[0] < a[1] + row.size for a, b in pairs)
     return len(header.cells) == len(row.cells) > 1 and aligned

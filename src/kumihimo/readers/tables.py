@@ -14,12 +14,15 @@ from itertools import islice
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.page import Page, Row, add_unread, format_utc, unique_name
 from kumihimo.readers.text import decode
+from kumihimo.readers.titles import is_title
 
 # JSON can escape NUL and lone surrogates, which no text can store. The first group skips pairs and other escapes.
 UNSTORABLE_ESCAPE = re.compile(
     r"\\(?:([^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )
 DELIMITERS = ",\t;|"
+MIN_NAMES = 4  # of columns below a title with a note beside it
+MAX_TITLE_CHARS = 120  # a longer line is no title
 SAMPLE_ROWS = 50
 EXCEL_SEPARATOR = re.compile(r"\Asep=([,;\t|])\r?\n")
 KNOWN_COLUMNS = ("id", "title", "text", "modified", "date")
@@ -148,13 +151,38 @@ def read_delimited(data: bytes, name: str) -> Iterator[Page]:
     rows = _parse_table(decode(data, name), name)
     if not rows:
         return
+    count = count_title_rows(rows)
+    titles, rows = [" ".join(filter(None, row)) for row in rows[:count]], rows[count:]
     names = _column_names(rows[0] if _has_header(rows) else [], max(map(len, rows)))
     if "text" in names and ("id" in names or "title" in names):
         names = _cut_names(names, rows[1:])
         mappings = ({name: cell for name, cell in zip(names, row, strict=False) if cell} for row in rows[1:])
         yield from rows_to_pages(enumerate(({"text": ""} | mapping for mapping in mappings), 1))
     else:
-        yield Page(text="\n\n".join(render_rows(rows)))
+        title = titles[0] if titles and is_title(titles[0]) else ""
+        yield Page(title=title, text="\n\n".join([*mark_title(titles), *render_rows(rows)]))
+
+
+def count_title_rows(rows: Sequence[Sequence[str]]) -> int:
+    """Count the rows above a table that are its title.
+
+    They have one cell, or two above many names.
+
+    >>> count_title_rows([["Boats", ""], ["boat", "built"], ["Maru", "1922"]])
+    1
+    """
+    widths = [sum(map(bool, row)) for row in rows]
+    first = next((i for i, width in enumerate(widths) if width > 1), 0)
+    if first + 1 < len(rows) and widths[first] == 2 and rows[first][0] and widths[first + 1] >= MIN_NAMES:
+        is_named = not any(NUMBER.fullmatch(cell) and not YEAR.fullmatch(cell) for cell in rows[first + 1])
+        return first + (is_named and widths[first + 2 : first + 3] != [2])
+    return first
+
+
+def mark_title(titles: Sequence[str]) -> Iterator[str]:
+    """Mark the first line above a table as a heading, unless long."""
+    for number, title in enumerate(titles):
+        yield title if number or len(title) > MAX_TITLE_CHARS else f"## {title}"
 
 
 def render_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:

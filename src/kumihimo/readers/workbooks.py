@@ -9,9 +9,17 @@ from typing import Any
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.archive import open_archive, read_core_properties
 from kumihimo.readers.page import Page, Row, add_unread, join_with_places, refuse_unread
-from kumihimo.readers.tables import MAX_GROWTH, NUMBER, YEAR, count_cell_chars, render_rows
+from kumihimo.readers.tables import (
+    MAX_GROWTH,
+    NUMBER,
+    YEAR,
+    count_cell_chars,
+    count_title_rows,
+    mark_title,
+    render_rows,
+)
+from kumihimo.readers.titles import first_page_title
 
-MAX_TITLE_CHARS = 120  # a longer line is no title
 MAX_CELLS = 8_000_000
 REMEDY = "save it again without a password"
 CELL_REFERENCE = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
@@ -42,6 +50,7 @@ def read_workbook(data: bytes, name: str) -> Iterator[Page]:
     refuse_unread(text, [f"{name}: not a complete workbook: {part}; {REMEDY}" for part in unread])
     if not text and len(visible) < len(book.sheets_metadata):
         raise SourceError(f"{name}: the visible sheets are empty; unhide the others")
+    title = title or (first_page_title(text) if text.startswith("## ") else "")
     yield Page(title=title, text=text, metadata=add_unread(metadata, unread), places=places)
 
 
@@ -102,12 +111,10 @@ def _render_table(rows: Sequence[Sequence[str]], *, last: bool) -> Iterator[str]
     They are the rows above and below it that fill only one cell.
     """
     widths = [sum(map(bool, row)) for row in rows]
-    first = next((i for i, width in enumerate(widths) if width > 1), len(rows))
+    first = count_title_rows(rows) if any(width > 1 for width in widths) else len(rows)
     end = next((i for i in range(len(rows), 0, -1) if widths[i - 1] > 1), len(rows))
-    above, below = (["".join(row) for row in part] for part in (rows[:first], rows[end:]))
-    if above and len(above[0]) <= MAX_TITLE_CHARS and not (last and first == len(rows)):
-        above[0] = f"## {above[0]}"
-    yield from above
+    above, below = ([" ".join(filter(None, row)) for row in part] for part in (rows[:first], rows[end:]))
+    yield from above if last and first == len(rows) else mark_title(above)
     yield from render_rows(rows[first:end]) if first < end else ()
     yield from below
 

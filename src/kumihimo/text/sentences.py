@@ -139,6 +139,19 @@ def shorten_line(text: str, size: int) -> str:
     return line if len(line) <= size else f"{line[: size - 1]}…"
 
 
+def shorten_title(title: str, size: int) -> str:
+    """Return a title on one line, without its middle if long.
+
+    What differs from other titles often stands at the end, such as the date of a meeting.
+
+    >>> shorten_title("Meeting of the Harbour Committee, 2026-05-01", 25)
+    'Meeting of th…, 2026-05-01'
+    """
+    line = " ".join(title.split())
+    end = size * 2 // 5
+    return line if len(line) <= size else f"{line[: size - 1 - end].rstrip()}…{line[-end:]}"
+
+
 def collapse_spaces(text: str) -> str:
     r"""Return the text with single spaces, as a browser shows it.
 

@@ -18,6 +18,7 @@ from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT, Catalogue
 from kumihimo.index.chunk_background import document_date, readable_title
 from kumihimo.storage import IndexTransaction
+from kumihimo.text.sentences import shorten_title
 
 _MAX_TITLE_CHARS = 70
 _PLAIN_TYPES = ("text/plain", "text/markdown")  # their text is that of the file, if nothing was taken out
@@ -113,7 +114,7 @@ class SourceTracer:
     def describe_document(self, id: str) -> str:
         """Return the title of a document, or its uri, and its date."""
         title = readable_title(self.db.value(ROOT, self._visible_id(id), "title")) or self.db.value(ROOT, id, "uri")
-        title = title if len(title) <= _MAX_TITLE_CHARS else f"{title[:_MAX_TITLE_CHARS]}…"
+        title = shorten_title(title, _MAX_TITLE_CHARS)
         descriptions = self.find_table("descriptions")
         description = descriptions.get(id) if descriptions else None
         date = document_date(description)

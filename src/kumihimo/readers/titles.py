@@ -1,0 +1,58 @@
+"""what may be the title of a document -> its title: not a file maker's words, an amount, a byline or a form's name."""
+
+import re
+from collections.abc import Callable
+
+from kumihimo.readers.labels import is_labelled
+
+HEADING = re.compile("^## (.+)$", re.M)
+MAX_FIRST_LINE = 80
+GENERATED_TITLE = re.compile(
+    r"^(untitled|無題|名称未設定|无标题|(powerpoint|word|excel) ?(presentation|document|workbook|プレゼンテーション)"
+    r"|microsoft \w+( - .*)?|(presentation|document|dokument|文書|文档|book|slide|スライド|scan|print|layout) ?\d*"
+    r"|(scanned|new|neues) (document|dokument)|(adobe|canva|libreoffice|openoffice|pages|quarkxpress)( [\w.]+)*|\W*)$"
+    r"|\.(docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|odt|rtf|txt|html?|e?ps)$",
+    re.I,
+)
+_UNITS = r"(?:円|元|万|億|年|月|日|税込|税抜|約|chf|eur|usd|gbp|yen|no|nr|p|pp|vol|kg|km|cm|mm|m|g)"
+_NO_TITLE = re.compile(
+    rf"(?:[\W\d_]|{_UNITS}(?![^\W\d_]))*"  # an amount, a number or a date
+    r"|(?:by|von|par|por|written by|verfasst von)\s+(?-i:[^\W\d_a-z]).*|(?:文責|著者?|作者|執筆|発行|編集)\s*[：:].*"
+    r"|(?:別記)?(?:様式|書式|別紙|別表)第?\s*[\d一二三四五六七八九十]*号?.{0,12}"
+    r"|(?:form|formular|vordruck|annex|appendix|anlage)\s+[A-Z]{0,3}[-\d./]+\w*(?:\s*\(.*\))?",
+    re.I,
+)
+
+
+def human_title(title: str) -> str:
+    """Return a document's title, or empty if a program generated it.
+
+    >>> [human_title(title) for title in ("On Node.js", "Microsoft Word - a.docx", "Document1")]
+    ['On Node.js', '', '']
+    """
+    return "" if GENERATED_TITLE.search(title.strip()) else title.strip()
+
+
+def is_title(text: str) -> bool:
+    """Return whether a line may be the title of its document.
+
+    >>> [is_title(text) for text in ("The Long Arm", "230 円", "by Tobit Garrow", "様式第２号", "Form W-9", "1 May")]
+    [True, False, False, False, False, True]
+    """
+    return not _NO_TITLE.fullmatch(text.strip()) and bool(human_title(text))
+
+
+def first_page_title(text: str, second_page: int | None = None, size: Callable[[str], float] = len) -> str:
+    """Return the title on the first page.
+
+    It is the largest heading, or else a short first line. second_page: where the text of the second page begins.
+    size: of a heading; without it the first heading counts.
+    """
+    first = text[:second_page]
+    headings: list[str] = [heading for heading in HEADING.findall(first) if is_title(heading)]
+    if headings:
+        return (headings[0] if size is len else max(headings, key=size)).strip()
+    line = first.strip().split("\n")[0]
+    is_short = len(line) <= MAX_FIRST_LINE and (len(line.split()) > 1 or not line.isascii())
+    is_plain = " | " not in line and not is_labelled(line) and line[-1:] not in "。．.!?！？:：;；,、，"
+    return line if line and is_short and is_plain and is_title(line) else ""
