@@ -499,3 +499,71 @@ def test_the_largest_heading_of_the_first_page_is_the_title() -> None:
         lines(*justified(HARBOUR), y=660)(canvas)
 
     assert read(factories_office.pdf(draw)).title == "The Long Arm"
+
+
+def test_filled_fields_of_a_form_are_read() -> None:
+    def draw(canvas: Any) -> None:
+        lines("Application for a berth")(canvas)
+        form, place = canvas.acroForm, {"x": 72, "width": 200, "height": 20}
+        form.textfield(name="f1", tooltip="Full name", value="Tobit Garrow", y=600, **place)
+        form.textfield(name="amount", value="230", y=570, **place)
+        form.textfield(name="empty", value="", y=540, **place)
+        form.textfield(name="secret", value="sesame", fieldFlags="password", y=510, **place)
+        form.choice(name="pier", value="North", options=["North", "South"], y=480, **place)
+        form.checkbox(name="member", checked=True, x=72, y=450)
+        form.checkbox(name="resident", checked=False, x=72, y=420)
+
+    fields = ["Full name: Tobit Garrow", "amount: 230", "pier: North", "member: Yes"]
+    assert text(draw).split("\n\n") == ["Application for a berth", *fields]
+
+
+def scanned(stamp: str) -> Fill:
+    """Draw a page that is one picture, with a little text."""
+
+    def draw(canvas: Any) -> None:
+        canvas.saveState()
+        canvas.scale(1.45, 2)
+        canvas.translate(-70, -70)
+        picture(canvas)
+        canvas.restoreState()
+        lines(stamp, y=30)(canvas)
+
+    return draw
+
+
+SHIFTED = "7KHERDWVZHUHVWLOOEHVLGHWKHZDOODQGWKHJXOOVVOHSWXQWLOWKHVXQFDPHXSRYHUWKHKDUERUZKHUHQRERGBPHQGVWKHVWRQHZDOO"
+FAULTY = {
+    "picture": scanned("Page 3"),
+    "its letters make no words": lines(*(SHIFTED[i : i + 9] + " " + SHIFTED[i + 9 : i + 40] for i in (0, 30, 60))),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_page_whose_text_is_not_on_it_is_named(fault: str) -> None:
+    page = read(factories_office.pdf(lines(*justified(HARBOUR)), FAULTY[fault]))
+    (note,) = page.metadata["not_read"]
+    assert note.startswith("p. 2: ")
+    assert fault in note
+    assert note.endswith("to read it by OCR, run `pip install 'kumihimo[ocr]'`")
+
+
+def test_letters_without_a_meaning_are_not_read_but_named() -> None:
+    page = read(mapped({0x41: "\ue001", 0x42: "\ue002"}, "C C C", "A B A B C"))
+    assert page.text == "CCC"
+    assert page.metadata["not_read"][0].startswith("p. 2: its letters are not read")
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_page_whose_text_is_not_on_it_goes_to_ocr(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = [TextLine("The wall was built in 1903.", 0, 400, -20, 10, 30)]
+    monkeypatch.setattr(ocr, "is_installed", lambda: True)
+    monkeypatch.setattr(ocr, "read_picture_lines", lambda _: seen)
+    page = read(factories_office.pdf(lines(*justified(HARBOUR)), FAULTY[fault]))
+    assert page.text == f"{HARBOUR}\n\nThe wall was built in 1903."
+    assert "not_read" not in page.metadata
+
+
+def test_a_page_with_a_picture_and_its_text_is_no_scan() -> None:
+    assert "not_read" not in read(factories_office.pdf(scanned(HARBOUR))).metadata
+    codes = lines(*(f"PPR-{n} KLM-{n} XTZ" for n in range(1000, 1006)))
+    assert "not_read" not in read(factories_office.pdf(codes)).metadata

@@ -5,7 +5,7 @@ import io
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import pairwise, takewhile
 from threading import Lock
@@ -18,9 +18,15 @@ from kumihimo.readers import glyphs, ocr
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter, merge_cells
 from kumihimo.readers.page import Page, second_place
 from kumihimo.readers.paragraphs import HEADING_SIZE, join_paragraphs, usual_size
+from kumihimo.readers.pdf_checks import Fault, find_fault, read_fields
 from kumihimo.readers.table_lines import join_rows
 from kumihimo.readers.titles import first_page_title, human_title
 
+FAULTS = {
+    "picture": "a picture, of which only a stamp or a page number is read",
+    "wrong letters": "its letters are not read, because the file does not say which letters they are",
+    "doubtful letters": "its letters make no words, because the file does not say which letters they are",
+}
 _PDFIUM_LOCK = Lock()  # PDFium is not thread-safe
 MIN_LETTER_SHARE = 0.95  # of the letters that pypdf finds
 MIN_HEAD_PAGES = 3  # a running head recurs at the top or bottom of at least so many pages
@@ -43,13 +49,23 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
     import pypdfium2
 
     pages, incomplete, pictures = list[list[TextLine]](), list[int](), dict[int, list[TextLine]]()
+    faults: dict[int, Fault] = {}
     try:
         with _PDFIUM_LOCK, pypdfium2.PdfDocument(data) as document:
+            if has_form := document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE:
+                document.init_forms()
             for number, page in enumerate(document):
-                pages.append(read_page_lines(page))
-                if not pages[-1] and (lines := _recognize_page(page)):
-                    pictures[number] = lines
-                incomplete += [number] if lacks_embedded_fonts(page) else []
+                boxes = read_boxes(page)
+                fault = find_fault(page, [box.letter for box in boxes])
+                lines = [] if fault == "wrong letters" else arrange_boxes(boxes)
+                seen = _recognize_page(page) if fault or not lines else []
+                fields = list(read_fields(document, page, seen or lines)) if has_form else []
+                if seen:
+                    pictures[number] = [*seen, *fields]
+                elif fault:
+                    faults[number] = fault
+                pages.append([*lines, *fields])
+                incomplete += [number] if not fault and lacks_embedded_fonts(page) else []
                 page.close()
             properties = document.get_metadata_dict(skip_empty=True)
     except pypdfium2.PdfiumError as error:
@@ -59,8 +75,13 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
     size = usual_size(pages) or ocr.LETTER_SIZE
     for number, lines in pictures.items():
         pages[number] = ocr.fit_size(lines, size)
+    unread_pages = [f"p. {number + 1}: {FAULTS[fault]}{_ocr_remedy()}" for number, fault in faults.items()]
     unread = _fill_missing_letters(pages, incomplete, data, name) if incomplete else []
-    yield _build_page(pages, properties, name, unread)
+    yield _build_page(pages, properties, name, [*unread, *unread_pages], {number + 1 for number in faults})
+
+
+def _ocr_remedy() -> str:
+    return "" if ocr.is_installed() else "; to read it by OCR, run `pip install 'kumihimo[ocr]'`"
 
 
 def _recognize_page(page: Any) -> list[TextLine]:
@@ -107,7 +128,14 @@ def _read_with_pypdf(data: bytes, name: str, numbers: Sequence[int] | None = Non
         yield [TextLine(text) for text in pages[number].extract_text().splitlines() if text.strip()]
 
 
-def _build_page(pages: Sequence[Sequence[TextLine]], properties: dict[str, str], name: str, unread: list[str]) -> Page:
+def _build_page(
+    pages: Sequence[Sequence[TextLine]],
+    properties: dict[str, str],
+    name: str,
+    unread: list[str],
+    named: Collection[int] = (),
+) -> Page:
+    """Build the page. named: the numbers of pages in `unread`."""
     result = join_paragraphs(drop_running_heads(pages))
     if not result.text.strip():
         if ocr.is_installed():
@@ -116,7 +144,7 @@ def _build_page(pages: Sequence[Sequence[TextLine]], properties: dict[str, str],
             f"{name}: no text on any of its pages ({len(pages):,}), so it is scanned; to read it by OCR, "
             f"run `pip install 'kumihimo[ocr]'`"
         )
-    if blank := [str(number) for number, page in enumerate(pages, 1) if not page]:
+    if blank := [str(number) for number, page in enumerate(pages, 1) if not page and number not in named]:
         remedy = "" if ocr.is_installed() else "; if they are scanned, run `pip install 'kumihimo[ocr]'`"
         unread = [*unread, f"no text on p. {', '.join(blank)}{remedy}"]
     values = {key: properties.get(term, "") for term, key in PROPERTIES.items()}
@@ -187,12 +215,11 @@ END_BOX = Box("\n", True, 0.0, 0.0, 0.0, 0.0)
 Direction = Callable[[Box], tuple[float, float, float, float]]  # the begin, end, line position and size of a glyph
 
 
-def read_page_lines(page: Any) -> list[TextLine]:
+def arrange_boxes(boxes: Sequence[Box]) -> list[TextLine]:
     """Return a page's lines in the direction of most letters.
 
     On a vertical page, horizontal lines come first.
     """
-    boxes = _read_boxes(page)
     direction = writing_direction([box for box in boxes if not box.generated and box.letter.strip()])
     if direction is not downward:
         return _build_lines(boxes, direction)
@@ -238,7 +265,7 @@ def lacks_embedded_fonts(page: Any) -> bool:
     return False
 
 
-def _read_boxes(page: Any) -> list[Box]:
+def read_boxes(page: Any) -> list[Box]:
     """Return the box of each letter, on the page turned upright."""
     import pypdfium2.raw as pdfium
 
