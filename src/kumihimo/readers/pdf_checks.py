@@ -27,7 +27,7 @@ Fault = Literal["", "picture", "wrong letters", "doubtful letters"]
 
 
 def find_fault(page: Any, letters: Sequence[str]) -> Fault:
-    """Find out why a text layer is not the text on its page."""
+    """Return why a text layer is not the text of its page."""
     counts = Counter(letters)
     visible = sum(count for letter, count in counts.items() if letter.strip())
     wrong = sum(count for letter, count in counts.items() if _is_wrong(letter))

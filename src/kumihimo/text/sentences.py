@@ -17,6 +17,7 @@ _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
 
 _SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # without the ideographic space, which is there on purpose
 _IDEOGRAPHIC = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
+MAX_CUT_WORD = 12  # a shortened title loses a shorter word rather than a part of it
 _INVISIBLE = re.compile("[\xad\u200b\ufeff]")
 
 
@@ -144,12 +145,18 @@ def shorten_title(title: str, size: int) -> str:
 
     What differs from other titles often stands at the end, such as the date of a meeting.
 
-    >>> shorten_title("Meeting of the Harbour Committee, 2026-05-01", 25)
-    'Meeting of th…, 2026-05-01'
+    >>> shorten_title("Meeting of the Harbour Committee, 2026-05-01", 28)
+    'Meeting of the… 2026-05-01'
     """
     line = " ".join(title.split())
+    if len(line) <= size:
+        return line
     end = size * 2 // 5
-    return line if len(line) <= size else f"{line[: size - 1 - end].rstrip()}…{line[-end:]}"
+    first, last = line[: size - 1 - end], line[-end:]
+    before, _, cut = first.rpartition(" ")
+    after = last.partition(" ")
+    first = before if before and len(cut) < MAX_CUT_WORD else first
+    return f"{first.rstrip()}…{after[1] + after[2] if len(after[0]) < MAX_CUT_WORD and after[2] else last}"
 
 
 def collapse_spaces(text: str) -> str:
