@@ -212,3 +212,9 @@ def test_a_summary_as_wide_as_two_columns_does_not_widen_them() -> None:
     assert text([*wide, *first, *second]).endswith(
         "\n\nIt rained and it snowed and froze and it was cold it was cold it was cold"
     )
+
+
+def test_an_article_below_its_numbered_heading_begins_a_paragraph() -> None:
+    heading = TextLine("6. Notices", 0, 50, 700, 10, 10)
+    body = [TextLine("6.1 The Supplier shall", 0, WIDTH, 686, 10, 15), TextLine("deliver.", 54, 120, 672, 10, 30)]
+    assert text([heading, *body]) == "6. Notices\n\n6.1 The Supplier shall deliver."

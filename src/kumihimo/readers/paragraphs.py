@@ -143,6 +143,8 @@ def _begins_paragraph(paragraph: Sequence[_Placed], placed: _Placed) -> bool:
         return ended
     unit = MIN_INDENT * previous.size
     indent = current.begin - previous.begin
+    if len(paragraph) == 1 and indent <= unit and LABEL.match(current.text) and is_labelled(previous.text):
+        return True
     if len(paragraph) == 1:  # a first line that stands further left has a label, or its sentence goes on
         return indent > unit and ended and not is_labelled(previous.text)
     hangs = (previous.begin - paragraph[-1].begin) - (paragraph[0].line.begin - paragraph[0].begin) > unit
