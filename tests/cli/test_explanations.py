@@ -13,7 +13,7 @@ from tests.fixtures_index import fill
 
 NOTES = {
     "a.md": "# Kestrel\n\nThe ferry Kestrel was built by Ada Holm.",
-    "b.md": "# Ada Holm\n\nAda Holm learnt her trade in Oban <b>.",
+    "b.md": "# Ada Holm\n\nAda Holm learnt her trade in Oban & Co.",
     "c.txt": "A mill burnt.",
 }
 QUESTION = "Where did the builder of the ferry Kestrel learn her trade?"
@@ -77,7 +77,7 @@ def test_as_a_page(indexed: Run, tmp_path: Path) -> None:
     )
     html = page.read_text(encoding="utf-8")
     assert 'says “trade”; continues <a href="#e1">passage 1 on Kestrel</a> through Ada Holm' in " ".join(html.split())
-    assert "Oban &lt;b&gt;" in html
+    assert "Oban &amp; Co" in html
     assert "<b>Ada Holm</b>" in html
     assert "<table" not in html, "numbers are for programs"
     assert "<mark>Kestrel</mark>" in html
