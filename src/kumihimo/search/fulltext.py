@@ -23,7 +23,7 @@ from kumihimo.search.stores import drop_index
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import DerivedView, SqlLedger
-from kumihimo.text.tokens import content_tokens, pack_tokens, tokenize
+from kumihimo.text.tokens import pack_tokens, search_tokens, tokenize
 
 _FILL_ROWS = 100  # of a job that splits texts into words
 
@@ -132,7 +132,7 @@ class Bm25Search:
 
     def __call__(self, table: Table[Any], text: str | Sequence[str], *, k: int) -> Context:
         words = self._postings(table)
-        terms = content_tokens(text) if isinstance(text, str) else list(text)
+        terms = search_tokens(text) if isinstance(text, str) else list(text)
         if not terms or k < 1:
             return Context()
         ranked = words.rank(terms, k, visible_slots(self.db, words.slot_table, table.view) if table.view else None)

@@ -91,6 +91,18 @@ def content_tokens(text: str) -> list[str]:
     return content or list(dict.fromkeys(tokenize(text)))
 
 
+def search_tokens(text: str) -> list[str]:
+    """Return the distinct tokens without stopwords; all if nothing is left.
+
+    Pairs of function words stay: plain keyword search finds more with them (measured).
+
+    >>> search_tokens("誰が困っているか")
+    ['誰が', 'が困', '困っ', 'って', 'てい', 'いる', 'るか']
+    """
+    distinct = list(dict.fromkeys(tokenize(text)))
+    return [token for token in distinct if token not in STOPWORDS] or distinct
+
+
 def subject_terms(text: str) -> list[str]:
     """Return the distinct subject terms of a text.
 
