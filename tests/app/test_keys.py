@@ -18,7 +18,7 @@ from kumihimo.app.upkeep.keys import (
     revoke_key,
     token_digest,
 )
-from kumihimo.core.errors import BudgetExceeded, SettingsError
+from kumihimo.core.errors import BudgetExceeded, IndexUnavailable, SettingsError
 from kumihimo.core.usage import Usage
 from kumihimo.llm.budget import Account, Budget
 from kumihimo.llm.protocols import Prices
@@ -130,6 +130,21 @@ def test_a_new_server_knows_what_was_used_today(keys: IndexKeys) -> None:
     spend(keys.budget(key), Usage(1, 20))
     assert again.budget(key).total.tokens == 90  # of the other server, meanwhile
     again.close()
+
+
+def test_a_request_that_cannot_be_recorded_is_not_charged(keys: IndexKeys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For it is not sent."""
+    key, cache = add(keys), keys.index.cache
+
+    def fail(*_: object) -> None:
+        raise IndexUnavailable("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "_write_batch", fail)
+        with pytest.raises(IndexUnavailable, match="full"):
+            spend(keys.budget(key), Usage(1, 60))
+    assert keys.usage_today(key.id) == Usage()
+    assert all(entry.usage.calls == 0 for entry in cache.usage())
 
 
 def test_what_a_key_spends_counts_for_the_index_too(keys: IndexKeys) -> None:

@@ -94,7 +94,11 @@ class CacheLedger:
     def record(self, account: Account, estimate: Usage, size: int) -> Settle:
         """Record the estimate of a request."""
         cache, owner = self.cache(), ("spent", account.scope, account.model)
-        cache.record_usage(*owner, estimate, size, at_once=True)
+        try:
+            cache.record_usage(*owner, estimate, size, at_once=True)
+        except BaseException:  # nothing is sent
+            cache.record_usage(*owner, Usage() - estimate, -size)
+            raise
 
         def settle(usage: Usage) -> None:
             cache.record_usage(*owner, usage - estimate, 0 if usage.calls else -size)

@@ -46,7 +46,10 @@ class FairPlaces:
 
     def withdraw(self, key: str, begin: Begin) -> None:
         """Wait no more."""
-        self._waiting[key].remove(begin)
+        calls = self._waiting[key]
+        calls.remove(begin)
+        if not calls:
+            del self._waiting[key]
 
     def leave(self, key: str) -> None:
         """Give a place back."""
@@ -65,4 +68,4 @@ class FairPlaces:
 
     def _may_begin(self, key: str) -> bool:
         places = self._count + (0 if self._held[key] else self._spare)
-        return bool(self._waiting[key]) and self.running < places
+        return self.running < places

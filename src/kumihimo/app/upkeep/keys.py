@@ -169,7 +169,11 @@ class _KeyLedger:
         reservation = store.reserve(self.key.id, self.day, estimate, self.keys.owner, admit_below_limit)
         if reservation is None:
             return None
-        settle_of_index = self.of_index.record(account, estimate, size)
+        try:
+            settle_of_index = self.of_index.record(account, estimate, size)
+        except BaseException:  # nothing is sent
+            store.settle(reservation, Usage())
+            raise
 
         def settle(usage: Usage) -> None:
             store.settle(reservation, usage)
