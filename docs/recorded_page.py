@@ -114,7 +114,7 @@ def _render_questions(answers: Sequence[Asked]) -> Iterator[str]:
             calls = "1 call" if usage.calls == 1 else f"{usage.calls} calls"
             yield f"\n<details>\n<summary><code>{label}</code>: {calls}, {tokens}</summary>\n"
             yield _quote(each.answer["text"])
-            yield "".join(f"\n> [{c['n']}] {c['uri']}  " for c in each.answer["citations"])
+            yield "".join(dict.fromkeys(f"\n> [{c['n']}] {c['uri']}  " for c in each.answer["citations"]))
             yield "\n</details>"
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from docs import recorded
+from docs.recorded_page import PAGE
 from docs.recorded_run import Asked, Run, read_commands, run_commands
 from docs.recorded_work import read_written, write_work_files
 
@@ -154,3 +156,13 @@ def test_recorded_commands_have_their_replies() -> None:
     assert [(each.step, each.head, each.refusal) for each in run.requests.missing.values()] == []
     assert [(outcome.words, outcome.ran) for outcome in run.outcomes if outcome.failed] == []
     assert run.is_complete
+    for step in ("reports", "global"):
+        rows = recorded.read_replies()[step].values()
+        used = [row.reply for row in rows if row.key in run.requests.used and row.reply != '{"answer": []}']
+        assert len(used) == len({*used}), f"{step}: a reply stands for another request too"
+
+
+def test_the_page_names_a_document_once_for_a_number() -> None:
+    for answer in PAGE.read_text(encoding="utf-8").split("<details>"):
+        cited = re.findall(r"^> (\[\d+\] examples/\S+)  $", answer, re.M)
+        assert len(cited) == len({*cited})
