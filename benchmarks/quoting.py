@@ -1,20 +1,20 @@
-"""questions whose answer has a known place -> how often the excerpts of an answer without a model show that place.
+"""questions whose answer has a known place -> how often the passages of an answer without a model show that place.
 
 Data: DATA/japanese, DATA/chinese, DATA/ordinary (finance, pubmed, chatlogs), the single steps of the questions of
-DATA/multihop (musique), as far as they exist. For each set: the
-share of the questions whose answer is in the first excerpt, and in any; with weights of features learned on the other
-sets, and with those of the package. Then how many of the right first excerpts are called `answered`, and how many
-questions are still called `answered` if the passages with the answer are hidden. A last part asks the questions of
-DATA/asked of indexes over examples/, podcasts and JSQuAD: the words of a good answer, and the status.
---learn prints the weights learned on all sets, as multiples of the first.
+DATA/multihop (musique), as far as they exist. For each set: the share of the questions whose answer is in the first
+passage, in one of the three, and in a window of the evidence at all. Then how many first passages are called
+`answered`, how many of these are right, and how many questions are still called `answered` if the evidence with the
+answer is hidden. --weights also shows the shares for other weights of the rank of the evidence, on the other sets and
+on this one. A last part asks the questions of DATA/asked of indexes over examples/, podcasts and JSQuAD: the words of a
+good answer, and the status.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -27,11 +27,8 @@ from benchmarks.question_sets import STEMS, open_set
 from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.context import Context, Evidence
-from kumihimo.evaluate.weight_fitting import fit_choice
-from kumihimo.generation.quoting import judge_excerpts
-from kumihimo.generation.quoting.answer_kinds import AnswerRules
-from kumihimo.generation.quoting.excerpts import WEIGHTS, Candidate, Excerpt, Features, find_candidates, select_excerpts
-from kumihimo.llm.local_embedder import LocalEmbedder
+from kumihimo.core.spans import Span
+from kumihimo.generation.quoting.ranking import RANK, Passage, find_windows, select_passages
 from kumihimo.text.question import ParsedQuestion
 
 SETS = ("jsquad", "drcd", "finance", "pubmed", "chatlogs", "musique")
@@ -40,43 +37,34 @@ ASKED_CORPORA = {
     "podcasts": "podcasts/kevin_scott_podcasts.jsonl",
     "jsquad": "japanese/jsquad_valid_corpus.jsonl",
 }
-SET_BY_HAND = ("definition",)  # no question of these sets asks for one
-SET_WEIGHT = 200  # of the questions of a set together
 ASKED, FIRST = 18, 14  # of 22
+WEIGHTS = (0.0, 0.4, 0.8, RANK, 1.6, 2.4, 4.0)  # of the rank, to compare
 
 Place = tuple[str, int, int]  # the end of a uri, start, end
 
 
-Candidates = list[tuple[Candidate, Features]]
-
-
 @dataclass(frozen=True)
 class Case:
-    """A question, the places of its answer, and its candidates.
+    """A question, the places of its answer, and the windows of its evidence.
 
-    hidden: the candidates without the passages that hold the answer.
+    hidden: the windows without those of evidence that holds the answer.
     """
 
-    question: AnswerRules
     places: Sequence[Place]
-    candidates: Candidates
-    hidden: Candidates
+    windows: Sequence[Passage]
+    hidden: Sequence[Passage]
 
-    def is_shown(self, excerpt: Excerpt) -> bool:
-        """Return whether an excerpt shows the answer."""
-        span = excerpt.span
+    def is_shown(self, passage: Passage) -> bool:
+        """Return whether a passage shows the answer."""
+        span = passage.span
         return any(
             span.uri.endswith(uri) and span.start <= start and end <= span.end for uri, start, end in self.places
         )
 
-    def is_gold(self, candidate: Candidate) -> bool:
-        """Return whether the sentence of a candidate has a part of the answer."""
-        span = candidate.excerpt.span
-        sentence_start = span.start + max(0, span.text.find(candidate.sentence))
-        sentence_end = sentence_start + len(candidate.sentence)
-        return any(
-            span.uri.endswith(uri) and sentence_start < end and start < sentence_end for uri, start, end in self.places
-        )
+    def shown(self, weight: float = RANK) -> list[bool]:
+        """Return for each passage whether it shows the answer."""
+        windows = [replace(window, score=window.match + weight / (2 + window.rank)) for window in self.windows]
+        return list(map(self.is_shown, select_passages(windows)))
 
 
 def read_places(data: Path, name: str) -> dict[str, list[Place]]:
@@ -106,58 +94,37 @@ def _step_places(row: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[t
             yield question, places  # without `Gisvi >> place of birth`
 
 
-def read_cases(snapshot: Snapshot, places: Mapping[str, Sequence[Place]]) -> list[Case]:
-    """Return the questions with the candidates in the evidence of `braid`."""
-    reader, embed, cases = snapshot.tracer, LocalEmbedder(), []
+def read_cases(snapshot: Snapshot, places: Mapping[str, Sequence[Place]]) -> Iterator[Case]:
+    """Yield the questions with the windows of the evidence of `braid`."""
+    reader, index = snapshot.tracer, snapshot.indexed_words()
 
     def has_answer(item: Evidence, answer_places: Sequence[Place]) -> bool:
-        return any(
-            span.uri.endswith(uri) and span.start < end and start < span.end
-            for span in reader.spans(item)
-            for uri, start, end in answer_places
-        )
+        return any(_meets(span, place) for span in reader.spans(item) for place in answer_places)
 
     for text, answer_places in places.items():
-        question, context = AnswerRules(ParsedQuestion(text)), snapshot.retrieve(text)
+        asked, context = ParsedQuestion(text), snapshot.retrieve(text)
         rest = Context(tuple(item for item in context if not has_answer(item, answer_places)))
-        candidates, hidden = (find_candidates(question, found, reader, embed) for found in (context, rest))
-        cases.append(Case(question, answer_places, candidates, hidden))
-    return cases
+        windows, hidden = (list(find_windows(asked, found, reader, index)) for found in (context, rest))
+        yield Case(answer_places, windows, hidden)
 
 
-def learn(sets: Iterable[Sequence[Case]], names: Sequence[str]) -> dict[str, float]:
-    """Return weights that make the sentences with the answer likelier than the others of their question.
-
-    Each set weighs the same. Too few questions leave the weights of the package.
-    """
-    rows = []
-    for cases in sets:
-        for case in cases:
-            gold = {str(i) for i, (candidate, _) in enumerate(case.candidates) if case.is_gold(candidate)}
-            if gold:
-                features = {str(i): row for i, (_, row) in enumerate(case.candidates)}
-                rows.append((features, gold.__contains__, SET_WEIGHT / len(cases)))
-    weights = fit_choice(rows, names)
-    if not weights[names[0]]:
-        return dict(WEIGHTS)
-    return {name: weights[name] / weights[names[0]] for name in names} | {name: WEIGHTS[name] for name in SET_BY_HAND}
+def _meets(span: Span, place: Place) -> bool:
+    uri, start, end = place
+    return span.uri.endswith(uri) and span.start < end and start < span.end
 
 
-def shown_shares(cases: Sequence[Case], weights: Mapping[str, float]) -> tuple[float, float]:
-    """Return the shares of questions whose answer is in the first excerpt, and in any."""
-    found = [[case.is_shown(e) for e in select_excerpts(case.question, case.candidates, weights)] for case in cases]
-    return fmean(shown[:1] == [True] for shown in found), fmean(map(any, found))
+def shares(cases: Sequence[Case], weight: float = RANK) -> tuple[float, float]:
+    """Return the shares of questions whose answer is in the first passage, and in any."""
+    shown = [case.shown(weight) for case in cases]
+    return fmean(found[:1] == [True] for found in shown), fmean(map(any, shown))
 
 
-def answered_shares(cases: Sequence[Case]) -> tuple[float, float]:
-    """Return how many right first excerpts are called `answered`, and how many questions without their passages."""
-    right, hidden = [], []
-    for case in cases:
-        excerpts = select_excerpts(case.question, case.candidates)
-        if excerpts and case.is_shown(excerpts[0]):
-            right.append(judge_excerpts(excerpts) == "answered")
-        hidden.append(judge_excerpts(select_excerpts(case.question, case.hidden)) == "answered")
-    return fmean(right or [0]), fmean(hidden)
+def answered_figures(cases: Sequence[Case]) -> tuple[int, float, int]:
+    """Return how many first passages answer, the share that is right, and how many answer without their evidence."""
+    first = [(case, selected[0]) for case in cases if (selected := select_passages(case.windows))]
+    right = [case.is_shown(passage) for case, passage in first if passage.answers]
+    hidden = [selected[0].answers for case in cases if (selected := select_passages(case.hidden))]
+    return len(right), fmean(right or [False]), sum(hidden)
 
 
 def measure_sets(data: Path, cache: Path | None, show_weights: bool) -> None:
@@ -168,16 +135,21 @@ def measure_sets(data: Path, cache: Path | None, show_weights: bool) -> None:
             with ExitStack() as stack:
                 snapshot, _ = open_set(stack, data, name, cache)
                 if places := read_places(data, name):
-                    by_set[name] = read_cases(snapshot, places)
-    names = [name for name in WEIGHTS if name not in SET_BY_HAND]
-    print(f"{'':10} {'n':>4} {'first':>7} {'any':>7} {'first, own':>11} {'any, own':>9} {'answered':>9} {'hidden':>7}")
+                    by_set[name] = list(read_cases(snapshot, places))
+    print(f"{'':10} {'n':>4} {'first':>7} {'three':>7} {'at all':>7} {'answered':>9} {'right':>7} {'hidden':>7}")
     for name, cases in by_set.items():
-        others = [its_cases for other, its_cases in by_set.items() if other != name]
-        unseen = learn(others, names) if others else dict(WEIGHTS)
-        figures = (*shown_shares(cases, unseen), *shown_shares(cases, WEIGHTS), *answered_shares(cases))
-        print(f"{name:10} {len(cases):4} " + "{:7.3f} {:7.3f} {:11.3f} {:9.3f} {:9.3f} {:7.3f}".format(*figures))
-    if show_weights:
-        print(learn(by_set.values(), names))
+        at_all = fmean(any(map(case.is_shown, case.windows)) for case in cases)
+        figures = (*shares(cases), at_all, *answered_figures(cases))
+        print(f"{name:10} {len(cases):4} " + "{:7.3f} {:7.3f} {:7.3f} {:9} {:7.3f} {:7}".format(*figures))
+    for name in by_set if show_weights else ():
+        for weight in WEIGHTS:
+            others = [shares(cases, weight) for other, cases in by_set.items() if other != name]
+            unseen = (
+                fmean(first for first, _ in others or [(0.0, 0.0)]),
+                fmean(any_ for _, any_ in others or [(0.0, 0.0)]),
+            )
+            figures = weight, *unseen, *shares(by_set[name], weight)
+            print("{:10} rank {:4.2f}: others {:.3f} {:.3f}, own {:.3f} {:.3f}".format(name, *figures))
 
 
 def measure_asked(data: Path) -> None:
@@ -190,7 +162,7 @@ def measure_asked(data: Path) -> None:
             kumi.index(Path(path) if name == "examples" else data / path)
             for row in (row for row in rows if row["index"] == name):
                 answer = kumi.ask(row["question"])
-                parts = [part.text.casefold() for part in answer.parts if not part.text.endswith((":", "："))]
+                parts = [" ".join(part.text.casefold().split()) for part in answer.parts if part.kind != "note"]
                 found = [any(" ".join(word.casefold().split()) in part for word in row["must"]) for part in parts]
                 if row["must"]:
                     first.append(found[:1] == [True])
@@ -207,9 +179,9 @@ def measure_asked(data: Path) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = bench_parser(__doc__)
     parser.add_argument("--index-cache", type=Path, help="a folder that keeps the indexes for later runs")
-    parser.add_argument("--learn", action="store_true", help="print the weights learned on all sets")
+    parser.add_argument("--weights", action="store_true", help="compare weights of the rank")
     options = read_options(parser, argv)
-    measure_sets(options.data, options.index_cache, options.learn)
+    measure_sets(options.data, options.index_cache, options.weights)
     if (options.data / "asked/questions.jsonl").exists():
         measure_asked(options.data)
 

@@ -52,7 +52,7 @@ def test_excerpts_stand_below_their_sources(capsys: Capture) -> None:
     terminal.show_answer(replace(quoted(first, passage("So.", CITATIONS[1])), status="closest"))
     out, err = capsys.readouterr()
     assert out.splitlines() == [
-        "The answer is uncertain. The closest passages:",
+        "The nearest passages:",
         "",
         "[1] The gate · notes/[b]a.md, line 1",
         "    Hild mended it.",
@@ -107,10 +107,20 @@ def test_points_stand_above_their_sources(capsys: Capture) -> None:
     assert lines[:4] == ["Point 1. [1]", "Point 2. [2]", "", "[1] The gate · notes/[b]a.md, line 1"]
 
 
-def test_words_of_the_question_are_marked(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_answers_is_marked_below_its_headings(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    terminal.show_answer(quoted(passage("She mended the gates.", CITATIONS[0]), question="Who mended the gate?"))
-    assert "She \x1b[1mmended\x1b[0m the \x1b[1mgates\x1b[0m." in capsys.readouterr().out
+    found = replace(passage("It rained. She mended the gates.", CITATIONS[0]), headings=("Log",), marks=((11, 32),))
+    terminal.show_answer(quoted(found, question="Who mended the gate?"))
+    first, second = capsys.readouterr().out.splitlines()
+    assert "[1] The gate › Log · notes/[b]a.md, line 1" in first
+    assert second == "    It rained. \x1b[1mShe mended the gates.\x1b[0m"
+
+
+def test_copies_of_a_passage_are_named_below_it(capsys: Capture) -> None:
+    part = passage("It rained.", CITATIONS[0])
+    copy = replace(CITATIONS[0], span=replace(CITATIONS[0].span, uri="copy.md"))
+    terminal.show_answer(quoted(replace(part, citations=(*part.citations, copy))))
+    assert capsys.readouterr().out.splitlines()[-1] == "    = copy.md, line 1"
 
 
 def test_an_answer_of_nothing_has_no_sources(capsys: Capture) -> None:
@@ -127,7 +137,7 @@ def test_what_the_status_says_is_in_the_language_of_the_reader(capsys: Capture) 
     copy_context().run(show)
     lines = capsys.readouterr().out.splitlines()
     assert (lines[0], lines[-1]) == (
-        "答えかどうか確かではありません。最も近い記述：",
+        "最も近い箇所:",
         "これに答える記述は見つかりませんでした。",
     )
 

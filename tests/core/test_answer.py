@@ -52,8 +52,8 @@ def test_an_answer_reads_as_text_with_its_sources() -> None:
 def test_an_answer_reads_with_what_its_status_says() -> None:
     assert str(answer_of(status="nothing")) == "No passage that answers this was found."
     closest = replace(answer_with_quote("“Two.”"), status="closest")
-    assert str(closest) == f"The answer is uncertain. The closest passages:\n\n{answer_with_quote('“Two.”')}"
-    assert (closest.text, closest.remark) == ("“Two.”", "The answer is uncertain. The closest passages:")
+    assert str(closest) == f"The nearest passages:\n\n{answer_with_quote('“Two.”')}"
+    assert (closest.text, closest.remark) == ("“Two.”", "The nearest passages:")
     assert answer_of().remark == ""
 
 
@@ -75,7 +75,7 @@ def test_a_notebook_shows_an_answer_escaped_with_the_quote_marked() -> None:
 
 def test_a_notebook_shows_what_the_status_says() -> None:
     html = replace(answer_with_quote("x"), status="closest")._repr_html_()
-    assert ">The answer is uncertain. The closest passages:\n\nx [1]<" in html
+    assert ">The nearest passages:\n\nx [1]<" in html
     assert ">No passage that answers this was found.<" in answer_of(status="nothing")._repr_html_()
 
 
@@ -330,7 +330,14 @@ def test_an_answer_is_a_dict_as_json_has_it() -> None:
     assert (citation["n"], citation["location"], citation["text"]) == (1, "a.md, line 1", "tides")
     assert citation["metadata"] == {"author": "Ada"}
     assert value["parts"] == [
-        {"kind": "sentence", "text": "tides [1]", "citations": [1], "markers": [{"start": 6, "end": 9, "n": [1]}]}
+        {
+            "kind": "sentence",
+            "text": "tides [1]",
+            "citations": [1],
+            "markers": [{"start": 6, "end": 9, "n": [1]}],
+            "headings": [],
+            "marks": [],
+        }
     ]
     assert value["evidence"] == [evidence.to_dict(1)]
     assert value["sources"] == [{"n": 1, "rows": [{"table": "chunks", "id": "d.00000"}]}]

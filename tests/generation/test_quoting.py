@@ -1,10 +1,9 @@
-"""evidence -> excerpts that one can read, and how well they answer."""
+"""evidence -> passages that one can read, how well they answer, and the words that no document has."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -12,15 +11,13 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
-from kumihimo.core.table import Table
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting import quote_answer
-from kumihimo.generation.quoting.answer_kinds import AnswerRules
-from kumihimo.generation.quoting.excerpts import MAX_CHARS
-from kumihimo.generation.quoting.readable import grow, read_region, says_something
+from kumihimo.generation.quoting.ranking import choose_passages
+from kumihimo.generation.quoting.windows import MAX_CHARS, Headings, Region
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.tokens import subject_terms, tokenize
 
 ARM = "The Long Arm is a breakwater. Hild Garrow mended the breakwater in 2023. It rained.\n"
 OATS = "# Mended oats\n\nOats grow in salt wind. Nobody sows them."
@@ -28,153 +25,227 @@ HOURS = "# The museum\n\n| Day | Opens | Closes |\n|---|---|---|\n| Monday | 10 
 
 
 @dataclass
-class FakeReader:
-    """Documents `d0`, `d1` and so on, each with one chunk."""
+class FakeIndex:
+    """Documents `d0`, `d1` and so on, each with one chunk; a `WordIndex` and an `IndexReader`."""
 
     texts: Sequence[str]
     start: int = 0
 
     def spans(self, item: Evidence) -> list[Span]:
-        number = int(item.record.id)
-        return [
-            Span(item.record.id, f"d{number}", self.start, len(self.texts[number]), self.texts[number][self.start :])
-        ]
+        numbers = [int(record.id) for record in (item.record, *item.duplicates)]
+        texts = {number: self.texts[number] for number in numbers}
+        return [Span(str(n), f"d{n}", self.start, len(text), text[self.start :]) for n, text in texts.items()]
 
     def document(self, uri: str) -> tuple[str, str, int]:
         return self.texts[int(uri[1:])], "", 0
 
-    def find_table(self, name: str) -> Table[Any] | None:
+    def find_table(self, name: str) -> None:
         return None
+
+    def has(self, text: str) -> bool:
+        return f" {' '.join(tokenize(text))} " in f" {' '.join(tokenize(' | '.join(self.texts)))} "
+
+    def stems(self, letter: str) -> Mapping[str, int]:
+        return {}
+
+    def passages(self, text: str, k: int) -> Sequence[str]:
+        return ()
+
+    def rarity(self, tokens: Sequence[str]) -> Sequence[float]:
+        return [1 / (1 + sum(token in tokenize(text) for text in self.texts)) for token in tokens]
 
 
 def evidence(*texts: str) -> Context:
-    return Context(
-        tuple(
-            Evidence("chunks", Chunk(id=str(i), text=text, title="", start=0, end=0, tokens=0), 2.0 - i / 10)
-            for i, text in enumerate(texts)
-        )
-    )
+    return Context(tuple(Evidence("chunks", chunk(i, text), 2.0 - i / 10) for i, text in enumerate(texts)))
+
+
+def chunk(number: int, text: str = "") -> Chunk:
+    return Chunk(id=str(number), text=text, title="", start=0, end=0, tokens=0)
 
 
 def ask(question: str, *texts: str, start: int = 0) -> Answer:
-    return quote_answer(ParsedQuestion(question), "bm25", evidence(*texts), FakeReader(texts, start), LocalEmbedder())
+    index = FakeIndex(texts, start)
+    return quote_answer(ParsedQuestion(question), "bm25", evidence(*texts), index, LocalEmbedder(), words=index)
 
 
 def quotes(answer: Answer) -> list[str]:
     return [citation.span.text for citation in answer.citations]
 
 
-def grown(text: str, word: str) -> str:
-    """Return the stretch around the first unit with a word."""
-    region = read_region(text, 0, len(text))
-    i = next(i for i, unit in enumerate(region.units) if word in text[unit.start : unit.end])
-    start, end, lead = grow(region, i)
-    return f"{lead}\n{text[start:end]}".strip()
+def windows(text: str) -> list[str]:
+    """Return the windows of a text as they are shown."""
+    region = Region(text, 0, len(text), Headings(text))
+    return ["\n".join(line for _, line in region.lines(window)) for window in region.windows()]
 
 
-def test_a_short_paragraph_is_shown_as_a_whole() -> None:
-    answer = ask("Who mended the breakwater?", ARM, OATS)
-    assert quotes(answer)[0] == ARM.strip()
-    assert answer.text.startswith(ARM.strip())
-    assert answer.marked().text.startswith(f"{ARM.strip()} [1]")
-    assert (answer.question, answer.method, answer.status) == ("Who mended the breakwater?", "bm25", "answered")
+# -- windows
 
 
-def test_a_long_paragraph_is_cut_at_sentences_around_the_best() -> None:
+def test_a_window_holds_whole_paragraphs() -> None:
+    assert windows("One. Two.\n\nThree.\n") == ["One. Two.\nThree.", "Three."]
+
+
+def test_a_long_paragraph_is_cut_at_sentences() -> None:
     text = " ".join(f"Sentence number {n} tells us about the weather of the day." for n in range(60))
-    middle = grown(text, "number 30 ")
-    assert "number 30 " in middle
-    assert middle.startswith("Sentence number 2")
-    assert middle.endswith("of the day.")
-    assert 2 <= middle.count("Sentence") <= 5
+    found = windows(text)
+    assert all(len(window) <= MAX_CHARS and window.startswith("Sentence") for window in found)
+    assert all(window.endswith("of the day.") for window in found)
 
 
-def test_a_turn_of_two_words_grows() -> None:
-    turns = (
-        "ANN: Who made the seals?\n\nBOB: Nobody did.\n\nANN: They were bought in Dunmarrow in 1995, at nine crowns."
-    )
-    assert "nine crowns" in grown(turns, "Nobody")
-    region = read_region(turns, 0, len(turns))
-    assert [says_something(region, unit) for unit in region.units] == [True, False, True]
+def test_a_list_that_fits_is_never_begun_within() -> None:
+    text = "What to bring:\n- a rope\n- a lamp for the slip, and oil\n- bread\n"
+    assert windows(text) == [text.strip()]
 
 
-def test_an_excerpt_does_not_cross_a_heading() -> None:
-    text = "# Ferry\n\nIt sails at nine.\n\n# Seals\n\nThey hardened in the cold and were thrown away."
-    assert grown(text, "sails") == "It sails at nine."
+def test_a_long_list_keeps_its_introduction_and_counts_the_rest() -> None:
+    text = "What to bring:\n" + "".join(f"- boat {n} with its own rope and a lamp\n" for n in range(50))
+    answer = ask("What about boat 30 and its lamp?", text)
+    lines = answer.text.split("\n")
+    assert lines[0] == "What to bring:"
+    assert "- boat 30 with its own rope and a lamp" in lines
+    last = int(lines[-2].split()[2])
+    assert lines[-1] == f"… and {49 - last} more."
+    assert len(answer.citations[0].span.text) <= MAX_CHARS
 
 
 def test_a_row_comes_with_the_header_of_its_table() -> None:
-    answer = ask("When does the museum open on Sunday?", HOURS)
-    assert answer.text.split("\n")[:2] == ["| Day | Opens | Closes |", "| Sunday | 11 | 15 |"]
-    assert answer.marked().text.split("\n")[1] == "| Sunday | 11 | 15 | [1]"
-    assert quotes(answer)[0] == "| Sunday | 11 | 15 |"
+    rows = "".join(f"| day {n} | {n} | 16 |\n" for n in range(200))
+    answer = ask(
+        "When does the museum open on day 150?", f"# The museum\n\n| Day | Opens | Closes |\n|---|---|---|\n{rows}"
+    )
+    lines = answer.text.split("\n")
+    assert lines[0] == "| Day | Opens | Closes |"
+    assert "| day 150 | 150 | 16 |" in lines
     assert "|---|" not in answer.text
+    assert answer.parts[0].headings == ("The museum",)
 
 
-def test_a_row_that_names_its_cells_needs_no_header() -> None:
-    rows = "city: Otaru; founded: 1922; people: 114\ncity: Yoichi; founded: 1900; people: 19\n"
-    assert grown(rows, "Yoichi") == "city: Yoichi; founded: 1900; people: 19"
+def test_rows_of_another_table_are_another_section() -> None:
+    many = "".join(f"city: Otaru {n}; founded: 1922; people: {n}\n" for n in range(10))
+    assert [w for w in windows(f"{many}boat: Annie; quay: north; crew: 4\n") if "Annie" in w and "Otaru 1" in w] == []
 
 
-def test_a_list_item_comes_with_its_introduction() -> None:
-    text = "What to bring:\n- a rope\n- a lamp for the slip, and oil\n- bread\n"
-    assert grown(text, "lamp") == text.strip()
+def test_a_window_ends_before_the_next_section() -> None:
+    long = "It sails at nine. " * 25
+    text = f"# Ferry\n\n{long}\n\n# Seals\n\nThey hardened in the cold."
+    assert windows(text)[0] == long.strip()
+    short = windows("# Ferry\n\nIt sails at nine.\n\n# Seals\n\nThey hardened.")[0]
+    assert short == "It sails at nine.\nSeals\nThey hardened."
 
 
-def test_the_header_of_a_mail_is_no_excerpt() -> None:
+def test_the_header_of_a_mail_is_in_no_window() -> None:
     mail = "From: Ann <a@b.c>\nTo: Bob <b@c.d>\nSubject: Rope\n\nThe rope is in the shed. Ask Nell for the key."
     assert quotes(ask("Where is the rope?", mail)) == ["The rope is in the shed. Ask Nell for the key."]
 
 
-def test_headings_are_not_excerpts_but_count() -> None:
+def test_links_are_shown_as_their_text() -> None:
+    assert ask("Where is the guide?", "The guide is [here](https://x.example/a%20b).").text == "The guide is here."
+
+
+def test_code_keeps_its_lines() -> None:
+    assert windows("Run this:\n\n```sh\nkumi index\nkumi ask\n```\n")[-1] == "kumi index\nkumi ask"
+
+
+# -- passages
+
+
+def test_a_passage_is_shown_with_its_number_headings_and_best_sentence() -> None:
+    answer = ask("Who mended the breakwater?", f"# The Arm\n\n{ARM}", OATS)
+    part = answer.parts[0]
+    assert (part.kind, part.text, part.headings) == ("passage", ARM.strip(), ("The Arm",))
+    assert [part.text[start:end] for start, end in part.marks] == ["Hild Garrow mended the breakwater in 2023."]
+    assert part.emphasized().marked().text == (
+        "The Long Arm is a breakwater. **Hild Garrow mended the breakwater in 2023.** It rained. [1]"
+    )
+    assert (answer.question, answer.method, answer.status) == ("Who mended the breakwater?", "bm25", "answered")
+
+
+def test_headings_are_no_passages_but_count() -> None:
     answer = ask("Mended oats", OATS)
     assert quotes(answer) == ["Oats grow in salt wind. Nobody sows them."]
+    assert quotes(ask("Only a heading?", "# Only a heading")) == []
 
 
-def test_excerpts_are_numbered_and_true() -> None:
+def test_passages_are_numbered_and_true() -> None:
     answer = ask("Who mended the breakwater, and where do oats grow?", ARM, OATS)
-    assert [c.n for c in answer.citations] == [1, 2]
     assert [(part.kind, [c.n for c in part.citations]) for part in answer.parts] == [("passage", [1]), ("passage", [2])]
     assert {c.span.uri for c in answer.citations} == {"d0", "d1"}
     for span in (c.span for c in answer.citations):
         assert (ARM, OATS)[int(span.uri[1:])][span.start : span.end] == span.text
 
 
-def test_an_excerpt_keeps_its_place_in_the_document() -> None:
+def test_a_passage_keeps_its_place_in_the_document() -> None:
     document = "# Tea\n\nA long beginning, about tea.\n\n# Arm\n\n" + ARM
     (span,) = [c.span for c in ask("Who mended the breakwater?", document, start=38).citations]
     assert document[span.start : span.end] == span.text == ARM.strip()
 
 
-def test_excerpts_are_few_and_small() -> None:
-    many = "\n\n".join(
-        f"The lamp was lit on day {n} of the year. " + "It burned with a clear flame. " * 9 for n in range(20)
-    )
-    found = quotes(ask("On which day was the lamp lit?", many))
-    assert 1 <= len(found) <= 3
-    assert sum(map(len, found)) <= MAX_CHARS
+def test_passages_are_from_different_places() -> None:
+    many = "\n\n".join(f"The lamp was lit on day {n}. " + "It burned with a clear flame. " * 9 for n in range(20))
+    found = quotes(ask("On which day was the lamp lit?", f"# Log\n\n{many}", "# Guide\n\nThe lamp is lit each day."))
+    assert len(found) == 2
+    assert all(len(text) <= MAX_CHARS for text in found)
 
 
-def test_excerpts_do_not_overlap() -> None:
-    texts = quotes(ask("Who mended the breakwater?", ARM, ARM))
-    assert texts == [ARM.strip()]
+def test_copies_stand_with_their_passage() -> None:
+    texts = (ARM, ARM, OATS)
+    item, _, oats = evidence(*texts)
+    same = Evidence("chunks", item.record, 2.0, duplicates=(chunk(1),))
+    index = FakeIndex(texts)
+    asked = ParsedQuestion("Who mended the breakwater?")
+    answer = quote_answer(asked, "bm25", Context((same, oats)), index, LocalEmbedder(), words=index)
+    assert [(c.n, c.span.uri) for c in answer.parts[0].citations] == [(1, "d0"), (1, "d1")]
+
+
+def test_a_filler_is_not_shown() -> None:
+    other = "A walk along the shore, past the breakwater, takes an hour and is best in spring or autumn."
+    assert len(ask("Who mended the breakwater of the Long Arm in 2023?", ARM, other).parts) == 1
+
+
+def test_a_comparison_has_a_passage_for_each_subject() -> None:
+    texts = ("The ferry sails at nine and at noon from the quay.", "The barge needs two tides.", ARM)
+    answer = ask("What is the difference between the ferry and the barge?", *texts)
+    assert {citation.span.uri for citation in answer.citations} >= {"d0", "d1"}
+
+
+def test_an_encoder_ranks_by_meaning() -> None:
+    texts = ("The boat leaves the quay at noon.", "The boat leaves the quay at nine.")
+    index, asked = FakeIndex(texts), ParsedQuestion("boat quay?")
+
+    def prefer_nine(read: Sequence[str]) -> object:
+        import numpy as np
+
+        return np.array([[1.0, 0.0], *([1.0, 0.0] if "nine" in text else [0.0, 1.0] for text in read[1:])])
+
+    found = choose_passages(asked, evidence(*texts), index, prefer_nine, index)  # type: ignore[arg-type]
+    assert found[0].span.uri == "d1"
+
+
+# -- status
 
 
 def test_an_absent_fact_is_not_answered() -> None:
     answer = ask("Who is the mayor of the breakwater?", ARM, OATS)
-    assert answer.status == "closest"
-    assert answer.remark == "The answer is uncertain. The closest passages:"
-    assert answer.text.startswith("The Long Arm")
-    for question in ("What does parliament levy?", "???"):
-        answer = ask(question, ARM, OATS)
-        assert (answer.text, answer.parts, answer.citations, answer.status) == ("", (), (), "nothing")
-        assert answer.remark == "No passage that answers this was found."
+    assert (answer.status, answer.remark) == ("closest", "The nearest passages:")
+    assert answer.parts[-1].text.startswith("The Long Arm")
+    answer = ask("???", ARM, OATS)
+    assert (answer.text, answer.parts, answer.citations, answer.status) == ("", (), (), "nothing")
+    assert answer.remark == "No passage that answers this was found."
 
 
-def test_a_question_for_a_number_needs_a_number() -> None:
-    boats = "The boats of the harbour are mended in the yard, and the boats of the island too."
-    assert ask("How many boats are mended in the yard?", boats).status == "closest"
-    assert ask("How many boats are mended in the yard?", boats + " Twelve boats are mended there.").status == "answered"
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("Who mended the breakwater in Kubernetes?", "No document mentions “Kubernetes”."),
+        ("Who mended the breakwater?", ""),
+        ("富士山の防波堤を直したのは誰ですか", "「富士山」、「防波堤」に触れている文書はありません。"),
+    ],
+)
+def test_a_name_that_no_document_has_is_named(question: str, note: str) -> None:
+    answer = ask(question, ARM, OATS)
+    notes = [part.text for part in answer.parts if part.kind == "note"]
+    assert notes == ([note] if note else [])
+    assert answer.status == ("closest" if note and answer.citations else "nothing" if note else "answered")
 
 
 def test_no_evidence_gives_no_answer() -> None:
@@ -182,17 +253,10 @@ def test_no_evidence_gives_no_answer() -> None:
     assert ask("Who mended the breakwater?", "", "\n \n", "# Only a heading").status == "nothing"
 
 
-def test_an_introduction_is_the_best_answer_to_who() -> None:
-    talk = (
-        "ANN: Nell Attery!\n\nNELL ATTERY: That is right, it is wonderful to be here again today.\n\n"
-        "ANN: Our guest today is Nell Attery, the clerk of the court. She has kept its books since 1990."
-    )
-    assert "clerk" in quotes(ask("Who is Nell Attery?", "Nell Attery laughed, and Nell Attery went home.", talk))[0]
-
-
 def test_japanese_is_shown_in_sentences() -> None:
     answer = ask("組紐はいつ届きますか", "組紐は十月に届きます。雨の日は休みです。")
-    assert (answer.text, answer.status) == ("組紐は十月に届きます。雨の日は休みです。", "answered")
+    assert answer.text == "組紐は十月に届きます。雨の日は休みです。"
+    assert answer.parts[0].emphasized().text == "**組紐は十月に届きます。**雨の日は休みです。"
     assert answer.marked().text == "組紐は十月に届きます。雨の日は休みです。 [1]"
 
 
@@ -215,40 +279,6 @@ def test_japanese_is_shown_in_sentences() -> None:
 )
 def test_kinds_of_questions(question: str, kind: str, subject: str) -> None:
     assert (ParsedQuestion(question).kind, ParsedQuestion(question).subject) == (kind, subject)
-
-
-def test_a_name_without_middle_dots_is_found() -> None:
-    text = "マリー・キュリーの夫はピエールである。二人はパリで結婚した。"
-    assert ask("マリーキュリーの夫は誰ですか", text, OATS).status == "answered"
-
-
-def test_a_heading_that_names_the_subject_is_best() -> None:
-    guide = "# Guide\n\n## The ferry\n\nShe carries forty people to the mainland, and takes an hour.\n"
-    other = "The wages in it are the same as those of the mate of the ferry. The court paid it."
-    assert quotes(ask("Tell me about the ferry", other, guide))[0].startswith("She carries")
-
-
-def test_a_definition_answers_and_a_mention_does_not() -> None:
-    clerk, mention = "**Clerk:** Nell Attery.", "In the end Nell Attery wrote the letter."
-    assert ask("Who is Nell Attery?", mention).status == "closest"
-    answer = ask("Who is Nell Attery?", mention, clerk)
-    assert (answer.status, quotes(answer)[0]) == ("answered", clerk)
-
-
-@pytest.mark.parametrize(
-    ("question", "text", "answers"),
-    [
-        ("Who painted the gate?", "The gate was painted by Maren Oldacre.", True),
-        ("Who painted the gate?", "The gate was painted in a cold spring.", False),
-        ("How much was paid in 2012?", "In 2012 the fund paid for the gate.", False),
-        ("How much was paid in 2012?", "In 2012 the fund paid 40 crowns.", True),
-        ("When was the gate mended?", "The gate was mended at last.", False),
-        ("When was the gate mended?", "The gate was mended on 3 May 1998.", True),
-        ("料金はいくらですか", "料金は三百円です。", True),
-    ],
-)
-def test_the_kind_of_answer(question: str, text: str, answers: bool) -> None:
-    assert AnswerRules(ParsedQuestion(question)).is_answered_by(text) is answers
 
 
 def test_quoting_is_the_same_every_time() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = [needs_chromium, pytest.mark.slow]
 QUESTION = "Who drew the tide gates?"
 UNCERTAIN = "Where does Joss Kerrow sleep in winter?"
-REMARK = "The answer is uncertain. The closest passages:"
+REMARK = "The nearest passages:"
 CITED = """They 🪵 are **by Maren Oldacre [1, 2]** of 1983【1】.
 
 - `gates[7]` is no source, and `[1]` is none

@@ -76,12 +76,12 @@ def test_what_looks_like_a_marker_of_the_page_stays_text(site: Site) -> None:
     assert len(links(page)) == 1
 
 
-def test_a_passage_stands_above_its_source(site: Site) -> None:
+def test_a_passage_stands_below_its_source(site: Site) -> None:
     page = Tags(site.post("/", question=QUESTION).text)
     figure = next(attributes for tag, attributes in page.found if tag == "figure")
     assert (figure["class"], figure["id"]) == ("excerpt", "source-1")
     passage = page.text.index("Maren Oldacre drew the tide gates in 1983.")
-    assert passage < page.text.index("[1]") < page.text.index("Evidence:")
+    assert page.text.index("[1]") < passage < page.text.index("Evidence:")
     assert links(page) == []
 
 

@@ -86,9 +86,11 @@ def _print_parts(answer: Answer) -> None:
         if before and "passage" in (before, part.kind):
             printing.print_text()
         if part.kind == "passage":
-            (citation,) = part.citations
-            _print_source(f"[{citation.n}] ", citation.span)
-            _print_lines(part.text, terms, indent=4)
+            first, *copies = part.citations
+            _print_source(f"[{first.n}] ", first.span, title=part.heading_path)
+            _print_lines(part.emphasized().text, indent=4)
+            for copy in copies:
+                printing.print_styled(f"    = {_fit_location(copy.span)}", "cyan", hanging=6)
         else:
             _print_lines(part.marked().text, terms)
         before = part.kind
@@ -107,14 +109,14 @@ def _print_sources(answer: Answer) -> None:
     has_titles = not answer.model and len({citation.span.uri for citation in answer.citations}) > 1
     for n, spans in sorted(spans_by_number.items()):
         for span in islice(spans.values(), _MAX_PASSAGES):
-            _print_source(f"[{n}] ", span, has_title=has_titles)
+            _print_source(f"[{n}] ", span, title=shorten_title(span.title, _MAX_TITLE) if has_titles else "")
         if (more := len(spans) - _MAX_PASSAGES) > 0:
             printing.print_styled(f"    {translate(f'and {more:,} more: --json lists them')}", "cyan")
 
 
-def _print_source(label: str, span: Span, *, has_title: bool = True) -> None:
+def _print_source(label: str, span: Span, *, title: str = "") -> None:
     """Print the title and location of a span."""
-    title, location = shorten_title(span.title, _MAX_TITLE) if has_title else "", _fit_location(span)
+    location = _fit_location(span)
     if title and title not in span.location:
         line = f"{label}{title} · {location}"
         location = line[len(label) :] if printing.fits_line(line) else f"{title}\n{' ' * len(label)}{location}"
@@ -127,10 +129,11 @@ def _fit_location(span: Span) -> str:
     return replace(span, uri=uri, place=translate(span.place)).location
 
 
-def _print_lines(text: str, terms: Collection[str], *, indent: int = 0) -> None:
-    """Print lines with their indentation, and with the terms marked."""
-    for line in _align_tables(_MARKDOWN_BOLD.sub(r"\1", text).splitlines(), indent):
-        marked = _mark_terms(line, terms)
+def _print_lines(text: str, terms: Collection[str] | None = None, *, indent: int = 0) -> None:
+    """Print lines with their indentation, and with the terms marked; without terms, with what is bold in the text."""
+    plain = text if terms is None else _MARKDOWN_BOLD.sub(r"\1", text)
+    for line in _align_tables(plain.splitlines(), indent):
+        marked = _show_bold(line) if terms is None else _mark_terms(line, terms)
         item = _LIST_ITEM.match(line)
         printing.print_wrapped(marked, indent, hanging=len(item[0]) if item else 0)
 
@@ -152,6 +155,17 @@ def _mark_terms(line: str, terms: Collection[str]) -> "Text":
     for span in mark_matches(marked.plain, terms):
         marked.stylize("bold", *span)
     return marked
+
+
+def _show_bold(line: str) -> "Text":
+    """Return a line with what Markdown writes in bold."""
+    pieces = _MARKDOWN_BOLD.split(line)
+    shown, end = printing.styled_text("".join(pieces)), 0
+    for i, piece in enumerate(pieces):
+        if i % 2:
+            shown.stylize("bold", end, end + len(piece))
+        end += len(piece)
+    return shown
 
 
 def show_followups(answer: Answer) -> None:

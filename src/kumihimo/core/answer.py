@@ -1,5 +1,6 @@
 """parts with citations -> Answer: one text, its sources, its evidence and its cost."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
@@ -16,10 +17,11 @@ PartKind = Literal["passage", "sentence", "list", "table", "note"]
 Status = Literal["answered", "closest", "nothing"]
 Marker = tuple[int, int, tuple[int, ...]]  # start and end in the text, source numbers
 PART_SEPARATOR = "\n\n"  # between the parts of an answer
+_LINE_START = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])\s+)?")  # with the sign of a list item
 _MAX_AROUND = 150  # characters before and after a quote
 _REMARKS: dict[Status, str] = {
     "answered": "",
-    "closest": "The answer is uncertain. The closest passages:",
+    "closest": "The nearest passages:",
     "nothing": "No passage that answers this was found.",
 }
 TRUNCATION_NOTE = "(The model's reply ends here: it reached the maximum length.)"
@@ -36,13 +38,17 @@ class Part:
 
     kind: passage: words of one document; sentence: statements of a model, or one of a document; list, table: lines;
     note: what the others are about. markers: the places of the citations in the text. Where the text has no marker of
-    its own, the place is empty: the number belongs there.
+    its own, the place is empty: the number belongs there. headings: above a passage in its document, the outermost
+    first. marks: the spans of its text that answer. The first citation of a passage is its place, the others are copies
+    of it.
     """
 
     kind: PartKind
     text: str
     citations: tuple[Citation, ...] = ()
     markers: tuple[Marker, ...] = ()
+    headings: tuple[str, ...] = ()
+    marks: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def ending_with(cls, kind: PartKind, text: str, citations: Sequence[Citation]) -> Self:
@@ -67,6 +73,28 @@ class Part:
             length, end = markers[-1][1], stop
         return replace(self, text="".join([*pieces, self.text[end:]]), markers=tuple(markers))
 
+    def emphasized(self) -> Self:
+        """Return the part with its marks in bold, as Markdown writes it.
+
+        Rows of tables and text with marks of its own stay as they are. The number stays at the end.
+
+        >>> Part("passage", "At nine. It left.", marks=((9, 17),)).emphasized().text
+        'At nine. **It left.**'
+        """
+        text = self.text
+        for start, end in sorted(self.marks, reverse=True):
+            lines = [_bold(line) for line in text[start:end].split("\n")]
+            text = text[:start] + "\n".join(lines) + text[end:]
+        added = len(text) - len(self.text)
+        return replace(self, text=text, markers=tuple((a + added, b + added, n) for a, b, n in self.markers))
+
+    @property
+    def heading_path(self) -> str:
+        """Return the title of the document, the headings above and the date; often only some of them."""
+        span = self.citations[0].span
+        names = dict.fromkeys(filter(None, (span.title, *self.headings)))
+        return " · ".join(filter(None, [" › ".join(names), str(span.metadata.get("date", ""))]))
+
     def with_line(self, line: Self) -> Self:
         """Return the part with one more line."""
         start = len(self.text) + 1
@@ -81,6 +109,8 @@ class Part:
             "text": self.text,
             "citations": list(dict.fromkeys(citation.n for citation in self.citations)),
             "markers": [{"start": start, "end": end, "n": list(numbers)} for start, end, numbers in self.markers],
+            "headings": list(self.headings),
+            "marks": [list(mark) for mark in self.marks],
         }
 
 
@@ -203,6 +233,18 @@ class Answer:
             for n, span in ((citation.n, citation.span) for citation in self.citations)
         )
         return f'<div style="white-space: pre-wrap">{escape(self._text_with_remarks)}</div>{"".join(sources)}'
+
+
+def _bold(line: str) -> str:
+    """Return a line in bold, without its list sign; as it is if it has marks of its own.
+
+    >>> [_bold(line) for line in ("- one", "It *is*.", "| a |")]
+    ['- **one**', 'It *is*.', '| a |']
+    """
+    begin = _LINE_START.match(line)
+    start = begin.end() if begin else 0
+    has_marks = re.search(r"[*_`|]", line) or not line[start:].strip()
+    return line if has_marks else f"{line[:start]}**{line[start:].rstrip()}**"
 
 
 def _mark_quote(text: str, quote: str) -> str:

@@ -7,6 +7,7 @@ row as numbers: a method can then compare a question with many rows without read
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import log
 from typing import Any, ClassVar, Protocol
 
 from kumihimo.core.context import Context, Evidence
@@ -246,6 +247,11 @@ class IndexedWords:
     def passages(self, text: str, k: int) -> Sequence[str]:
         hits = Bm25Search(self.db)(self.table, text, k=k)
         return [item.record.index_text for item in hits]
+
+    def rarity(self, tokens: Sequence[str]) -> Sequence[float]:
+        total = self.store.totals()[0]
+        counts = self.store.count_each(tokens)
+        return [log(1 + (total - counts[token] + 0.5) / (counts[token] + 0.5)) for token in tokens]
 
     def stems(self, letter: str) -> Mapping[str, int]:
         by_letter: dict[str, Mapping[str, int]] = (

@@ -240,6 +240,10 @@ class Postings:
     def count_rows(self, word: str) -> int:
         return sum(len(block[0]) for block in self._read_blocks([word]).values())
 
+    def count_each(self, words: Sequence[str]) -> Counter[str]:
+        """Return how many rows have each word."""
+        return Counter({word: len(block[0]) for word, block in self._read_blocks(words).items()})
+
     def totals(self) -> tuple[int, int]:
         """Return the number of rows and of tokens."""
         query = f"SELECT data FROM {self.db.relation(self.blocks)} WHERE term = ? AND segment = ?"

@@ -57,12 +57,14 @@ class WordIndex(Protocol):
     """The words of an index.
 
     has: whether a passage has the tokens of this text in order. stems: the stems that begin with a letter, and in how
-    many passages they are. passages: some passages with tokens of this text, best first.
+    many passages they are. passages: some passages with tokens of this text, best first. rarity: how rare each
+    token is, 0 or more.
     """
 
     def has(self, text: str) -> bool: ...
     def stems(self, letter: str) -> Mapping[str, int]: ...
     def passages(self, text: str, k: int) -> Sequence[str]: ...
+    def rarity(self, tokens: Sequence[str]) -> Sequence[float]: ...
 
 
 class Rewriting(NamedTuple):

@@ -203,8 +203,9 @@ def test_an_answer_that_is_none_says_so_in_the_language_of_the_question(
     client: OpenAI, question: str, remark: str
 ) -> None:
     reply = ask(client, question)
-    assert (reply.choices[0].message.content, reply.kumihimo["status"]) == (remark, "nothing")
-    assert content(streamed(client, question=question)) == remark
+    assert reply.choices[0].message.content.partition("\n\n")[0] == remark
+    assert reply.kumihimo["status"] == "nothing"
+    assert content(streamed(client, question=question)).startswith(remark)
 
 
 def test_a_stream_ends_with_the_usage_if_that_is_wanted(client: OpenAI, kumi: Kumihimo) -> None:

@@ -97,10 +97,7 @@ def test_annotations_stand_right_in_the_whole_content() -> None:
     )
     answer = Answer("When?", "braid", passages, Context(), Usage(), status="closest", truncated=True)
     content = write_content(answer, link)
-    assert content == (
-        f"The answer is uncertain. The closest passages:\n\nIt left at nine. [1]\n\n十時。 [2]\n\n{TRUNCATION_NOTE}"
-        f"{source_list(answer, link)}"
-    )
+    assert content == (f"It left at nine. [1]\n\n十時。 [2]\n\n{TRUNCATION_NOTE}{source_list(answer, link)}")
     assert places(content, answer) == ["[1]", "[2]"]
 
 

@@ -39,7 +39,7 @@ from kumihimo.generation.quoting.requests import carry_names
 from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
-from kumihimo.llm.local_embedder import LocalEmbedder, create_local_embedder, is_local
+from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder, create_local_embedder, is_local
 from kumihimo.llm.protocols import Embedder, RerankerName
 from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
@@ -249,7 +249,11 @@ class Snapshot(VisibleTables):
             embedder: Embedder = LocalEmbedder()
             with suppress(SettingsError):  # that of the index is on a server, or not installed here
                 embedder = create_local_embedder(stored)
-            result = quote_answer(searched, method, context, snapshot.tracer, embedder, requests=requests)
+            encoder = None if stored == LOCAL_MODEL or isinstance(embedder, LocalEmbedder) else embedder
+            words = snapshot.indexed_words()
+            result = quote_answer(
+                searched, method, context, snapshot.tracer, embedder, encoder, words, requests=requests
+            )
             notes = (Part("note", note),) if note else ()
             result = replace(result, question=asked.text, parts=notes + result.parts)
             if query.on_token or query.on_context:

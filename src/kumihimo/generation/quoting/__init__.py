@@ -1,63 +1,99 @@
-"""question + context -> Answer without a model: excerpts of documents that one can read."""
+"""question + context -> Answer without a model: passages of documents that one can read."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
-from kumihimo.core.answer import Answer, Part, Status
+from kumihimo.core.answer import Answer, Part
 from kumihimo.core.context import Context, Evidence, KeyPoint
 from kumihimo.core.spans import Citation
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import make_quoter
-from kumihimo.generation.quoting.answer_kinds import AnswerRules
-from kumihimo.generation.quoting.excerpts import Excerpt, IndexReader, choose_excerpts
-from kumihimo.generation.quoting.readable import is_rule_row
+from kumihimo.generation.phrases import question_language
+from kumihimo.generation.quoting.absent import find_absent_words
+from kumihimo.generation.quoting.drafts import quote_words, say
+from kumihimo.generation.quoting.ranking import IndexReader, Passage, choose_passages
 from kumihimo.generation.quoting.requested import write_requested
 from kumihimo.generation.quoting.requests import read_request
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.sentences import collapse_spaces, split_blocks
+from kumihimo.text.sentences import Block, collapse_spaces, split_blocks, split_sentences
+from kumihimo.text.tokens import subject_terms
+from kumihimo.text.word_variants import WordIndex
 
 _MAX_POINTS = 10
-_ENOUGH = 1.25  # confidence: the best excerpt answers
-_NOTHING = 0.2  # of the question's words; if no excerpt has more, none is shown
+_SAME_BLOCK = {("item", "item"), ("row", "row")}  # lines without an empty one between them
 
 
 def quote_answer(
-    asked: ParsedQuestion, method: str, context: Context, reader: IndexReader, embed: Embedder, *, requests: bool = True
+    asked: ParsedQuestion,
+    method: str,
+    context: Context,
+    reader: IndexReader,
+    embed: Embedder,
+    encoder: Embedder | None = None,
+    words: WordIndex | None = None,
+    *,
+    requests: bool = True,
 ) -> Answer:
-    """Answer with the best excerpts of the evidence.
+    """Answer with the best passages of the evidence.
 
-    A list, an outline, topics, a comparison or the rows of a table answer a question that requests them. If the method
-    extracted points, the points are the answer. If the excerpts match weakly, or not at all, the status says so.
-    requests: False for a method that the user named: its evidence answers.
+    A list, an outline, topics or the rows of a table answer a question that requests them. A comparison has a passage
+    for each of its two subjects. If the method extracted points, the points are the answer. The status says how likely
+    the first passage is the answer. A note names the words that no document has. encoder: ranks passages by meaning.
+    words: of the index. requests: False for a method that the user named: its evidence answers.
     """
     question, request = asked.text, read_request(asked) if requests else None
-    if request and (draft := write_requested(request, question, context, reader, embed)):
+    if request and request.kind != "compare" and (draft := write_requested(request, question, context, reader, embed)):
         parts, status = tuple(draft.parts), draft.status
         return Answer(question, method, parts, context, Usage(), status=status, approach=request.kind)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         parts = tuple(_write_points(points[:_MAX_POINTS], reader))
         return Answer(question, method, parts, context, Usage(), approach="points")
-    excerpts = choose_excerpts(AnswerRules(asked), context, reader, embed)
-    status = judge_excerpts(excerpts)
-    shown = () if status == "nothing" else excerpts
-    parts = tuple(write_excerpt(excerpt, n) for n, excerpt in enumerate(shown, 1))
-    return Answer(question, method, parts, context, Usage(), status=status, approach="passages")
+    compared = (request.subject, request.other) if request and request.kind == "compare" else ()
+    passages = choose_passages(asked, context, reader, encoder, words, compared)
+    language = question_language(question, context)
+    about = ParsedQuestion(f"{request.subject} {request.other}") if request else asked
+    absent = find_absent_words(about, words.has) if words else []
+    notes = [Part("note", say("absent", language, words=quote_words(absent, language)))] if absent else []
+    shown = [write_passage(asked, passage, n, language) for n, passage in enumerate(passages, 1)]
+    status = "nothing" if not passages else "answered" if passages[0].answers and not absent else "closest"
+    return Answer(
+        question,
+        method,
+        (*notes, *shown),
+        context,
+        Usage(),
+        status=status,
+        approach="compare" if compared else "passages",
+    )
 
 
-def judge_excerpts(excerpts: Sequence[Excerpt]) -> Status:
-    """Return how well the excerpts answer: answered, closest or nothing."""
-    if max((excerpt.coverage for excerpt in excerpts), default=0.0) < _NOTHING:
-        return "nothing"
-    return "answered" if excerpts[0].confidence >= _ENOUGH and excerpts[0].answers else "closest"
+def write_passage(asked: ParsedQuestion, passage: Passage, n: int, language: str) -> Part:
+    """Return a passage: its lines, with the sentence marked that has most words of the question."""
+    lines = list(passage.region.lines(passage.window))
+    gaps = ["\n" if pair in _SAME_BLOCK else "\n\n" for pair in pairwise(kind for kind, _ in lines)]
+    text = "".join(line + gap for (_, line), gap in zip(lines, [*gaps, ""], strict=True))
+    start, end = _best_sentence(asked, text)
+    if passage.window.more:
+        text += "\n" + say("more", language, n=f"{passage.window.more:,}")
+    spans = passage.span, *passage.copies
+    part = Part.ending_with("passage", text, [Citation(n, span) for span in spans])
+    return replace(part, headings=passage.headings, marks=((start, end),))
 
 
-def write_excerpt(excerpt: Excerpt, n: int) -> Part:
-    """Return an excerpt, a line per row."""
-    text = excerpt.span.text
-    blocks = [text[block.start : block.end] for block in split_blocks(text)]
-    lines = [collapse_spaces(block) for block in (excerpt.lead, *blocks) if block and not is_rule_row(block)]
-    return Part.ending_with("passage", "\n".join(lines), [Citation(n, excerpt.span)])
+def _best_sentence(asked: ParsedQuestion, text: str) -> tuple[int, int]:
+    """Return the span of the sentence, the item or the row with most words of the question."""
+    terms = asked.terms
+    spans = [span for block in split_blocks(text) for span in _sentences(text, block)]
+    return max(spans, key=lambda span: len(terms.intersection(subject_terms(text[slice(*span)]))), default=(0, 0))
+
+
+def _sentences(text: str, block: Block) -> list[tuple[int, int]]:
+    if block.kind in ("row", "item"):
+        return [(block.start, block.end)]
+    return split_sentences(text, block.start, block.end)
 
 
 def _write_points(points: Sequence[Evidence], reader: IndexReader) -> Iterator[Part]:

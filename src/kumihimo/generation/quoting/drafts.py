@@ -1,6 +1,6 @@
 """lines and quotations -> the parts of an answer, with citations, in the language of the question."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kumihimo.core.answer import Part, PartKind, Status
@@ -32,6 +32,12 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "ja": "「{subject}」に当たる文書はありません。近い題名：",
         "zh": "没有与“{subject}”相符的文档。最接近的标题：",
         "zh-Hant": "沒有與「{subject}」相符的文件。最接近的標題：",
+    },
+    "absent": {
+        "en": "No document mentions {words}.",
+        "ja": "{words}に触れている文書はありません。",
+        "zh": "没有文档提到{words}。",
+        "zh-Hant": "沒有文件提到{words}。",
     },
     "documents": {"en": "{n} documents", "ja": "{n}件の文書", "zh": "{n}份文档", "zh-Hant": "{n}份文件"},
     "document": {"en": "1 document", "ja": "1件の文書", "zh": "1份文档", "zh-Hant": "1份文件"},
@@ -107,6 +113,16 @@ def say(name: str, language: str, **values: object) -> str:
     '3箇所'
     """
     return _WORDING[name][language].format(**values)
+
+
+def quote_words(words: Sequence[str], language: str) -> str:
+    """Return words in quotation marks.
+
+    >>> quote_words(["Oslo", "Bergen"], "en"), quote_words(["富士山", "阿蘇"], "ja")
+    ('“Oslo”, “Bergen”', '「富士山」、「阿蘇」')
+    """
+    before, after = "「」" if language in ("ja", "zh-Hant") else "“”"
+    return (", " if language == "en" else "、").join(f"{before}{word}{after}" for word in words)
 
 
 def say_count(name: str, n: int, language: str) -> str:

@@ -10,7 +10,7 @@ from unicodedata import normalize
 from kumihimo.core.context import Evidence
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
-from kumihimo.generation.quoting.excerpts import IndexReader
+from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.requests import without_document_words
 from kumihimo.text.tokens import subject_terms
 

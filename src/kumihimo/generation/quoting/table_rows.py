@@ -9,9 +9,9 @@ from unicodedata import normalize
 from kumihimo.core.context import Context
 from kumihimo.core.spans import Span
 from kumihimo.generation.quoting.drafts import Draft, say
-from kumihimo.generation.quoting.excerpts import IndexReader
-from kumihimo.generation.quoting.readable import is_rule_row
+from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.requests import asks_who, column_words
+from kumihimo.generation.quoting.windows import is_rule_row
 from kumihimo.text.sentences import collapse_spaces, is_table_row, split_blocks
 from kumihimo.text.tokens import subject_terms
 

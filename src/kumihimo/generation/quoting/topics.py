@@ -9,8 +9,8 @@ from kumihimo.core.context import Context, KeyPoint
 from kumihimo.core.spans import Span
 from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, cut_span, say, say_count
-from kumihimo.generation.quoting.excerpts import IndexReader
 from kumihimo.generation.quoting.passages import MIN_SHARE, Passages, Subject, read_passages, weigh_subject
+from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.topic_phrases import Phrase, collect_phrases, phrase_keys, weigh_phrase
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.sentences import LIST_ITEM, split_blocks, split_sentences

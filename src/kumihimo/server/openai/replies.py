@@ -166,8 +166,8 @@ def write_content(answer: Answer, link: Link) -> str:
 
 
 def _before(answer: Answer) -> str:
-    """Return what the status says, before the text."""
-    remark = translate(answer.remark)
+    """Return that nothing was found, before the text."""
+    remark = translate(answer.remark) if answer.status == "nothing" else ""
     return f"{remark}\n\n" if remark and answer.parts else remark
 
 

@@ -99,7 +99,12 @@ def show_answer(page: IndexPage, answer: Answer) -> Json:
         **values,
         "remark": answer.remark,
         "parts": [
-            {"blocks": markdown_blocks(part.text), "source": spans[part.citations[0].n][0]}
+            {
+                "blocks": markdown_blocks(part.emphasized().text),
+                "headings": part.headings,
+                "source": spans[part.citations[0].n][0],
+                "copies": spans[part.citations[0].n][1:],
+            }
             if part.kind == "passage"
             else {"blocks": markdown_blocks(part.marked(write_cite).text), "source": None}
             for part in answer.parts

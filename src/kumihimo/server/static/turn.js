@@ -49,14 +49,28 @@ const markedText = (part, write) => {
   return [...pieces, characters.slice(end).join("")].join("");
 };
 
-// A passage is shown with its source.
-const showPart = (part, cites) => {
-  if (part.kind !== "passage") return render(markedText(part, writeCite), citeMaker(cites));
-  const [n] = part.citations;
-  return make("figure", { className: "excerpt", id: null }, make("blockquote", { className: "prose", lang: textLanguage(part.text) }, render(part.text)), fromLine(cites.get(n)[0], `[${n}]`));
+// The text with its marks in bold, but for rows of tables and lines with marks of their own. As Part.emphasized.
+const boldText = ({ text, marks }) => {
+  const characters = [...text];
+  for (const [start, end] of marks) {
+    const lines = characters.slice(start, end).join("").split("\n").map((line) => {
+      const sign = /^\s*(?:(?:[-*+•]|\d{1,3}[.)])\s+)?/.exec(line)[0], rest = line.slice(sign.length).trimEnd();
+      return rest && !/[*_`|]/.test(line) ? `${sign}**${rest}**` : line;
+    });
+    characters.splice(start, end - start, lines.join("\n"));
+  }
+  return characters.join("");
 };
 
-const REMARKS = { closest: T("The answer is uncertain. The closest passages:"), nothing: T("No passage that answers this was found.") };
+// A passage is shown below its source, with its copies after it.
+const showPart = (part, cites) => {
+  if (part.kind !== "passage") return render(markedText(part, writeCite), citeMaker(cites));
+  const [n] = part.citations, [span, ...copies] = cites.get(n);
+  return make("figure", { className: "excerpt", id: null }, fromLine(span, `[${n}]`, part.headings),
+    make("blockquote", { className: "prose", lang: textLanguage(part.text) }, render(boldText(part))), copies.map((copy) => fromLine(copy, "=")));
+};
+
+const REMARKS = { closest: T("The nearest passages:"), nothing: T("No passage that answers this was found.") };
 const TRUNCATED = T("(The model's reply ends here: it reached the maximum length.)");
 // A list of titles, which is closest too, says itself how certain it is.
 const remarkOf = ({ status, parts }) => status === "closest" && parts.length && !parts.some(({ kind }) => kind === "passage") ? "" : REMARKS[status] || "";
@@ -66,7 +80,8 @@ const showParts = (answer, cites) => [
   answer.truncated ? make("p", {}, TRUNCATED) : "",
 ].flat().filter(Boolean);
 
-const fromLine = (span, label = "") => make("p", { className: "from" }, label ? [make("span", { className: "figure" }, label), " "] : "", passageLink(span),
+const fromLine = (span, label = "", headings = []) => make("p", { className: "from" }, label ? [make("span", { className: "figure" }, label), " "] : "", passageLink(span),
+  headings.filter((heading) => heading !== span.title).map((heading) => ` › ${heading}`), span.metadata?.date ? ` · ${span.metadata.date}` : "",
   span.title && !span.uri.includes(span.title) ? ` · ${placeOf(span)}` : span.place ? `, ${translatePlace(span.place)}` : "");
 
 const sourceList = (cites) => make("section", { className: "sources" }, make("h3", {}, T("Sources")),

@@ -1,0 +1,52 @@
+"""a question + the words of an index -> the names and rare words of the question that no document has."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from kumihimo.text.common_words import load_common_words
+from kumihimo.text.function_words import cut_function_words
+from kumihimo.text.lemmas import verb_lemma
+from kumihimo.text.question import ParsedQuestion
+from kumihimo.text.tokens import subject_terms
+
+_LETTER = "[A-Za-zÀ-ʯͰ-ԯ0-9]"
+_WORD = re.compile(rf"(?![0-9]){_LETTER}(?:{_LETTER}|['’.-](?={_LETTER}))*")
+_KATAKANA = re.compile("[ァ-ヺ][ァ-ヺー]{2,}")
+_KANJI = re.compile("[\u3400-\u4f54\u4f56-\u9fff々]{2,}")  # without 何, which asks
+
+
+def find_absent_words(asked: ParsedQuestion, has: Callable[[str], bool]) -> list[str]:
+    """Return the names and words of a question that occur nowhere.
+
+    A common word in small letters is left out: it may stand for others. Of a run of ideographs, no pair may occur. has:
+    whether a passage has the tokens of a text in order.
+
+    >>> indexed = "the ferry to brannet leaves at nine 連絡船"
+    >>> has = lambda text: text.casefold() in indexed
+    >>> find_absent_words(ParsedQuestion("When does the ferry to Oslo leave for Brannet?"), has)
+    ['Oslo']
+    >>> find_absent_words(ParsedQuestion("富士山へ行く連絡船はありますか"), has)
+    ['富士山']
+    """
+    return [word for word in dict.fromkeys(_candidates(asked)) if not _occurs(word, has)]
+
+
+def _candidates(asked: ParsedQuestion) -> Iterator[str]:
+    """Yield the words whose absence says something."""
+    names = {word.start for word in asked.wording.words if word.is_name}
+    for match in _WORD.finditer(asked.normalized):
+        word = re.sub("['’]s$", "", match[0])
+        forms = {word.casefold(), verb_lemma(word.casefold())}
+        is_telling = match.start() in names or forms.isdisjoint(load_common_words())
+        if is_telling and not asked.terms.isdisjoint(subject_terms(word)):
+            yield word
+    content = cut_function_words(asked.normalized)
+    for pattern in (_KATAKANA, _KANJI):
+        yield from pattern.findall(content)
+
+
+def _occurs(word: str, has: Callable[[str], bool]) -> bool:
+    if _KANJI.fullmatch(word):
+        return any(has(one + other) for one, other in pairwise(word))
+    return has(word)

@@ -1,0 +1,193 @@
+"""question + evidence -> passages: the windows with most words of the question, from different places, best first."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+from typing import Any, NamedTuple, Protocol
+
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.records import Chunk
+from kumihimo.core.spans import Span
+from kumihimo.core.table import Table
+from kumihimo.generation.quoting.windows import MAX_CHARS, Headings, Region, Window
+from kumihimo.llm.protocols import Embedder
+from kumihimo.text.question import ParsedQuestion
+from kumihimo.text.tokens import content_tokens, subject_terms, tokenize
+from kumihimo.text.word_variants import WordIndex
+
+MAX_PASSAGES = 3
+_MAX_EVIDENCE = 10  # items whose text is read
+_LENGTH = MAX_CHARS / 6  # tokens of a window of usual length
+_SATURATION, _BY_LENGTH = 1.0, 0.6  # of BM25
+RANK = 1.24  # how much the rank of the evidence counts; learned (benchmarks.quoting)
+_SIMILARITY, _MAX_ENCODED = 2.5, 12  # how much the cosine of an encoder counts, and how many windows it reads
+_FILLER = 0.3  # of the match of the best passage; one with less is not shown
+_CLEAR, _COVERED = 0.4, 0.6  # the lead and the coverage of a passage that answers 9 times in 10
+
+
+class IndexReader(Protocol):
+    """The part of an index that an answer without a model reads."""
+
+    def spans(self, item: Evidence) -> Iterable[Span]:
+        """Return the source spans of evidence."""
+
+    def find_table(self, name: str) -> Table[Any] | None:
+        """Return the visible rows of a table, or None."""
+
+    def document(self, uri: str) -> tuple[str, str, int]:
+        """Return the text, title and start of the body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A window of a document.
+
+    coverage: the share of the question's words in it and above it, by rarity. match: the same, as BM25 weighs it; up to
+    2. rank: of its evidence, from 0. score: compares within one question. lead: by how much its match is above that of
+    the next place. copies: the passages of other documents with the same text.
+    """
+
+    region: Region
+    window: Window
+    span: Span
+    headings: tuple[str, ...]
+    coverage: float
+    match: float
+    rank: int
+    score: float
+    lead: float = 0.0
+    copies: tuple[Span, ...] = ()
+
+    @property
+    def answers(self) -> bool:
+        """Return whether it is the answer with a likelihood of 9 in 10.
+
+        That is so if it comes from the best evidence, has most words of the question and leads clearly. Measured on
+        questions whose answer has a known place (benchmarks.quoting).
+        """
+        return self.rank == 0 and self.lead >= _CLEAR and self.coverage >= _COVERED
+
+    def meets(self, other: "Passage") -> bool:
+        """Return whether two passages share some text."""
+        one, two = self.span, other.span
+        return one.text == two.text or (one.uri == two.uri and one.start < two.end and two.start < one.end)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Return the document, and where the section, list or table begins."""
+        return self.span.uri, self.region.place(self.window)
+
+
+def choose_passages(
+    asked: ParsedQuestion,
+    context: Context,
+    reader: IndexReader,
+    encoder: Embedder | None = None,
+    index: WordIndex | None = None,
+    subjects: Sequence[str] = (),
+) -> list[Passage]:
+    """Return up to three passages of the evidence, best first.
+
+    Each is from another document or section. encoder: compares the best ones by meaning. index: knows how rare a word
+    is; without it, all weigh the same. subjects: of a comparison; the best passage for each comes first.
+    """
+    windows = list(find_windows(asked, context, reader, index))
+    if encoder and windows:
+        windows = _compare_by_meaning(asked, windows, encoder)
+    elif not any(window.match for window in windows):  # of no word there is a pair: a single ideograph may be one
+        windows = [window for window in windows if not asked.terms.isdisjoint(subject_terms(window.span.text))]
+    found = [list(find_windows(ParsedQuestion(subject), context, reader, index)) for subject in subjects]
+    best = [max(own, key=lambda passage: passage.match) for own in found if any(window.match for window in own)]
+    return select_passages(windows, best)
+
+
+def select_passages(windows: Iterable[Passage], first: Sequence[Passage] = ()) -> list[Passage]:
+    """Return up to three windows from different places, best first, after those that come first."""
+    ranked = sorted(windows, key=lambda passage: -passage.score)
+    selected: list[Passage] = []
+    for passage in (*first, *ranked):
+        if not selected:
+            others = (other.match for other in ranked if not other.meets(passage))
+            selected = [replace(passage, lead=passage.match - max(others, default=0.0))]
+        elif len(selected) < MAX_PASSAGES and passage.match >= _FILLER * selected[0].match:
+            is_new = not any(passage.meets(other) or passage.place == other.place for other in selected)
+            selected += [passage] if is_new else []
+    return selected
+
+
+class _Counts(NamedTuple):
+    """How often each word of a question occurs, and the number of all tokens."""
+
+    words: tuple[int, ...]
+    total: int
+
+
+def find_windows(
+    asked: ParsedQuestion, context: Context, reader: IndexReader, index: WordIndex | None
+) -> Iterator[Passage]:
+    """Yield the windows of the best evidence with their scores."""
+    words = content_tokens(asked.subject or asked.text)
+    weights = index.rarity(words) if index else [1.0] * len(words)
+    count = partial(_count, words)
+    chunks = [item for item in context if isinstance(item.record, Chunk)]
+    documents: dict[str, tuple[str, str, Headings]] = {}
+    seen: set[tuple[str, int]] = set()
+    for rank, item in enumerate((chunks or list(context))[:_MAX_EVIDENCE]):
+        spans = list(reader.spans(item))
+        copies = tuple(spans[1:]) if item.duplicates else ()
+        for span in spans[: len(spans) - len(copies)]:
+            if span.uri not in documents:
+                text, title, body = reader.document(span.uri)
+                documents[span.uri] = text, title, Headings(text, body)
+            text, title, headings = documents[span.uri]
+            region = Region(text, span.start, span.end, headings)
+            scores = _Scores(region, title, count, weights)
+            for window in region.windows():
+                start, end = region.pieces[window.first].start, region.pieces[window.last].end
+                if (span.uri, start) not in seen:
+                    seen.add((span.uri, start))
+                    above = headings.above(start)
+                    coverage, match = scores.of(window, above)
+                    part = replace(span, start=start, end=end, text=text[start:end])
+                    score = match + RANK / (2 + rank)
+                    yield Passage(region, window, part, above, coverage, match, rank, score, copies=copies)
+
+
+def _count(words: Sequence[str], text: str) -> _Counts:
+    tokens = tokenize(text)
+    return _Counts(tuple(map(tokens.count, words)), len(tokens))
+
+
+class _Scores:
+    """The match of the windows of a region."""
+
+    def __init__(self, region: Region, title: str, count: Callable[[str], _Counts], weights: Sequence[float]) -> None:
+        near = (piece for piece in region.pieces if piece.start < region.end + MAX_CHARS)
+        counts = [count(region.text[piece.start : piece.end]) for piece in near]
+        self._sums = [[0, *accumulate(column)] for column in zip(*(c.words for c in counts), strict=True)]
+        self._totals = [0, *accumulate(c.total for c in counts)]
+        self._count, self._title, self._weights = count, title, weights
+        self._above: dict[tuple[str, ...], _Counts] = {}
+
+    def of(self, window: Window, headings: tuple[str, ...]) -> tuple[float, float]:
+        """Return the coverage and the match of a window with its headings and its title."""
+        if headings not in self._above:
+            self._above[headings] = self._count("\n".join((self._title, *headings)))
+        above, first, last = self._above[headings], window.first, window.last + 1
+        lead, total = self._count(window.lead), sum(self._weights) or 1.0
+        length = (self._totals[last] - self._totals[first] + above.total + lead.total + 1) / _LENGTH
+        norm = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * length)
+        counts = [s[last] - s[first] + a + b for s, a, b in zip(self._sums, above.words, lead.words, strict=True)]
+        found = [(weight, n) for weight, n in zip(self._weights, counts, strict=True) if n]
+        match = sum(weight * n * (1 + _SATURATION) / (n + norm) for weight, n in found)
+        return sum(weight for weight, _ in found) / total, match / total
+
+
+def _compare_by_meaning(asked: ParsedQuestion, windows: Iterable[Passage], encoder: Embedder) -> list[Passage]:
+    """Return the best windows, with their similarity to the question in their scores."""
+    passages = sorted(windows, key=lambda passage: -passage.score)[:_MAX_ENCODED]
+    texts = ["\n".join((*passage.headings, passage.span.text)) for passage in passages]
+    vectors = encoder([asked.text, *texts])
+    similar = (vectors[1:] @ vectors[0]).tolist()
+    return [replace(p, score=p.score + _SIMILARITY * cosine) for p, cosine in zip(passages, similar, strict=True)]

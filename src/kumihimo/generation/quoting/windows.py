@@ -1,0 +1,219 @@
+"""a passage of a document -> windows: whole paragraphs, list items and table rows that a person can read."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from kumihimo.text.sentences import Block, BlockKind, collapse_spaces, is_table_row, split_blocks, split_sentences
+
+MAX_CHARS = 700  # of a window
+_ENOUGH = MAX_CHARS // 2  # characters after which a window ends before the next heading or table
+_MARGIN = 3000  # characters after a passage in which its last list or table may end
+_MAX_INTRODUCTION = 300  # characters of the sentence before a list
+_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*)$", re.M)
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
+_RULE_ROW = re.compile(r"[\s|:+-]+")
+_MAIL_FIELD = re.compile(r"[A-Z][A-Za-z-]{1,20}: \S")
+
+
+class Piece(NamedTuple):
+    """A block of a document, or a sentence of one that is longer than a window."""
+
+    start: int
+    end: int
+    kind: BlockKind
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some pieces in order, at most `MAX_CHARS` characters.
+
+    first, last: the numbers of its pieces. lead: the introduction of its list, or the header of its table, if it begins
+    further down. more: how many items or rows follow, as far as they are near.
+    """
+
+    first: int
+    last: int
+    lead: str = ""
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class Headings:
+    """The headings of a document. body: where its text begins after its front matter."""
+
+    text: str
+    body: int = 0
+
+    @cached_property
+    def _found(self) -> Sequence[tuple[int, int, str]]:
+        """Return the place, the level and the text of each heading."""
+        if "#" not in self.text:
+            return ()
+        found = _HEADING.finditer(self.text, self.body)
+        return [(match.start(), len(match[1]), collapse_spaces(match[2].strip("# \t"))) for match in found]
+
+    def above(self, position: int) -> tuple[str, ...]:
+        """Return the headings that a position stands under, the outermost first."""
+        path: list[tuple[int, str]] = []
+        for start, level, text in self._found:
+            if start > position:
+                break
+            path = [*(above for above in path if above[0] < level), (level, text)]
+        return tuple(text for _, text in path)
+
+    def section(self, position: int) -> int | None:
+        """Return where the section of a position begins; None: it has no heading."""
+        return max((start for start, _, _ in self._found if start <= position), default=None)
+
+
+@dataclass(frozen=True)
+class Region:
+    """The pieces of a document around `[start, end)`."""
+
+    text: str
+    start: int
+    end: int
+    headings: Headings
+
+    @cached_property
+    def pieces(self) -> Sequence[Piece]:
+        """Return the pieces, without rules of tables and headers of mails."""
+        begin = max(self.headings.body, self.start - MAX_CHARS)
+        if begin > self.headings.body:  # at the first line after it
+            begin = self.text.find("\n", begin, self.start) + 1 or self.start
+        stop = min(len(self.text), self.end + _MARGIN)
+        stop = stop if stop == len(self.text) else max(self.text.rfind("\n", self.end, stop), self.end)
+        return [piece for block in split_blocks(self.text[:stop], begin) for piece in self._cut(block)]
+
+    def _cut(self, block: Block) -> Iterator[Piece]:
+        """Yield a block, or its sentences if it is too long."""
+        start, end, kind = block.start, block.end, block.kind
+        text = self.text[start:end]
+        if (kind == "row" and is_rule_row(text)) or (kind == "prose" and is_mail_header(text)):
+            return
+        spans = split_sentences(self.text, start, end) if end - start > MAX_CHARS else [(start, end)]
+        for first, last in (part for span in spans for part in self._cut_long(*span)):
+            yield Piece(first, last, kind)
+
+    def _cut_long(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the parts of a long sentence, cut at commas or spaces."""
+        while end - start > MAX_CHARS:
+            part = self.text[start : start + MAX_CHARS // 2]
+            cut = max(part.rfind(mark) for mark in "\n ,、，") + 1 or len(part)
+            yield start, start + len(part[:cut].rstrip())
+            start += cut + len(self.text[start + cut : end]) - len(self.text[start + cut : end].lstrip())
+        yield start, end
+
+    def windows(self) -> Iterator[Window]:
+        """Yield a window from each piece of `[start, end)` on, as long as possible.
+
+        A list or a table that fits is never begun within.
+        """
+        begun = set[int]()
+        for i, piece in enumerate(self.pieces):
+            if piece.end <= self.start or piece.start >= self.end or piece.kind == "heading":
+                continue
+            first, lead = self._beginning(i)
+            if first not in begun:
+                begun.add(first)
+                yield self._extend(first, lead)
+
+    def _beginning(self, i: int) -> tuple[int, str]:
+        """Return where a window with this piece begins, and its lead."""
+        start, _, kind = self.pieces[i]
+        if kind not in ("item", "row"):
+            return i, ""
+        first, last = self._group(i)
+        opening = first - 1 if kind == "item" and self._introduces(first - 1) else first
+        if i == first or self.pieces[last].end - self.pieces[opening].start <= MAX_CHARS:
+            return opening, "" if opening < first or kind == "item" else self._table_header(start)
+        if kind == "row":
+            return i, self._table_header(start)
+        return i, self.text[slice(*self.pieces[opening][:2])] if opening < first else ""
+
+    def _table_header(self, row: int) -> str:
+        """Return the header of the table of a row, if it is another row and names the columns."""
+        first = self.text.rfind("\n\n", self.headings.body, row) + 2 or self.headings.body
+        header = self.text[first : self.text.find("\n", first, row)] if first < row else ""
+        return header if "|" in header and is_table_row(header) else ""
+
+    def _group(self, i: int) -> tuple[int, int]:
+        """Return the first and the last piece of a list or a table."""
+        first = last = i
+        while first and self._are_alike(first - 1, first):
+            first -= 1
+        while last + 1 < len(self.pieces) and self._are_alike(last, last + 1):
+            last += 1
+        return first, last
+
+    def _are_alike(self, i: int, j: int) -> bool:
+        """Return whether two pieces are items, or rows with the same first column."""
+        one, two = self.pieces[i], self.pieces[j]
+        if one.kind != "row" or two.kind != "row":
+            return one.kind == two.kind == "item"
+        return self._first_column(one) == self._first_column(two)
+
+    def _first_column(self, row: Piece) -> str:
+        """Return the name of the first cell, as in `city: Otaru; founded: 1922`; empty: the header names it."""
+        text = self.text[row.start : row.end]
+        return "" if "|" in text else text.partition(":")[0]
+
+    def _introduces(self, i: int) -> bool:
+        """Return whether a piece ends with a colon, as before a list."""
+        if i < 0 or self.pieces[i].kind != "prose":
+            return False
+        start, end, _ = self.pieces[i]
+        return end - start <= _MAX_INTRODUCTION and self.text[start:end].endswith((":", "："))
+
+    def _extend(self, first: int, lead: str) -> Window:
+        """Return the longest window from a piece on."""
+        last, start = first, self.pieces[first].start
+        while last + 1 < len(self.pieces) and self.pieces[last + 1].end - start + len(lead) <= MAX_CHARS:
+            if self._begins_section(last + 1) and self.pieces[last].end - start >= _ENOUGH:
+                break
+            last += 1
+        while last > first and (self.pieces[last].kind == "heading" or self._introduces(last)):
+            last -= 1
+        more = self._group(last)[1] - last if self.pieces[last].kind in ("item", "row") else 0
+        return Window(first, last, lead, more)
+
+    def place(self, window: Window) -> int:
+        """Return where the section, the list or the table of a window begins, or the window."""
+        start = self.pieces[window.first].start
+        section = self.headings.section(start)
+        return section if section is not None else self.pieces[self._group(window.first)[0]].start
+
+    def _begins_section(self, i: int) -> bool:
+        """Return whether a piece is a heading, or the first row of a table."""
+        return self.pieces[i].kind == "heading" or (self.pieces[i].kind == "row" and self._group(i)[0] == i)
+
+    def lines(self, window: Window) -> Iterator[tuple[BlockKind, str]]:
+        """Yield the kind and the text of each line of a window to show."""
+        if window.lead:
+            yield self.pieces[window.first].kind, collapse_spaces(window.lead)
+        for start, end, kind in self.pieces[window.first : window.last + 1]:
+            text = self.text[start:end]
+            if _FENCE.search(text):  # code keeps its lines
+                yield kind, "\n".join(line.rstrip() for line in text.splitlines() if not _FENCE.match(line))
+                continue
+            line = collapse_spaces(text.split("\n")[0].strip("# \t") if kind == "heading" else text)
+            yield kind, _LINK.sub(r"\1", line)
+
+
+def is_rule_row(text: str) -> bool:
+    """Return whether a row only rules a table: `|---|---|`."""
+    return bool(_RULE_ROW.fullmatch(text))
+
+
+def is_mail_header(text: str) -> bool:
+    """Return whether a block is the header of a mail.
+
+    >>> is_mail_header("From: a@b.example\\nTo: c@d.example\\nSubject: Boats"), is_mail_header("From: the sea.")
+    (True, False)
+    """
+    lines = text.split("\n")
+    return len(lines) > 2 and all(_MAIL_FIELD.match(line) or line.startswith(" ") for line in lines)
