@@ -287,11 +287,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def offline() -> None:
-    """Allow only servers on this machine, for this process and its children."""
+def offline(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Allow only servers on this machine, for this process and its children, and the trust of no developer."""
     for name in [name for name in os.environ if name.startswith(("KUMI_", "OPENAI_"))]:
         del os.environ[name]
     os.environ["KUMI_OFFLINE"] = "1"
+    os.environ["XDG_CONFIG_HOME"] = os.environ["APPDATA"] = str(tmp_path_factory.mktemp("config"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,6 +12,7 @@ import pytest
 
 from kumihimo import Kumihimo, connections
 from kumihimo.app.opened.results import Built
+from kumihimo.app.settings.trust import TrustRequired
 from kumihimo.app.upkeep.watch import watch_sources
 from kumihimo.core.errors import SettingsError, SourceError
 from kumihimo.workers import Worker
@@ -98,6 +99,29 @@ def test_a_refresh_costs_304s_and_follows_the_site(kumi: Kumihimo, site: WebSite
     assert (built.changed, built.removed, built.failed) == (1, 1, ())
     assert uris(kumi) == ["docs/a.html", "docs/index.html"]
     assert "ten" in kumi.ask("When does the office open?", "bm25").text
+
+
+def test_an_index_that_somebody_else_has_made_fetches_nothing(
+    kumi: Kumihimo, site: WebSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index(kumi, f"{site.url}/docs/a")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "of another"))
+    monkeypatch.setenv("APPDATA", str(tmp_path / "of another"))
+    site.asked()
+    mirrors = kumi.opened.folder.resolve() / "mirror"
+    with pytest.raises(TrustRequired) as error:
+        kumi.index()
+    assert str(error.value).startswith(
+        f"{mirrors} fetches pages from {site.url}: to allow this, run `kumi trust {mirrors}`"
+    )
+    index(kumi, f"{site.url.replace('127.0.0.1', 'localhost')}/docs/")  # it is no trust in the others
+    with pytest.raises(TrustRequired):
+        kumi.index()
+    assert [path for path, _ in site.asked()] == ["/docs/"]
+    ran = run_kumi(tmp_path, "trust", str(mirrors), XDG_CONFIG_HOME=str(tmp_path / "of another"))
+    assert (ran.returncode, f"fetches pages from {site.url}\n" in ran.stdout) == (0, True)
+    assert kumi.index().failed == ()
+    assert len(site.asked()) == 2
 
 
 def test_pages_that_fail_keep_their_rows(kumi: Kumihimo, site: WebSite) -> None:

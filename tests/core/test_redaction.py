@@ -28,6 +28,15 @@ def test_a_secret_is_hidden_in_every_form(form: str) -> None:
     assert "[hidden]" in hide_secrets(form)
 
 
+@pytest.mark.parametrize("address", ["https:me:pw@host/x", "https:/me:pw@host", "s3:me:pw@bucket", "HTTPS:me:p:w@host"])
+def test_a_password_is_hidden_though_slashes_are_missing(address: str) -> None:
+    assert (
+        redact(f"{address} does not exist") == f"{address.replace('me:pw@', '').replace('me:p:w@', '')} does not exist"
+    )
+    for text in ("notes: me@host", "a:b", "12:30:15@host", "see chat.base_url:https://host/a:b@c"):
+        assert redact(text) == text
+
+
 def test_a_key_that_is_no_text_is_hidden_too() -> None:
     register_secret("caf\udce9-key-77")
     assert redact("no key caf\udce9-key-77") == "no key [hidden]"

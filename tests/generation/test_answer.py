@@ -96,6 +96,7 @@ def streamed(text: str, size: int, sources: int) -> tuple[str, int]:
     citation_filter = CitationFilter(sources, pieces.append)
     for i in range(0, len(text), size):
         citation_filter(text[i : i + size])
+        assert len(pieces) <= i // size + 1, "a token costs an event at most"
     citation_filter.end()
     assert "".join(pieces) == citation_filter.text
     return "".join(pieces), citation_filter.dangling

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kumihimo.core.errors import ItemFailed, ModelError, RequestRefused, SettingsError
+from kumihimo.core.errors import ItemFailed, KumiError, ModelError, RequestRefused, SettingsError
 from kumihimo.core.network import is_local
 from kumihimo.llm import http_client, openai, rerank
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import connect
 from kumihimo.llm.protocols import ChatRequest, TextsRequest
 from tests.fake_clock import FakeClock, clock as clock
+from tests.fake_replies import http_response
 from tests.raw_server import RawServer, completion, refusal, run_raw_server
 
 SECRET = "The recipe is secret."
@@ -188,6 +191,41 @@ def test_the_body_of_an_error_is_not_read_to_its_end(monkeypatch: pytest.MonkeyP
 
 
 # -- requests that may have reached the server
+
+
+ODD_ERRORS = {
+    "charset of Python alone": (b'{"error": "no"}', "Content-Type: text/html; charset=hex"),
+    "charset that refuses all": (b'{"error": "no"}', "Content-Type: text/html; charset=undefined"),
+    "half a character": (b'{"error": {"message": "\\ud800"}}', "Content-Type: application/json"),
+    "far date": (b"{}", "Retry-After: Mon, 01 Jan 2031 00:00:00 +99999999999999"),
+    "packed": (gzip.compress(b'{"error": "packed"}'), "Content-Encoding: gzip"),
+    "packed, broken": (b"no", "Content-Encoding: gzip"),
+    "packed twice": (gzip.compress(gzip.compress(b"no")), "Content-Encoding: gzip, gzip"),
+    "unknown packing": (b"no", "Content-Encoding: gzip\r\nContent-Encoding: br"),
+}
+
+
+@pytest.mark.parametrize("status", [400, 429, 500])
+@pytest.mark.parametrize("name", ODD_ERRORS)
+def test_an_odd_error_is_an_error_of_ours(name: str, status: int, clock: FakeClock) -> None:
+    body, header = ODD_ERRORS[name]
+    with (
+        run_raw_server(http_response(body, status, f"{header}\r\nConnection: close")) as server,
+        pytest.raises(KumiError) as error,
+    ):
+        ask(server.url, retries=0)
+    str(error.value).encode()
+    assert ("packed" in str(error.value)) == (name == "packed")
+
+
+def test_the_body_of_an_error_is_not_unpacked_to_its_end(clock: FakeClock) -> None:
+    bomb, headers = gzip.compress(gzip.compress(b" " * (64 << 20))), "Content-Encoding: gzip, gzip\r\nConnection: close"
+    tracemalloc.start()
+    with run_raw_server(http_response(bomb, 500, headers)) as server, pytest.raises(KumiError):
+        ask(server.url, retries=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 32 << 20
 
 
 @pytest.mark.parametrize(

@@ -120,10 +120,10 @@ def test_a_server_that_ignores_the_length_limit_is_cut_off() -> None:
 def test_a_stream_is_passed_on_token_by_token() -> None:
     pieces: list[str] = []
     deltas = [{"delta": {"content": text}, "finish_reason": None} for text in ("At ", "nine\ud800.")]
-    events = [{"choices": [delta]} for delta in deltas] + [{"choices": [{"delta": {}, "finish_reason": "stop"}]}]
+    events = [{"choices": [delta]} for delta in deltas] + [{"choices": [{"delta": {}, "finish_reason": "stop\ud800"}]}]
     lines = [": ping", "", *(f"data: {json.dumps(event)}" for event in events), 'data: {"usage": [1]}', "data: [DONE]"]
     tokens: list[str] = []
-    assert _read_stream(lines, pieces.append, tokens, 60.0) == ("stop", {})
+    assert _read_stream(lines, pieces.append, tokens, 60.0) == ("stop\ufffd", {})
     assert pieces == tokens == ["At ", "nine\ufffd."]
 
 

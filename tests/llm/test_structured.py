@@ -63,6 +63,8 @@ def test_long_reasoning_is_removed_quickly() -> None:
     assert strip_reasoning("<think>" * 20_000 + "</think>At ten.") == "At ten."
     assert strip_reasoning("<think>a</think>" * 20_000 + "At ten.") == "At ten."
     assert strip_reasoning("a <" * 50_000 + "\n</think>\nAt ten.") == "At ten."
+    assert strip_reasoning("<|channel|>final" * 20_000 + "<|message|>At ten.") == "At ten."
+    assert strip_reasoning(unfinished := "<|channel|>final " * 20_000) == unfinished.strip()
 
 
 def split(raw: str, size: int) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 
 from kumihimo.app.browse.json_values import method_json
+from kumihimo.app.build.remote_sources import is_mirrors_folder, trust_mirrors
 from kumihimo.app.opened.catalogue import DEFAULT_METHOD, installed_catalogue
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.app.settings import config
@@ -83,13 +84,19 @@ def init(
 def trust(
     index: options.IndexFolder,
     path: Annotated[
-        Path | None, Argument(help="A kumi.toml, or its folder. Default: the one beside the index.")
+        Path | None,
+        Argument(
+            help="A kumi.toml, its folder, or the mirror folder of an index. Default: kumi.toml beside the index."
+        ),
     ] = None,
 ) -> None:
     """Allow a kumi.toml to use the servers and keys that it names."""
     path = path or index.index.base
-    path = path / "kumi.toml" if path.is_dir() else path
-    grants = trust_settings_file(path, SettingsRegistry(installed_catalogue()).all, os.environ)
+    if is_mirrors_folder(path):
+        grants = trust_mirrors(path)
+    else:
+        path = path / "kumi.toml" if path.is_dir() else path
+        grants = trust_settings_file(path, SettingsRegistry(installed_catalogue()).all, os.environ)
     text = "\n  ".join([f"Trusted: {path}", *map(str, grants)]) if grants else f"{path} needs no trust."
     index.show({"path": str(path), "trusted": [grant._asdict() for grant in grants]}, text)
 

@@ -245,7 +245,7 @@ def describe_failure(error: OSError | StorageError) -> str:
     if isinstance(error, OSError):
         what = error.strerror or str(error) or type(error).__name__
         remedy = _FULL if error.errno in _FULL_CODES else _REMEDIES.get(error.errno or 0, "")
-        return ": ".join(filter(None, (error.filename, translate(what), translate(remedy))))
+        return ": ".join(filter(None, (str(error.filename or ""), translate(what), translate(remedy))))
     if "full" in str(error):
         return f"{error}: {_FULL}"
     return f"the database of the index or of its cache: {error}: check that you may write to its folder"

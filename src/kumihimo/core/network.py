@@ -2,13 +2,14 @@
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from kumihimo.core.errors import IndexUnavailable, KumiError, ModelError, SettingsError, SourceError
 
 _MAX_SHOWN = 200  # characters
+_TRANSLATED = IPv6Network("64:ff9b::/96")  # its last 32 bits are the address that a gateway asks (NAT64)
 
 
 class Address(NamedTuple):
@@ -110,8 +111,11 @@ def is_public(address: str) -> bool:
     [True, True]
     >>> [is_public(a) for a in ("169.254.169.254", "::ffff:10.0.0.1", "2002:a00:1::", "fe80::1%eth0", "224.0.0.1")]
     [False, False, False, False, False]
+    >>> [is_public(a) for a in ("64:ff9b::a00:1", "64:ff9b::5db8:d70e")]
+    [False, True]
     """
     parsed = ip_address(address.partition("%")[0])
     if isinstance(parsed, IPv6Address):
-        parsed = parsed.ipv4_mapped or parsed.sixtofour or parsed
+        translated = IPv4Address(int(parsed) & 0xFFFFFFFF) if parsed in _TRANSLATED else None
+        parsed = parsed.ipv4_mapped or parsed.sixtofour or translated or parsed
     return parsed.is_global and not parsed.is_multicast

@@ -11,7 +11,9 @@ _HIDDEN = "[hidden]"
 _PLAIN_WORD = re.compile(r"[a-z_-]{1,15}|[A-Z_-]{1,15}")  # such as "ollama", a key that is none
 _MIN_SECRET_CHARS = 6  # a shorter value may be part of an ordinary word
 # A password in an address, and values of a query that look like secrets.
-_URL_PASSWORD = re.compile(r"(?<=://)[^/?#\s\"<>]*@")
+_URL_PASSWORD = re.compile(  # also where a slash was forgotten
+    r"(://|\b[a-z][a-z0-9+.-]{0,20}:/?(?=[^/?#\s\"<>@:]{0,200}:))(?:(?<=//)[^/?#\s\"<>]*|[^/?#\s\"<>]{0,500})@", re.I
+)
 _URL_SECRET = re.compile(
     r"([?&](?:[\w.-]{0,60}[_.-])?"
     r"(?:access|account|api|app|auth|client|id|master|private|refresh|secret|session|subscription|user)?"
@@ -77,8 +79,10 @@ def redact(text: str) -> str:
     'http://host/v1?api-key=[hidden]&x=1 failed'
     >>> redact("Incorrect API key provided: sk-ab***yz. Is it yours?")
     'Incorrect API key provided: [hidden]. Is it yours?'
+    >>> redact("https:me:pw@host and s3:/me:pw@host are wrong")
+    'https:host and s3:/host are wrong'
     """
-    text = _URL_SECRET.sub(rf"\1{_HIDDEN}", _URL_PASSWORD.sub("", hide_secrets(text)))
+    text = _URL_SECRET.sub(rf"\1{_HIDDEN}", _URL_PASSWORD.sub(r"\1", hide_secrets(text)))
     text = _HEADER_VALUE.sub(rf"\1 {_HIDDEN}", _KEY.sub(_HIDDEN, text))
     return _SHORTENED.sub(_hide_shortened, text) if _secrets else text
 

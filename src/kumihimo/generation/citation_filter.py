@@ -42,8 +42,11 @@ class CitationFilter:
 
     def __call__(self, piece: str) -> None:
         self._buffer, self._position = self._buffer[self._position :] + piece, 0
+        first = len(self._pieces)
         while self._position < len(self._buffer) and self._step():
             pass
+        if self.on_token and first < len(self._pieces):
+            self.on_token("".join(self._pieces[first:]))
 
     def end(self) -> None:
         """Flush the buffer: the text is complete."""
@@ -55,14 +58,12 @@ class CitationFilter:
         """Return the text so far."""
         return "".join(self._pieces)
 
-    def add(self, text: str) -> None:
+    def _add(self, text: str) -> None:
         """Append a text without filtering."""
         if text:
             self._pieces.append(text)
             self._length += len(text)
             self._at_line_start = text.endswith("\n")
-            if self.on_token:
-                self.on_token(text)
 
     def _step(self) -> bool:
         """Pass on a part of the buffer; return False if incomplete."""
@@ -84,7 +85,7 @@ class CitationFilter:
         return self._pass_on(end.start() if (end := _NEXT_SPECIAL.search(buffer, position + 1)) else len(buffer))
 
     def _pass_on(self, end: int) -> bool:
-        self.add(self._buffer[self._position : end])
+        self._add(self._buffer[self._position : end])
         self._position, self._space = end, ""
         return True
 
@@ -124,7 +125,7 @@ class CitationFilter:
         if valid:
             kept_text = citation[0][len(citation[1]) :] if unchanged else f"[{', '.join(map(str, valid))}]"
             start = self._length + len(self._space)
-            self.add(self._space + kept_text)
+            self._add(self._space + kept_text)
             self.citations.append((start, self._length, tuple(valid)))
             self._space = ""
         return True

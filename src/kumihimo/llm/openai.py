@@ -188,7 +188,7 @@ def _content_text(content: Any) -> str:
 
 def _finish_reason(choice: Mapping[str, Any]) -> str:
     """Return why a message ends; empty: it does not end yet."""
-    return "".join([choice.get("finish_reason") or ""])  # raises TypeError where it is no text
+    return replace_surrogates("".join([choice.get("finish_reason") or ""]))  # raises TypeError where it is no text
 
 
 def get_count(body: Any, *names: str, guess: int) -> int:

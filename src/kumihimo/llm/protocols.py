@@ -31,7 +31,7 @@ _THOUGHT = re.compile(rf"\s*(?:<({_TAG})>.*?</\1>|\[THINK\].*?\[/THINK\]|◁thin
 _UNFINISHED = re.compile(rf"\A\s*{_OPEN}.*\Z", re.S | re.I)
 _UNOPENED = re.compile(rf"\A(?:(?!{_OPEN}).)*?^[ \t]*{_CLOSE}[ \t]*(?:\n|\Z)", re.S | re.M | re.I)
 _MAYBE_TAG = re.compile(rf"{_OPEN}|<\|?[a-z:]*\Z|\[[a-z]*\Z|◁[a-z]*\Z|<\|channel", re.I)  # or the beginning of one
-_HARMONY = re.compile(r"<\|channel\|>final.*?<\|message\|>", re.S)
+_HARMONY = re.compile(r"<\|channel\|>final(?:(?!<\|channel\|>final).)*?<\|message\|>", re.S)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from kumihimo.core.digests import replace_surrogates
 from kumihimo.llm.protocols import FailedTry
 
 MEGABYTE = 2**20
@@ -74,7 +75,7 @@ def error_reason(body: Any) -> str:
     while isinstance(body, Mapping):
         body = body.get("message") or body.get("detail") or body.get("error")
     with suppress(RecursionError):  # lists in lists in lists
-        return " ".join(str(body or "").split())
+        return replace_surrogates(" ".join(str(body or "").split()))
     return ""
 
 

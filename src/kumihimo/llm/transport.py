@@ -343,6 +343,6 @@ def _retry_after(error: "APIStatusError") -> float | None:
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
     with suppress(KeyError, ValueError):
         return max(0.0, float(headers["retry-after"]))
-    with suppress(KeyError, ValueError, TypeError):
+    with suppress(KeyError, ValueError, TypeError, OverflowError):
         return max(0.0, (parsedate_to_datetime(headers["retry-after"]) - datetime.now(UTC)).total_seconds())
     return None

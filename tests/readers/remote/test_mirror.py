@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, MirroredFile, find_mirrored_uri
+from kumihimo.readers.remote.mirror import (
+    MIRRORS_FOLDER,
+    Mirror,
+    MirroredFile,
+    find_mirrored_uri,
+    remove_unused_mirrors,
+)
 
 ORIGIN = "https://example.org/"
 
@@ -70,3 +77,53 @@ def test_a_page_is_found_by_its_address(mirror: Mirror) -> None:
     assert find_mirrored_uri(sources, "notes") == "notes"
     with pytest.raises(SourceError, match=r"remove the whole file, example\.org/a\.csv"):
         find_mirrored_uri(sources, "example.org/a.csv#7")
+
+
+@pytest.mark.parametrize(
+    "name", ["../mine.html", "{tmp}/mine.html", "a/../../mine.html", "a\\..\\mine.html", "a\0.html"]
+)
+def test_a_list_names_no_file_elsewhere(mirror: Mirror, tmp_path: Path, name: str) -> None:
+    mirror.files[name.format(tmp=tmp_path)] = file("a")
+    mirror.save()
+    assert Mirror.load(mirror.folder) == Mirror(mirror.folder)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("origins", [1]), ("origins", {"https://a.example/": "x"}), ("files", []), ("files", {"a.html": {"asked": 1}}),
+        ("failed", [1]), ("skipped", 5),
+    ],
+)  # fmt: skip
+def test_a_list_of_another_form_is_none(mirror: Mirror, field: str, value: object) -> None:
+    mirror.store(file("a"), b"x", [".txt"])
+    mirror.save()
+    path = mirror.folder / ".mirror.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    assert Mirror.load(mirror.folder) == Mirror(mirror.folder)
+
+
+@pytest.mark.parametrize("place", ["", "example.org", "example.org/a"])
+def test_nothing_is_written_or_deleted_through_a_link(mirror: Mirror, tmp_path: Path, place: str) -> None:
+    mirror.store(file("a/b"), b"x", [".txt"])
+    mirror.save()
+    mine = (tmp_path / MIRRORS_FOLDER / place).rename(tmp_path / "mine")
+    before = {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()}
+    (tmp_path / MIRRORS_FOLDER / place).symlink_to(mine, target_is_directory=True)
+    with pytest.raises(SourceError, match="remove the link"):
+        Mirror.load(mirror.folder).store(file("a/b"), b"y", [".txt"])
+    with pytest.raises(SourceError, match="remove the link"):
+        Mirror.load(mirror.folder).remove("a/b.txt")
+    if place != "example.org/a":
+        with pytest.raises(SourceError, match="remove the link"):
+            remove_unused_mirrors(tmp_path, [])
+    assert {path: path.read_bytes() for path in mine.rglob("*") if path.is_file()} == before
+
+
+def test_a_file_that_is_a_link_is_replaced(mirror: Mirror, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_bytes(b"mine")
+    mirror.folder.mkdir(parents=True)
+    (mirror.folder / ".next").symlink_to(mine)
+    mirror.store(file("a"), b"x", [".txt"])
+    assert (mine.read_bytes(), (mirror.folder / "a.txt").read_bytes()) == (b"mine", b"x")

@@ -1,16 +1,19 @@
 """addresses, or those of an index -> their files in its mirrors, which a build then reads like any folder."""
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, cast
 
 from kumihimo.app.opened.open_index import OpenIndex
+from kumihimo.app.settings.trust import PAGES_PREFIX, Grant, add_trust, require_trust
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import SettingsError, SourceError
-from kumihimo.core.network import PAGE
+from kumihimo.core.network import PAGE, STORE
 from kumihimo.core.task import Progress
 from kumihimo.index.sources import IndexedSource, load_sources
 from kumihimo.readers.documents import ReadingLimits
@@ -45,7 +48,8 @@ def fetch_sources(
     """Fetch the addresses among the paths; without paths, those of all sources.
 
     Return the paths to build. crawl: the maximum number of pages that links lead to; 0 keeps the earlier one. Raise
-    SourceError if there is nothing at an address in `paths`; other failures are listed by the build.
+    TrustRequired for addresses that this user has neither named nor trusted in this index, since somebody else may have
+    made it, and SourceError if there is nothing at an address in `paths`; other failures are listed by the build.
     """
     named, _ = split_addresses(paths)
     if not 0 <= crawl <= MAX_PAGES:
@@ -60,12 +64,35 @@ def fetch_sources(
         wanted[mirrors / origin.name].append(origin)
     for folder in () if paths else sources:
         if folder.parent == mirrors:
-            wanted[folder] += map(parse_origin, Mirror.load(folder).origins)
+            wanted[folder] += _listed_origins(folder)
+    decide = add_trust if named else require_trust
+    decide(mirrors, _grants(chain.from_iterable(wanted.values())), os.environ)
     restored: list[Path] = []
     for folder, origins in wanted.items():
         fetch = _MirrorFetch(index, Mirror.load(folder), sources.get(folder), crawl, progress, cancel)
         restored += fetch.run(origins, are_named=bool(named))
     return restored
+
+
+def is_mirrors_folder(path: Path) -> bool:
+    """Return whether a path is the folder of the mirrors of an index."""
+    return path.name == MIRRORS_FOLDER and path.is_dir()
+
+
+def trust_mirrors(mirrors: Path) -> Sequence[Grant]:
+    """Trust the addresses in the mirrors of an index; return their servers."""
+    grants = _grants(chain.from_iterable(map(_listed_origins, mirrors.iterdir())))
+    add_trust(mirrors, grants, os.environ)
+    return grants
+
+
+def _listed_origins(folder: Path) -> Iterable[Origin]:
+    return map(parse_origin, Mirror.load(folder).origins)
+
+
+def _grants(origins: Iterable[Origin]) -> list[Grant]:
+    servers = {(PAGE if origin.is_web else STORE).parse_address(origin.url).server for origin in origins}
+    return [Grant(f"{PAGES_PREFIX}{server}", "") for server in sorted(servers)]
 
 
 @dataclass(slots=True)

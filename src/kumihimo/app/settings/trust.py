@@ -1,4 +1,4 @@
-"""a kumi.toml -> the servers, keys and far folders that it names, which the user trusts once.
+"""a kumi.toml, or mirrors -> the servers, keys and far folders that they name, which the user trusts once.
 
 Somebody else may have written it: documents and keys would go where that person wants.
 """
@@ -23,13 +23,14 @@ _USUAL_OWNERS = (
     "OPENAI ANTHROPIC AZURE_OPENAI CEREBRAS CO COHERE DEEPSEEK EMBEDDING FIREWORKS GEMINI GOOGLE GROQ JINA LLM MISTRAL "
     "NVIDIA OPENROUTER PERPLEXITY RERANK RERANKING TOGETHER VOYAGE XAI"
 )
+PAGES_PREFIX = "pages:"  # of a server that is asked for pages or files
 USUAL_KEYS = {*(f"{owner}_API_KEY" for owner in _USUAL_OWNERS.split()), "HF_TOKEN"}
 
 
 class Grant(NamedTuple):
     """A server on another machine, or empty, and the variable of the key that it gets.
 
-    In place of a server: a recorded model outside the folder of the kumi.toml.
+    In place of a server: a recorded model outside the folder of the kumi.toml, or a server of mirrored pages.
     """
 
     server: str
@@ -38,6 +39,8 @@ class Grant(NamedTuple):
     def __str__(self) -> str:
         if self.server.startswith(RECORDED_PREFIX):
             return f"reads replies from {self.server.removeprefix(RECORDED_PREFIX)}, outside its folder"
+        if self.server.startswith(PAGES_PREFIX):
+            return f"fetches pages from {self.server.removeprefix(PAGES_PREFIX)}"
         if self.server.startswith("ray://"):
             return f"runs parts of builds at {self.server}, which can run programs on this machine"
         if not self.server:
@@ -47,7 +50,7 @@ class Grant(NamedTuple):
 
 
 class TrustRequired(SettingsError):
-    """A kumi.toml that names servers or keys without the user's trust."""
+    """A kumi.toml, or mirrors, that name servers or keys without the user's trust."""
 
     def __init__(self, path: Path, grants: Sequence[Grant]) -> None:
         self.path, self.grants = path, grants
@@ -76,10 +79,20 @@ def check_trust(path: Path, settings: SettingValues, scopes: KnownSettings, envi
 
     A server on this machine, the usual variables of keys, and recorded replies below the file need none.
     """
-    if environment.get("KUMI_TRUST", "0") in ("", "0"):
-        grants = requested_grants(settings, scopes)
-        if grants and not {*grants} <= {*_read_trusted(environment).get(_key(path), ())}:
-            raise TrustRequired(path, grants)
+    require_trust(path, requested_grants(settings, scopes), environment)
+
+
+def require_trust(path: Path, grants: Sequence[Grant], environment: Mapping[str, str]) -> None:
+    """Raise TrustRequired unless the user trusts a path with these grants."""
+    if grants and not _trusts_all(environment) and not {*grants} <= {*_trusted_of(path, environment)}:
+        raise TrustRequired(path, grants)
+
+
+def add_trust(path: Path, grants: Sequence[Grant], environment: Mapping[str, str]) -> None:
+    """Remember that the user trusts a path with these grants too."""
+    known = _trusted_of(path, environment)
+    if not _trusts_all(environment) and not {*grants} <= {*known}:
+        save_trust(path, sorted({*known, *grants}), environment)
 
 
 def trust_settings_file(path: Path, scopes: KnownSettings, environment: Mapping[str, str]) -> Sequence[Grant]:
@@ -164,6 +177,14 @@ def trust_file_path(environment: Mapping[str, str]) -> Path:
     except RuntimeError as error:
         raise SettingsError(f"you have no home folder ({error}): set HOME, or KUMI_TRUST=1") from error
     return folder / "kumihimo" / "trusted.json"
+
+
+def _trusts_all(environment: Mapping[str, str]) -> bool:
+    return environment.get("KUMI_TRUST", "0") not in ("", "0")
+
+
+def _trusted_of(path: Path, environment: Mapping[str, str]) -> Sequence[Grant]:
+    return _read_trusted(environment).get(_key(path), ())
 
 
 def _key(path: Path) -> str:

@@ -5,13 +5,14 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import count
 from pathlib import Path, PurePosixPath
 from shutil import rmtree
-from typing import Self
+from typing import Any, Self
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.remote.origins import file_name
+from kumihimo.readers.remote.origins import file_name, is_file_name
 
 MIRRORS_FOLDER = "mirror"  # in the index folder: a folder for each host or bucket
 FETCHING = "fetching"  # the step in the events of progress
@@ -30,6 +31,23 @@ class MirroredFile:
     asked: str
     origin: str
     version: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The list of a mirror, as it is stored. Somebody else may have written it."""
+
+    origins: dict[str, int]
+    files: dict[str, MirroredFile]
+    failed: dict[str, str]
+    skipped: list[str]
+
+
+@cache
+def _state_adapter() -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_State)
 
 
 @dataclass(slots=True)
@@ -54,26 +72,26 @@ class Mirror:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Return the mirror in a folder; empty for all other folders."""
+        """Return the mirror in a folder; empty for all other folders.
+
+        Raise SourceError for a link to another folder.
+        """
         mirror = cls(folder)
         if folder.parent.name != MIRRORS_FOLDER:
             return mirror
-        with suppress(OSError, ValueError, TypeError, KeyError):  # without its list every file is fetched again
-            state = json.loads((folder / STATE_FILE).read_text("utf-8"))
-            files = {name: MirroredFile(**file) for name, file in state["files"].items()}
-            mirror = cls(folder, state["origins"], files, state["failed"], state["skipped"])
+        if folder.resolve() != folder.parent.parent.resolve() / MIRRORS_FOLDER / folder.name:
+            raise _link_error(folder)
+        with suppress(OSError, ValueError):  # without its list every file is fetched again
+            state = _state_adapter().validate_json((folder / STATE_FILE).read_bytes())
+            if all(map(is_file_name, state.files)):
+                mirror = cls(folder, state.origins, state.files, state.failed, state.skipped)
         return mirror
 
     def save(self) -> None:
         """Write the list of files."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        state = {
-            "origins": self.origins,
-            "files": {name: asdict(file) for name, file in sorted(self.files.items())},
-            "failed": self.failed,
-            "skipped": sorted(self.skipped),
-        }
-        _write(self.folder / STATE_FILE, json.dumps(state, ensure_ascii=False, indent=1).encode("utf-8"))
+        state = _State(self.origins, dict(sorted(self.files.items())), self.failed, sorted(self.skipped))
+        _write(self.folder / STATE_FILE, json.dumps(asdict(state), ensure_ascii=False, indent=1).encode("utf-8"))
 
     def name_of(self, asked: str) -> str:
         """Return the path of the file of an address; empty without one."""
@@ -92,7 +110,7 @@ class Mirror:
         name = old if PurePosixPath(old).suffix.lower() in suffixes else self._free_name(file.asked, suffixes)
         if old and name != old:
             self.remove(old)
-        path = self.folder / name
+        path = self._path(name)
         try:
             if not path.is_file() or path.read_bytes() != data:
                 _replace(path, data, modified)
@@ -111,9 +129,9 @@ class Mirror:
         if file := self.files.pop(name, None):
             self._names.pop(file.asked, None)
             self._used.discard(name.casefold())
+            with suppress(OSError):
+                self._path(name).unlink()
         self.failed.pop(name, None)
-        with suppress(OSError):
-            (self.folder / name).unlink()
 
     def delete_unlisted(self) -> None:
         """Delete the remains of a fetch that was killed."""
@@ -121,6 +139,16 @@ class Mirror:
             name = path.relative_to(self.folder).as_posix()
             if name != STATE_FILE and name not in self.files and not path.is_dir():
                 path.unlink()
+
+    def _path(self, name: str) -> Path:
+        """Return the path of a file.
+
+        Raise SourceError if a link leads elsewhere.
+        """
+        path = self.folder / name
+        if path.parent.resolve() != self.folder.resolve() / PurePosixPath(name).parent:
+            raise _link_error(path.parent)
+        return path
 
     def _free_name(self, asked: str, suffixes: Collection[str]) -> str:
         wanted = file_name(asked, suffixes)
@@ -145,6 +173,7 @@ def _replace(path: Path, data: bytes, modified: float | None) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     temporary = path.with_name(".next")
+    temporary.unlink(missing_ok=True)  # it may be a link
     temporary.write_bytes(data)
     temporary.replace(path)
 
@@ -164,11 +193,20 @@ def find_mirrored_uri(sources: Mapping[str, Path], target: str) -> str:
 
 
 def remove_unused_mirrors(index: Path, sources: Collection[Path]) -> None:
-    """Delete the mirrors that are no sources any more."""
+    """Delete the mirrors that are no sources any more.
+
+    Raise SourceError for a link to another folder.
+    """
     folder = index.resolve() / MIRRORS_FOLDER
     for child in folder.iterdir() if folder.is_dir() else ():
         if child not in sources:
+            if child.resolve() != child:
+                raise _link_error(child)
             rmtree(child)
+
+
+def _link_error(path: Path) -> SourceError:
+    return SourceError(f"{path} is a link, or in one, and nothing is fetched there: remove the link")
 
 
 def remove_mirrored(folder: Path, names: Iterable[str]) -> None:

@@ -148,12 +148,24 @@ def safe_name(name: str) -> str:
     >>> [safe_name(name) for name in ("..", ".env", "a/b:c?.md", "nul.txt")]
     ['_', '_.env', 'a_b_c_.md', '_nul.txt']
     """
-    cleaned = _UNSAFE.sub("_", normalize("NFC", name))
-    cleaned = cleaned.rstrip(" .") or "_"
-    if cleaned.startswith((".", " ")) or is_reserved(cleaned):
-        cleaned = f"_{cleaned}"
+    cleaned = _clean(name)
     if len(cleaned) <= _MAX_NAME_CHARS and len(cleaned.encode()) <= 2 * _MAX_NAME_CHARS:
         return cleaned
     suffix = Path(cleaned).suffix[:20]
     digest = blake2b(name.encode("utf-8", "replace"), digest_size=6).hexdigest()
     return f"{cleaned[: _MAX_NAME_CHARS // 2]}-{digest}{suffix}"
+
+
+def is_file_name(path: str) -> bool:
+    """Return whether a path may be one of `file_name`, numbered or not.
+
+    >>> [is_file_name(path) for path in ("a b/c~2.html", "../c.html", "/c.html", "a//c.html", "")]
+    [True, False, False, False, False]
+    """
+    return all(part == _clean(part) for part in path.split("/"))
+
+
+def _clean(name: str) -> str:
+    """Return a name of any length without special characters and meanings."""
+    cleaned = _UNSAFE.sub("_", normalize("NFC", name)).rstrip(" .") or "_"
+    return f"_{cleaned}" if cleaned.startswith((".", " ")) or is_reserved(cleaned) else cleaned
