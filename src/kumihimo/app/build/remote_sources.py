@@ -75,7 +75,7 @@ def fetch_sources(
 
 
 def is_mirrors_folder(path: Path) -> bool:
-    """Return whether a path is the folder of the mirrors of an index."""
+    """Return whether a path is the mirror folder of an index."""
     return path.name == MIRRORS_FOLDER and path.is_dir()
 
 
