@@ -10,7 +10,7 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.answer import Answer
 from kumihimo.generation.quoting import topics
-from kumihimo.generation.quoting.table_rows import read_number, read_tables
+from kumihimo.generation.quoting.table_rows import read_tables
 from kumihimo.generation.quoting.topic_phrases import collect_phrases
 from tests.fixtures_index import fill
 
@@ -174,10 +174,34 @@ def test_a_follow_up_says_what_it_is_about(kumi: Kumihimo) -> None:
     assert "hemp rope" in answer.text
 
 
-def test_numbers_of_tables_are_read() -> None:
-    cells = ["１，２５０円", "$3.50", "-3.5 cm", "△12", "2024-02-18", "1 of 3", "11:30", "n/a", ""]
-    numbers = [read_number(cell) for cell in cells]
-    assert numbers == [(1250, "円"), (3.5, "$"), (-3.5, "cm"), (-12, ""), None, None, None, None, None]
+MARKETS = {
+    "märkte.csv": "Ort;Umsatz;Kosten\nNord;1.250 €;980,50 €\nSüd;2.500 €;1.020,00 €\nWest;3.000 €;12,30 €\n",
+    "alone.csv": "Ort;Betrag;Länge\nNord;1.250;12 m\nSüd;2.500;80 cm\nWest;3.000;3 m\n",
+    "mixed.csv": "Lager;Bestand;Gewicht\nNord;1.250,50;9\nSüd;1,250.50;10–20\nWest;30;11\nOst;31;7\nMitte;4;8\n",
+    "利益.csv": "店,利益,濃度\n東店,12万円,0.004\n西店,△9500円,0.25\n北店,1億円,0.5\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("What is the total of the Umsatz?", ": 6,750 €"),
+        ("What is the average of the Kosten?", ": 670.93 €"),
+        ("What is the total of the Betrag?", ": not computed, because “1.250” may be 1,250 or 1.25."),
+        ("What is the highest Betrag?", ": not computed, because “1.250” may be 1,250 or 1.25."),
+        ("What is the total of the Länge?", ": not computed, because the cells have several units (m, cm)."),
+        ("What is the total of the Bestand?", "“1,250.50” and “1.250,50” do not use decimal marks alike."),
+        ("What is the average of the Gewicht?", "it is not clear which number “10–20” is."),
+        ("利益の合計はいくらですか", "：100,110,500 円"),
+        ("利益が最も低い店は？", "：-9,500 円"),
+        ("濃度が最も低い店は？", "：0.004"),
+    ],
+)
+def test_numbers_are_read_as_their_country_writes_them(tmp_path: Path, question: str, value: str) -> None:
+    root = fill(tmp_path, MARKETS)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root, methods=["bm25"])
+        assert kumi.ask(question, method="bm25").text.splitlines()[0].endswith(value)
 
 
 def test_rows_that_sum_up_others_do_not_count() -> None:

@@ -42,6 +42,7 @@ def test_rows_too_long_too_short_and_empty() -> None:
 def test_a_table_without_header() -> None:
     assert lines("1,2\n3,4\n") == ["1; 2", "3; 4"]
     assert lines("Otaru,35,x\nKobe,36,y\n") == ["Otaru; 35; x", "Kobe; 36; y"]
+    assert lines("Nord;1.250 €\nSüd;(980,50) €\n") == ["Nord; 1.250 €", "Süd; (980,50) €"]
 
 
 def test_years_may_be_names_of_columns() -> None:

@@ -26,7 +26,7 @@ MAX_TITLE_CHARS = 120  # a longer line is no title
 SAMPLE_ROWS = 50
 EXCEL_SEPARATOR = re.compile(r"\Asep=([,;\t|])\r?\n")
 KNOWN_COLUMNS = ("id", "title", "text", "modified", "date")
-NUMBER = re.compile(r"[-+]?\d[\d.,]*%?")
+NUMBER = re.compile(r"[-−+(]?(?:[$€£¥₹₩] ?)?\d[\d.,'’\u00a0\u202f]*\)?(?:\s?[%$€£¥₹₩円元원])?")
 YEAR = re.compile(r"[12]\d{3}")
 MAX_GROWTH = 10  # repeated names and merged cells make a text at most so many times as long
 MAX_ROW_NAME_CHARS = 200  # with longer names, a row shows its cells alone

@@ -97,6 +97,30 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "zh": "“{column}”的{what}（有数值的{n}行，全表{total}行）：{value}",
         "zh-Hant": "「{column}」的{what}（有數值的{n}列，全表{total}列）：{value}",
     },
+    "unclear": {
+        "en": "{what} “{column}”: not computed, because it is not clear which number “{one}” is.",
+        "ja": "「{column}」の{what}：「{one}」がどの数を表すか分からないため、計算していません。",
+        "zh": "“{column}”的{what}：无法确定“{one}”是哪个数，因此没有计算。",
+        "zh-Hant": "「{column}」的{what}：無法確定「{one}」是哪個數，因此沒有計算。",
+    },
+    "units": {
+        "en": "{what} “{column}”: not computed, because the cells have several units ({one}, {other}).",
+        "ja": "「{column}」の{what}：単位が揃っていない（{one}、{other}）ため、計算していません。",
+        "zh": "“{column}”的{what}：单位不一致（{one}、{other}），因此没有计算。",
+        "zh-Hant": "「{column}」的{what}：單位不一致（{one}、{other}），因此沒有計算。",
+    },
+    "mixed": {
+        "en": "{what} “{column}”: not computed, because “{one}” and “{other}” do not use decimal marks alike.",
+        "ja": "「{column}」の{what}：「{one}」と「{other}」で小数点の書き方が異なるため、計算していません。",
+        "zh": "“{column}”的{what}：“{one}”与“{other}”的小数点写法不同，因此没有计算。",
+        "zh-Hant": "「{column}」的{what}：「{one}」與「{other}」的小數點寫法不同，因此沒有計算。",
+    },
+    "separators": {
+        "en": "{what} “{column}”: not computed, because “{one}” may be {other} or {third}.",
+        "ja": "「{column}」の{what}：「{one}」が {other} か {third} か分からないため、計算していません。",
+        "zh": "“{column}”的{what}：“{one}”可能是 {other}，也可能是 {third}，因此没有计算。",
+        "zh-Hant": "「{column}」的{what}：「{one}」可能是 {other}，也可能是 {third}，因此沒有計算。",
+    },
     "about": {
         "en": "(about {names})",
         "ja": "（{names}について）",

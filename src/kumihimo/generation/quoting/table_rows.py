@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from unicodedata import normalize
 
 from kumihimo.core.context import Context
@@ -12,14 +13,15 @@ from kumihimo.generation.quoting.drafts import Draft, say
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.requests import asks_who, column_words
 from kumihimo.generation.quoting.windows import is_rule_row
+from kumihimo.text.numbers import number_unit, read_column
 from kumihimo.text.sentences import collapse_spaces, is_table_row, split_blocks
 from kumihimo.text.tokens import subject_terms
 
 _MAX_EVIDENCE, _MAX_WINNERS = 4, 3
 _MIN_ROWS = 3  # with a number in the column
 _MIN_SHARE = 0.5  # of the words of a column, in the question
+_MIN_NUMERIC = 0.8  # of the filled cells of a column of numbers
 _MIN_KNOWN = 0.6  # of the words of the question, in the table, its headings and its title
-_NUMBER = re.compile(r"([-−–△▲]?)\s*([¥$€£]?)\s*(\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)\s*([^\d\s.,:/-][^\d]{0,11})?")
 _PAIR = re.compile(r"([^:;]{1,60}): (.*)", re.DOTALL)
 _YEAR = re.compile(r"\b[12]\d{3}\b|(?<!\d)[12]\d{3}(?=年)")
 _COUNTED = re.compile(r"(?<!\d)\d{1,2}[月日年期回]")  # names rows, as 9月 does
@@ -27,6 +29,7 @@ _ASKED_FOR = re.compile(
     r"\b(?:which|what|in which|in what)\s+(\w+)|(?:どの|何の)(\w{1,4}?)(?:が|は|で|に|の)|哪(?:个|個|一)?(\w{1,3})",
     re.IGNORECASE,
 )
+_ENGLISH = re.compile(r"\b(?:what|which|who|how|the)\b", re.IGNORECASE)  # a question in words of the table
 _SUM_ROW = re.compile(r"\b(?:total|sum|average|mean)\b|^\W*all\W*$|合計|総計|小計|平均|总计|總計|合计", re.IGNORECASE)
 
 
@@ -66,7 +69,8 @@ def write_rows(kind: str, question: str, context: Context, reader: IndexReader, 
             share = _known_share(plain, table, title)
             column, fit = _choose_column(plain, table)
             if share >= _MIN_KNOWN and column:
-                draft = _compare_rows(kind, column, _rows_named(plain, column, table), table, uri, text, language)
+                rows = _rows_named(plain, column, table)
+                draft = _compare_rows(kind, plain, column, rows, table, uri, text, language)
                 fitting += [((share, fit), draft)] if draft else []
     best = max((fits for fits, _ in fitting), default=(0.0, 0.0))
     drafts = [draft for fits, draft in fitting if fits == best]
@@ -137,19 +141,6 @@ def _named_cells(line: str, names: set[str]) -> dict[str, str]:
     return cells
 
 
-def read_number(text: str) -> tuple[float, str] | None:
-    """Return the number of a cell and its unit, or None.
-
-    >>> read_number("１，２５０円"), read_number("-3.5 cm"), read_number("△12"), read_number("2024-02-18")
-    ((1250.0, '円'), (-3.5, 'cm'), (-12.0, ''), None)
-    """
-    match = _NUMBER.fullmatch(normalize("NFKC", text).strip())
-    if not match:
-        return None
-    value = float(match[3].replace(",", ""))
-    return (-value if match[1] else value), (match[2] or (match[4] or "").strip())
-
-
 def _choose_column(question: str, table: Table) -> tuple[str, float]:
     """Return the only column of numbers named, or empty.
 
@@ -198,8 +189,8 @@ def _asked_words(question: str) -> set[str]:
 
 def _is_numeric(table: Table, column: str) -> bool:
     filled = [row.cells[column] for row in table.rows if row.cells.get(column, "").strip(" -–—")]
-    numbers = [number for cell in filled if (number := read_number(cell))]
-    return len(numbers) >= _MIN_ROWS and len(numbers) >= 0.8 * len(filled) and len({unit for _, unit in numbers}) == 1
+    count = sum(number_unit(cell) is not None for cell in filled)
+    return count >= _MIN_ROWS and count >= _MIN_NUMERIC * len(filled)
 
 
 def _known_share(question: str, table: Table, title: str) -> float:
@@ -224,7 +215,7 @@ def _rows_named(question: str, column: str, table: Table) -> list[Row]:
     rows = [
         row
         for row in table.rows
-        if not any(_SUM_ROW.search(cell) for cell in row.cells.values() if not read_number(cell))
+        if not any(_SUM_ROW.search(cell) for cell in row.cells.values() if number_unit(cell) is None)
     ]
     for year in _YEAR.findall(question):
         rows = [row for row in rows if any(year in cell for cell in row.cells.values())] or rows
@@ -236,36 +227,35 @@ def _rows_named(question: str, column: str, table: Table) -> list[Row]:
 def _names_cell(question: str, cell: str) -> bool:
     """Return whether a question contains a cell; bare numbers do not count."""
     words = " ".join(normalize("NFKC", cell).split())
-    if len(words) < 2 or (read_number(words) or ("", "unit"))[1] == "":
+    if len(words) < 2 or number_unit(words) == "":
         return False
     return re.search(rf"(?<![0-9A-Za-z]){re.escape(words)}(?![0-9A-Za-z])", question, re.IGNORECASE) is not None
 
 
 def _compare_rows(
-    kind: str, column: str, rows: Sequence[Row], table: Table, uri: str, text: str, language: str
+    kind: str, question: str, column: str, rows: Sequence[Row], table: Table, uri: str, text: str, language: str
 ) -> Draft | None:
-    numbers = [(row, number) for row in rows if (number := read_number(row.cells.get(column, "")))]
-    if len(numbers) < 2:
+    """Return the result over rows, or None if they are too few.
+
+    If the numbers of the column are in doubt, the draft says so and gives no result.
+    """
+    others = [text for row in table.rows for pair in row.cells.items() if pair[0] != column for text in pair]
+    cells = [row.cells.get(column, "") for row in table.rows]
+    numbers = read_column(cells, [column, table.above, *others], english=_ENGLISH.search(question) is not None)
+    by_row = dict(zip((row.start for row in table.rows), numbers.values, strict=True))
+    found = [(row, value) for row in rows if (value := by_row[row.start]) is not None]
+    values: dict[str, str] = {"what": say(kind, language), "column": column}
+    if numbers.problem:
+        values |= zip(("one", "other", "third"), numbers.examples, strict=False)
+        winners = list(rows)
+    elif len(found) < 2:
         return None
-    values = [value for _, (value, _) in numbers]
-    results = {
-        "highest": max(values),
-        "lowest": min(values),
-        "total": sum(values),
-        "average": sum(values) / len(values),
-    }
-    value = round(results[kind], 2)
-    winners = (
-        [row for row, (own, _) in numbers if own == results[kind]]
-        if kind in ("highest", "lowest")
-        else [r for r, _ in numbers]
-    )
-    unit = numbers[0][1][1]
-    written = f"{value:,.10g}"
-    written = f"{unit}{written}" if unit in tuple("¥$€£") else f"{written} {unit}".strip()
+    else:
+        result = _compute(kind, [value for _, value in found])
+        winners = [row for row, value in found if value == result or kind not in ("highest", "lowest")]
+        values |= {"value": numbers.format(result), "n": f"{len(found):,}", "total": f"{len(table.rows):,}"}
     draft = Draft()
-    counted = {"n": f"{len(numbers):,}", "total": f"{len(table.rows):,}"}
-    draft.add(say("rows", language, what=say(kind, language), column=column, value=written, **counted), "sentence")
+    draft.add(say(numbers.problem or "rows", language, **values), "sentence")
     if table.header:
         draft.add(table.header, "table")
     for row in winners[:_MAX_WINNERS]:
@@ -274,3 +264,16 @@ def _compare_rows(
     if len(winners) > _MAX_WINNERS:
         draft.add(say("more", language, n=f"{len(winners) - _MAX_WINNERS:,}"))
     return draft
+
+
+def _compute(kind: str, values: Sequence[Decimal]) -> Decimal:
+    """Return a result; an average with two decimals or more.
+
+    >>> [str(_compute(kind, [Decimal("0.125"), Decimal(2)])) for kind in ("highest", "total", "average")]
+    ['2', '2.125', '1.062']
+    """
+    if kind in ("highest", "lowest"):
+        return max(values) if kind == "highest" else min(values)
+    total = sum(values, Decimal(0))
+    decimals = max(2, *(-int(value.as_tuple().exponent) for value in values))
+    return total if kind == "total" else round(total / len(values), decimals)
