@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from docs.month_names import NOTICE, TABLE, read_names
 from hypothesis import given, strategies as st
 
-from kumihimo.text.dates import compare_dates, list_dates
+from kumihimo.text.dates import compare_dates, find_dates, list_dates
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,46 @@ from kumihimo.text.dates import compare_dates, list_dates
 )
 def test_dates_are_read_as_people_write_them(text: str, dates: list[str]) -> None:
     assert list_dates(text) == dates
+
+
+WRITTEN = {  # dates as many languages write them; | separates them
+    "2023-05-03": "3. Mai 2023|am 3. Mai 2023 in Kiel|3 mai 2023|le 3 mai 2023|3 de mayo de 2023|3 de maio de 2023"
+    "|3 maggio 2023|3 mei 2023|3 мая 2023 г.|3 травня 2023 р.|3 maja 2023|3 Mayıs 2023|3 Mei 2023"
+    "|ngày 3 tháng 5 năm 2023|3 tháng 5, 2023|2023년 5월 3일|2023년5월3일에|3 मई 2023|३ मे, २०२३|৩ মে, ২০২৩"
+    "|3 مايو 2023|٣ مايو ٢٠٢٣|3 مئی، 2023|3 மே, 2023|3 మే, 2023|3 พฤษภาคม 2566|3 พฤษภาคม พ.ศ. 2566"
+    "|3 maj 2023|3. května 2023|3 Μαΐου 2023|3 במאי 2023|Mayo 3, 2023|03-May-2023|3 May 2023"
+    "|May 3rd, 2023|2023年5月3日|民國112年5月3日|3 mai, 2023|3. toukokuuta 2023|3. mai 2023|3 ਮਈ 2023|3 મે, 2023",
+    "2023-12-01": "1. Dezember 2023|1er décembre 2023|1 déc. 2023|1º de dezembro de 2023|1.º de dezembro de 2023"
+    "|1 dicembre 2023|1º dicembre 2023|1 дек. 2023 г.|1 Aralık 2023|1 grudnia 2023|1. Dez. 2023"
+    "|01.12.23, 1 december 2023|1 diciembre 2023|1 Desember 2023|2023년 12월 1일|1 दिसंबर 2023"
+    "|1 ธันวาคม 2566|1 ธ.ค. 2566|1 ديسمبر 2023|1. december 2023",
+    "2023-03": "März 2023|mars 2023|marzo de 2023|março de 2023|март 2023|marzec 2023|tháng 3 năm 2023|2023년 3월"
+    "|मार्च 2023|مارس 2023|มีนาคม 2566|maaliskuu 2023|tháng 3/2023",
+    "--10-03": "3. Oktober|3 octobre|3 de octubre|10월 3일|3 октября|3 października|3 oktober|3 अक्टूबर",
+    # in doubt, the part that is sure
+    "2023": "05/06/2023|Report 5 2023|im Jahr 2023|2023. május 3.|Mart 2023|2023. március",
+    "": "۱۴۰۲/۰۲/۱۳|13 اردیبهشت ۱۴۰۲|3.5.23|12 set menus|1 out of 5|20 ago|las 3 marcas|5 mar|3 mai mult"
+    "|3 des 5|3 parsecs|5월 32일|3 Ekim",
+}
+
+
+@pytest.mark.parametrize(
+    ("date", "text"), [(date, text) for date, texts in WRITTEN.items() for text in texts.split("|")]
+)
+def test_dates_are_read_in_many_languages(date: str, text: str) -> None:
+    assert list_dates(text) == ([date] if date else [])
+
+
+def test_month_names_are_those_of_cldr() -> None:
+    pytest.importorskip("babel")
+    names = {name: read_names(language, "wide") for language, name in (("de", "März"), ("pl", "maja"), ("he", "במאי"))}
+    assert [names[name][name.casefold()] for name in names] == [3, 5, 5]
+    assert TABLE.read_text("utf-8").startswith(NOTICE)
+
+
+def test_a_word_beside_a_number_is_no_month() -> None:
+    text = "Mars 2020; 3 mai mult, 12 set menus, 1 out of 5, in 2023. On 3. Mai 2023 and le 3 mai, for 3. May 2023"
+    assert [text[start:end] for start, end in find_dates(text)] == ["2020", "2023", "3. Mai 2023", "May 2023"]
 
 
 @pytest.mark.parametrize(
