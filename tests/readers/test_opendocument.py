@@ -100,6 +100,14 @@ def test_sheets_are_read_as_those_of_workbooks() -> None:
     assert (page.text, page.places, page.title) == ("city: Otaru; year: 1922", ((0, "sheet Ports"),), "Tide book")
 
 
+def test_percentages_and_prices_of_sheets_are_as_they_are_shown() -> None:
+    share = cell("7,5 %", 'office:value="0.075"').replace("string", "percentage")
+    price = cell("1.250,50 €", 'office:value="1250.5" table:number-columns-repeated="2"').replace("string", "currency")
+    rows = row(*map(cell, ("town", "share", "old", "new"))) + row(cell("Kiel"), share, price, repeated=2)
+    (page,) = read_ods(packed("spreadsheet", f'<table:table table:name="S">{rows}</table:table>'), "a.ods")
+    assert page.text == "\n\n".join(["town: Kiel; share: 7,5 %; old: 1.250,50 €; new: 1.250,50 €"] * 2)
+
+
 def test_cells_that_repeat_without_end_are_refused() -> None:
     rows = row(cell("x", 'table:number-columns-repeated="900"'), repeated=90_000)
     with pytest.raises(SourceError, match=r"^a\.ods: unpacks to far more than its size"):

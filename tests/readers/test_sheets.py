@@ -93,6 +93,27 @@ def test_values() -> None:
     assert read_values == values
 
 
+def test_numbers_show_the_percent_sign_and_the_unit_of_their_format() -> None:
+    formats = {"0.0%": 0.075, "0%": 0.125, '#,##0.00 "€"': 1250.5, "[$CHF-807] #,##0": -980, "0.0,": 1250, "0.00": 0.25}
+    formats |= {"dd.mm.yyyy": 45049, "[h]:mm": 1.0625, '0" kg";[Red]-0" kg"': -3, "General": 7}
+
+    def fill(book: Any) -> None:
+        made = sheet(book, "S", (), (None, "name", "value"), *[(None, "x", value) for value in formats.values()])
+        for row, code in enumerate(formats, 3):
+            made.cell(row, 3).number_format = code
+
+    values = [line.partition("value: ")[2] for line in read(factories_office.xlsx(fill)).text.split("\n\n")]
+    assert values == ["7.5 %", "13 %", "1250.5 €", "-CHF 980", "1250", "0.25", "2023-05-03", "25:30:00", "-3 kg", "7"]
+
+
+def test_numbers_of_old_workbooks_show_their_unit() -> None:
+    data = (Path(__file__).parent / "old_office" / "shares.xls").read_bytes()
+    assert read(data, "shares.xls").text == (
+        "town: Otaru; share: 7.5 %; part: 50 %; price: 1250.5 €; day: 2023-05-03"
+        "\n\ntown: 小樽; share: 0.75; part: 3; price: 980 €; day: 2024-12-01"
+    )
+
+
 def test_long_numbers_are_as_they_are_written() -> None:
     result = text(("name", "number"), ("a", 1234567890123456), ("b", 1e15), ("c", -(10**15)), ("d", 0.1), ("e", 1e-7))
     numbers = [line.partition("number: ")[2] for line in result.split("\n\n")]

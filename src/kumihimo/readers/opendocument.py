@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import cast
 from xml.etree import ElementTree
 from zipfile import ZipFile
@@ -10,6 +11,7 @@ from zipfile import ZipFile
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout, workbooks
 from kumihimo.readers.archive import locked_error, open_archive, read_part, read_xml
+from kumihimo.readers.number_formats import Formatter, Place, Shown
 from kumihimo.readers.titles import first_page_title, human_title
 
 URN = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
@@ -69,9 +71,10 @@ def read_odp(data: bytes, name: str) -> Iterator[layout.Page]:
 def read_ods(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read each sheet as those of other workbooks."""
     archive = _open(data, name)
-    _check_cells(_body(archive, name), name)
+    body = _body(archive, name)
+    _check_cells(body, name)
     title, metadata = _read_meta(archive, name)
-    for page in workbooks.read_workbook(data, name):
+    for page in workbooks.read_workbook(data, name, _shown_texts(body)):
         yield replace(page, title=title, metadata={**page.metadata, **metadata})
 
 
@@ -121,6 +124,28 @@ def _visit(node: Node) -> str | layout.Visit[Node]:
     if node.tag == f"{TEXT}note":
         return " (" + "".join(" ".join(p.itertext()) for p in node.iter(f"{TEXT}p")).strip() + ")"
     return STEPS.get(node.tag), layout.mixed_content(node)
+
+
+def _shown_texts(body: ElementTree.Element) -> Shown:
+    """Return the texts of percentages and amounts of money."""
+    shown = dict[str, dict[Place, Formatter]]()
+    for sheet in body.iter(f"{TABLE}table"):
+        cells, row = shown.setdefault(sheet.get(f"{TABLE}name", ""), {}), 0
+        for line in sheet.iter(f"{TABLE}table-row"):
+            column, rows = 0, _repeats(line, REPEATED[1])
+            for cell in line:
+                columns = _repeats(cell, REPEATED[0])
+                if cell.get(f"{OFFICE}value-type") in ("percentage", "currency"):
+                    text = " ".join("".join(p.itertext()) for p in cell.iterfind(f"{TEXT}p"))
+                    places = product(range(row, row + rows), range(column, column + columns))
+                    cells |= dict.fromkeys(places, partial(_give_text, text))
+                column += columns
+            row += rows
+    return shown
+
+
+def _give_text(text: str, _: float) -> str:
+    return text
 
 
 def _check_cells(body: ElementTree.Element, name: str) -> None:

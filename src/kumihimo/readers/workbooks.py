@@ -2,12 +2,21 @@
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.archive import open_archive, read_core_properties
+from kumihimo.readers.archive import OLE_MAGIC, open_archive, read_core_properties
+from kumihimo.readers.number_formats import (
+    Formatter,
+    Place,
+    Shown,
+    column_number,
+    read_xls_formats,
+    read_xlsx_formats,
+)
 from kumihimo.readers.page import Page, Row, add_unread, join_with_places, refuse_unread
 from kumihimo.readers.tables import (
     MAX_GROWTH,
@@ -25,11 +34,12 @@ REMEDY = "save it again without a password"
 CELL_REFERENCE = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
 
 
-def read_workbook(data: bytes, name: str) -> Iterator[Page]:
+def read_workbook(data: bytes, name: str, shown: Shown | None = None) -> Iterator[Page]:
     """Read each visible sheet, table by table.
 
-    Each row of a table repeats its column names. The values are the ones saved in the workbook. Formulas, formats,
-    charts and comments are left out.
+    Each row of a table repeats its column names. The values are the ones saved in the workbook, with the percent sign
+    and the unit of their format; shown: the cells that have one, if they are known. Formulas, charts and comments are
+    left out.
     """
     from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
@@ -41,9 +51,10 @@ def read_workbook(data: bytes, name: str) -> Iterator[Page]:
     except CalamineError as error:
         raise SourceError(f"{name}: not a complete workbook, or locked ({error}); {REMEDY}") from error
     texts, unread = dict[str, str](), list[str]()
+    shown = _read_formats(data, name) if shown is None else shown
     for sheet in visible:
         try:
-            texts[sheet] = "\n\n".join(_sheet_texts(book.get_sheet_by_name(sheet)))
+            texts[sheet] = "\n\n".join(_sheet_texts(book.get_sheet_by_name(sheet), shown.get(sheet, {})))
         except CalamineError as error:
             unread.append(f"sheet {sheet} ({error})")
     text, places = join_with_places((text, ((0, f"sheet {sheet}"),)) for sheet, text in texts.items() if text)
@@ -54,13 +65,21 @@ def read_workbook(data: bytes, name: str) -> Iterator[Page]:
     yield Page(title=title, text=text, metadata=add_unread(metadata, unread), places=places)
 
 
-def _sheet_texts(sheet: Any) -> Iterator[str]:
+def _read_formats(data: bytes, name: str) -> Shown:
+    """Return the cells with a percent sign or a unit."""
+    if data.startswith(OLE_MAGIC):
+        return read_xls_formats(data, name)
+    with open_archive(data, name) as archive:
+        return read_xlsx_formats(archive, name)
+
+
+def _sheet_texts(sheet: Any, shown: Mapping[Place, Formatter]) -> Iterator[str]:
     """Yield the text of each table.
 
     An empty row separates tables, unless the row after it continues the table above.
     """
     tables: list[list[list[str]]] = []
-    for block in (list(rows) for is_filled, rows in groupby(_read_rows(sheet), key=any) if is_filled):
+    for block in (list(rows) for is_filled, rows in groupby(_read_rows(sheet, shown), key=any) if is_filled):
         if tables and _continues_table(tables[-1][-1], block[0]):
             tables[-1] += block
         else:
@@ -85,13 +104,16 @@ def _continues_table(last: Sequence[str], first: Sequence[str]) -> bool:
     return any(not YEAR.fullmatch(number) for number in shared) or (bool(shared) and years == 1)
 
 
-def _read_rows(sheet: Any) -> list[list[str]]:
+def _read_rows(sheet: Any, shown: Mapping[Place, Formatter]) -> list[list[str]]:
     """Return the cells as text, with merged cells repeated in each row.
 
     A cell that would make the sheet much longer stands once.
     """
-    rows = [[_format_cell(value) for value in row] for row in sheet.iter_rows()]
     margin = (sheet.start or (0, 0))[1]  # empty columns at the left, which the rows leave out
+    rows = [
+        [_format_cell(value, shown.get((row, column))) for column, value in enumerate(values, margin)]
+        for row, values in enumerate(sheet.iter_rows())
+    ]
     room = MAX_GROWTH * count_cell_chars(rows)
     for (top, left), (bottom, _) in sheet.merged_cell_ranges or []:
         below, column = range(top + 1, min(bottom + 1, len(rows))), left - margin
@@ -119,17 +141,24 @@ def _render_table(rows: Sequence[Sequence[str]], *, last: bool) -> Iterator[str]
     yield from below
 
 
-def _format_cell(value: object) -> str:
+def _format_cell(value: object, formatter: Formatter | None = None) -> str:
     r"""Format a cell's value as text.
 
-    >>> from datetime import date, datetime
+    >>> from datetime import date, datetime, timedelta
     >>> [_format_cell(value) for value in (3.0, 0.25, True, " a\n b ")]
     ['3', '0.25', 'true', 'a b']
     >>> [_format_cell(value) for value in (date(2024, 5, 1), datetime(2024, 5, 1, 8, 30))]
     ['2024-05-01', '2024-05-01 08:30:00']
+    >>> _format_cell(timedelta(hours=25, minutes=30)), _format_cell(0.075, lambda value: f"{value:.1%}")
+    ('25:30:00', '7.5%')
     """
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, timedelta):
+        minutes, seconds = divmod(int(value.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+    if isinstance(value, int | float) and formatter:
+        return formatter(value)
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else f"{value:.15g}"
     return " ".join(str(value).split())
@@ -144,16 +173,7 @@ def _count_cells(sheet: bytes) -> int:
     for reference in CELL_REFERENCE.finditer(sheet):
         columns.add(reference[1])
         rows = max(rows, int(reference[2]))
-    return rows * max(map(_column_number, columns), default=0)
-
-
-def _column_number(letters: bytes) -> int:
-    """Convert column letters to a number.
-
-    >>> _column_number(b"A"), _column_number(b"AA")
-    (1, 27)
-    """
-    return sum((letter - ord("A") + 1) * 26**power for power, letter in enumerate(reversed(letters)))
+    return rows * max(map(column_number, columns), default=0)
 
 
 def _read_properties(data: bytes, name: str) -> tuple[str, Row]:
