@@ -4,8 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from functools import cache
+from decimal import Decimal
+from functools import cache, lru_cache
 from unicodedata import normalize
 
 NUMBER_PROBLEMS = ("unclear", "units", "mixed", "separators")
@@ -17,20 +17,20 @@ _CODES = (
 )
 _SYMBOLS = "$¢£¤¥֏؋৳฿₠-⃀"
 _CURRENCY = rf"(?:[A-Z]{{0,3}}[{_SYMBOLS}]|(?:{_CODES})\b\.?)"
-_COMMA_GROUPS = re.compile(r"(?:US|HK|NT|A|C)?\$|[£¥₩₹฿₪]")  # no country with such money has a decimal comma
+_COMMA_GROUPS = re.compile(r"(?:US|HK|NT|A|C)?\$|[£¥₩₹฿₪]|USD|GBP|JPY|CNY|INR|KRW|Rs\.?")  # of countries with a point
 _BODY = r"(?:\d[\d.,'٫٬ ]*|[.,٫]\d+)(?<! )(?:(?<=[.,])[-–—]{1,2}|[eE][-+]?\d{1,2}(?!\d))?"
 _SCALES = {"千": 3, "천": 3, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8, "兆": 12, "조": 12}
 _SCALE = f"[百千백천]?[{''.join(_SCALES)[2:]}]|[千천]"
-_UNIT = r"(?![\s.,:;/'^()+–—-])(?:\D{0,10}[^\W\d]\^?[23]|\D{1,12})"
+_UNIT = r"(?![\s.,:;/'^()+−–—-])(?:\D{0,10}[^\W\d]\^?[23]|\D{1,12})"
 _CELL = re.compile(
     rf"(?P<sign>[-−–+△▲▼▽]?)\s*(?P<before>{_CURRENCY}|%)?\s*(?P<inner>[-−+]?)"
-    rf"(?P<scaled>(?:{_BODY}\s*(?:{_SCALE})\s*)*)(?P<last>(?:{_BODY})?)(?P<minus>-?)\s*(?P<after>(?:{_UNIT})?)"
+    rf"(?P<scaled>(?:{_BODY}\s*(?:{_SCALE})\s*)*)(?P<last>(?:{_BODY})?)(?P<minus>[-−]?)\s*(?P<after>(?:{_UNIT})?)"
 )
 _BRACKETS = re.compile(r"([^\d()]{0,4})\(([^()]+)\)([^\d()]{0,12})")
 _INVISIBLE = re.compile("[\u200b-\u200f\u061c\u2060-\u2069\ufeff]")
 _SUPERSCRIPT = re.compile("[¹²³⁰-⁹]")  # an exponent or the sign of a note: never a digit of the number
 _ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")  # of countries with a decimal point
-_MAX_CHARS = 60  # of a number with its unit
+_MAX_CHARS, _MAX_DIGITS = 60, 24  # of a number with its unit; of a part of it, so that sums are exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,7 @@ def format_number(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+@lru_cache(1 << 14)
 def _read_cell(text: str) -> _Cell | None:
     """Return the number of a cell in all possible styles."""
     if len(text) > _MAX_CHARS:
@@ -183,12 +184,9 @@ def _style_reader(style: int) -> Callable[[str], Decimal | None]:
     removed = "," if group == "2" else group
 
     def read(digits: str) -> Decimal | None:
-        if not pattern.fullmatch(digits):
+        if len(digits) > _MAX_DIGITS or not pattern.fullmatch(digits):
             return None
-        try:
-            return Decimal(re.sub(r"\.?[-–—]{1,2}$", "", digits.replace(removed, "").replace(mark, ".")))
-        except InvalidOperation:
-            return None
+        return Decimal(re.sub(r"\.?[-–—]{1,2}$", "", digits.replace(removed, "").replace(mark, ".")))
 
     return read
 
@@ -230,11 +228,11 @@ def _fitting_styles(styles: set[int], found: Sequence[_Cell], others: Sequence[s
 
     Days and hours (`28.09`, `8.30`) look like numbers, so other cells count only with a currency or percent sign.
     """
-    money = [cell for text in others if (cell := _read_cell(text)) and cell.is_money]
+    marked = {re.sub("[1-9]", "1", text) for text in others if re.search(f"[{_SYMBOLS}%]|{_CODES}", text)}
+    money = [cell for text in marked if (cell := _read_cell(text)) and cell.is_money]
     styles = styles & _common_styles([*found, *money]) or styles
-    has_point = english or any(_ASIAN.search(text) for text in others)
+    has_point = english or any(_ASIAN.search(text) for text in [*others, *(cell.unit for cell in found)])
     has_point = has_point or all(_COMMA_GROUPS.fullmatch(cell.unit) for cell in found)
-    is_asian = any(_ASIAN.search(cell.unit) for cell in found)
-    if is_asian or (has_point and any("," in cell.text for cell in found)):
+    if has_point and any("," in cell.text for cell in found):
         styles = {style for style in styles if _STYLES[style][0] != ","} or styles
     return styles

@@ -215,7 +215,7 @@ def _rows_named(question: str, column: str, table: Table) -> list[Row]:
     rows = [
         row
         for row in table.rows
-        if not any(_SUM_ROW.search(cell) for cell in row.cells.values() if number_unit(cell) is None)
+        if not any(_SUM_ROW.search(cell) and number_unit(cell) is None for cell in row.cells.values())
     ]
     for year in _YEAR.findall(question):
         rows = [row for row in rows if any(year in cell for cell in row.cells.values())] or rows
@@ -227,7 +227,7 @@ def _rows_named(question: str, column: str, table: Table) -> list[Row]:
 def _names_cell(question: str, cell: str) -> bool:
     """Return whether a question contains a cell; bare numbers do not count."""
     words = " ".join(normalize("NFKC", cell).split())
-    if len(words) < 2 or number_unit(words) == "":
+    if len(words) < 2 or words.casefold() not in question.casefold() or number_unit(words) == "":
         return False
     return re.search(rf"(?<![0-9A-Za-z]){re.escape(words)}(?![0-9A-Za-z])", question, re.IGNORECASE) is not None
 
