@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from unicodedata import category
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -123,6 +124,26 @@ def test_a_text_without_a_break_is_cut_between_tokens() -> None:
     assert tokenizer.characters == 20_000  # each character is tokenized once
     assert "".join(chunk.text for chunk in results) == "x" * 20_000
     assert max(chunk.tokens for chunk in results) <= 600
+
+
+@pytest.mark.parametrize("text", ["เขาไปที่ตลาดน้ำ", "ພວກເຂົາຢູ່ທີ່ນີ້", "ខ្ញុំទៅផ្សារឥឡូវនេះ", "ကျွန်တော်ဈေးသွားတယ်", "हिन्दीमेंलिखीपुस्तक"])
+def test_no_chunk_begins_with_a_vowel_sign(text: str) -> None:
+    for size in (5, 6, 7, 8):
+        pieces = chunk_texts(text * 5, size)
+        assert "".join(pieces) == text * 5
+        assert not [piece for piece in pieces if category(piece[0]).startswith("M")]
+
+
+def test_sentences_of_all_scripts_are_packed_whole() -> None:
+    for sentences in (
+        "میں گیا۔ |وہ آیا۔ ",
+        "यह पहला है। |यह दूसरा है। ",
+        "ကျွန်တော် သွားတယ်။ |သူ လာတယ်။ ",
+        "ខ្ញុំទៅផ្សារ។ |គាត់មកផ្ទះ។ ",
+    ):
+        pieces = chunk_texts(sentences.replace("|", "") * 6, 40)
+        assert len(pieces) > 1
+        assert {piece[-1] for piece in pieces} == {sentences.split("|")[0].strip()[-1]}
 
 
 def test_no_chunk_is_blank() -> None:

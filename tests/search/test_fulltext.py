@@ -11,6 +11,7 @@ from kumihimo.core.errors import IndexDamaged
 from kumihimo.core.table import Table, codec
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.search.fulltext import Bm25Search, KeywordIndex
+from kumihimo.search.postings import Postings
 from kumihimo.storage.database import SqlRows
 from kumihimo.text.tokens import hash_token, tokenize
 from tests.counters import check_linear, count_lines, stop_endless_work
@@ -65,6 +66,82 @@ def test_unspaced_texts_are_found_by_pairs(tmp_path: Path) -> None:
     assert index.ids("組紐の工房")[0] == "a"
     assert index.ids("組紐") == ["a"]
     assert index.ids("港口") == ["c"]
+    index.store.close()
+
+
+_NOTES = {
+    "ar": "تفتح المكتبة أبوابها كل صباح.",
+    "fa": "قایق‌ها هر روز از بندر می‌روند.",
+    "ur": "کشتی بندرگاہ سے روانہ ہوئی۔",
+    "he": "הסִירָה יוצאת מהנמל בבוקר.",
+    "hi": "पुस्तकालय सुबह खुलता है। कर्म करो।",
+    "hi2": "पसतकलय एक और शबद है। करम करो।",
+    "bn": "নৌকা সকালে বন্দর ছাড়ে।",
+    "ta": "நூலகம் காலையில் திறக்கும்.",
+    "te": "గ్రంథాలయం ఉదయం తెరుచుకుంటుంది.",
+    "si": "පුස්තකාලය උදේ විවෘත වේ.",
+    "th": "ห้องสมุดเปิดทุกเช้าใกล้ท่าเรือ",
+    "lo": "ຫ້ອງສະໝຸດເປີດທຸກເຊົ້າໃກ້ທ່າເຮືອ",
+    "km": "បណ្ណាល័យបើករាល់ព្រឹកនៅជិតកំពង់ផែ។",
+    "my": "စာကြည့်တိုက်သည် မနက်တိုင်းဖွင့်သည်။",
+    "lo2": "ຫອງ ສະມຸດ ຫອງ ສະມຸດ ທາເຮອ ທາເຮອ",
+    "km2": "បណណល យបណណល យ កពង ផ កពង ផ",
+    "my2": "စေ ကူ ညို တူ ကောက် စိုက် ဖူ ငို သူ ညို",
+    "hy": "Գրադարանը բացվում է առավոտյան։ Ո՞ւր գնաց նավը։",
+    "am": "ቤተ መጻሕፍቱ በጠዋት ይከፈታል።",
+    "ru": "Библиотека открывается утром.",
+    "ko": "도서관은 아침에 문을 연다.",
+    "ja": "図書館は朝に開く。",
+    "zh": "港口的渡轮早上出发。",
+    "id": "The client calls getUserById for each row.",
+    "id2": "The client calls getOrderByDate for each row.",
+    "snake": "The worker calls read_next_block in a loop.",
+    "c": "C was written for an operating system, and C is small.",
+    "c++": "C++ has templates.",
+    "c#": "C# has properties.",
+    "f#": "F# has pipes.",
+    "f": "F is a grade, and F is a letter.",
+    "net": "A net of the fishers, and another net.",
+    ".net": "The runtime is .NET on all desks.",
+}
+_QUERIES = """ar المكتبة|fa بندر|fa میروند|ur بندرگاہ|ur کشتی|he הסירה|he הסירה יוצאת|hi पुस्तकालय|hi कर्म|hi2 करम
+    bn নৌকা|bn বন্দর|ta நூலகம்|ta காலையில்|te గ్రంథాలయం|si පුස්තකාලය|th ห้องสมุด|th ท่าเรือ|lo ຫ້ອງສະໝຸດ|lo ທ່າເຮືອ
+    km បណ្ណាល័យ|km កំពង់ផែ|my စာကြည့်တိုက်
+    my ဖွင့်သည်|hy Ուր|hy գրադարանը|am መጻሕፍቱ|ru библиотека|ko 도서관|ja 図書館|zh 渡轮|id getUserById|id user|id getuserbyid
+    id get_user_by_id|snake readNextBlock|c C|c++ C++|c# c#|f# F#|f F|.net .NET|net net"""
+
+
+def test_a_word_of_any_script_finds_its_note(tmp_path: Path) -> None:
+    index = keyword_notes(tmp_path, _NOTES)
+    cases = [case.strip().partition(" ") for case in _QUERIES.replace("\n", "|").split("|")]
+    assert [query for note, _, query in cases if index.ids(query)[:1] != [note]] == []
+    index.store.close()
+
+
+def test_a_product_code_finds_its_own_note_among_many_codes(tmp_path: Path) -> None:
+    codes = [f"{letters}-{number}" for number in range(1050, 1100) for letters in ("PPR", "PRP", "QPR", "XPR")]
+    texts = {code: f"The {code} valve is older than part {(i * 7919) % 1000}." for i, code in enumerate(codes)}
+    texts["PRP-1087"] = "The PRP-1087 valve: order 1087 has 1087 of them."
+    texts["PPR-1088"] += " PPR means a pressure part: PPR, PPR, PPR. Sheet 1087."
+    index = keyword_notes(tmp_path, texts)
+    assert [index.ids(query)[0] for query in ("PPR-1087", "ppr1087", "ppr‑1087")] == ["PPR-1087"] * 3
+    index.store.close()
+
+
+def test_lengths_are_read_once_per_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+    read = Postings._read_lengths
+    monkeypatch.setattr(Postings, "_read_lengths", lambda self: reads.append(self.table) or read(self))
+    index = keyword_notes(tmp_path, {"a": "sea sky", "b": "sky sky sky"})
+    with index.open_search() as search:
+        first = [search(word, 5) for word in ("sea", "sky", "sea")]
+        assert first[0] == first[2]
+    assert len(reads) == 1
+    index.build({})
+    index.build({"b": "sky sky sky"})
+    index.build({"a": "sea sky", "b": "sky sky sky"})  # the same rows in other places
+    assert index.search_notes("sky") == first[1]
+    assert len(reads) == 2
     index.store.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kumihimo.text.sentences import split_blocks, split_sentences
+from kumihimo.text.sentences import ends_sentence, split_blocks, split_sentences
 from tests.counters import check_linear
 
 
@@ -105,6 +105,36 @@ def test_mixed_scripts() -> None:
         "Yes.",
         "版は2.0です。",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ذهبت إلى السوق. | هل رأيته؟ | نعم!",
+        "میں گیا۔ | وہ آیا۔ | کیا آپ آئے؟ | ہاں۔",
+        "यह पहला है। | यह दूसरा है। | क्या यह तीसरा है? | हाँ॥",
+        "আমি বই পড়ি। | সে স্কুলে যায়।",
+        "ကျွန်တော် သွားတယ်။ | သူ၊ လာတယ်။",
+        "ខ្ញុំទៅផ្សារ។ | គាត់មកផ្ទះ។ | ចប់៕",
+        "Ես գնացի։ | Նա եկավ։ | Ո՞ւր ես։",
+        "እኔ ሄድኩ። | እሱ መጣ። | ለምን፧",
+        "ꦲꦏꦸꦭꦸꦁꦔ꧉ | ꦝꦺꦮꦺꦏꦺꦠꦼꦏ꧉",
+        "ᠪᠢ ᠶᠠᠪᠤᠪᠠ᠃ | ᠲᠡᠷᠡ ᠢᠷᠡᠪᠡ᠃",
+        "ܐܢܐ ܐܙܠܬ܀ | ܗܘ ܐܬܐ܀",
+        "உண்மை. | பொய்!",
+        "Really⁇ | Yes‼ | No.",
+        'उसने कहा "हाँ।" | वह गया।',
+        "قال: «هل رأيته؟» ثم عاد. | انتهى.",
+        "क्या?! | सच!! | हाँ।",
+    ],
+)
+def test_a_sentence_ends_with_the_terminal_of_its_script(text: str) -> None:
+    assert sentences_of(text.replace(" | ", " ")) == text.split(" | ")
+    assert all(ends_sentence(sentence) for sentence in text.split(" | "))
+
+
+def test_a_sentence_without_a_terminal_has_no_end() -> None:
+    assert [ends_sentence(text) for text in ("no end", "a heading:", "", "၊", "彼は「行く。」")] == [False] * 4 + [True]
 
 
 def test_a_part_of_a_text() -> None:

@@ -18,6 +18,7 @@ from kumihimo.core.table import Group, Table
 from kumihimo.llm.prompts import number_sources, render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.packs import pack_texts
+from kumihimo.text.sentences import TERMINALS
 
 PROMPT = Path(__file__).with_suffix(".md")
 PARTS_PROMPT = Path(__file__).with_name("summaries_parts.md")
@@ -29,7 +30,7 @@ MAX_QUESTION_LABEL_CHARS = 200  # a longer value is no name
 _MAX_CATEGORY_CHARS, _MAX_CATEGORY_WORDS = 60, 8  # of a category in a field that the setting does not name
 _COMBINATION = re.compile(r"\s+[x×]\s+", re.I)
 _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
-_SENTENCE_END = re.compile(r"[.!?]\s|[。！？\n]")
+_SENTENCE_END = re.compile(rf"[.!?]\s|[{TERMINALS}\n]")
 _YES_NO_WORDS = frozenset("true false yes no none null n/a はい いいえ なし 是 否".split())  # noqa: SIM905
 # Last words of field names with text, or with a different value in each document.
 _NON_CATEGORY_FIELDS = frozenset(

@@ -1,4 +1,4 @@
-"""table -> full-text index: BM25 over words; pairs of characters in Japanese and Chinese.
+"""table -> full-text index: BM25 over words; pairs of characters in scripts without spaces.
 
 The words are our own tokens, and change in the same transaction as the rows. A forward index keeps the tokens of each
 row as numbers: a method can then compare a question with many rows without reading their texts.
@@ -24,7 +24,7 @@ from kumihimo.search.stores import drop_index
 from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import DerivedView, SqlLedger
-from kumihimo.text.tokens import pack_tokens, search_tokens, tokenize
+from kumihimo.text.tokens import pack_tokens, search_tokens, tokenize, word_tokens
 
 _FILL_ROWS = 100  # of a job that splits texts into words
 
@@ -242,7 +242,7 @@ class IndexedWords:
 
     def has(self, text: str) -> bool:
         slots = visible_slots(self.db, self.store.slot_table, self.table.view) if self.table.view else None
-        return self.store.has_phrase(tokenize(text), slots)
+        return self.store.has_phrase(word_tokens(text), slots)
 
     def passages(self, text: str, k: int) -> Sequence[str]:
         hits = Bm25Search(self.db)(self.table, text, k=k)

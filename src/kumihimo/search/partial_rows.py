@@ -55,7 +55,7 @@ def score_by_words(store: Postings, table: Table[Any], view: View, words: Sequen
     counts = {word: count for word in words if (count := rows.counts(word)).any()}
     if not counts:
         return []
-    total, tokens = store.totals()
+    total, tokens, _ = store.totals()
     lengths = np.diff(rows.ends, prepend=0)
     saturation = K1 * (1 - B + B * lengths / (max(tokens, 1) / total))
     scores = np.zeros(len(lengths))

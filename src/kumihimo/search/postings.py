@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _SEGMENT = 16_384  # slots, of which a number has 14 bits
 _COUNT_BITS = 18
 _MAX_COUNT = 2**_COUNT_BITS - 1
-_LENGTHS = ""  # the word whose blocks have the number of tokens of each slot; before them, those of rows and tokens
-_BEFORE_ALL = -1  # the segment of these two
+_LENGTHS = ""  # the word whose blocks have the number of tokens of each slot; before them, the totals
+_BEFORE_ALL = -1  # the segment of the totals: the number of rows, of tokens and of changes
 _CHECKED = 1000  # rows whose order of words is looked at together
 
 
@@ -46,7 +46,7 @@ class Postings:
     table: str
     waiting: defaultdict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("I")))
     lengths: array[int] = field(default_factory=lambda: array("I"))  # of the rows of the last segment
-    new_totals: list[int] = field(default_factory=lambda: [0, 0])  # rows, tokens that are not written
+    new_totals: list[int] = field(default_factory=lambda: [0, 0, 0])  # rows, tokens, changes that are not written
     next_slot: int = -1
     first_empty: int = 0  # segments from here on have no blocks yet
 
@@ -69,7 +69,7 @@ class Postings:
         integer, text, bytes_ = (self.db.types[kind] for kind in ("INTEGER", "TEXT", "BLOB"))
         self.waiting.clear()
         self.lengths = array("I")
-        self.new_totals, self.next_slot, self.first_empty = [0, 0], 0, 0
+        self.new_totals, self.next_slot, self.first_empty = [0, 0, 0], 0, 0
         columns = f"term {text}, segment {integer}, data {bytes_} NOT NULL, PRIMARY KEY (term, segment)"
         self.db.drop_table(self.name)  # of version 0.2
         self.db.create_table(self.blocks, columns)
@@ -123,7 +123,7 @@ class Postings:
         if any(self.new_totals):
             totals = [old + new for old, new in zip(self.totals(), self.new_totals, strict=True)]
             self.db.run(f"{replace} excluded.data", _LENGTHS, _BEFORE_ALL, array("q", totals).tobytes())
-            self.new_totals = [0, 0]
+            self.new_totals = [0, 0, 0]
 
     def remove(self, texts: Mapping[str, str]) -> None:
         """Remove rows. texts: id -> the tokens that were added."""
@@ -161,6 +161,7 @@ class Postings:
     def _count(self, rows: int, tokens: int) -> None:
         self.new_totals[0] += rows
         self.new_totals[1] += tokens
+        self.new_totals[2] += 1
 
     def find_damage(self, pages: Iterable[list[WordRow]]) -> str:
         """Return what is wrong with the index; empty: nothing."""
@@ -183,7 +184,7 @@ class Postings:
         if slots:
             return f"its rows are not those of {self.table}"
         stored_sum = sum(_checksum(term, *map(int, pair)) for term, block in self._all_blocks() for pair in block.T)
-        is_right = stored_sum == expected and [*self.totals()] == totals
+        is_right = stored_sum == expected and [*self.totals()[:2]] == totals
         return "" if is_right else f"its words are not those of {self.table}"
 
     def _all_blocks(self) -> Iterator[tuple[str, Numbers]]:
@@ -202,8 +203,8 @@ class Postings:
         by_word = self._read_blocks(words)
         if not by_word:
             return []
-        rows, tokens = self.totals()
-        lengths = self._read_lengths()
+        rows, tokens, changes = self.totals()
+        lengths = self.db.once_per_build((self.name, changes), self._read_lengths)
         scores, mean_length = np.zeros(len(lengths)), tokens / rows
         for word in words:
             if word in by_word:
@@ -244,12 +245,15 @@ class Postings:
         """Return how many rows have each word."""
         return Counter({word: len(block[0]) for word, block in self._read_blocks(words).items()})
 
-    def totals(self) -> tuple[int, int]:
-        """Return the number of rows and of tokens."""
+    def totals(self) -> tuple[int, int, int]:
+        """Return the number of rows, of tokens and of changes.
+
+        Rows may change places while the facts about the build stay, so that they alone do not tell its lengths.
+        """
         query = f"SELECT data FROM {self.db.relation(self.blocks)} WHERE term = ? AND segment = ?"
         stored = self.db.all(query, _LENGTHS, _BEFORE_ALL)
-        rows, tokens = array("q", stored[0][0] if stored else bytes(16))
-        return rows, tokens
+        rows, tokens, changes = array("q", (stored[0][0] if stored else b"").ljust(24, b"\0"))
+        return rows, tokens, changes
 
     def has_phrase(self, words: Sequence[str], slots: Slots | None) -> bool:
         import numpy as np

@@ -6,9 +6,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kumihimo.core.context import Tokenizer
+from kumihimo.text.scripts import char_kinds
 from kumihimo.text.sentences import Block, split_blocks, split_sentences
 
 _MAX_MOVED_HEADINGS = 6  # one of each level
+_COMMAS = ",;、，；،؛၊፣"
+_MAX_MARKS = 9  # signs on one letter that are kept with it
 _TOKENIZED_CHARS = 50_000  # characters in one call of the tokenizer
 
 
@@ -130,6 +133,7 @@ def _split_long_sentence(
 ) -> Iterator[tuple[int, int]]:
     """Cut a long sentence at white space, commas or between tokens.
 
+    A vowel sign stays with its letter.
     The first piece has at most `room` tokens, the others `size`.
     """
     start = sentence.start
@@ -139,6 +143,7 @@ def _split_long_sentence(
         end = max(end, start + 1)
         if end < sentence.end:
             cut_positions = range(end - 1, start + (end - start) // 2, -1)
-            end = next((i + 1 for i in cut_positions if text[i].isspace() or text[i] in "、，,;；"), end)
+            letter = next((i for i in range(end, max(start, end - _MAX_MARKS), -1) if char_kinds(text[i]) != "m"), end)
+            end = next((i + 1 for i in cut_positions if text[i].isspace() or text[i] in _COMMAS), letter)
         yield start, end
         start, room = end, size

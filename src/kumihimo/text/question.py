@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from unicodedata import normalize
 
 from kumihimo.core.context import Question
 from kumihimo.core.digests import replace_surrogates
 from kumihimo.text.dates import DATE_HINT, find_dates, list_dates
 from kumihimo.text.question_types import class_stems, extract_topic, has_broad_words, question_pattern
-from kumihimo.text.tokens import STOPWORDS, content_tokens, subject_terms, tokenize
+from kumihimo.text.scripts import find_words, fold_text
+from kumihimo.text.tokens import STOPWORDS, content_tokens, locate_words, subject_terms
 
 MAX_QUESTION_CHARS = 10_000
 _RULES = Path(__file__).with_name("question_kinds.toml")
-_CJK = "々〆ー\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_PIECE = rf"[{_CJK}]+|[^\W_{_CJK}]+"
+_AFTER_APOSTROPHE = re.compile(r"['’]\w+")
 _ASKING_WORDS = frozenset(
     subject_terms(  # words that only ask
         "called named name tell please much many long far please which kind sort type were was can could would any"
@@ -31,14 +30,14 @@ _ASKING_WORDS = frozenset(
 class Word:
     """A token of a question, at [start, end) of its normalized text.
 
-    is_name: whether a capital letter marks a name. is_cjk: whether its script has no spaces.
+    is_name: whether a capital letter marks a name. is_unspaced: whether its script has no spaces.
     """
 
     token: str
     start: int
     end: int
     is_name: bool
-    is_cjk: bool
+    is_unspaced: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,8 @@ class ParsedQuestion(Question):
 
     @cached_property
     def normalized(self) -> str:
-        """Return the text in Unicode's form NFKC."""
-        return normalize("NFKC", self.text)
+        """Return the text in Unicode's form NFKC, without invisible characters."""
+        return fold_text(self.text)
 
     @cached_property
     def plain(self) -> str:
@@ -105,7 +104,7 @@ class ParsedQuestion(Question):
     def content(self) -> str:
         """Return the question without the words that only ask."""
         terms = self.terms
-        words = [word for word in re.findall(r"\w+", self.plain) if not terms.isdisjoint(subject_terms(word))]
+        words = [word for word in find_words(self.plain) if not terms.isdisjoint(subject_terms(word))]
         return " ".join(words) or self.plain
 
     @cached_property
@@ -116,17 +115,14 @@ class ParsedQuestion(Question):
         written = [text[start:end] for start, end in find_dates(text)] if has_dates else []
         for start, end in find_dates(text) if written else ():
             plain = f"{plain[:start]}{'|' * (end - start)}{plain[end:]}"
-        pieces = list(re.finditer(_PIECE, plain))
-        has_small = any(piece[0].islower() for piece in pieces)
-        has_capitals = has_small and any(piece[0] != piece[0].lower() for piece in pieces[1:])
+        places = list(locate_words(plain))
+        written_words = [plain[start:end] for _, start, end, _ in places]
+        has_small = any(word.islower() for word in written_words)
+        has_capitals = has_small and any(word != word.lower() for word in written_words[1:])
         words: list[Word] = []
-        for n, piece in enumerate(pieces):
-            word, first = piece[0], piece.start()
+        for n, (word, place) in enumerate(zip(written_words, places, strict=True)):
             is_name = has_capitals and word != word.lower() and (n > 0 or word[1:] != word[1:].lower())
-            for offset, token in enumerate(tokenize(word)):
-                is_cjk = re.match(f"[{_CJK}]", token) is not None
-                start = first + (offset if is_cjk else 0)
-                words.append(Word(token, start, start + len(token) if is_cjk else piece.end(), is_name, is_cjk))
+            words.append(Word(*place[:3], is_name, place[3]))
         pairs = enumerate(pairwise(words))
         labelled = [i for i, (label, number) in pairs if number.token.isdigit() and subject_terms(label.token)]
         dates: dict[str, str] = {}
@@ -150,7 +146,7 @@ class ParsedQuestion(Question):
         [False, True, True, False, True]
         """
         names = question_pattern("name").finditer(self.text)
-        words = re.findall(r"(?<!['’])\b\w+", question_pattern("cjk function").sub(" ", self.text.lower()))
+        words = find_words(_AFTER_APOSTROPHE.sub("", question_pattern("cjk function").sub(" ", self.text.lower())))
         return not STOPWORDS.issuperset(words) or any(name[0] != "I" for name in names)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""text -> spans of its blocks and sentences: English by nupunkt (MIT), Japanese and Chinese by rules."""
+"""text -> spans of its blocks and sentences: at full stops by nupunkt (MIT), at the terminals of scripts by rules."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,20 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
 # The beginning of a list item.
 LIST_ITEM = re.compile(r"\s*(?:[-*+•‣◦]\s|[・■□●○▪➢✓]|[（(\[]\d{1,3}[)）\]]|\d{1,3}[.)、．）]\s?(?!\d)|[①-⑳])")
 _ROW = re.compile(r"\s*\||.*\S \| \S|[^\s:;][^:;\n]{0,40}: [^;\n]*; [^:;\n]{1,40}: ")  # `city: Otaru; founded: 1922`
-_STOPS, _OPEN, _CLOSE = "。！？!?｡．", "「『（(【〈《“", "」』）)】〉》”"
+# Unicode's Sentence_Terminal beyond ASCII, without the Burmese comma, and with the Greek question mark.
+_TERMINAL_CODES = """
+    037E 0589 061D 061E 061F 06D4 0700 0701 0702 07F9 0837 0839 083D 083E 0964 0965 104B 1362 1367 1368 166E 1735 1736
+    17D4 17D5 1803 1809 1944 1945 1AA8 1AA9 1AAA 1AAB 1B5A 1B5B 1B5E 1B5F 1B7D 1B7E 1C3B 1C3C 1C7E 1C7F 203C 203D 2047
+    2048 2049 2E2E 2E3C 2E53 2E54 3002 A4FF A60E A60F A6F3 A6F7 A876 A877 A8CE A8CF A92F A9C8 A9C9 AA5D AA5E AA5F AAF0
+    AAF1 ABEB FE52 FE56 FE57 FF01 FF1F FF61 10A56 10A57 10F55 10F56 10F57 10F58 10F59 10F86 10F87 10F88 10F89 11047
+    11048 110BE 110BF 110C0 110C1 11141 11142 11143 111C5 111C6 111CD 111DE 111DF 11238 11239 1123B 1123C 112A9 1144B
+    1144C 115C2 115C3 115C9 115CA 115CB 115CC 115CD 115CE 115CF 115D0 115D1 115D2 115D3 115D4 115D5 115D6 115D7 11641
+    11642 1173C 1173D 1173E 11944 11946 11A42 11A43 11A9B 11A9C 11C41 11C42 11EF7 11EF8 16A6E 16A6F 16AF5 16B37 16B38
+    16B44 16E98 1BC9F 1DA88
+    """
+TERMINALS = "".join(chr(int(code, 16)) for code in _TERMINAL_CODES.split())
+_STOPS, _OPEN, _CLOSE = f"{TERMINALS}!?．", "「『（(【〈《“«", "」』）)】〉》”»"
+_CLOSING_CHARS = "\"'”’」』)）]*_»"
 _SPACED = re.compile(r"[.?!…][\"'”’)\]»]*\s")
 
 _SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # without the ideographic space, which is there on purpose
@@ -22,7 +35,8 @@ _INVISIBLE = re.compile("[\xad\u200b\ufeff]")
 
 
 # These are slow to compile, so `re` does it at the first use.
-_FULL_WIDTH_STOP = r"[。！？｡．」』]|[\u3040-\u9fff][!?]"
+_UNSPACED_STOP = rf"[{TERMINALS}．」』]|[\u3040-\u9fff][!?]"  # needs no space after it
+_QUOTE_END = r"[\"'”’)\]»]+(?=\s|\Z)"
 _LETTER = r"[\u3040-\u30ff\u3400-\u9fff々〆ー」』）]"
 _LINE_WRAP = rf"(?<={_IDEOGRAPHIC})[ \t]*\r?\n\s*(?={_IDEOGRAPHIC})"
 
@@ -91,8 +105,8 @@ def split_sentences(text: str, start: int = 0, end: int | None = None) -> list[t
     """
     end = len(text) if end is None else end
     piece, pieces, spans = text[start:end], [(start, end)], list[tuple[int, int]]()
-    if not piece.isascii() and re.search(_FULL_WIDTH_STOP, piece):
-        pieces = list(_split_full_width(text, start, end))
+    if not piece.isascii() and re.search(_UNSPACED_STOP, piece):
+        pieces = list(_split_at_terminals(text, start, end))
     for a, b in pieces:
         parts: Sequence[tuple[int, int]] = [(0, b - a)]
         if _SPACED.search(text, a, b):
@@ -106,26 +120,37 @@ def split_sentences(text: str, start: int = 0, end: int | None = None) -> list[t
     return spans
 
 
-def _split_full_width(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield spans that end with a full-width stop outside quotation marks."""
+def ends_sentence(text: str) -> bool:
+    """Return whether a text ends as a sentence, perhaps in quotation marks.
+
+    >>> [ends_sentence(text) for text in ("It rained. ", "「雨だ。」", "हाँ।", "Rain:")]
+    [True, True, True, False]
+    """
+    return text.rstrip(f"{_CLOSING_CHARS} \n").endswith((".", *_STOPS))
+
+
+def _split_at_terminals(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield spans that end with a terminal outside quotation marks."""
     balanced = sum(text.count(c, start, end) for c in _OPEN) == sum(text.count(c, start, end) for c in _CLOSE)
     depth, begin, i = 0, start, start
     while i < end:
         char = text[i]
         depth += (char in _OPEN) - (char in _CLOSE) if balanced else 0
         i += 1
-        if depth <= 0 and _ends_sentence(text, i, char):
+        if depth <= 0 and _is_end(text, i, char):
             while i < end and text[i] in _STOPS:
                 i += 1
+            if quote := re.compile(_QUOTE_END).match(text, i, end):
+                i = quote.end()
             yield begin, i
             begin = i
     if begin < end:
         yield begin, end
 
 
-def _ends_sentence(text: str, i: int, char: str) -> bool:
+def _is_end(text: str, i: int, char: str) -> bool:
     """Return whether a sentence ends at `i`, after `char`."""
-    if char in "。！？｡":
+    if char in TERMINALS:
         return True
     if char in "．!?":  # `である．次に`, `本当?そう`; but not in `図３．２` or `A!B`
         follows_letter, precedes_letter = (re.match(_LETTER, text[j : j + 1]) is not None for j in (i - 2, i))

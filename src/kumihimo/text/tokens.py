@@ -7,19 +7,9 @@ from unicodedata import combining, normalize
 from zlib import crc32
 
 from kumihimo.text.function_words import cut_function_words
+from kumihimo.text.scripts import char_kinds, fold_text
 from kumihimo.text.sentences import split_blocks, split_sentences
 
-# Scripts in pairs of characters: kana, CJK ideographs and marks, Hangul (its words carry particles), Thai.
-_UNSPACED = (
-    "々〆ー\u3040-\u309f\u30a0-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
-    "\U00020000-\U0003134f"
-)
-# Characters within a word that are no letters: accents, vowel signs, soft hyphens, joiners.
-_COMBINING_MARKS = (
-    "\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff"
-    "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff"
-)
-_KANJI = "々〆\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 STOPWORDS = frozenset(
     """a an and are as at be been but by did do does for from had has have he her his how i if in into is it its me my
     no not of on or our she so than that the their them then there these they this to was we were what when where
@@ -27,41 +17,110 @@ STOPWORDS = frozenset(
 )
 
 _NON_LATIN = re.compile("[^\0-\xac\xae-\u02ff\u2010-\u205f]")  # neither Latin letter nor punctuation
-_LATIN_WORD = re.compile(r"[^\W_]+")  # as `_RUN` for Latin text, but faster
-_ASCII_WORD = re.compile("[a-z0-9]+")  # as `_LATIN_WORD` for ASCII text, but faster
-_ENDINGS = r"['’](?<=\w['’])(?:s|t|d|m|ll|re|ve)\b"  # in gate's, who's, they've; compiled on first use
+_ENDINGS = r"(?i)['’](?<=\w['’])(?:s|t|d|m|ll|re|ve)\b"  # in gate's, who's, they've; compiled on first use
 # Stems of verbs that only introduce a question.
 _ASKING_STEMS = frozenset({"about", "describ", "explain", "giv", "know", "show", "tell"})
-
-
-# These are slow to compile, so `re` does it at the first use.
-_SPACED_RUN = rf"((?:(?![{_UNSPACED}])[^\W_][{_COMBINING_MARKS}]*)+)"
-_RUN = f"([{_UNSPACED}]+)|{_SPACED_RUN}"
-SUBJECT_RUN = (  # katakana, kanji, Hangul or Thai, a spaced word
-    f"([\u30a1-\u30fa\u31f0-\u31ff][\u30a1-\u30ffー]*)|([{_KANJI}]+)|([\uac00-\ud7af\u0e00-\u0e7f]+)|{_SPACED_RUN}"
-)
+_VIRAMA = 9  # combining class of what is no accent: it kills a vowel
+_CHUNK = re.compile(r"[\w.+#‐-]+")  # words of Latin text with what may join them
+_ASCII_CHUNK = re.compile("[A-Za-z0-9_.+#‐-]+")  # those that have other forms, of any text
+# In the kinds of characters: words with their signs, as in .NET and C++, and what they are parts of.
+_WORD = r"(?:(?<![wdm.])\.(?=w))?[wd][wdm]*(?:(?<=[wm])(?:\+\+|[+#](?![wd_])))?"
+_JOINED_WORDS = re.compile(f"{_WORD}(?:[-_]{_WORD})*")
+_WORDS = re.compile(f"([hklcgt][hklcgtm]*)|{_WORD}")
+_SUBJECTS = re.compile(f"(k[klm]*)|([ct][ctm]*)|(g+)|{_WORD}")
+_HUMP = re.compile("[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 
 
 def tokenize(text: str) -> list[str]:
     """Return the index tokens of a text.
 
-    Words are case-folded and lightly stemmed; unspaced scripts give pairs of characters.
+    Words are case-folded and lightly stemmed; unspaced scripts give pairs of characters, each with its vowel signs.
+    After all words come the other forms of names in program code and of product codes.
 
     >>> tokenize("The ferries' Café, 2 boats")
     ['the', 'ferry', 'cafe', '2', 'boat']
     >>> tokenize("組紐の工房 A棟")
     ['組紐', '紐の', 'の工', '工房', 'a', '棟']
+    >>> tokenize("getName in C++ for PPR-1087")
+    ['getname', 'in', 'c++', 'for', 'ppr', '1087', 'get', 'name', 'ppr1087']
     """
-    plain = normalize("NFKC", text).casefold()
-    if plain.isascii() or not _NON_LATIN.search(plain):
-        return list(map(_stem, (_ASCII_WORD if plain.isascii() else _LATIN_WORD).findall(plain)))
-    tokens: list[str] = []
-    for run in re.finditer(_RUN, plain):
-        if unspaced := run[1]:
-            tokens += [unspaced[i : i + 2] for i in range(max(1, len(unspaced) - 1))]
+    words, forms = _split_words(fold_text(text))
+    return words + forms
+
+
+def word_tokens(text: str) -> list[str]:
+    """Return the tokens of the words of a text, in their order.
+
+    >>> word_tokens("getName in C++")
+    ['getname', 'in', 'c++']
+    """
+    return _split_words(fold_text(text))[0]
+
+
+def _split_words(plain: str) -> tuple[list[str], list[str]]:
+    """Return the tokens of a folded text, and those of other forms."""
+    is_latin = plain.isascii() or not _NON_LATIN.search(plain)
+    words, forms, kinds = list[str](), list[str](), "" if is_latin else char_kinds(plain)
+    for run in _WORDS.finditer(kinds):
+        start, end = run.span()
+        if run[1] and "m" not in run[1]:  # as below, but faster
+            words += [plain[i : i + 2] for i in range(start, end - 1)] or [plain[start:end]]
         else:
-            tokens.append(_stem(run[2]))
-    return tokens
+            words += [plain[a:b] for a, b in _pair_spans(kinds, start, end)] if run[1] else [_stem(plain[start:end])]
+    for chunk_words, chunk_forms in map(_split_chunk, (_CHUNK if is_latin else _ASCII_CHUNK).findall(plain)):
+        if is_latin:
+            words += chunk_words
+        forms += chunk_forms
+    return words, forms
+
+
+@lru_cache(maxsize=65536)
+def _split_chunk(chunk: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the tokens of joined words, and those of other forms.
+
+    >>> _split_chunk("getUserById"), _split_chunk("PPR-1087")
+    ((('getuserbyid',), ('get', 'user', 'by', 'id')), (('ppr', '1087'), ('ppr1087',)))
+    >>> [_split_chunk(chunk)[1] for chunk in ("get_id", ".NET", "C++", "well-known")]
+    [('getid',), ('net',), (), ()]
+    """
+    if chunk.isalpha() and chunk.isascii() and (chunk.islower() or chunk.istitle()):
+        return (_stem(chunk),), ()
+    kinds, words, forms = char_kinds(chunk), list[str](), list[str]()
+    for joined in _JOINED_WORDS.finditer(kinds):
+        parts = [chunk[slice(*part.span())] for part in _WORDS.finditer(kinds, *joined.span())]
+        bare = [part.strip(".+#") for part in parts]
+        words += parts
+        if len(parts) > 1 and ("_" in joined[0] or {"w", "d"} <= {*joined[0]}):
+            forms.append("".join(bare))
+        forms += (word for word, part in zip(bare, parts, strict=True) if word != part and len(word) > 1)
+        for word in filter(str.isascii, bare):
+            humps = [hump for hump in _HUMP.findall(word) if len(hump) > 1]
+            forms += humps if len(humps) > 1 else ()
+    return tuple(map(_stem, words)), tuple(map(_stem, forms))
+
+
+def _pair_spans(kinds: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Return the spans of two neighbouring letters with their marks."""
+    letters = [i for i in range(start, end) if kinds[i] != "m"] if "m" in kinds[start:end] else range(start, end)
+    edges = [*letters, end]
+    return list(zip(edges, edges[2:], strict=False)) or [(start, end)]
+
+
+def locate_words(plain: str) -> Iterator[tuple[str, int, int, bool]]:
+    """Yield the tokens of a folded text with their places.
+
+    The last value tells whether the script has no spaces.
+
+    >>> list(locate_words("a C++ 東京都"))
+    [('a', 0, 1, False), ('c++', 2, 5, False), ('東京', 6, 8, True), ('京都', 7, 9, True)]
+    """
+    kinds = char_kinds(plain)
+    for run in _WORDS.finditer(kinds):
+        start, end = run.span()
+        if run[1]:
+            yield from ((plain[a:b], a, b, True) for a, b in _pair_spans(kinds, start, end))
+        else:
+            yield _stem(plain[start:end]), start, end, False
 
 
 def hash_token(token: str) -> int:
@@ -87,8 +146,7 @@ def content_tokens(text: str) -> list[str]:
     >>> content_tokens("職員が困っていることは何ですか")
     ['職員', '員が', 'が困', '困っ']
     """
-    content = [token for token in dict.fromkeys(tokenize(cut_function_words(text))) if token not in STOPWORDS]
-    return content or list(dict.fromkeys(tokenize(text)))
+    return search_tokens(cut_function_words(text)) or search_tokens(text)
 
 
 def search_tokens(text: str) -> list[str]:
@@ -114,37 +172,39 @@ def subject_terms(text: str) -> list[str]:
     >>> subject_terms("Who leaves the gate?") == subject_terms("Leave the gates"), subject_terms("The gate's keeper")
     (True, ['gat', 'keeper'])
     """
-    plain = normalize("NFKC", text).casefold()
+    plain = fold_text(text)
     stems = re.sub(_ENDINGS, "", plain)
     # `It'll Be Me` is a name: keep its endings.
     return _find_subjects(stems) or (_find_subjects(plain) if stems != plain else [])
 
 
 def _find_subjects(plain: str) -> list[str]:
-    is_latin = plain.isascii() or not _NON_LATIN.search(plain)
-    terms = list(map(_root, _LATIN_WORD.findall(plain))) if is_latin else []
-    for run in () if is_latin else re.finditer(SUBJECT_RUN, plain):
-        if kanji := run[2]:
-            terms += [kanji[i : i + 2] for i in range(max(1, len(kanji) - 1))]
-        else:
-            terms.append(run[1] or run[3] or _root(run[4]))
+    if plain.isascii() or not _NON_LATIN.search(plain):
+        terms = list(map(_root, _split_words(plain)[0]))
+    else:
+        terms, kinds = [], char_kinds(plain)
+        for run in _SUBJECTS.finditer(kinds):
+            start, end = run.span()
+            if run[2]:
+                terms += [plain[a:b] for a, b in _pair_spans(kinds, start, end)]
+            else:
+                terms.append(plain[start:end] if run[1] or run[3] else _root(_stem(plain[start:end])))
     return [word for word in dict.fromkeys(terms) if word not in STOPWORDS and word not in _ASKING_STEMS]
 
 
-@lru_cache(maxsize=65536)
-def _root(word: str) -> str:
-    """Return a stem that `leave` and `leaves` share.
+def _root(stem: str) -> str:
+    """Return what the stems of `leave` and `leaves` share.
 
-    The index uses the lighter `_stem`, which finds more (measured).
+    The index uses the lighter stem, which finds more (measured).
     """
-    stem = _stem(word)
     return stem[:-1] if stem.endswith("e") and len(stem) > 3 else stem
 
 
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
+    word = word.casefold()
     if not word.isascii():
-        word = "".join(c for c in normalize("NFKD", word) if not combining(c) and c not in "\u00ad\u200c\u200d")
+        word = "".join(c for c in normalize("NFKD", word) if combining(c) in (0, _VIRAMA))
     for suffix, replacement in (("ies", "y"), ("ing", ""), ("edly", ""), ("ed", ""), ("es", ""), ("s", "")):
         if word.endswith(suffix) and len(word) - len(suffix) >= 3 and word.isascii() and not word.endswith("ss"):
             return word[: -len(suffix)] + replacement
@@ -173,11 +233,12 @@ def mark_matches(text: str, terms: Collection[str]) -> list[tuple[int, int]]:
 
 
 def _matching_parts(text: str, terms: frozenset[str]) -> Iterator[tuple[int, int]]:
-    for run in re.finditer(SUBJECT_RUN, text):
+    kinds = char_kinds(text)
+    for run in _SUBJECTS.finditer(kinds):
         start, end = run.span()
-        if run[2] and end - start > 1:  # pairs of ideographs
-            yield from ((i, i + 2) for i in range(start, end - 1) if text[i : i + 2] in terms)
-        elif (found := _word_terms(run[0])) and found <= terms:
+        if run[2]:
+            yield from (span for span in _pair_spans(kinds, start, end) if fold_text(text[slice(*span)]) in terms)
+        elif (found := _word_terms(text[start:end])) and found <= terms:
             yield start, end
 
 

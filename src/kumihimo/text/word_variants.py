@@ -20,11 +20,11 @@ from kumihimo.text.lemmas import verb_lemma
 from kumihimo.text.name_keys import name_key
 from kumihimo.text.parts_of_speech import convert_chinese, japanese_nouns
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.tokens import subject_terms, tokenize
+from kumihimo.text.tokens import subject_terms, word_tokens
 
 _MIN_LETTERS = 5  # of a word that may be misspelled: shorter ones are near too many others
 _MIN_STEM = 3
-_ENDINGS = ("", "s", "es", "ed", "ing")  # that `tokenize` removes
+_ENDINGS = ("", "s", "es", "ed", "ing")  # that `word_tokens` removes
 _CLEARLY_MORE = 2  # times as many passages as the next word that is as near
 _MIN_KANA = 3
 _MIN_NOUN = 2  # a single character is only half a token
@@ -160,7 +160,7 @@ def _correct(word: str, index: WordIndex, *, is_first: bool) -> str:
 def _near_stems(word: str, index: WordIndex) -> dict[str, int]:
     """Return the stems one edit away, with passage counts."""
     swapped = word[1] + word[0] + word[2:] if len(word) > 1 else word
-    [stem], [other] = tokenize(word), tokenize(swapped)
+    [stem], [other] = word_tokens(word), word_tokens(swapped)
     stems = {**index.stems(stem[0]), **{s: n for s, n in index.stems(other[0]).items() if s == other}}
     known = [stem for stem in stems if len(stem) >= _MIN_STEM and stem.isalpha()]
     near: set[str] = set()
@@ -173,12 +173,12 @@ def _near_stems(word: str, index: WordIndex) -> dict[str, int]:
 
 def _complete(stem: str) -> str:
     """Return a word that has this stem: `houses` for `hous`."""
-    return next((stem + ending for ending in _ENDINGS if tokenize(stem + ending) == [stem]), stem)
+    return next((stem + ending for ending in _ENDINGS if word_tokens(stem + ending) == [stem]), stem)
 
 
 def _is_form(stem: str, word: str) -> bool:
     """Return whether a stem is another form of a word."""
-    [own] = tokenize(word)
+    [own] = word_tokens(word)
     same = subject_terms(stem) == subject_terms(word) or _american(stem) == _american(own)
     return same and min(len(stem), len(own)) > _MIN_STEM
 
@@ -194,9 +194,9 @@ def _sample_spelling(form: str, index: WordIndex, *, like: str = "") -> str:
 
     like: the spelling nearest to this instead.
     """
-    tokens, start = tokenize(form), form[:_MIN_STEM].casefold()
+    tokens, start = word_tokens(form), form[:_MIN_STEM].casefold()
     words = [word for passage in index.passages(form, _SAMPLE) for word in re.findall(rf"[{_LETTERS}]+", passage)]
-    spellings = Counter(word for word in words if word.casefold().startswith(start) and tokenize(word) == tokens)
+    spellings = Counter(word for word in words if word.casefold().startswith(start) and word_tokens(word) == tokens)
     edits = {word: OSA.distance(like, word.casefold()) if like else 0 for word in spellings}
     return min(spellings, key=lambda word: (edits[word], word.isupper(), -spellings[word], word), default="")
 

@@ -16,12 +16,12 @@ from kumihimo.core.table import Table
 from kumihimo.index.rules.ner_words import WORDS
 from kumihimo.text.dates import list_dates
 from kumihimo.text.name_keys import name_key
+from kumihimo.text.scripts import char_kinds
 from kumihimo.text.sentences import collapse_spaces, shorten_line
 from kumihimo.text.tokens import mark_matches, snippet_at, subject_terms
 from kumihimo.text.translation import join_words, translate
 
-_KATAKANA, _HIRAGANA, _KANJI = "\u30a0-\u30ff", "\u3040-\u309f", "々〆\u3400-\u9fff"
-_PIECE_PATTERN = rf"[{_KATAKANA}]+|[{_KANJI}]+|[^\W{_KATAKANA}{_HIRAGANA}{_KANJI}]+"  # compiled on first use
+_PIECE = re.compile("[kl]+|(cc+)|c|[wdgtm_]+")  # in the kinds of characters: katakana, ideographs, a word
 _MAX_PART = 8  # ideographs that are compared at once
 NAME_ENDING = r"(?i)(?<=\w)(?:n['’]t|['’](?:s|d|m|ll|re|ve))\b"  # in gate's, don't, who've
 _ASKING_WORDS = frozenset(
@@ -66,9 +66,9 @@ def _find_pieces(question: str, plain: str) -> Iterator[tuple[int, int]]:
 
     A run of ideographs gives the parts that the text has.
     """
-    for piece in re.finditer(_PIECE_PATTERN, question):
+    for piece in _PIECE.finditer(char_kinds(question)):
         start, end = piece.span()
-        if not re.match(f"[{_KANJI}]{{2}}", piece[0]):
+        if not piece[1]:
             yield start, end
             continue
         while start < end:
@@ -81,8 +81,8 @@ def _find_pieces(question: str, plain: str) -> Iterator[tuple[int, int]]:
 
 def _term_places(text: str) -> dict[str, set[int]]:
     places = defaultdict[str, set[int]](set)
-    for place, piece in enumerate(re.finditer(_PIECE_PATTERN, text)):
-        for term in _piece_terms(piece[0]):
+    for place, piece in enumerate(_PIECE.finditer(char_kinds(text))):
+        for term in _piece_terms(text[slice(*piece.span())]):
             places[term].add(place)
     return places
 

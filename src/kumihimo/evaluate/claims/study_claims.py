@@ -20,7 +20,7 @@ from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion,
 from kumihimo.evaluate.study import Study, prompt_digests, row_to_json
 from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.llm.protocols import LLM
-from kumihimo.text.tokens import tokenize
+from kumihimo.text.tokens import word_tokens
 
 ClaimExtraction = tuple[list[AnswerClaim], list[AnswerSentence]]
 
@@ -262,7 +262,7 @@ def rouge_tokens(text: str, kind: TokenKind = "unicode") -> list[str]:
     >>> rouge_tokens("Émile's café, 2 boats", "paper"), rouge_tokens("組紐の工房", "paper")
     (['mile', 's', 'caf', '2', 'boats'], [])
     """
-    return tokenize(text) if kind == "unicode" else _ASCII.findall(text.lower())
+    return word_tokens(text) if kind == "unicode" else _ASCII.findall(text.lower())
 
 
 def rouge_distances(texts: Sequence[str], kind: TokenKind = "unicode") -> Matrix:

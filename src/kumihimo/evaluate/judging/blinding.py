@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from kumihimo.text.sentences import ends_sentence
 from kumihimo.text.tokens import content_tokens
 
 StripMode = Literal["none", "markdown", "citations", "all"]
@@ -67,7 +68,6 @@ _NUMBERED_ITEM = re.compile(r"\s*(?:[-*+•・]\s+)?(?:\[\^?\d{1,4}\]|【\d{1,4}
 _POINTER = re.compile(
     r"https?://|\w\.[a-z][a-z0-9]{1,4}\b|\[\^?\d{1,4}\]|【\d{1,4}】", re.I
 )  # a file, address or number
-_SENTENCE_END = re.compile(r"[.!?。！？][\"'”’」』)\]）*_]*\s*$")
 _MAX_ENTRY_CHARS = 400
 
 
@@ -107,11 +107,11 @@ def _is_reference(line: str, *, is_certain: bool) -> bool:
         return False
     if is_certain and _ITEM.match(line):
         return True
-    return bool(_POINTER.search(line)) or not _SENTENCE_END.search(line)
+    return bool(_POINTER.search(line)) or not ends_sentence(line)
 
 
 def _is_numbered_reference(line: str) -> bool:
-    return bool(_NUMBERED_ITEM.fullmatch(line)) and len(line) <= _MAX_ENTRY_CHARS and not _SENTENCE_END.search(line)
+    return bool(_NUMBERED_ITEM.fullmatch(line)) and len(line) <= _MAX_ENTRY_CHARS and not ends_sentence(line)
 
 
 # -- markers

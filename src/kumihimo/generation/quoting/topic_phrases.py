@@ -10,7 +10,7 @@ from math import log
 from kumihimo.generation.quoting.requests import light_stems, light_words
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
-from kumihimo.text.tokens import tokenize
+from kumihimo.text.tokens import word_tokens
 
 _RUN = re.compile(r"[^\W_][\w'’-]*(?: +[^\W_][\w'’-]*)*")
 _LABEL = re.compile(r"^[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])", re.MULTILINE)
@@ -53,9 +53,9 @@ def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[
 
     left_out: names that are no topics. Speakers' labels are none either.
     """
-    names = {tuple(tokenize(name)) for name in left_out}
+    names = {tuple(word_tokens(name)) for name in left_out}
     labels: Counter[str] = Counter(label[0][:-1] for text in texts for label in _LABEL.finditer(text))
-    names |= {tuple(tokenize(label)) for label, count in labels.items() if count > 1}
+    names |= {tuple(word_tokens(label)) for label, count in labels.items() if count > 1}
     single = {word for name in names for word in name}
     uses: defaultdict[tuple[str, ...], list[_Use]] = defaultdict(list)
     for number, text in enumerate(texts):
@@ -138,7 +138,7 @@ def _no_topic_stems() -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    return "".join(tokenize(word))
+    return "".join(word_tokens(word))
 
 
 def _phrases_of_run(

@@ -13,7 +13,7 @@ from kumihimo.generation.quoting.passages import MIN_SHARE, Passages, Subject, r
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.topic_phrases import Phrase, collect_phrases, phrase_keys, weigh_phrase
 from kumihimo.llm.protocols import Embedder
-from kumihimo.text.sentences import LIST_ITEM, split_blocks, split_sentences
+from kumihimo.text.sentences import LIST_ITEM, ends_sentence, split_blocks, split_sentences
 
 _MAX_TOPICS, _MIN_TOPICS = 7, 3
 _MAX_CANDIDATES = 14  # topics; not all have sentences to show
@@ -216,6 +216,5 @@ def _read_sentences(chunk: Span, phrase: Phrase) -> Iterator[Span]:
 def _reads_well(text: str) -> bool:
     wide = sum(char > "\u2fff" for char in text)
     low, high = (size // 2 if 2 * wide > len(text) else size for size in _SENTENCE_CHARS)
-    ends = text.rstrip("”’\"')]*_」』").endswith((".", "!", "。", "！", "．"))
-    ends = ends and not _FILE_NAME.search(text)
+    ends = ends_sentence(text) and not re.search(r"[?？؟]\W*$", text) and not _FILE_NAME.search(text)
     return low <= len(text) <= high and ends and not text[:1].islower() and not _TURN.match(text) and "\n\n" not in text

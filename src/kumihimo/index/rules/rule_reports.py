@@ -14,7 +14,7 @@ from kumihimo.core.records import Community, Entity, Mention, Reference, Report
 from kumihimo.core.table import Table
 from kumihimo.index import data_refs, report_context
 from kumihimo.index.report_context import ReportContext
-from kumihimo.text.sentences import is_table_row
+from kumihimo.text.sentences import ends_sentence, is_table_row
 from kumihimo.text.tokens import subject_terms
 
 MAX_SENTENCES = 48  # sentences to compare
@@ -24,7 +24,6 @@ COVERED_VARIANCE = 0.95  # of the sentences' variance; the value of SVD-RAG
 MAX_SIMILARITY = 0.7  # cosine; sentences at least so similar are duplicates
 MAX_TITLE_NAMES = 3
 
-_SENTENCE_END = re.compile(r"[.!?。！？][\"'”’」』)）*_]*\s*$")
 _CJK_LETTER = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -179,7 +178,7 @@ def _is_prose(text: str) -> bool:
     """
     words = text.split()
     capitalised = sum(word.lstrip("*_(\"'“‘")[:1].isupper() for word in words)
-    return bool(_SENTENCE_END.search(text)) and 5 * capitalised <= 2 * len(words) and not is_table_row(text)
+    return ends_sentence(text) and 5 * capitalised <= 2 * len(words) and not is_table_row(text)
 
 
 def _leading_names(subgraph: report_context.CommunitySubgraph) -> list[str]:

@@ -12,7 +12,7 @@ from kumihimo.index.chunk_background import Description, date_terms
 from kumihimo.search.protocols import KeywordSearch
 from kumihimo.text.dates import compare_dates
 from kumihimo.text.question import ParsedQuestion, Word, Wording
-from kumihimo.text.tokens import subject_terms, tokenize
+from kumihimo.text.tokens import subject_terms, word_tokens
 
 _MAX_HITS = 100  # descriptions that are compared; more documents than this are not told apart
 _FEW = 10  # what one in ten documents shares, or fewer, counts in full
@@ -100,7 +100,7 @@ def _search_text(wording: Wording) -> str:
     counts = [bool(_subject_terms(word.token)) for word in words]
     beside = [any(counts[max(i - 1, 0) : i] + counts[i + 1 : i + 2]) for i in range(len(counts))]
     kept = (
-        near or word.is_name or word.is_cjk or not wording.has_capitals
+        near or word.is_name or word.is_unspaced or not wording.has_capitals
         for word, near in zip(words, beside, strict=True)
     )
     tokens = [word.token for word, is_kept in zip(words, kept, strict=True) if is_kept]
@@ -139,7 +139,7 @@ def _match_names(wording: Wording, text: str) -> dict[Span, float]:
 @lru_cache(maxsize=65536)
 def _tokenize_names(text: str) -> str:
     """Return the tokens of all names, between spaces and bars."""
-    return f" | {' | '.join(' '.join(tokenize(name)) for name in text.splitlines())} | "
+    return f" | {' | '.join(' '.join(word_tokens(name)) for name in text.splitlines())} | "
 
 
 def _common_runs(words: Sequence[Word], tokens: str) -> Iterator[Span]:
@@ -166,18 +166,18 @@ def _rate_run(words: Sequence[Word], written: str, text: str, tokens: str, has_c
 
     written: as the question writes it. has_capitals: whether capital letters tell names there.
     """
-    has_name, is_cjk = any(word.is_name for word in words), words[0].is_cjk
-    if len(words) == 1 and not (has_name or is_cjk):
+    has_name, is_unspaced = any(word.is_name for word in words), words[0].is_unspaced
+    if len(words) == 1 and not (has_name or is_unspaced):
         return 0.0
     run, own_terms = _join_tokens(words), _subject_terms(written)
     if not any(map(str.isalpha, "".join(own_terms))):
         return 0.0
     is_whole = f"|{run}|" in tokens
-    if is_cjk:
+    if is_unspaced:
         longest = max(map(len, re.findall(_IDEOGRAPHS, written)), default=0)
         return (1.0 if len(words) > 1 else 0.5) if is_whole else 0.5 * (longest >= _MIN_CJK_CHARS)
     if len(words) == 1:
-        is_same = re.search(rf"\b{re.escape(written)}\b", text, re.I)  # Bank is not in Iain Banks
+        is_same = re.search(rf"(?<!\w){re.escape(written)}(?!\w)", text, re.I)  # Bank is not in Iain Banks
         return (1.0 if is_whole else _SINGLE_NAME) * bool(is_same)
     if len(own_terms) == 1:
         return 1.0 if is_whole and has_name else _SINGLE_NAME * (is_whole or has_name)
@@ -191,7 +191,7 @@ def _rate_run(words: Sequence[Word], written: str, text: str, tokens: str, has_c
 @lru_cache(maxsize=65536)
 def _cover_name(terms: int, run: str, text: str) -> float:
     """Return the share of the shortest name that the run covers."""
-    names = [name for name in text.splitlines() if run in f" {' '.join(tokenize(name))} "]
+    names = [name for name in text.splitlines() if run in f" {' '.join(word_tokens(name))} "]
     return terms / min(max(len(subject_terms(name)), 1) for name in names)
 
 

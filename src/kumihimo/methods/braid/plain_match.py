@@ -12,6 +12,7 @@ from kumihimo.llm.local_embedder import find_subwords, subword_vectors
 from kumihimo.search.protocols import RowTokens
 from kumihimo.text.function_words import cut_function_words
 from kumihimo.text.question import ParsedQuestion
+from kumihimo.text.sentences import TERMINALS
 from kumihimo.text.tokens import content_tokens, hash_token
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _MIN_CLAUSE_WORDS = 2
 _MIN_WINDOW = 0.2  # of the question's words, by rarity, in the best window: below it, words count less
 _SUBWORDS = 2**16
 _CLAUSE_END = re.compile(  # punctuation, and English words that join clauses
-    r"[,;:.?!，。、；：？！]|\b(?:and|but|or|that|when|where|whereas|which|while|who)\b", re.I
+    rf"[,;:.?!，、；：{TERMINALS}]|\b(?:and|but|or|that|when|where|whereas|which|while|who)\b", re.I
 )
 
 Features = dict[str, float]

@@ -15,7 +15,7 @@ from kumihimo.index.data_refs import sources_of
 from kumihimo.methods.shared.map_step import make_point, rank_points
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.sentences import is_table_row
+from kumihimo.text.sentences import ends_sentence, is_table_row
 from kumihimo.text.tokens import subject_terms
 
 SourcedText = tuple[str, tuple[Reference, ...], bool]  # a text, its sources, and whether it is verbatim
@@ -27,7 +27,6 @@ _SHORT_WORDS = 15  # a sentence of this length gets half the density
 _POOL = 50  # reports of each search
 _MIN_COVERAGE = 0.4  # of the question's terms in a report
 _RATING_WEIGHT = 0.3  # of a report's rating, relative to its search score
-_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "．")
 _FILE_NAME = re.compile(r"\w_\w|\w\.(?:txt|docx?|pdf|md|html?)\b")  # from a heading that became part of the sentence
 _SPEAKER_LABEL = re.compile(r"^[A-Z][A-Z.'’ -]+:\s*")  # of a transcript
 # Introductions of people or of the documents, without content.
@@ -223,7 +222,7 @@ def is_prose(text: str) -> bool:
     >>> is_prose("The tide turns."), is_prose("tides_2.txt The tide turns."), is_prose("Tides and")
     (True, False, False)
     """
-    is_sentence = text.rstrip("”’\"')]*_」』").endswith(_SENTENCE_ENDS)
+    is_sentence = ends_sentence(text) or text.endswith("…")
     return is_sentence and not is_table_row(text) and _FILE_NAME.search(text) is None
 
 

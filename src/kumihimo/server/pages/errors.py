@@ -1,6 +1,5 @@
 """an error of a page's route -> a page that says what happened and what to do."""
 
-import re
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -15,6 +14,7 @@ from kumihimo.server.pages.rendering import render
 from kumihimo.server.problems import status_of
 from kumihimo.server.sessions import read_form
 from kumihimo.server.visits import takes_files
+from kumihimo.text.sentences import ends_sentence
 from kumihimo.text.translation import choose_language
 
 
@@ -70,7 +70,7 @@ def split_remedy(message: str) -> tuple[str, str]:
 def sentence(text: str) -> str:
     """Return a message as a sentence."""
     text = text.strip()
-    ended = text if not text or re.search(r"[.!?。！？]$", text) else f"{text}."
+    ended = text if not text or ends_sentence(text) else f"{text}."
     return ended[:1].upper() + ended[1:]
 
 
