@@ -47,6 +47,18 @@ def test_documents_and_reports_are_listed_once_and_can_be_read(talk: Talk) -> No
     assert all(text.startswith("#") for text, kind in zip(texts, kinds, strict=True) if kind == "reports")
 
 
+def test_a_long_title_keeps_its_end(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def titles(client: Client) -> list[str]:
+        return [resource.title or "" for resource in (await client.list_resources()).resources]
+
+    whole = talk(titles)
+    monkeypatch.setattr(resources, "_MAX_TITLE", 9)
+    short = talk(titles)
+    cut = [(title, other) for title, other in zip(whole, short, strict=True) if len(title) > 9]
+    assert cut
+    assert all(len(short) <= 9 and short[-2:] == title[-2:] for title, short in cut)
+
+
 def test_pages_follow_one_another_through_all_indexes(harbour: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     (served,) = harbour.indexes.values()
     both = Workspace({"harbour": served, "my town": replace(served, name="my town")})

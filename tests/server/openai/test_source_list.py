@@ -65,6 +65,13 @@ def test_a_title_cannot_break_out_of_its_line(title: str) -> None:
     assert [i for i, char in enumerate(label) if char in "[]<*`" and label[i - 1] != "\\"] == []
 
 
+def test_a_long_title_leaves_the_place_whole() -> None:
+    title = f"Meeting of {'the very long ' * 30}committee, 2026-05-01"
+    (line,) = source_list(cited("At nine [1].", (1, "a.md", title)), link).splitlines()[4:]
+    assert line.startswith("- [1] [Meeting of the very")
+    assert "committee, 2026-05-01 · a.md](http" in line
+
+
 @pytest.mark.parametrize("text", ["At nine [1].", "One.\n\n---\n\n- a list\n\nTwo [1]", "夜の九時 [1]。"])
 @pytest.mark.parametrize("title", ["A", "[x](y)", "x\n---\ny"])
 def test_the_list_is_taken_off_again(text: str, title: str) -> None:

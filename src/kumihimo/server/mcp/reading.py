@@ -15,7 +15,7 @@ from kumihimo.core.spans import Span
 from kumihimo.llm.budget import Budget
 from kumihimo.server.mcp import results
 from kumihimo.server.mcp.arguments import BadArgument, DocumentsArguments, OpenArguments
-from kumihimo.text.sentences import shorten_line
+from kumihimo.text.sentences import shorten_line, shorten_title
 
 _MAX_TEXT = 10_000  # characters of a passage, or of a report
 _FIRST_PART = 4_000  # of a document that is opened without a place
@@ -103,7 +103,7 @@ def _document_row(document: ListedDocument) -> results.Json:
     return {
         "id": document.id,
         "uri": document.uri,
-        "title": shorten_line(document.title, results.MAX_LINE),
+        "title": shorten_title(document.title, results.MAX_LINE),
         "modified": document.modified,
         "metadata": results.short_fields(document.metadata),
     }
@@ -170,7 +170,7 @@ def show_report(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> r
 
 
 def _report_link(report: Report) -> results.Json:
-    return {"id": report.id, "title": shorten_line(report.title, results.MAX_LINE)}
+    return {"id": report.id, "title": shorten_title(report.title, results.MAX_LINE)}
 
 
 def _search_reports(snapshot: Snapshot, topic: str, budget: Budget) -> list[Report]:

@@ -12,7 +12,7 @@ import mcp_types as types
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.document_list import DocumentList
 from kumihimo.server.mcp.arguments import BadArgument
-from kumihimo.text.sentences import shorten_line
+from kumihimo.text.sentences import shorten_title
 
 Kind = Literal["documents", "reports"]
 PAGE_SIZE = 100
@@ -101,7 +101,7 @@ def _resources(snapshot: Snapshot, after: Address) -> Iterator[types.Resource]:
         while True:
             page = documents.page(after=id, limit=PAGE_SIZE)
             for document in page.items:
-                title = shorten_line(document.title, _MAX_TITLE) or None
+                title = shorten_title(document.title, _MAX_TITLE) or None
                 address = str(Address(after.index, "documents", document.id))
                 yield types.Resource(uri=address, name=document.uri, title=title, mime_type="text/plain")
             if not (id := page.next):
@@ -110,7 +110,7 @@ def _resources(snapshot: Snapshot, after: Address) -> Iterator[types.Resource]:
         seen = after.id if after.kind == "reports" else ""
         for id, title in snapshot.table("reports").columns("id", "title"):
             if id > seen:
-                address, title = str(Address(after.index, "reports", id)), shorten_line(title, _MAX_TITLE)
+                address, title = str(Address(after.index, "reports", id)), shorten_title(title, _MAX_TITLE)
                 yield types.Resource(uri=address, name=id, title=title, mime_type="text/markdown")
 
 

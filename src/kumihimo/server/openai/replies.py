@@ -21,7 +21,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.server.json_responses import encode_json
 from kumihimo.server.openai.errors import error_body
 from kumihimo.server.problems import INTERNAL, status_of
-from kumihimo.text.sentences import shorten_line
+from kumihimo.text.sentences import shorten_title
 from kumihimo.text.translation import translate
 
 log = logging.getLogger("kumihimo")
@@ -217,7 +217,7 @@ def url_citations(answer: Answer, link: Link) -> list[dict[str, Any]]:
 
 
 def _label(span: Span) -> str:
-    return shorten_line(f"{span.title} · {span.location}" if span.title else span.location, _MAX_LABEL)
+    return shorten_title(f"{span.title} · {span.location}" if span.title else span.location, _MAX_LABEL)
 
 
 def _escape(text: str) -> str:
