@@ -43,7 +43,7 @@ FILTERS = {
     "year >= 2030 and 著者 or author ＝ 「縒野すみ」 and year > 2020": {
         f"notes/rows.jsonl#r{i:02d}" for i in range(21, 40) if i % 3 == 2
     },
-    "not author": {"notes/page.html", "notes/gate.md", "notes/jp.jsonl#jp"},
+    "not author": {"notes/page.html", "notes/gate.md"},
     'media_type = "text/html" or file contains "gate"': {"notes/page.html", "notes/gate.md"},
     "title = 'Oats' or uri": {
         *(f"notes/rows.jsonl#r{i:02d}" for i in range(40)),
@@ -143,7 +143,7 @@ def test_invalid_filter_is_rejected_before_any_call(reading: Snapshot) -> None:
             reading.retrieve("ferry", name, filter="author = Bo")
         with pytest.raises(SettingsError) as error:
             reading.ask("ferry", name, filter="auhtor = 'Bo'")
-        fields = "author, file, media_type, modified, title, uri, year, 著者"
+        fields = "author, date, date_source, file, kind, language, media_type, modified, title, uri, year, 著者"
         assert str(error.value) == f"the filter: no field 'auhtor'; did you mean 'author'? Known: {fields}"
 
 

@@ -114,6 +114,21 @@ def test_status_shows_levels_and_modularity(capsys: pytest.CaptureFixture[str]) 
     assert "modularity" not in printed(capsys)
 
 
+def test_status_counts_the_fields_of_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prose = "The ferry leaves the harbour at nine, and it is back before the tide has turned."
+    files = {"2024-05-18.md": f"---\ntopic: ferry\n---\n{prose}", "a.md": "Tide table", "b.csv": "a,b\n1,2\n"}
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        kumi.index(fill(tmp_path / "notes", files), methods=["bm25"])
+        status = kumi.status()
+        visible = kumi.status(rights="date >= 2024")
+    counts = {name: status.fields.get(name, 0) for name in ("author", "date", "language", "kind", "topic", "uri")}
+    assert counts == {"author": 0, "date": 1, "language": 1, "kind": 3, "topic": 1, "uri": 3}
+    assert visible.fields["kind"] == visible.fields["date"] == 1
+    text = printed(capsys, fields=status.fields)
+    assert "field    kind         3 documents\n" in text
+    assert text.index(" language ") < text.index(" topic ")
+
+
 def file_states(folder: Path) -> dict[str, tuple[int, int]]:
     """Return the size and the time of the last change of each file."""
     files = (path for path in folder.rglob("*") if path.is_file())

@@ -60,6 +60,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
             media_type="text/markdown",
             modified="2026-11-21T02:31:00Z",
             text="# The  sea\n\nBlue.\n",
+            fields={"kind": "text"},
         )
     ]
 

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Document
 from kumihimo.core.table import Row, Table, codec
-from kumihimo.search.metadata_filter import matching_documents, parse_filter
+from kumihimo.search.metadata_filter import count_fields, matching_documents, parse_filter
 
 NOTE: dict[str, object] = {
     "author": "Hild Garrow",
@@ -355,6 +355,25 @@ def test_an_unknown_field_suggests_the_nearest() -> None:
     for field in ("null", "empty", "source.none", "`source name`"):
         with pytest.raises(SettingsError, match="the filter: no field"):
             matching_documents(field, table)
+
+
+def test_completed_fields_replace_the_metadata() -> None:
+    encode = codec(Document).encode
+    document = Document(
+        uri="a.docx",
+        file="a.docx",
+        title="A",
+        media_type="",
+        metadata={"author": "python-docx", "date": "2013-12-23", "topic": "tides"},
+        fields={"date": "2024-05-18", "date_source": "name", "kind": "document"},
+    )
+    table = Table("documents", codec(Document), ListRows([encode("a", document)]))
+    for expression in ("date >= 2024", "date = 2024", "date = 2024-05", "date < 2024-06", "topic", "metadata.author"):
+        assert matching_documents(expression, table) == {"a"}
+    for expression in ("date = 2013", "date > 2024", "date != 2024-05-18", "author = 'python-docx'"):
+        assert matching_documents(expression, table, lenient=True) == set()
+    counts = {"date": 1, "date_source": 1, "kind": 1, "file": 1, "title": 1, "topic": 1, "uri": 1}
+    assert list(count_fields(table).items()) == [*counts.items(), ("media_type", 0), ("modified", 0)]
 
 
 def test_the_columns_of_documents_are_always_known() -> None:

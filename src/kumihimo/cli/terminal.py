@@ -37,6 +37,7 @@ _TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _LIST_ITEM = re.compile(r"\s*(?:-|\d+\.) ")
 _MIN_MODULARITY_SHARE = 0.98  # of the modularity of new communities: below, new reports are worth their cost
+_MAX_FIELDS = 20  # of documents
 _MAX_EXPLAINED = 8  # pieces of evidence below an answer
 _MAX_PASSAGES = 3  # per piece of evidence, and without a citation
 
@@ -262,6 +263,7 @@ def show_status(status: Status) -> None:
         *((translate("source"), name, path) for name, path in status.sources.items()),
         *((translate("removed"), uri, "") for uri in status.removed),
         *((translate("table"), table, translate(f"{count:,} rows")) for table, count in status.rows.items()),
+        *_field_rows(status.fields),
         (translate("methods"), ", ".join(status.methods), ""),
         *(
             (translate("missing"), name, translate(f"from {origin}: install it again"))
@@ -297,6 +299,13 @@ def show_status(status: Status) -> None:
         printing.print_message(f"{status.waiting:,} requests wait in a batch: `kumi index --batch` collects them.")
     builds.show_partial(status.partial)
     builds.show_failures(status.failed)
+
+
+def _field_rows(fields: Mapping[str, int]) -> list[tuple[str, str, str]]:
+    """Return rows with the first fields, and how many more there are."""
+    more, field = len(fields) - _MAX_FIELDS, translate("field")
+    rows = [(field, name, translate(f"{n:,} documents")) for name, n in islice(fields.items(), _MAX_FIELDS)]
+    return [*rows, (field, translate(f"and {more} more (--json lists them)"), "")] if more > 0 else rows
 
 
 def show_check(result: CheckResult) -> None:

@@ -71,6 +71,7 @@ class Document(Record):
     places: tuple[tuple[int, str], ...] = ()
     body: int = 0
     imported: str = ""
+    fields: Mapping[str, object] = field(default_factory=dict)  # author, date, date_source, language, kind: if known
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,7 @@ class RelationMention(Record):
     """A mention of a relation between two entities in a chunk.
 
     text: a description, or the sentence with both names. source, target: entities, the smaller id first. names: of
-    both, in that order. keywords: themes of the relation. strength: 1 to 10, as a model judged it; None: not judged,
-    the entities occur together.
+    both, in that order. keywords: themes of the relation. strength: 1 to 10, by a model; None: they occur together.
     """
 
     GROUP: ClassVar[str] = "relation"
@@ -160,8 +160,8 @@ class Assertion(Record):
 class Entity(Record):
     """An entity, merged from its mentions.
 
-    text: its description. name: the most frequent form. forms, types: all of them, most frequent first. mentions: their
-    number. tokens: of the text.
+    text: its description. name: the most frequent form. forms, types: all, most frequent first. mentions: how many.
+    tokens: of the text.
     """
 
     SHARED_TEXT: ClassVar[bool] = True

@@ -15,6 +15,7 @@ from kumihimo.core.errors import LimitExceeded, SourceError, describe_fault, des
 from kumihimo.core.records import NOT_READ, Document
 from kumihimo.core.settings import Bounds
 from kumihimo.core.wiring import FileType, Reader
+from kumihimo.readers.fields import complete_fields
 from kumihimo.readers.page import Page, format_utc
 from kumihimo.readers.pictures import SUFFIXES
 from kumihimo.text.sentences import shorten_title
@@ -183,6 +184,7 @@ def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping
     for page in _read_pages(file_type.read, data, str(origin)):
         attached, unread_parts = list[Document](), list[str]()
         letter = {key: value for key, value in page.metadata.items() if key in INHERITED}
+        sent = {"date": page.metadata["date"], "date_source": "letter"} if "date" in letter else {}
         for name, content in page.attached:
             inner_origin = replace(origin, inner_path=(*origin.inner_path, name.replace("#", "%23")))
             try:
@@ -192,7 +194,8 @@ def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping
                 if not has_reader(PurePosixPath(name), readers):
                     raise SourceError(f"{inner_origin}: unsupported file type")
                 for document in _build_documents(inner_origin, content, PurePosixPath(name).suffix, readers):
-                    attached.append(replace(document, metadata={**letter, **document.metadata}))
+                    fields = document.fields if "date" in document.fields else {**document.fields, **sent}
+                    attached.append(replace(document, metadata={**letter, **document.metadata}, fields=fields))
             except SourceError as error:  # the letter itself stays readable
                 unread_parts.append(str(error))
         metadata = {**page.metadata, NOT_READ: unread_parts} if unread_parts else page.metadata
@@ -270,4 +273,5 @@ def _to_document(page: Page, origin: _Origin, media_type: str) -> Document:
         body=page.body,
         imported=page.imported,
         text=page.text,
+        fields=complete_fields(page, "/".join([origin.uri, *origin.inner_path]), media_type),
     )

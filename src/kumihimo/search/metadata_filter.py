@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ Fields = Mapping[str, object]  # the metadata of a document: field -> value
 ValueTest = Callable[[object], bool]
 
 DOCUMENT_COLUMNS = ("uri", "file", "title", "media_type", "modified")  # columns of every document
+COMPLETED_FIELDS = ("author", "date", "date_source", "language", "kind")  # of a document: they replace its metadata
 FILTER_EXAMPLE = 'author = "Sabine Orrell" and date >= 2024'
 
 # A bare word may be of any script: all characters but spaces, punctuation other than `_-.`, and full-width operators
@@ -72,9 +74,9 @@ def matching_documents(
     expression: str,
     documents: Table[Document],
     model_metadata: Table[Metadata] | None = None,
+    without: str = "",
     *,
     lenient: bool = False,
-    without: str = "",
 ) -> frozenset[str]:
     """Return the ids of the documents that match.
 
@@ -94,7 +96,7 @@ def matching_documents(
             matching.add(id)
     if missing and not lenient:
         field = next(field for field in filter_.fields if field in missing)
-        known = _known_fields(documents, model_metadata) - {without}
+        known = count_fields(documents, model_metadata, without)
         raise SettingsError(f"the filter: {describe_unknown('field', field, known)}")
     return frozenset(matching)
 
@@ -111,38 +113,56 @@ def _extracted_fields(model_metadata: Table[Metadata] | None, names: Collection[
 
 def _document_fields(
     documents: Table[Document], columns: Sequence[str], extracted: Mapping[str, Fields], without: str
-) -> Iterator[tuple[str, Fields]]:
+) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield each document id with its fields: metadata, columns, and `metadata` itself.
 
-    Columns win over metadata, and metadata over extracted values.
+    Columns and completed fields win over metadata, and metadata over extracted values.
     """
     decode = json.JSONDecoder().raw_decode  # half the time of `json.loads`
-    for id, raw, *values in documents.columns("id", "metadata", *columns):
+    for id, raw, raw_completed, *values in documents.columns("id", "metadata", "fields", *columns):
         metadata: dict[str, object] = decode(raw)[0]
+        completed: dict[str, object] = decode(raw_completed)[0]
         metadata.pop(without, None)
-        fields = {"metadata": metadata, **metadata}
+        fields = {"metadata": metadata, **replace_metadata(metadata, completed)}
         additions = extracted.get(id, {}).items()
-        fields |= {name: value for name, value in additions if not any(True for _ in field_values(metadata, name))}
+        fields |= {name: value for name, value in additions if not any(True for _ in field_values(fields, name))}
         fields |= compress(zip(columns, values, strict=True), values)
         yield id, fields
 
 
-def _known_fields(documents: Table[Document], model_metadata: Table[Metadata] | None) -> set[str]:
-    """Return the fields that a filter may use."""
-    names = set(DOCUMENT_COLUMNS)
-    if model_metadata is not None:
-        names |= {field for (field,) in model_metadata.columns("field")}
-    for (metadata,) in documents.columns("metadata"):
-        _add_field_names(names, json.loads(metadata), "")
-    return names
+def replace_metadata(metadata: Fields, completed: Fields) -> dict[str, object]:
+    """Return the completed fields of a document, and its other metadata.
+
+    >>> replace_metadata({"date": "2013-12-23", "author": "admin", "topic": "tides"}, {"date": "2024", "kind": "pdf"})
+    {'date': '2024', 'kind': 'pdf', 'topic': 'tides'}
+    """
+    hidden = COMPLETED_FIELDS if completed else ()
+    return {**completed, **{name: value for name, value in metadata.items() if name not in hidden}}
 
 
-def _add_field_names(names: set[str], metadata: Fields, outer: str) -> None:
-    for key, value in metadata.items():
+def count_fields(
+    documents: Table[Document], model_metadata: Table[Metadata] | None = None, without: str = ""
+) -> dict[str, int]:
+    """Return how many documents have each field of filters.
+
+    The completed fields come first, then the most frequent. model_metadata, without: as for `matching_documents`.
+    """
+    names = {field for (field,) in model_metadata.columns("field")} if model_metadata is not None else set[str]()
+    counts = Counter(dict.fromkeys(DOCUMENT_COLUMNS, 0))
+    for _, fields in _document_fields(documents, DOCUMENT_COLUMNS, _extracted_fields(model_metadata, names), without):
+        del fields["metadata"]
+        counts.update(set(_field_names(fields, "")))
+    order = {name: position for position, name in enumerate(COMPLETED_FIELDS, -len(COMPLETED_FIELDS))}
+    return dict(sorted(counts.items(), key=lambda item: (order.get(item[0], 0), -item[1], item[0])))
+
+
+def _field_names(fields: Fields, outer: str) -> Iterator[str]:
+    """Yield the names of fields with a value, such as `a.b`."""
+    for key, value in fields.items():
         if isinstance(value, Mapping):
-            _add_field_names(names, value, f"{outer}{key}.")
-        elif outer + key not in names and any(True for _ in _nested_values(value, ())):
-            names.add(outer + key)
+            yield from _field_names(value, f"{outer}{key}.")
+        elif any(True for _ in _nested_values(value, ())):
+            yield outer + key
 
 
 @dataclass(frozen=True, slots=True)

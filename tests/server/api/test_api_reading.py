@@ -53,7 +53,8 @@ def test_one_document(api: Api) -> None:
     with (Path(api.served.kumi.base) / "town" / "harbour.md").open(encoding="utf-8") as file:
         text = file.read()
     assert (document["uri"], document["characters"], document["chunks"]) == ("town/harbour.md", len(text), 1)
-    assert (document["metadata"], document["status"], document["remarks"]) == ({"access": "open"}, "indexed", [])
+    assert document["metadata"] == {"language": "en", "kind": "text", "access": "open"}
+    assert (document["status"], document["remarks"]) == ("indexed", [])
     whole = api.get(f"/documents/{HARBOUR}/text")
     assert (whole["text"], whole["start"], whole["end"], whole["line"]) == (text, 0, len(text), 1)
     start = text.index("Ada Holm mended")

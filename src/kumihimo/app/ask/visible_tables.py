@@ -81,11 +81,21 @@ class VisibleTables:
 
         expression, lenient = (self.filter, False) if self.filter else (self.rights, True)
         outer = replace(self, filter="") if self.filter else replace(self, rights="")
+        return matching_documents(expression, *outer._filtered_tables(), lenient=lenient)
+
+    def count_fields(self) -> dict[str, int]:
+        """Return how many visible documents have each field of filters."""
+        from kumihimo.search.metadata_filter import count_fields
+
+        return count_fields(*self._filtered_tables()) if self.db.has(ROOT) else {}
+
+    def _filtered_tables(self) -> tuple[Table[Any], Table[Any] | None, str]:
+        """Return documents, a model's metadata, and the field without a filter."""
         metadata_model = self.db.meta("models", {}).get("metadata", RULES)
         # a table made by rule only repeats the metadata of the documents
-        metadata = outer.table("metadata") if metadata_model != RULES else None
-        without = NOT_READ if outer.rights else ""  # it tells of parts, which are documents of their own
-        return matching_documents(expression, outer.table(ROOT), metadata, lenient=lenient, without=without)
+        metadata = self.table("metadata") if metadata_model != RULES else None
+        # with rights: it tells of parts, which are documents of their own
+        return self.table(ROOT), metadata, NOT_READ if self.rights else ""
 
     def _visible_rows(self, table: Table[Any]) -> Table[Any]:
         memory = self.db.once_per_build(

@@ -13,12 +13,13 @@ from kumihimo.core.records import NOT_READ
 from kumihimo.core.spans import describe_place
 from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT
+from kumihimo.search.metadata_filter import replace_metadata
 from kumihimo.search.row_listing import Listing
 from kumihimo.storage.database import as_database
 
 State = Literal["indexed", "partial", "failed"]
 _MAX_REMARKS = 10  # of one document
-_COLUMNS = ("uri", "file", "title", "media_type", "modified", "metadata")
+_COLUMNS = ("uri", "file", "title", "media_type", "modified", "metadata", "fields")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class ListedDocument:
     """A document without its text.
 
     status: indexed; partial: some of it could not be read or processed; failed: its file could not be read again, and
-    the text is an earlier one. remarks: the reasons, with their remedies.
+    the text is an earlier one. remarks: the reasons, with their remedies. metadata: with its author, date, language and
+    kind, as filters see them.
     """
 
     id: str
@@ -133,6 +135,7 @@ class DocumentList:
         columns = {name: self.snapshot.db.value(ROOT, id, name) for name in _COLUMNS}
         metadata: dict[str, object] = json.loads(columns.pop("metadata"))
         unread = metadata.pop(NOT_READ, [])
+        metadata = replace_metadata(metadata, json.loads(columns.pop("fields")))
         failed = [error for step, error in self._errors.get(columns["file"], ()) if step == ROOT]
         processed = [f"{step}: {error}" for step, error in self._errors.get(id, ())]
         remarks = (*unread_parts(self.snapshot, columns["uri"], unread), *dict.fromkeys(processed))

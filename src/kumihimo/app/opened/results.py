@@ -178,6 +178,7 @@ class Status:
     changed_reports: int = 0  # reports with changes since they were written
     missing: Mapping[str, str] = field(default_factory=dict)  # methods and steps that are gone, and who offered them
     waiting: int = 0  # requests in batches
+    fields: Mapping[str, int] = field(default_factory=dict)  # of filters -> documents that have it
 
 
 @dataclass(frozen=True, slots=True)

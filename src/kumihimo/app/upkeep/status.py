@@ -37,6 +37,7 @@ def _read_visible(snapshot: Snapshot, levels: bool, *, modularity: bool) -> Stat
         sources={},
         removed=(),
         rows=snapshot.row_counts(),
+        fields=snapshot.count_fields(),
         methods=tuple(db.meta("methods", [])),
         models=db.meta("models", {}),
         settings={},

@@ -1,6 +1,7 @@
 """the served indexes -> HTTP: names, methods, estimated and spent cost, and the state of each."""
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Request, Response
@@ -23,7 +24,7 @@ router = APIRouter(tags=["state"])
 indexes_router = APIRouter(tags=["indexes"])
 _FOR_EDITORS = ("folder", "sources", "removed", "spent", "cache", "bytes", "waiting")
 _LEFT_OUT = ("levels", "modularity")  # they take long to compute
-_MAX_LISTED = 1000  # failures and documents read in part
+_MAX_LISTED = 1000  # failures, documents read in part, and fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +108,7 @@ async def get_status(access: Allowed) -> Response:
         status = plain(read_status(kumi.opened, levels=False, rights=access.rights, modularity=False))
         for name in ("failed", "partial"):
             status[name] = status[name][:_MAX_LISTED]
+        status["fields"] = dict(islice(status["fields"].items(), _MAX_LISTED))
         left_out = _LEFT_OUT if access.grant.allows(FACTS) else (*_LEFT_OUT, *_FOR_EDITORS)
         return {name: value for name, value in status.items() if name not in left_out}
 
