@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.text import decode
+from kumihimo.readers.text import decode, describe_guess
 
 WEATHER = "今日は　よい天気です。\nABC 123"
 
@@ -162,3 +162,40 @@ def test_a_terminal_log_and_a_form_feed_are_text() -> None:
 
 def test_what_was_broken_before_it_was_saved_stays_as_it_is() -> None:
     assert decode("a\ufffdb".encode()) == "a\ufffdb"
+
+
+GUESSED = "its encoding is guessed from {} bytes; if letters are wrong, save it as UTF-8"
+NEWS = "Dün akşam balıkçılar limana döndü. "
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (NEWS.encode("cp1254"), 7),
+        (NEWS.encode() + b" 5\xb0", 15),
+        (b'<meta charset="utf-8">' + NEWS.encode("cp1254"), 7),
+        ("潮が満ちる。".encode("cp932"), 11),
+    ],
+)
+def test_an_encoding_guessed_from_few_bytes_is_named(data: bytes, count: int) -> None:
+    assert describe_guess(data) == [GUESSED.format(count)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"Plain text.",
+        NEWS.encode(),
+        NEWS.encode("utf-16"),
+        "潮".encode("utf-16"),
+        NEWS.encode("utf-16-le"),
+        "潮が満ちる。".encode("iso2022_jp"),
+        (NEWS * 6).encode("cp1254"),
+        b'<meta charset="windows-1254">' + NEWS.encode("cp1254"),
+        b'<?xml version="1.0" encoding="ISO-8859-9"?><p>' + NEWS.encode("cp1254"),
+        b"Content-Type: text/plain; charset=windows-1254\n\n" + NEWS.encode("cp1254"),
+        "It’s 5 € – “only”".encode("cp1252"),
+    ],
+)
+def test_an_encoding_that_is_certain_is_not_named(data: bytes) -> None:
+    assert describe_guess(data) == []

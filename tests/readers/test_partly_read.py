@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from kumihimo.core.records import NOT_READ, Document
+from kumihimo.readers import READERS
+from kumihimo.readers.documents import read_documents
 from kumihimo.readers.html import read_html
 from kumihimo.readers.page import Page
 from kumihimo.readers.tables import read_json_pages
@@ -215,3 +217,26 @@ def test_a_script_is_not_counted_as_markup() -> None:
     script = "<script>" + "if (a<b && c>d) {}\n" * 2000 + "</script>"
     (page,) = read_html(f"{script}<ul><li>one<li>two</ul>".encode(), "a.html")
     assert page.text == "- one\n- two"
+
+
+GUESSED = "its encoding is guessed from 2 bytes; if letters are wrong, save it as UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", "Über die Brücke"),
+        ("a.md", "---\ndate: 2024-02-30\n---\nÜber die Brücke"),
+        ("a.csv", "way;height\nÜber die Brücke;3"),
+        ("a.html", "<p>Über die Brücke</p>"),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nÜber die Brücke\n"),
+        ("a.eml", "From: a@b.example\nSubject: x\n\nÜber die Brücke"),
+        ("a.jsonl", '{"text": "Über die Brücke"}\n{"text": "Am Ufer"}'),
+    ],
+)
+def test_a_guessed_encoding_is_named_once_beside_other_notes(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_bytes(text.encode("cp1252"))
+    first, *others = read_documents(tmp_path / name, name, READERS)
+    assert unread_parts(first)[-1] == GUESSED
+    assert len(unread_parts(first)) == 1 + (name == "a.md")
+    assert not any(NOT_READ in document.metadata for document in others)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
-from typing import Annotated
+from typing import Annotated, cast
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import LimitExceeded, SourceError, describe_fault, describe_unknown
@@ -16,12 +16,14 @@ from kumihimo.core.records import NOT_READ, Document
 from kumihimo.core.settings import Bounds
 from kumihimo.core.wiring import FileType, Reader
 from kumihimo.readers.fields import complete_fields
-from kumihimo.readers.page import Page, format_utc
+from kumihimo.readers.page import Page, add_unread, format_utc
 from kumihimo.readers.pictures import SUFFIXES
+from kumihimo.readers.text import describe_guess
 from kumihimo.text.sentences import shorten_title
 
 MAX_TITLE_CHARS = 200  # a title goes with every chunk, so a long one would cost tokens a thousand times
 INHERITED = ("from", "date")  # what an attachment has from its letter, unless it says so itself
+TEXT_TYPES = ("text/", "message/", "application/x-subrip", "application/xhtml", "application/xml")
 MAX_ATTACHMENT_DEPTH = 5  # letters inside letters
 _BASE_BYTES, _FULL_BYTES = 10_000, 200_000  # a file may take its share of the time: of 5 kB 23 seconds of 300
 MAX_DOCUMENT_CHARS = 2_000_000  # a longer text becomes several documents: one makes at most 99,999 chunks
@@ -181,8 +183,10 @@ class _Origin:
 def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping[str, FileType]) -> Iterator[Document]:
     """Yield the documents of a file, and of its attachments."""
     file_type = readers[suffix.lower()]
+    is_text = file_type.is_simple or file_type.media_type.startswith(TEXT_TYPES)
+    notes = describe_guess(data) if is_text else []
     for page in _read_pages(file_type.read, data, str(origin)):
-        attached, unread_parts = list[Document](), list[str]()
+        attached, unread_parts = list[Document](), list(notes)
         letter = {key: value for key, value in page.metadata.items() if key in INHERITED}
         sent = {"date": page.metadata["date"], "date_source": "letter"} if "date" in letter else {}
         for name, content in page.attached:
@@ -198,9 +202,11 @@ def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping
                     attached.append(replace(document, metadata={**letter, **document.metadata}, fields=fields))
             except SourceError as error:  # the letter itself stays readable
                 unread_parts.append(str(error))
-        metadata = {**page.metadata, NOT_READ: unread_parts} if unread_parts else page.metadata
         if page.text.strip():
+            own = cast(list[str], page.metadata.get(NOT_READ, []))
+            metadata = add_unread(page.metadata, [*own, *unread_parts] if unread_parts else [])
             yield _to_document(replace(page, metadata=metadata), origin, file_type.media_type)
+            notes = []
         yield from attached
 
 

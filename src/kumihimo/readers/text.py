@@ -26,6 +26,8 @@ CONTROL_CHAR = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\ufffe\uffff]")
 TEXT_CODEC = re.compile(r"utf-8|cp\d|iso|euc|gb|big5|koi8|mac|shift|tis")  # `rot13` and `idna` are codecs too
 HIGH_BYTES = bytes(range(128, 256))
 SAMPLE_BYTES = 4096
+CERTAIN_BYTES = 32  # outside ASCII; with so many, no paragraph in 18 languages came out wrong
+DECLARATION = re.compile(rb"""\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 GOOD_PER_BROKEN = 20  # with fewer good characters for each broken one, it is another encoding, not damage
 
 # How browsers interpret these labels; Python knows the others.
@@ -105,12 +107,9 @@ def decode(data: bytes, name: str = "the file", declared: str = "") -> str:
     >>> decode("デジタル庁".encode("cp932"))
     'デジタル庁'
     """
-    for bom, encoding in BYTE_ORDER_MARKS:
-        if data.startswith(bom):
-            text: str | None = data[len(bom) :].decode(encoding, "replace")
-            break
-    else:
-        text = _decode_utf16(data) if 0 in data else _decode_narrow(data, declared)
+    text = _decode_certain(data, declared)
+    if text is None:
+        text = _decode_utf16(data) if 0 in data else _decode_guessing(data)
     if text is None:
         raise SourceError(f"{name}: cannot tell the encoding; save the file as UTF-8")
     if "\0" in text or len(CONTROL_CHAR.findall(text)) * GOOD_PER_BROKEN > len(text):
@@ -128,7 +127,13 @@ def _decode_utf16(data: bytes) -> str:
     return data.decode(encoding if share > 0.5 else "latin-1", "replace")
 
 
-def _decode_narrow(data: bytes, declared: str) -> str | None:
+def _decode_certain(data: bytes, declared: str) -> str | None:
+    """Decode a text whose mark, form or label tells its encoding."""
+    for bom, encoding in BYTE_ORDER_MARKS:
+        if data.startswith(bom):
+            return data[len(bom) :].decode(encoding, "replace")
+    if 0 in data:
+        return None
     if data.isascii() and ISO_2022_ESCAPE.search(data):
         texts = [data.decode(encoding, "replace") for encoding in ISO_2022_ENCODINGS]
         return min(texts, key=lambda text: text.count(REPLACEMENT_CHAR))
@@ -137,7 +142,22 @@ def _decode_narrow(data: bytes, declared: str) -> str | None:
     for candidate in ("utf-8", encoding) if accepts_all else (encoding, "utf-8"):
         with suppress(UnicodeError):
             return data.decode(candidate)
-    return _decode_guessing(data)
+    return None
+
+
+def describe_guess(data: bytes) -> list[str]:
+    """Return a note if few letters tell the encoding of a text.
+
+    >>> describe_guess("Grüße aus Köln".encode("latin-1"))
+    ['its encoding is guessed from 3 bytes; if letters are wrong, save it as UTF-8']
+    """
+    count = len(data) - len(data.translate(None, HIGH_BYTES))
+    if not 0 < count < CERTAIN_BYTES or 0 in data or has_only_signs(_take_sample(data)):
+        return []
+    label = DECLARATION.search(data[:SAMPLE_BYTES])
+    if _decode_certain(data, label[1].decode() if label else "") is not None:
+        return []
+    return [f"its encoding is guessed from {count} bytes; if letters are wrong, save it as UTF-8"]
 
 
 def _resolve_label(label: str) -> str:
