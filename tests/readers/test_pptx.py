@@ -222,3 +222,11 @@ def test_a_deck_has_the_title_of_its_first_slide_though_no_placeholder_marks_it(
         slide(show, TITLE, "Costs")
 
     assert read(factories_office.pptx(fill)).title == "State of the breakwater"
+
+
+def test_figures_and_notes_give_no_title() -> None:
+    def noted(show: Any) -> None:
+        slide(show).notes_slide.notes_text_frame.text = "Speak slowly"
+
+    assert read(factories_office.pptx(by_category(["Root", "Elbow"], stones=(1, 2), lost=(3, 4)))).title == ""
+    assert read(factories_office.pptx(noted)).title == ""

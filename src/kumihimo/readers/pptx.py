@@ -15,6 +15,7 @@ P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 TITLE_TYPES = {"title", "ctrTitle"}
 CHROME_TYPES = {"sldNum", "dt", "ftr", "hdr"}  # on every slide
 BODY_TYPES = {"body", "obj", ""}
+SHAPES = "its shapes"
 MAX_REASON_CHARS = 200
 
 
@@ -26,20 +27,21 @@ def read_pptx(data: bytes, name: str) -> Iterator[layout.Page]:
         title, metadata = archive.read_core_properties(package, name)
         data = archive.to_transitional(package, data)
     slides = {slide.part: slide for slide in Presentation(io.BytesIO(data)).slides}.values()
-    parts, unread = list[tuple[str, layout.Places]](), list[str]()
+    parts, unread, opening = list[tuple[str, layout.Places]](), list[str](), list[tuple[str, str]]()
     for number, slide in enumerate(slides, 1):
-        parts.append(("\n\n".join(_read_slide(slide, number, unread)), ((0, f"slide {number}"),)))
+        texts = list(_read_slide(slide, number, unread))
+        opening = opening or texts
+        parts.append(("\n\n".join(text for _, text in texts), ((0, f"slide {number}"),)))
     text, places = layout.join_with_places(parts)
     layout.refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
     layout.refuse_empty(text, name)
     metadata = layout.add_unread(metadata, unread)
-    yield layout.Page(
-        title=title or first_page_title(text, layout.second_place(places)), text=text, metadata=metadata, places=places
-    )
+    title = title or first_page_title(dict(opening).get(SHAPES, ""))  # not from a chart, and not from notes
+    yield layout.Page(title=title, text=text, metadata=metadata, places=places)
 
 
-def _read_slide(slide: Any, number: int, unread: list[str]) -> Iterator[str]:
-    """Yield the texts of a slide.
+def _read_slide(slide: Any, number: int, unread: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a slide with their texts.
 
     Add to `unread` what is broken or unknown.
     """
@@ -49,7 +51,7 @@ def _read_slide(slide: Any, number: int, unread: list[str]) -> Iterator[str]:
         except Exception as error:  # noqa: BLE001 (python-pptx may raise anything for one shape; the others are read)
             unread.append(f"slide {number}: {label} ({str(error)[:MAX_REASON_CHARS]})")
         else:
-            yield from filter(None, [text])
+            yield from [(label, text)] if text else ()
     unread += [f"slide {number}: {part}" for part in archive.describe_entities(slide.shapes._spTree)]
 
 
@@ -58,7 +60,7 @@ def _list_slide_parts(slide: Any) -> Iterator[tuple[str, Callable[[], str]]]:
 
     The function reads the part.
     """
-    yield "its shapes", lambda: layout.layout_tree(slide.shapes._spTree, SlideVisitor().visit).text
+    yield SHAPES, lambda: layout.layout_tree(slide.shapes._spTree, SlideVisitor().visit).text
     relations = slide.part.rels.values()
     diagrams = (each.target_part for each in relations if each.reltype.endswith("/diagramData"))
     for part in dict.fromkeys(diagrams):

@@ -2,16 +2,23 @@
 
 import re
 from collections.abc import Callable
+from itertools import takewhile
 
 from kumihimo.readers.labels import is_labelled
 
 HEADING = re.compile("^## (.+)$", re.M)
 MAX_FIRST_LINE = 80
 GENERATED_TITLE = re.compile(
-    r"^(untitled|無題|名称未設定|无标题|(powerpoint|word|excel) ?(presentation|document|workbook|プレゼンテーション)"
+    r"^(untitled( \w+)?|\[?no title\]?|無題|名称未設定|无标题"
+    r"|(powerpoint|word|excel) ?(presentation|document|workbook|プレゼンテーション)"
     r"|microsoft \w+( - .*)?|(presentation|document|dokument|文書|文档|book|slide|スライド|scan|print|layout) ?\d*"
     r"|(scanned|new|neues) (document|dokument)|(adobe|canva|libreoffice|openoffice|pages|quarkxpress)( [\w.]+)*|\W*)$"
     r"|\.(docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|odt|rtf|txt|html?|e?ps)$",
+    re.I,
+)
+CONTENTS = re.compile(
+    "(?:table of )?contents|目次|もくじ|目录|目錄|차례|목차|inhalt(?:sverzeichnis)?|table des matières|sommaire"
+    "|[ií]ndice|sumário|оглавление|содержание",
     re.I,
 )
 _UNITS = r"(?:円|元|万|億|年|月|日|税込|税抜|約|chf|eur|usd|gbp|yen|no|nr|p|pp|vol|kg|km|cm|mm|m|g)"
@@ -48,11 +55,13 @@ def first_page_title(text: str, second_page: int | None = None, size: Callable[[
     It is the largest heading, or else a short first line. second_page: where the text of the second page begins.
     size: of a heading; without it the first heading counts.
     """
-    first = text[:second_page]
-    headings: list[str] = [heading for heading in HEADING.findall(first) if is_title(heading)]
-    if headings:
-        return (headings[0] if size is len else max(headings, key=size)).strip()
-    line = first.strip().split("\n")[0]
+    first = text[:second_page].strip()
+    all_headings: list[str] = HEADING.findall(first)
+    headings = takewhile(lambda heading: not CONTENTS.fullmatch(heading), all_headings)
+    if titles := list(filter(is_title, headings)):
+        return (titles[0] if size is len else max(titles, key=size)).strip()
+    line = first.split("\n")[0]
     is_short = len(line) <= MAX_FIRST_LINE and (len(line.split()) > 1 or not line.isascii())
     is_plain = " | " not in line and not is_labelled(line) and line[-1:] not in "。．.!?！？:：;；,、，"
+    is_plain = is_plain and not line.startswith("## ") and not CONTENTS.fullmatch(line)
     return line if line and is_short and is_plain and is_title(line) else ""
