@@ -121,6 +121,24 @@ def titled(head: str, *words: str) -> Fill:
     return draw
 
 
+def test_a_head_with_its_page_number_stands_once() -> None:
+    def head(n: int) -> str:
+        words = "Chapter 1. Tides" if n < 5 else "Chapter 2. Boats"
+        return f"{n} | {words}" if n % 2 else f"{words} | {n}"
+
+    bodies = [f"Page {n} tells of the sea." for n in range(1, 9)]
+    numbered = [[TextLine(head(n), line_position=90), TextLine(body)] for n, body in enumerate(bodies, 1)]
+    assert [[line.text for line in page] for page in drop_running_heads(numbered)] == [
+        [head(n), body] if n in (1, 5) else [body] for n, body in enumerate(bodies, 1)
+    ]
+    roman = [
+        [TextLine(f"Tides | {number}", line_position=90), TextLine(str(n)), TextLine(f"Total | {n}", line_position=9)]
+        for n, number in zip((4, 9, 2, 30), ("i", "1 / 9", "2 / 9", "3 / 9"), strict=True)
+    ]
+    kept = [[line.text for line in page] for page in drop_running_heads(roman)]
+    assert kept == [["Tides | i", "4", "Total | 4"], *([str(n), f"Total | {n}"] for n in (9, 2, 30))]
+
+
 def test_numbered_chapters_keep_their_headings() -> None:
     result = text(*(titled(f"Chapter {n}", *justified(HARBOUR), f"That was part {n}.") for n in range(1, 7)))
     assert [line for line in result.split("\n") if line.startswith("#")] == [f"## Chapter {n}" for n in range(1, 7)]
@@ -314,6 +332,9 @@ def test_what_pdfium_does_not_open_is_read_plainly() -> None:
         ("Microsoft Word - a.docx", "The Long Arm"),
         ("PowerPoint Presentation", "The Long Arm"),
         ("untitled", "The Long Arm"),
+        ("Untitled document", "The Long Arm"),
+        ("[no title]", "The Long Arm"),
+        ("The\0 Tides\0", "The Tides"),
         ("Microsoft Word - arm", "The Long Arm"),
         ("report.docx", "The Long Arm"),
         ("", "The Long Arm"),
@@ -490,6 +511,17 @@ def test_what_is_no_title(head: str) -> None:
         lines(*justified(HARBOUR), *justified(PAINT), y=660)(canvas)
 
     assert read(factories_office.pdf(draw)).title == "The Long Arm"
+
+
+def test_the_heading_of_a_table_of_contents_is_no_title() -> None:
+    contents = titled("Contents", "1 Tides | 2", *justified(HARBOUR))
+    assert read(factories_office.pdf(contents, titled("Tides", *justified(HARBOUR)))).title == ""
+
+    def covered(canvas: Any) -> None:
+        lines("The Long Arm", size=26, y=790)(canvas)
+        contents(canvas)
+
+    assert read(factories_office.pdf(covered)).title == "The Long Arm"
 
 
 def test_the_largest_heading_of_the_first_page_is_the_title() -> None:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from threading import Lock
 from typing import Any, NamedTuple
 from unicodedata import bidirectional
@@ -34,6 +34,7 @@ POINTS_PER_INCH = 72
 MAX_ABREAST = 3  # letters
 PDF_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 PAGE_NUMBER = re.compile(r"(?:p\.?|page|第|[-–—(\[| ])*\s*(\d{1,3})\s*(?:[-–—)\]| ]|頁|ページ|/ ?\d+|of \d+)*", re.I)
+EDGE_NUMBER = re.compile(r"^(?:(\d{1,4})|[ivxl]+) \| | \| (?:(\d{1,4})(?: ?/ ?\d+)?|[ivxl]+)$")  # beside a head
 PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "CreationDate": "date"}
 STANDARD_FONTS = (b"Helvetica", b"Times", b"Courier", b"Arial", b"Symbol", b"ZapfDingbats")  # PDFium includes these
 GENERATED_CHARS = " \r\n"  # PDFium inserts only these; asking it about every letter would double the time
@@ -67,7 +68,7 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
                 pages.append([*lines, *fields])
                 incomplete += [number] if not fault and lacks_embedded_fonts(page) else []
                 page.close()
-            properties = document.get_metadata_dict(skip_empty=True)
+            properties = {key: text.replace("\0", "") for key, text in document.get_metadata_dict().items()}
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise SourceError(f"{name}: locked with a password; save it without one") from error
@@ -170,34 +171,45 @@ def drop_running_heads(pages: Sequence[Sequence[TextLine]]) -> list[list[TextLin
     A running head stays where it first stands, and a page of nothing else stays whole: no text is lost.
     """
     largest = HEADING_SIZE * usual_size(pages)
-    keys_by_page = [[_head_key(line, number, largest) for line in page] for number, page in enumerate(pages)]
-    counts = Counter(key for keys in keys_by_page for key in {*keys[:2], *keys[-2:]} if key)
+    keys_by_page = [[_head_keys(line, number, largest) for line in page] for number, page in enumerate(pages)]
+    counts = Counter(key for keys in keys_by_page for key in {*chain(*keys[:2], *keys[-2:])})
     running = {key for key, count in counts.items() if count >= max(MIN_HEAD_PAGES, len(pages) / 2)}
-    result, emitted = list[list[TextLine]](), set[_HeadKey | None]()
+    running |= {(text, None, height) for text, _, height in running}  # on a page without a number, or with `xi`
+    result, emitted = list[list[TextLine]](), {""}
     for page, keys in zip(pages, keys_by_page, strict=True):
-        is_head, indices = [key in running for key in keys], range(len(keys))
+        is_head, indices = [not running.isdisjoint(each) for each in keys], range(len(keys))
         ends = (indices[:2], indices[::-1][:2])  # the inner line counts only if the outer one does
-        ends_here = {index for end in ends for index in takewhile(is_head.__getitem__, end)}
-        dropped = {index for index in ends_here if (key := keys[index]) and (key[1] is not None or key in emitted)}
-        only_heads = len(ends_here) == len(page)
-        result.append([line for index, line in enumerate(page) if only_heads or index not in dropped])
-        emitted.update(keys[index] for index in ends_here)
+        texts = {index: _head_text(page[index].text) for end in ends for index in takewhile(is_head.__getitem__, end)}
+        only_heads = len(texts) == len(page)
+        result.append([line for index, line in enumerate(page) if only_heads or texts.get(index) not in emitted])
+        emitted.update(texts.values())
     return result
 
 
 _HeadKey = tuple[str, int | None, int]  # text, page number minus page index, height
 
 
-def _head_key(line: TextLine, page: int, largest: float) -> _HeadKey | None:
-    """Return the key of a running head across pages.
+def _head_keys(line: TextLine, page: int, largest: float) -> list[_HeadKey]:
+    """Return the keys of a running head across pages.
 
-    The key is the line itself, or a number that grows page by page.
+    A key is its text, or a number that grows page by page.
     """
     if largest and line.size >= largest:  # a chapter heading
-        return None
-    height = round(line.line_position / 10)
-    number = PAGE_NUMBER.fullmatch(line.text)
-    return ("#", int(number[1]) - page, height) if number else (line.text, None, height)
+        return []
+    height, text = round(line.line_position / 10), _head_text(line.text)
+    number = PAGE_NUMBER.fullmatch(line.text) or EDGE_NUMBER.search(line.text)
+    digits = next(filter(None, number.groups()), "") if number else ""
+    offset = int(digits) - page if digits else None
+    return [(text, offset, height), ("#", offset, height)][: 1 + bool(digits)]
+
+
+def _head_text(text: str) -> str:
+    """Return a running head without its page number.
+
+    >>> [_head_text(text) for text in ("88 | Tides", "Tides | 7 / 244", "Tides | xi", "- 3 -", "Tides 3")]
+    ['Tides', 'Tides', 'Tides', '', 'Tides 3']
+    """
+    return "" if PAGE_NUMBER.fullmatch(text) else EDGE_NUMBER.sub("", text)
 
 
 class Box(NamedTuple):
