@@ -63,6 +63,23 @@ def test_tables() -> None:
     assert text(source) == "Boats\nname | built\nMaru | 19 22\n\nx"
 
 
+def test_a_cell_over_several_rows_stands_in_each() -> None:
+    rows = "<tr><th rowspan=2>Otaru<td>2020<td>5<tr><td>2021<td rowspan=3>7<tr><td colspan=2>none<tr><td>a<td>b"
+    after = "<table><tr><td>new<td>table</table>"
+    kept = "Otaru | 2020 | 5\nOtaru | 2021 | 7\nnone | 7\na | b | 7"
+    assert text(f"<table>{rows}</table>{after}") == f"{kept}\n\nnew | table"
+    long = "The harbour was quiet. " * 4
+    assert text(f"<table><tr><td rowspan=2>{long}<td>a<tr><td>b</table>") == f"{long}| a\n| b"
+    assert text("<table><tr><td rowspan=0>a<td rowspan=x>b<tr><td>c</table>") == "a | b\nc"
+
+
+def test_the_text_of_cells_over_many_rows_grows_with_the_file() -> None:
+    def length(rows: int) -> int:
+        return len(text("<table>" + f"<tr><td rowspan=60000 colspan=2>{'x' * 50}" * rows + "</table>"))
+
+    assert length(400) < 2.1 * length(200)
+
+
 def test_a_table_for_the_layout_is_no_table() -> None:
     assert text("<table><tr><td><h1>A</h1>b<td><p>c</table>") == "# A\n\nb\n\nc"
 

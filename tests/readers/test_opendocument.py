@@ -71,6 +71,13 @@ def test_tables() -> None:
     assert read_text(f"<text:p>x</text:p><table:table>{rows}</table:table>").text == "x\n\nday | m\n1 | 2.4"
 
 
+def test_a_cell_over_two_rows_stands_in_both() -> None:
+    over = cell("Otaru", 'table:number-rows-spanned="2"')
+    rows = f"<table:table-row>{over}{cell('5')}</table:table-row>"
+    rows += f"<table:table-row><table:covered-table-cell/>{cell('7')}</table:table-row>"
+    assert read_text(f"<table:table>{rows}</table:table>").text == "Otaru | 5\nOtaru | 7"
+
+
 def test_slides_are_places() -> None:
     slides = "".join(
         f'<draw:page><draw:frame presentation:class="title"><draw:text-box><text:p>Slide {n}</text:p></draw:text-box>'

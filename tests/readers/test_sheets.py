@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +85,11 @@ def test_values() -> None:
         ("day", date(2024, 5, 1)),
         ("moment", datetime(2024, 5, 1, 8, 30)),
         ("hour", time(8, 30)),
+        ("span", timedelta(hours=27, minutes=5)),
         ("lines", "a\n b"),
         ("big", 12345678901234),
     )
-    values = "3 0.3 true 2024-05-01 2024-05-01_08:30:00 08:30:00 a_b 12345678901234".replace(" ", "\n").split()
+    values = "3 0.3 true 2024-05-01 2024-05-01_08:30:00 08:30:00 27:05:00 a_b 12345678901234".replace(" ", "\n").split()
     read_values = [line.partition("value: ")[2].replace(" ", "_") for line in text(*rows).split("\n\n")]
     assert read_values == values
 

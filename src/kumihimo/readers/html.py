@@ -51,12 +51,12 @@ META_KEYS = {
     "article:published_time": "date",
 }
 STEP_TAGS: dict[layout.WriterStep, str] = {
-    layout.PARAGRAPH: "p table blockquote dl figure hr article section form fieldset details",
+    layout.PARAGRAPH: "p blockquote dl figure hr article section form fieldset details",
     layout.LINE: "body div main header footer aside dt dd caption figcaption summary legend address center",
     layout.LIST: "ul ol menu",
     layout.Writer.bullet_item: "li",
     layout.Writer.row: "tr",
-    layout.Writer.cell: "td th",
+    layout.Writer.table: "table",
     layout.Writer.pre: "pre",
     layout.Writer.line_break: "br",
     layout.Writer.link: "a",
@@ -214,6 +214,9 @@ def _visit_node(node: Node, dropped: set[int]) -> str | layout.Visit[Node]:
         return node.text_content or ""
     if node.mem_id in dropped:
         return ""
+    if node.tag in ("td", "th"):
+        spans = node.attributes
+        return layout.cell_step(spans.get("rowspan"), spans.get("colspan")), node.iter(include_text=True)
     is_layout_row = node.tag == "tr" and node.css_first(BLOCK_SELECTOR) is not None  # its cells hold blocks
     step = layout.LINE if is_layout_row else TAG_STEPS.get(node.tag or "")
     return step, node.iter(include_text=True)

@@ -28,9 +28,8 @@ STEPS: dict[str, layout.WriterStep] = {
     f"{TEXT}line-break": layout.Writer.line_break,
     f"{TEXT}ruby": layout.Writer.ruby,
     f"{TEXT}ruby-text": layout.Writer.rt,
-    f"{TABLE}table": layout.PARAGRAPH,
+    f"{TABLE}table": layout.Writer.table,
     f"{TABLE}table-row": layout.Writer.row,
-    f"{TABLE}table-cell": layout.Writer.cell,
     f"{DRAW}text-box": layout.LINE,
     f"{PRESENTATION}notes": layout.PARAGRAPH,
 }
@@ -42,6 +41,7 @@ PROPERTIES = {
     f"{DC}language": "language",
     f"{META}creation-date": "date",
 }
+SPANNED = (f"{TABLE}number-rows-spanned", f"{TABLE}number-columns-spanned")
 REPEATED = (f"{TABLE}number-columns-repeated", f"{TABLE}number-rows-repeated")
 Node = ElementTree.Element | str
 
@@ -121,6 +121,8 @@ def _visit(node: Node) -> str | layout.Visit[Node]:
         return partial(layout.Writer.heading, mark=mark), layout.mixed_content(node)
     if node.tag == f"{DRAW}frame" and node.get(f"{PRESENTATION}class") == "title":
         return partial(layout.Writer.heading, mark="## "), layout.mixed_content(node)
+    if node.tag == f"{TABLE}table-cell":
+        return layout.cell_step(*map(node.get, SPANNED)), layout.mixed_content(node)
     if node.tag == f"{TEXT}note":
         return " (" + "".join(" ".join(p.itertext()) for p in node.iter(f"{TEXT}p")).strip() + ")"
     return STEPS.get(node.tag), layout.mixed_content(node)

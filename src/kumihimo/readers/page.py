@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from xml.etree.ElementTree import Element
 
 from kumihimo.core.errors import SourceError
@@ -113,6 +113,9 @@ def refuse_empty(text: str, name: str) -> None:
 EMPTY_LINE = re.compile(r"[ |]*")
 MAX_LIST_INDENT = 8  # markup without end tags would indent without end
 KINDS = ("block", "inline", "item", "link", "list", "pre", "rt")
+SPAN = re.compile("[1-9][0-9]{0,4}")
+MAX_SPANS = 8  # cells over several rows at the same time
+MAX_REPEATED_CHARS = 60  # of such a cell
 MAX_LABEL_CHARS = 80  # of a section's name in a citation
 
 N = TypeVar("N")
@@ -188,6 +191,14 @@ def layout_tree(root: N, visit: Callable[[N], str | Visit[N]]) -> PageLayout:
     return PageLayout(tuple(writer.lines))
 
 
+class _Span(NamedTuple):
+    """A cell that reaches into rows below."""
+
+    rows: int
+    columns: int
+    text: str
+
+
 class Writer:
     """The lines written so far, and the current one."""
 
@@ -197,7 +208,8 @@ class Writer:
         self.prefix = ""  # of the next line: `# ` or `- `
         self.gap = 0  # line ends due before the next line
         self.depth = dict.fromkeys(KINDS, 0)  # open elements around the line, by kind
-        self.cell_count = 0  # of the current row
+        self.column = 0  # of the current row
+        self.spans: dict[int, _Span] = {}  # the cells of the table that reach down, by column
         self.readings: list[list[str]] = []  # one list for each open `ruby`
         self.link_chars = 0  # characters of the line inside links
 
@@ -293,17 +305,49 @@ class Writer:
             self.line.clear()
             self._append_line(text, 2)
 
-    def row(self) -> Iterator[None]:
-        self.cell_count = 0
-        return self.element("inline", gap=1)
+    def table(self) -> Iterator[None]:
+        self.spans = {} if not self.is_inline else self.spans
+        return self.element("block", gap=2)
 
-    def cell(self) -> Iterator[None]:
+    def row(self) -> Iterator[None]:
+        """Begin a row. A nested one is part of a cell."""
+        is_nested, column = self.is_inline, self.column
         self.break_block(1)
-        if self.is_inline and self.cell_count:
-            self.line.append("| ")
-        self.cell_count += 1
+        self.column = 0
+        self.depth["inline"] += 1
         yield
+        if not is_nested and self.column:
+            self._repeat_cells()
+        self.column = column
+        self.depth["inline"] -= 1
         self.break_block(1)
+
+    def cell(self, rows: int = 1, columns: int = 1) -> Iterator[None]:
+        """Write a cell that spans rows and columns.
+
+        A short one is repeated in each of its rows; a long one leaves the others empty.
+        """
+        self.break_block(1)
+        is_nested = not self.is_inline or self.depth["inline"] > 1
+        if not is_nested:
+            self._repeat_cells()
+        if self.is_inline and self.column:
+            self.line.append("| ")
+        column, start = self.column, len(self.line)
+        self.column += columns
+        yield
+        if rows > 1 and not is_nested and len(self.spans) < MAX_SPANS:
+            text = collapse_spaces("".join(self.line[start:]))
+            self.spans[column] = _Span(rows - 1, columns, text if len(text) <= MAX_REPEATED_CHARS else "")
+        self.break_block(1)
+
+    def _repeat_cells(self) -> None:
+        """Write the cells of rows above that reach into this column."""
+        while span := self.spans.pop(self.column, None):
+            self.line.append("| " * bool(self.column) + span.text + " ")
+            if span.rows > 1:
+                self.spans[self.column] = span._replace(rows=span.rows - 1)
+            self.column += span.columns
 
     def ruby(self) -> Iterator[None]:
         """Put the reading after the whole word.
@@ -333,6 +377,14 @@ def mixed_content(node: Element) -> Iterator[Element | str]:
     for child in node:
         yield child
         yield child.tail or ""
+
+
+def cell_step(rows: str | None, columns: str | None) -> WriterStep:
+    """Return the step of a cell, with the attributes for its spans."""
+    if not rows and not columns:
+        return Writer.cell
+    height, width = (int(span) if span and SPAN.fullmatch(span) else 1 for span in (rows, columns))
+    return partial(Writer.cell, rows=height, columns=width)
 
 
 LINE, PARAGRAPH = (partial(Writer.element, kind="block", gap=gap) for gap in (1, 2))

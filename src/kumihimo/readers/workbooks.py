@@ -30,6 +30,7 @@ from kumihimo.readers.tables import (
 from kumihimo.readers.titles import first_page_title
 
 MAX_CELLS = 8_000_000
+DURATION = re.compile(r"PT(\d+)H(\d\d)M(\d\d)(?:\.\d+)?S")
 REMEDY = "save it again without a password"
 CELL_REFERENCE = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
 
@@ -151,6 +152,8 @@ def _format_cell(value: object, formatter: Formatter | None = None) -> str:
     ['2024-05-01', '2024-05-01 08:30:00']
     >>> _format_cell(timedelta(hours=25, minutes=30)), _format_cell(0.075, lambda value: f"{value:.1%}")
     ('25:30:00', '7.5%')
+    >>> [_format_cell(value) for value in (timedelta(hours=27, minutes=5), "PT27H05M00S")]
+    ['27:05:00', '27:05:00']
     """
     if isinstance(value, bool):
         return str(value).lower()
@@ -161,7 +164,9 @@ def _format_cell(value: object, formatter: Formatter | None = None) -> str:
         return formatter(value)
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else f"{value:.15g}"
-    return " ".join(str(value).split())
+    text = " ".join(str(value).split())
+    duration = DURATION.fullmatch(text)  # of OpenDocument
+    return f"{int(duration[1])}:{duration[2]}:{duration[3]}" if duration else text
 
 
 def _count_cells(sheet: bytes) -> int:
