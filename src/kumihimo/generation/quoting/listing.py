@@ -179,7 +179,10 @@ def _offer_titles(name: str, documents: Table[Any], reader: IndexReader, languag
 
 
 def _read_sections(row: Any) -> Iterator[tuple[str, Span]]:
-    """Yield each heading with the first sentence or item below it; without headings, each paragraph."""
+    """Yield each heading with its first sentence or item.
+
+    Without headings, each paragraph is a section.
+    """
     headings = Headings(row.text, row.body)
     whole = Span("", row.uri, 0, len(row.text), row.text)
     known: set[int | None] = set()

@@ -61,7 +61,7 @@ class Passage:
 
     @property
     def answers(self) -> bool:
-        """Return whether it is the answer with a likelihood of 9 in 10.
+        """Return whether it answers with a likelihood of 9 in 10.
 
         That is so if it comes from the best evidence, has most words of the question and leads clearly. Measured on
         questions whose answer has a known place (benchmarks.quoting).
@@ -103,7 +103,10 @@ def choose_passages(
 
 
 def select_passages(windows: Iterable[Passage], first: Sequence[Passage] = ()) -> list[Passage]:
-    """Return up to three windows from different places, best first, after those that come first."""
+    """Return up to three windows from different places, best first.
+
+    first: come before the others.
+    """
     ranked = sorted(windows, key=lambda passage: -passage.score)
     selected: list[Passage] = []
     for passage in (*first, *ranked):
@@ -171,7 +174,7 @@ class _Scores:
         self._above: dict[tuple[str, ...], _Counts] = {}
 
     def of(self, window: Window, headings: tuple[str, ...]) -> tuple[float, float]:
-        """Return the coverage and the match of a window with its headings and its title."""
+        """Return the coverage and the match of a window."""
         if headings not in self._above:
             self._above[headings] = self._count("\n".join((self._title, *headings)))
         above, first, last = self._above[headings], window.first, window.last + 1
@@ -185,7 +188,7 @@ class _Scores:
 
 
 def _compare_by_meaning(asked: ParsedQuestion, windows: Iterable[Passage], encoder: Embedder) -> list[Passage]:
-    """Return the best windows, with their similarity to the question in their scores."""
+    """Return the best windows, scored by similarity to the question, too."""
     passages = sorted(windows, key=lambda passage: -passage.score)[:_MAX_ENCODED]
     texts = ["\n".join((*passage.headings, passage.span.text)) for passage in passages]
     vectors = encoder([asked.text, *texts])

@@ -66,7 +66,7 @@ class Headings:
         return tuple(text for _, text in path)
 
     def section(self, position: int) -> int | None:
-        """Return where the section of a position begins; None: it has no heading."""
+        """Return the start of the section, or None without headings."""
         return max((start for start, _, _ in self._found if start <= position), default=None)
 
 
@@ -109,7 +109,7 @@ class Region:
         yield start, end
 
     def windows(self) -> Iterator[Window]:
-        """Yield a window from each piece of `[start, end)` on, as long as possible.
+        """Yield a window from each piece on, as long as possible.
 
         A list or a table that fits is never begun within.
         """
@@ -136,13 +136,13 @@ class Region:
         return i, self.text[slice(*self.pieces[opening][:2])] if opening < first else ""
 
     def _table_header(self, row: int) -> str:
-        """Return the header of the table of a row, if it is another row and names the columns."""
+        """Return the header of the table of a row, or empty."""
         first = self.text.rfind("\n\n", self.headings.body, row) + 2 or self.headings.body
         header = self.text[first : self.text.find("\n", first, row)] if first < row else ""
         return header if "|" in header and is_table_row(header) else ""
 
     def _group(self, i: int) -> tuple[int, int]:
-        """Return the first and the last piece of a list or a table."""
+        """Return the first and last piece of a list or table."""
         first = last = i
         while first and self._are_alike(first - 1, first):
             first -= 1
@@ -151,14 +151,17 @@ class Region:
         return first, last
 
     def _are_alike(self, i: int, j: int) -> bool:
-        """Return whether two pieces are items, or rows with the same first column."""
+        """Return whether two pieces are items, or rows of one table."""
         one, two = self.pieces[i], self.pieces[j]
         if one.kind != "row" or two.kind != "row":
             return one.kind == two.kind == "item"
         return self._first_column(one) == self._first_column(two)
 
     def _first_column(self, row: Piece) -> str:
-        """Return the name of the first cell, as in `city: Otaru; founded: 1922`; empty: the header names it."""
+        """Return the name of the first cell, as in `city: Otaru`.
+
+        It is empty if a header names the columns.
+        """
         text = self.text[row.start : row.end]
         return "" if "|" in text else text.partition(":")[0]
 
@@ -182,17 +185,17 @@ class Region:
         return Window(first, last, lead, more)
 
     def place(self, window: Window) -> int:
-        """Return where the section, the list or the table of a window begins, or the window."""
+        """Return the start of the section, list or table of a window."""
         start = self.pieces[window.first].start
         section = self.headings.section(start)
         return section if section is not None else self.pieces[self._group(window.first)[0]].start
 
     def _begins_section(self, i: int) -> bool:
-        """Return whether a piece is a heading, or the first row of a table."""
+        """Return whether a piece is a heading or a first row."""
         return self.pieces[i].kind == "heading" or (self.pieces[i].kind == "row" and self._group(i)[0] == i)
 
     def lines(self, window: Window) -> Iterator[tuple[BlockKind, str]]:
-        """Yield the kind and the text of each line of a window to show."""
+        """Yield the kind and the text of each line to show."""
         if window.lead:
             yield self.pieces[window.first].kind, collapse_spaces(window.lead)
         for start, end, kind in self.pieces[window.first : window.last + 1]:
