@@ -1,9 +1,7 @@
 """question + evidence -> passages: the windows with most words of the question, from different places, best first."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from kumihimo.core.context import Context, Evidence
@@ -132,7 +130,6 @@ def find_windows(
     """Yield the windows of the best evidence with their scores."""
     words = content_tokens(asked.subject or asked.text)
     weights = index.rarity(words) if index else [1.0] * len(words)
-    count = partial(_count, words)
     chunks = [item for item in context if isinstance(item.record, Chunk)]
     documents: dict[str, tuple[str, str, Headings]] = {}
     seen: set[tuple[str, int]] = set()
@@ -145,7 +142,7 @@ def find_windows(
                 documents[span.uri] = text, title, Headings(text, body)
             text, title, headings = documents[span.uri]
             region = Region(text, span.start, span.end, headings)
-            scores = _Scores(region, title, count, weights)
+            scores = _Scores(region, title, words, weights)
             for window in region.windows():
                 start, end = region.pieces[window.first].start, region.pieces[window.last].end
                 if (span.uri, start) not in seen:
@@ -157,34 +154,36 @@ def find_windows(
                     yield Passage(region, window, part, above, coverage, match, rank, score, copies=copies)
 
 
-def _count(words: Sequence[str], text: str) -> _Counts:
-    tokens = tokenize(text)
-    return _Counts(tuple(map(tokens.count, words)), len(tokens))
-
-
+@dataclass(frozen=True)
 class _Scores:
-    """The match of the windows of a region."""
+    """The coverage and the match of the windows of a region. Each piece is counted once."""
 
-    def __init__(self, region: Region, title: str, count: Callable[[str], _Counts], weights: Sequence[float]) -> None:
-        near = (piece for piece in region.pieces if piece.start < region.end + MAX_CHARS)
-        counts = [count(region.text[piece.start : piece.end]) for piece in near]
-        self._sums = [[0, *accumulate(column)] for column in zip(*(c.words for c in counts), strict=True)]
-        self._totals = [0, *accumulate(c.total for c in counts)]
-        self._count, self._title, self._weights = count, title, weights
-        self._above: dict[tuple[str, ...], _Counts] = {}
+    region: Region
+    title: str
+    words: Sequence[str]
+    weights: Sequence[float]
+    counts: dict[int | tuple[str, ...], _Counts] = field(default_factory=dict)  # by piece, or by what stands above
 
     def of(self, window: Window, headings: tuple[str, ...]) -> tuple[float, float]:
         """Return the coverage and the match of a window."""
-        if headings not in self._above:
-            self._above[headings] = self._count("\n".join((self._title, *headings)))
-        above, first, last = self._above[headings], window.first, window.last + 1
-        lead, total = self._count(window.lead), sum(self._weights) or 1.0
-        length = (self._totals[last] - self._totals[first] + above.total + lead.total + 1) / _LENGTH
-        norm = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * length)
-        counts = [s[last] - s[first] + a + b for s, a, b in zip(self._sums, above.words, lead.words, strict=True)]
-        found = [(weight, n) for weight, n in zip(self._weights, counts, strict=True) if n]
+        above = self._count((*headings, window.lead), "\n".join((self.title, *headings, window.lead)))
+        inside = (self._count(i, self._piece_text(i)) for i in range(window.first, window.last + 1))
+        columns, totals = zip(above, *inside, strict=True)
+        norm = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * (sum(totals) + 1) / _LENGTH)
+        counts = map(sum, zip(*columns, strict=True))
+        found = [(weight, n) for weight, n in zip(self.weights, counts, strict=True) if n]
+        total = sum(self.weights) or 1.0
         match = sum(weight * n * (1 + _SATURATION) / (n + norm) for weight, n in found)
         return sum(weight for weight, _ in found) / total, match / total
+
+    def _piece_text(self, i: int) -> str:
+        return self.region.text[self.region.pieces[i].start : self.region.pieces[i].end]
+
+    def _count(self, key: int | tuple[str, ...], text: str) -> _Counts:
+        if key not in self.counts:
+            tokens = tokenize(text)
+            self.counts[key] = _Counts(tuple(map(tokens.count, self.words)), len(tokens))
+        return self.counts[key]
 
 
 def _compare_by_meaning(asked: ParsedQuestion, windows: Iterable[Passage], encoder: Embedder) -> list[Passage]:
