@@ -35,7 +35,7 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, Length, announce, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
-from kumihimo.generation.quoting.requests import carry_names
+from kumihimo.generation.quoting.requests import carry_names, read_request
 from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
@@ -245,15 +245,14 @@ class Snapshot(VisibleTables):
                 query.progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
             result = snapshot._write(query, asked, method, context, self._llm("answer", budget))
         else:
-            stored, requests = self.embedder_of("chunks"), method == default
+            stored = self.embedder_of("chunks")
+            request = (read_request(searched) or read_request(asked)) if method == default else None
             embedder: Embedder = LocalEmbedder()
             with suppress(SettingsError):  # that of the index is on a server, or not installed here
                 embedder = create_local_embedder(stored)
             encoder = None if stored == LOCAL_MODEL or isinstance(embedder, LocalEmbedder) else embedder
             words = snapshot.indexed_words()
-            result = quote_answer(
-                searched, method, context, snapshot.tracer, embedder, encoder, words, requests=requests
-            )
+            result = quote_answer(searched, method, context, snapshot.tracer, embedder, encoder, words, request)
             notes = (Part("note", note),) if note else ()
             result = replace(result, question=asked.text, parts=notes + result.parts)
             if query.on_token or query.on_context:

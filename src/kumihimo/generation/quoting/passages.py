@@ -1,7 +1,7 @@
 """a subject -> the chunks that mention it; a name or description -> the documents that it means."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any
@@ -12,6 +12,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.requests import without_document_words
+from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
 _MIN_MATCH = 0.6  # of the words of a description, by rarity, in the names of a document
@@ -40,15 +41,7 @@ class Passages:
 
     def span(self, number: int) -> Span:
         """Return a chunk as it stands in its document."""
-        return self.span_of(self.ids[number])
-
-    def span_of(self, id: str) -> Span:
-        """Return the chunk with this id."""
-        return next(iter(self.reader.spans(Evidence("chunks", self.table[id], 0.0))))
-
-    def evidence(self, number: int) -> Evidence:
-        """Return a chunk as evidence."""
-        return Evidence("chunks", self.table[self.ids[number]], 0.0)
+        return next(iter(self.reader.spans(Evidence("chunks", self.table[self.ids[number]], 0.0))))
 
     def mentioning(self, subject: str) -> list[int]:
         """Return the chunks with a subject as written, else its words."""
@@ -69,7 +62,7 @@ def subject_patterns(subject: str) -> list[re.Pattern[str]]:
     for term in subject_terms(subject):
         begin = r"\b" if term.isascii() else ""
         root = re.sub("y$", "(?:y|ie)", re.escape(term)) if begin and len(term) >= _SHORT else re.escape(term)
-        patterns.append(re.compile(begin + root + (r"(?:s|es)?\b" if begin and len(term) < _SHORT else "")))
+        patterns.append(re.compile(begin + root + (r"(?:e|s|es)?\b" if begin and len(term) < _SHORT else "")))
     return patterns
 
 
@@ -119,6 +112,18 @@ def read_passages(reader: IndexReader, most: int | None = None) -> Passages | No
         chunks = table.get_many([id for (id,) in table.columns("id")][:: -(-total // most)])
         rows = [(id, chunk.text) for id, chunk in chunks.items()]
     return Passages(reader, table, [id for id, _ in rows], [text for _, text in rows], total)
+
+
+def best_sentence(text: str, terms: Set[str]) -> tuple[int, int]:
+    """Return the span of the sentence or row with most of these terms."""
+    spans = [
+        span
+        for block in split_blocks(text)
+        for span in (
+            [(block.start, block.end)] if block.kind == "row" else split_sentences(text, block.start, block.end)
+        )
+    ]
+    return max(spans, key=lambda span: len(terms & set(subject_terms(text[slice(*span)]))), default=(0, 0))
 
 
 def find_documents(name: str, reader: IndexReader) -> list[str]:

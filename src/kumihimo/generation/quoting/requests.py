@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, reduce
 from itertools import chain
 from pathlib import Path
@@ -14,6 +14,7 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import say
+from kumihimo.generation.quoting.selection import read_selection
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
 from kumihimo.text.question import ParsedQuestion
@@ -31,42 +32,35 @@ _MAX_NAMES = 2
 class Request:
     """What a question asks for.
 
-    kind: compare, documents, list, themes, outline, or one of rows. subject: what it is about; empty: the whole. other:
-    the second subject of a comparison, or the document of a list.
+    kind: compare, documents, themes, outline, or one of rows. subject: what it is about; empty: the whole. other: the
+    second subject of a comparison. selection: of documents.
     """
 
     kind: str
     subject: str = ""
     other: str = ""
+    selection: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_request(asked: ParsedQuestion) -> Request | None:
     """Return what a question requests, or None for a question of detail.
 
     >>> read_request(ParsedQuestion("Compare the old wall and the new wall"))
-    Request(kind='compare', subject='the old wall', other='the new wall')
-    >>> read_request(ParsedQuestion("登場する人物を挙げて")), read_request(ParsedQuestion("Who painted the gate?"))
-    (Request(kind='list', subject='person', other=''), None)
+    Request(kind='compare', subject='the old wall', other='the new wall', selection={})
+    >>> read_request(ParsedQuestion("Who painted the gate?")) is None
+    True
     """
-    for kind in ("compare", "documents", "list", "themes", "outline", *ROW_KINDS):
+    if selection := read_selection(asked.plain):
+        return Request("documents", selection.get("mention", ""), selection=selection)
+    for kind in ("compare", "themes", "outline", *ROW_KINDS):
         if kind == "themes" and asked.topic is not None:
             return Request(kind, _clean_topic(asked.topic))
         for pattern in () if kind == "themes" else _patterns(kind):
             if match := pattern.search(asked.plain):
                 groups = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
                 subject = asked.plain if kind in ROW_KINDS else groups.get("X", "")
-                return Request(kind, _read_type(subject) if kind == "list" else subject, groups.get("Y", ""))
+                return Request(kind, subject, groups.get("Y", ""))
     return None
-
-
-def lists_entities(asked: ParsedQuestion) -> bool:
-    """Return whether a question requests a list of entities.
-
-    >>> [lists_entities(ParsedQuestion(text)) for text in ("List all people", "List the documents", "Who sang?")]
-    [True, False, False]
-    """
-    request = read_request(asked)
-    return request is not None and request.kind == "list" and request.subject != "documents"
 
 
 def _clean_topic(topic: str) -> str:
@@ -135,12 +129,6 @@ def light_stems() -> frozenset[str]:
     return class_stems("corpus parts", "possible parts", "topics", "views", "generic")
 
 
-def _read_type(words: str) -> str:
-    """Return the type of a list by its words: `people` gives person."""
-    types: Mapping[str, str] = _rules()["types"]
-    return next((name for name, pattern in types.items() if re.fullmatch(pattern, words, re.IGNORECASE)), "person")
-
-
 def _matches(section: str, kind: str, text: str) -> bool:
     return any(re.search(pattern, text, re.IGNORECASE) for pattern in _rules()[section][kind])
 
@@ -153,13 +141,10 @@ def _rules() -> Mapping[str, Any]:
 @cache
 def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
     """Return the patterns of a kind, with words filled in."""
-    words = {**_rules()["words"], "types": f"(?:{'|'.join(_rules()['types'].values())})"}
+    words: Mapping[str, str] = _rules()["words"]
 
     def expand(pattern: str) -> str:
-        for _ in range(3):  # words may hold other words
-            for name, value in words.items():
-                pattern = pattern.replace(f"<{name}>", value)
-        return pattern
+        return reduce(lambda text, word: text.replace(f"<{word[0]}>", word[1]), words.items(), pattern)
 
     groups = [_rules()["rows"][kind]] if kind in ROW_KINDS else _rules()[kind].values()
     return tuple(re.compile(expand(pattern), re.IGNORECASE) for group in groups for pattern in group)
