@@ -98,8 +98,12 @@ def dated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
 @pytest.mark.parametrize(
     ("question", "first", "cited"),
     [
-        ("What was discussed in the most recent meeting?", "1 of 5 documents (name: meeting, newest):", "2024-09-12"),
-        ("一番古い会議は？", "5件の文書のうち1件（名前：会議, 最古）：", "2023-11-20"),
+        (
+            "What was discussed in the most recent meeting?",
+            "1 of 5 documents (name: meeting, newest: 2024-09-12):",
+            "2024-09-12",
+        ),
+        ("一番古い会議は？", "5件の文書のうち1件（名前：会議, 最古：2023-11-20）：", "2023-11-20"),
         ("How many meetings were held in 2024?", "2 of 5 documents (name: meetings, date: 2024):", "05-02 2024-09-12"),
         ("2024年5月的文件有几个？", "5份文档中的2份（日期：2024-05）：", "2024-05-02 culture"),
         ("Who wrote Free Tides?", "1 of 5 documents (title: Free Tides):", "culture"),

@@ -62,8 +62,8 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
     "date": {"en": "date: {value}", "ja": "日付：{value}", "zh": "日期：{value}", "zh-Hant": "日期：{value}"},
     "language": {"en": "language: {value}", "ja": "言語：{value}", "zh": "语言：{value}", "zh-Hant": "語言：{value}"},
     "kind": {"en": "kind: {value}", "ja": "種類：{value}", "zh": "类型：{value}", "zh-Hant": "類型：{value}"},
-    "newest": {"en": "newest", "ja": "最新", "zh": "最新", "zh-Hant": "最新"},
-    "oldest": {"en": "oldest", "ja": "最古", "zh": "最早", "zh-Hant": "最早"},
+    "newest": {"en": "newest: {value}", "ja": "最新：{value}", "zh": "最新：{value}", "zh-Hant": "最新：{value}"},
+    "oldest": {"en": "oldest: {value}", "ja": "最古：{value}", "zh": "最早：{value}", "zh-Hant": "最早：{value}"},
     "undated": {
         "en": "(Without a date: {n}.)",
         "ja": "（日付なし：{n}件）",

@@ -63,7 +63,9 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     if not chosen or (asks == "contents" and len(chosen) > 1):
         return None
     values = {**conditions, **times, **({"noun": selection["word"]} if "noun" in conditions else {})}
-    named = [say(value if name == "order" else name, language, value=value) for name, value in values.items()]
+    if order := values.pop("order", ""):
+        values[order] = chosen[0].day
+    named = [say(name, language, value=value) for name, value in values.items()]
     numbers = {"n": f"{len(chosen):,}", "total": f"{len(documents):,}", "files": len({each.file for each in documents})}
     draft = Draft(MAX_LONG_CHARS)
     draft.add(say("selected" if named else "all documents", language, labels=", ".join(named), **numbers), "sentence")
