@@ -185,7 +185,7 @@ def compare_with_fresh(archive: Archive, fresh: Kumihimo, rows: dict[str, list[A
 LISTS = (
     "List all documents",
     "Which documents mention Bo Lind?",
-    "What did Bo Lind write?",
+    "How many pages mention Orrin Dale?",
     "Compare Orrin Dale and Ruta Haverlock",
 )
 

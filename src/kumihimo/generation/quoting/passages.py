@@ -115,7 +115,7 @@ def read_passages(reader: IndexReader, most: int | None = None) -> Passages | No
 
 
 def best_sentence(text: str, terms: Set[str]) -> tuple[int, int]:
-    """Return the span of the sentence or row with most of these terms."""
+    """Return where the sentence or row with most terms stands."""
     spans = [
         span
         for block in split_blocks(text)

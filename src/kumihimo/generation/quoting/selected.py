@@ -112,9 +112,10 @@ def _read_documents(mention: str, passages: Passages | None, reader: IndexReader
 
 
 def _fitting(selection: Mapping[str, str], documents: Sequence[_Listed]) -> tuple[Mapping[str, str], Sequence[_Listed]]:
-    """Return the certain conditions, but those of time, and the documents that fulfil them.
+    """Return the certain conditions and the documents that fulfil them.
 
-    A noun such as `meeting` counts if several documents show it. If not, only a mention means any document.
+    Conditions of time are left out. A noun such as `meeting` counts if several documents show it. If not, only a
+    mention means any document.
     """
     conditions = {name: value for name, value in selection.items() if name not in ("asks", "date", "order", "word")}
     noun = conditions.pop("noun", "document")
@@ -126,9 +127,9 @@ def _fitting(selection: Mapping[str, str], documents: Sequence[_Listed]) -> tupl
 
 
 def _choose_by_date(documents: Sequence[_Listed], date: str = "", order: str = "") -> Sequence[_Listed]:
-    """Return the documents of a date, and of them the newest or oldest.
+    """Return the documents of a date; of them, the newest or oldest.
 
-    There is no such one if too few have a date.
+    There is no newest one if too few have a date.
     """
     chosen = [each for each in documents if not date or (each.day and compare_dates(each.day, date) == 1)]
     if not order:

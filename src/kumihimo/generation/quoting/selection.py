@@ -78,7 +78,7 @@ def _rules() -> Mapping[str, Any]:
 
 @cache
 def _patterns(section: str) -> list[tuple[str, str, re.Pattern[str]]]:
-    """Return the patterns of a section with their names and values, the nouns filled in."""
+    """Return the patterns of a section with their names and values."""
     values = _rules()["values"]
     nouns = "|".join([*values["kind"].values(), *values["noun"].values()])
     return [
