@@ -136,6 +136,11 @@ def test_every_row_kind_has_rules() -> None:
         ("谁是宮本顕治？", "什么时候？", "宮本顕治"),
         ("組紐資料館はどこですか", "いつですか", "組紐資料館"),
         ("特別展はいつですか", "場所は？", "特別展"),
+        ("みどり号の初代の運転手は誰でしたか。", "その前は何をしていましたか。", "みどり"),
+        ("ごん狐で、兵十は何を捕っていましたか。", "どうして怒ったのですか。", "兵十"),
+        ("中文句号应该用全角还是半角？", "那引号呢？", "中文句号应该用全角还是半角"),
+        ("What does the bot flag on an account do?", "And what does locking it do?", "bot flag account"),
+        ("When did version 21 come out?", "Who was present at that meeting?", "version 21"),
     ],
 )
 def test_a_follow_up_takes_over_the_names(before: str, question: str, names: str) -> None:
@@ -152,6 +157,10 @@ def test_a_follow_up_takes_over_the_names(before: str, question: str, names: str
         "What does Sam Altman say of his company?",
         "How long does it take?",
         "What do the keepers say about their boats?",
+        "What are the main themes of these documents?",
+        "本は何冊まで借りられますか。",
+        "ボランティアの人数は何人ですか。",
+        "千分号是什么？",
         "真田紐とは何ですか",
     ],
 )
