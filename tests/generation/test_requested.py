@@ -301,6 +301,13 @@ def test_phrases_are_nouns_and_no_speakers() -> None:
     assert not {"make sure", "ANNA BELL", "Bell", "mended"} & names
 
 
+def test_phrases_in_japanese_are_compounds_and_no_dates() -> None:
+    texts = [
+        f"令和{n}年の議事録の附則に、夜間開館の費用が載る。大正十二年の下人は夜間開館を知らない。" for n in range(4)
+    ]
+    assert {phrase.name for phrase in collect_phrases(texts)} == {"夜間開館"}
+
+
 def test_topics_are_named_with_their_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [
         "They still grind all the oats at the tide mill on the quay.",

@@ -53,13 +53,13 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     (Request(kind='list', subject='person', other=''), None)
     """
     for kind in ("compare", "documents", "list", "themes", "outline", *ROW_KINDS):
-        if kind == "themes" and asked.topic is not None:
-            return Request(kind, _clean_topic(asked.topic))
-        for pattern in () if kind == "themes" else _patterns(kind):
+        for pattern in _patterns(kind):
             if match := pattern.search(asked.plain):
                 groups = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
                 subject = asked.plain if kind in ROW_KINDS else groups.get("X", "")
                 return Request(kind, _read_type(subject) if kind == "list" else subject, groups.get("Y", ""))
+        if kind == "themes" and asked.topic is not None:
+            return Request(kind, _clean_topic(asked.topic))
     return None
 
 
