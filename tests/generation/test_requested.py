@@ -157,6 +157,84 @@ def test_a_document_is_outlined_by_its_headings(kumi: Kumihimo) -> None:
         assert headings == ["- Minutes of the third meeting", "- The gap", "- Other business"]
 
 
+PAGES = {
+    "TSC-Charter.md": "# Committee charter\n\n## Rules\nThe committee decides by a vote.\n",
+    "ONBOARDING.md": "# Onboarding\n\n## Steps\nSummarise the charter of the TSC in md for every new member.\n",
+    "admin/setup.md": "# Setting up a server\n\nThe server needs two disks and a name of its own.\n",
+    "dev/setup.md": "# Setting up a desk\n\nThe desk needs a chair and a lamp of its own.\n",
+    "admin/backups.md": """# Backups
+
+A server without backups is a server that will be lost.
+
+## Overview
+Things to back up in order of importance:
+
+* the **database**
+* the [secrets](secrets.md)
+
+## Links
+* Recording: <https://example.org/watch>
+
+## Restore
+```
+# Not a heading
+kumi restore
+```
+
+Stop the server before the database is restored.
+""",
+    "meetings/2023-10-18.md": "# Meeting\n\n## Announcements\n* Version 21 came out\n",
+    "meetings/2018-05-16.md": "# Meeting\n\n## Announcements\n* Michael was elected as chair\n",
+    "tale.txt": "It rained.\n\n" + "\n\n".join(f"On day {n} they sailed further to the north." for n in range(40)),
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+    root = fill(tmp_path_factory.mktemp("pages"), PAGES)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        yield kumi
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Summarise TSC-Charter.md", "TSC-Charter.md"),
+        ("What does admin/setup.md cover?", "setup.md"),
+        ("What is on the page about setting up a desk?", "setup.md"),
+        ("What was in the minutes of 18 October 2023?", "2023-10-18.md"),
+        ("dev/setup.md を要約してください", "setup.md"),
+        ("总结一下 admin/backups.md 的内容", "backups.md"),
+    ],
+)
+def test_a_document_is_named_by_path_title_or_day(pages: Kumihimo, question: str, name: str) -> None:
+    answer = ask(pages, question)
+    assert (answer.status, set(files(answer))) == ("answered", {name})
+    assert answer.approach in ("outline", "documents")
+
+
+def test_nothing_is_outlined_if_several_documents_may_be_meant(pages: Kumihimo) -> None:
+    answer = ask(pages, "Summarise setup.md")
+    assert answer.status == "closest"
+    assert answer.text.startswith("Several documents may be meant by “setup.md”.")
+    assert files(answer) == ["setup.md", "setup.md"]
+
+
+def test_an_outline_has_the_items_of_lists_and_no_code_or_links(pages: Kumihimo) -> None:
+    assert ask(pages, "Summarise admin/backups.md").text.split("\n\n")[1].splitlines() == [
+        "- A server without backups is a server that will be lost.",
+        "- Overview: Things to back up in order of importance: the database; the secrets.",
+        "- Restore: Stop the server before the database is restored.",
+    ]
+
+
+def test_an_outline_without_headings_has_twelve_sentences_of_the_whole(pages: Kumihimo) -> None:
+    lines = ask(pages, "Summarise tale.txt").text.split("\n\n")[1].splitlines()
+    assert len(lines) == 12
+    assert "day 36" in lines[-1]
+
+
 def test_two_subjects_are_compared_by_the_passages_that_say_most_about_each(kumi: Kumihimo) -> None:
     text = ask(kumi, "Compare the ferry and the seed library").text
     assert "48 passengers" in text
@@ -229,6 +307,14 @@ def test_a_follow_up_says_what_it_is_about(kumi: Kumihimo) -> None:
     assert "hemp rope" in answer.text
 
 
+def test_a_follow_up_looks_first_into_the_documents_of_the_last_answer(pages: Kumihimo) -> None:
+    before = pages.ask("Who was elected as chair in the meeting?")
+    assert files(before)[0] == "2018-05-16.md"
+    answer = pages.ask("And what was announced there?", history=[before])
+    assert answer.parts[0].text == "(about elected as chair in the meeting)"
+    assert answer.context.evidence[0].uri.endswith("2018-05-16.md")
+
+
 MARKETS = {
     "märkte.csv": "Ort;Umsatz;Kosten\nNord;1.250 €;980,50 €\nSüd;2.500 €;1.020,00 €\nWest;3.000 €;12,30 €\n",
     "alone.csv": "Ort;Betrag;Länge\nNord;1.250;12 m\nSüd;2.500;80 cm\nWest;3.000;3 m\n",
@@ -269,6 +355,13 @@ def test_phrases_are_nouns_and_no_speakers() -> None:
     names = {phrase.name for phrase in collect_phrases(texts, ["Carl Dunn"])}
     assert "tide mill" in names
     assert not {"make sure", "ANNA BELL", "Bell", "mended"} & names
+
+
+def test_phrases_in_japanese_are_compounds_and_no_dates() -> None:
+    texts = [
+        f"令和{n}年の議事録の附則に、夜間開館の費用が載る。大正十二年の下人は夜間開館を知らない。" for n in range(4)
+    ]
+    assert {phrase.name for phrase in collect_phrases(texts)} == {"夜間開館"}
 
 
 def test_topics_are_named_with_their_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

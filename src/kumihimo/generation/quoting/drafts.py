@@ -8,6 +8,7 @@ from kumihimo.core.spans import Citation, Span
 from kumihimo.text.sentences import collapse_spaces
 
 MAX_CHARS, MAX_LONG_CHARS = 1200, 2000  # of an answer, and of a list or of topics
+_SENTENCE_CHARS = 160
 _WORDING: Mapping[str, Mapping[str, str]] = {
     "topics": {
         "en": "Frequent topics in {total}:",
@@ -191,3 +192,11 @@ class Draft:
 def cut_span(span: Span, start: int, end: int) -> Span:
     """Return a part of a span, by its characters."""
     return replace(span, start=span.start + start, end=span.start + end, text=span.text[start:end])
+
+
+def shorten_span(chunk: Span, start: int, end: int) -> Span:
+    """Return a sentence of at most 160 characters, cut between words."""
+    if end - start > _SENTENCE_CHARS:
+        cut = chunk.text.rfind(" ", start, start + _SENTENCE_CHARS)
+        end = cut if cut > start + _SENTENCE_CHARS // 2 else start + _SENTENCE_CHARS
+    return cut_span(chunk, start, end)

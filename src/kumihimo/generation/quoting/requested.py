@@ -5,7 +5,7 @@ from functools import reduce
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import Draft
-from kumihimo.generation.quoting.listing import write_outline
+from kumihimo.generation.quoting.outlines import write_outline
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.requests import ROW_KINDS, Request
 from kumihimo.generation.quoting.selected import write_selected

@@ -9,8 +9,8 @@ from itertools import starmap
 from unicodedata import normalize
 
 from kumihimo.core.spans import Span
-from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_count
-from kumihimo.generation.quoting.listing import shorten_span, write_outline
+from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_count, shorten_span
+from kumihimo.generation.quoting.outlines import write_outline
 from kumihimo.generation.quoting.passages import Passages, best_sentence, read_passages
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.selection import has_noun
