@@ -69,8 +69,8 @@ def test_later_question_takes_one_more_call(tmp_path: Path, server: FakeServer) 
     assert (first.question, second.question) == ("What does note 1 tell of?", "Tell of harbour 2.")
 
 
-@pytest.mark.parametrize("question", ["And the ferry?", "それは?"])
-def test_without_model_questions_are_unchanged(tmp_path: Path, question: str) -> None:
+@pytest.mark.parametrize("question", ["Where is the ferry?", "渡し船はどこですか"])
+def test_without_model_questions_that_stand_alone_are_unchanged(tmp_path: Path, question: str) -> None:
     from kumihimo import Kumihimo
 
     with Kumihimo.open(tmp_path / ".kumi") as kumi:

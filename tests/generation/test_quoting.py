@@ -14,6 +14,7 @@ from kumihimo.core.spans import Span
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.ranking import choose_passages
+from kumihimo.generation.quoting.requests import read_request
 from kumihimo.generation.quoting.windows import MAX_CHARS, Headings, Region
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.text.question import ParsedQuestion
@@ -65,7 +66,9 @@ def chunk(number: int, text: str = "") -> Chunk:
 
 def ask(question: str, *texts: str, start: int = 0) -> Answer:
     index = FakeIndex(texts, start)
-    return quote_answer(ParsedQuestion(question), "bm25", evidence(*texts), index, LocalEmbedder(), words=index)
+    asked = ParsedQuestion(question)
+    request = read_request(asked)
+    return quote_answer(asked, "bm25", evidence(*texts), index, LocalEmbedder(), words=index, request=request)
 
 
 def quotes(answer: Answer) -> list[str]:

@@ -154,8 +154,6 @@ def ask_about(rng: Random, pages: list[Page], hidden: list[Page]) -> str:
         f"Which documents mention {shared}?",
         f"Summarize {page.title}",
         f"List the people in {page.title}",
-        "List all people",
-        "List all places",
         "List all documents",
         "What are the main themes?",
         f"What is said about {shared}?",

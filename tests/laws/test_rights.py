@@ -183,10 +183,9 @@ def compare_with_fresh(archive: Archive, fresh: Kumihimo, rows: dict[str, list[A
 
 
 LISTS = (
-    "List all people",
-    "List all places",
     "List all documents",
     "Which documents mention Bo Lind?",
+    "How many pages mention Orrin Dale?",
     "Compare Orrin Dale and Ruta Haverlock",
 )
 

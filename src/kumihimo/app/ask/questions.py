@@ -14,7 +14,6 @@ from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import IndexChanged, IndexUnavailable
 from kumihimo.core.task import Progress
 from kumihimo.core.usage import Usage
-from kumihimo.generation.quoting.requests import lists_entities
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.local_embedder import create_local_embedder, is_local
 from kumihimo.llm.protocols import Vectors
@@ -36,7 +35,7 @@ def lacking_methods(
     """Return the methods to build before a read, with whether it must.
 
     name: the method, or the table, to read; empty for the default method. question: one for the method; about the whole
-    corpus, it reads reports if the method may, and a list that no model writes reads entities.
+    corpus, it reads reports if the method may.
     """
     catalogue, lacking = index.catalogue, dict[str, bool]()
     if name in catalogue.methods and missing_tables(db, catalogue, name):
@@ -44,10 +43,8 @@ def lacking_methods(
     elif name in catalogue.steps and not db.has(name):
         lacking[method_with(catalogue, name)] = True
     asked = catalogue.methods.get(name or default_method(db, catalogue))
-    if question and asked and "reports" in asked.optional_tables:
-        about_all = not db.has("reports") and question.topic == ""
-        if about_all or (not db.has("entities") and not index.models.chat("answer") and lists_entities(question)):
-            lacking.setdefault(method_with(catalogue, "reports" if about_all else "entities"), False)
+    if question and asked and "reports" in asked.optional_tables and not db.has("reports") and question.topic == "":
+        lacking.setdefault(method_with(catalogue, "reports"), False)
     return lacking
 
 

@@ -35,7 +35,7 @@ from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, Length, announce, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
-from kumihimo.generation.quoting.requests import carry_names
+from kumihimo.generation.quoting.requests import carry_names, put_cited_first, read_request
 from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
@@ -219,8 +219,8 @@ class Snapshot(VisibleTables):
         """Return the answer to a query, as `ask` does.
 
         A chat model writes it; without one, it consists of sentences of the documents, and with the default method
-        requests such as lists are answered. Without a model, the question takes over the names of the last one in the
-        history. budget: of the query, if it is open already.
+        requests such as lists are answered. Without a model, the question takes over the words of the last one in the
+        history, and the documents that it cites come first. budget: of the query, if it is open already.
         """
         start, default = perf_counter(), self.default_method()
         method = query.method or default
@@ -232,34 +232,44 @@ class Snapshot(VisibleTables):
         if query.progress:
             query.progress(ProgressEvent("search"))
         if query.history:
-            if chat:
-                text = rewrite_standalone(asked.text, query.history, self._llm("answer", budget))
-            else:
-                text, note = carry_names(asked.text, query.history)
-            asked = ParsedQuestion(text) if text != asked.text else asked
-            if problem := asked.find_problem():
-                raise SettingsError(problem)
+            asked, note = self._with_history(query, budget)
         context, searched = snapshot._find(method, bound, asked, explain=query.explain)
+        if note:
+            context = put_cited_first(context, query.history[-1])
         if chat:
             if query.progress:
                 query.progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
             result = snapshot._write(query, asked, method, context, self._llm("answer", budget))
         else:
-            stored, requests = self.embedder_of("chunks"), method == default
+            stored = self.embedder_of("chunks")
+            request = (read_request(searched) or read_request(asked)) if method == default else None
             embedder: Embedder = LocalEmbedder()
             with suppress(SettingsError):  # that of the index is on a server, or not installed here
                 embedder = create_local_embedder(stored)
             encoder = None if stored == LOCAL_MODEL or isinstance(embedder, LocalEmbedder) else embedder
             words = snapshot.indexed_words()
-            result = quote_answer(
-                searched, method, context, snapshot.tracer, embedder, encoder, words, requests=requests
-            )
+            result = quote_answer(searched, method, context, snapshot.tracer, embedder, encoder, words, request)
             notes = (Part("note", note),) if note else ()
             result = replace(result, question=asked.text, parts=notes + result.parts)
             if query.on_token or query.on_context:
                 announce(result, query.on_token, query.on_context)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result.located(snapshot.tracer.locate), usage=usage, saved=saved)
+
+    def _with_history(self, query: Query, budget: Budget) -> tuple[ParsedQuestion, str]:
+        """Return the question with words of earlier ones, and a note.
+
+        Raises SettingsError if that is too long.
+        """
+        if self.models.chat("answer"):
+            text = rewrite_standalone(query.question.text, query.history, self._llm("answer", budget))
+            note = ""
+        else:
+            text, note = carry_names(query.question.text, query.history)
+        asked = ParsedQuestion(text) if text != query.question.text else query.question
+        if problem := asked.find_problem():
+            raise SettingsError(problem)
+        return asked, note
 
     def _narrowed_for(self, query: Query) -> Self:
         """Return the part of the snapshot that a query asks.

@@ -12,13 +12,13 @@ from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.absent import find_absent_words
 from kumihimo.generation.quoting.drafts import quote_words, say
+from kumihimo.generation.quoting.passages import best_sentence
 from kumihimo.generation.quoting.ranking import IndexReader, Passage, choose_passages
 from kumihimo.generation.quoting.requested import write_requested
-from kumihimo.generation.quoting.requests import read_request
+from kumihimo.generation.quoting.requests import Request
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.sentences import Block, collapse_spaces, split_blocks, split_sentences
-from kumihimo.text.tokens import subject_terms
+from kumihimo.text.sentences import collapse_spaces
 from kumihimo.text.word_variants import WordIndex
 
 _MAX_POINTS = 10
@@ -33,17 +33,16 @@ def quote_answer(
     embed: Embedder,
     encoder: Embedder | None = None,
     words: WordIndex | None = None,
-    *,
-    requests: bool = True,
+    request: Request | None = None,
 ) -> Answer:
     """Answer with the best passages of the evidence.
 
     A list, an outline, topics or the rows of a table answer a question that requests them. A comparison has a passage
     for each of its two subjects. If the method extracted points, the points are the answer. The status says how likely
     the first passage is the answer. A note names the words that no document has. encoder: ranks passages by meaning.
-    words: of the index. requests: False for a method that the user named: its evidence answers.
+    words: of the index. request: none for a method that the user named: its evidence answers.
     """
-    question, request = asked.text, read_request(asked) if requests else None
+    question = asked.text
     if request and request.kind != "compare" and (draft := write_requested(request, question, context, reader, embed)):
         parts, status = tuple(draft.parts), draft.status
         return Answer(question, method, parts, context, Usage(), status=status, approach=request.kind)
@@ -54,7 +53,7 @@ def quote_answer(
     compared = (request.subject, request.other) if request and request.kind == "compare" else ()
     passages = choose_passages(asked, context, reader, encoder, words, compared)
     language = question_language(question, context)
-    about = ParsedQuestion(f"{request.subject} {request.other}") if request else asked
+    about = ParsedQuestion(f"{request.subject} {request.other}") if request and request.subject else asked
     absent = find_absent_words(about, words.has) if words else []
     notes = [Part("note", say("absent", language, words=quote_words(absent, language)))] if absent else []
     shown = [write_passage(asked, passage, n, language) for n, passage in enumerate(passages, 1)]
@@ -75,25 +74,12 @@ def write_passage(asked: ParsedQuestion, passage: Passage, n: int, language: str
     lines = list(passage.region.lines(passage.window))
     gaps = ["\n" if pair in _SAME_BLOCK else "\n\n" for pair in pairwise(kind for kind, _ in lines)]
     text = "".join(line + gap for (_, line), gap in zip(lines, [*gaps, ""], strict=True))
-    start, end = _best_sentence(asked, text)
+    start, end = best_sentence(text, asked.terms)
     if passage.window.more:
         text += "\n" + say("more", language, n=f"{passage.window.more:,}")
     spans = passage.span, *passage.copies
     part = Part.ending_with("passage", text, [Citation(n, span) for span in spans])
     return replace(part, headings=passage.headings, marks=((start, end),))
-
-
-def _best_sentence(asked: ParsedQuestion, text: str) -> tuple[int, int]:
-    """Return the sentence, item or row with most words of the question."""
-    terms = asked.terms
-    spans = [span for block in split_blocks(text) for span in _sentences(text, block)]
-    return max(spans, key=lambda span: len(terms.intersection(subject_terms(text[slice(*span)]))), default=(0, 0))
-
-
-def _sentences(text: str, block: Block) -> list[tuple[int, int]]:
-    if block.kind in ("row", "item"):
-        return [(block.start, block.end)]
-    return split_sentences(text, block.start, block.end)
 
 
 def _write_points(points: Sequence[Evidence], reader: IndexReader) -> Iterator[Part]:

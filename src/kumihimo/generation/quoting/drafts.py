@@ -8,6 +8,7 @@ from kumihimo.core.spans import Citation, Span
 from kumihimo.text.sentences import collapse_spaces
 
 MAX_CHARS, MAX_LONG_CHARS = 1200, 2000  # of an answer, and of a list or of topics
+_SENTENCE_CHARS = 160
 _WORDING: Mapping[str, Mapping[str, str]] = {
     "topics": {
         "en": "Frequent topics in {total}:",
@@ -49,43 +50,33 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "zh": "（按样本统计：{total}处中的{n}处。）",
         "zh-Hant": "（按樣本統計：{total}處中的{n}處。）",
     },
-    "mentioned": {
-        "en": "{n} of {total} documents mention “{subject}”:",
-        "ja": "{total}件の文書のうち{n}件が「{subject}」に触れています：",
-        "zh": "{total}份文档中有{n}份提到“{subject}”：",
-        "zh-Hant": "{total}份文件中有{n}份提到「{subject}」：",
+    "selected": {
+        "en": "{n} of {total} documents ({labels}):",
+        "ja": "{total}件の文書のうち{n}件（{labels}）：",
+        "zh": "{total}份文档中的{n}份（{labels}）：",
+        "zh-Hant": "{total}份文件中的{n}份（{labels}）：",
+    },
+    "mention": {"en": "text: {value}", "ja": "本文：{value}", "zh": "正文：{value}", "zh-Hant": "正文：{value}"},
+    "noun": {"en": "name: {value}", "ja": "名前：{value}", "zh": "名称：{value}", "zh-Hant": "名稱：{value}"},
+    "title": {"en": "title: {value}", "ja": "題名：{value}", "zh": "标题：{value}", "zh-Hant": "標題：{value}"},
+    "author": {"en": "author: {value}", "ja": "著者：{value}", "zh": "作者：{value}", "zh-Hant": "作者：{value}"},
+    "date": {"en": "date: {value}", "ja": "日付：{value}", "zh": "日期：{value}", "zh-Hant": "日期：{value}"},
+    "language": {"en": "language: {value}", "ja": "言語：{value}", "zh": "语言：{value}", "zh-Hant": "語言：{value}"},
+    "kind": {"en": "kind: {value}", "ja": "種類：{value}", "zh": "类型：{value}", "zh-Hant": "類型：{value}"},
+    "newest": {"en": "newest: {value}", "ja": "最新：{value}", "zh": "最新：{value}", "zh-Hant": "最新：{value}"},
+    "oldest": {"en": "oldest: {value}", "ja": "最古：{value}", "zh": "最早：{value}", "zh-Hant": "最早：{value}"},
+    "undated": {
+        "en": "(Without a date: {n}.)",
+        "ja": "（日付なし：{n}件）",
+        "zh": "（无日期：{n}）",
+        "zh-Hant": "（無日期：{n}）",
     },
     "more": {"en": "… and {n} more.", "ja": "…ほか{n}件。", "zh": "……另有{n}项。", "zh-Hant": "……另有{n}項。"},
-    "list person": {
-        "en": "People, with their mentions:",
-        "ja": "人物（言及の数）：",
-        "zh": "人物（提及次数）：",
-        "zh-Hant": "人物（提及次數）：",
-    },
-    "list organization": {
-        "en": "Organisations, with their mentions:",
-        "ja": "組織（言及の数）：",
-        "zh": "组织（提及次数）：",
-        "zh-Hant": "組織（提及次數）：",
-    },
-    "list place": {
-        "en": "Places, with their mentions:",
-        "ja": "場所（言及の数）：",
-        "zh": "地点（提及次数）：",
-        "zh-Hant": "地點（提及次數）：",
-    },
-    "list work": {
-        "en": "Works, with their mentions:",
-        "ja": "作品（言及の数）：",
-        "zh": "作品（提及次数）：",
-        "zh-Hant": "作品（提及次數）：",
-    },
-    "list documents": {"en": "{n} documents:", "ja": "文書 {n}件：", "zh": "{n}份文档：", "zh-Hant": "{n}份文件："},
-    "by rule": {
-        "en": "(Found by rules. Names whose kind is unknown are not in this list.)",
-        "ja": "（規則による一覧です。種類の分からない名前は含みません。）",
-        "zh": "（由规则得出；种类不明的名称未列入。）",
-        "zh-Hant": "（由規則得出；種類不明的名稱未列入。）",
+    "all documents": {
+        "en": "{n} documents in {files} files:",
+        "ja": "文書 {n}件（ファイル {files}件）：",
+        "zh": "{n}份文档（{files}个文件）：",
+        "zh-Hant": "{n}份文件（{files}個檔案）：",
     },
     "highest": {"en": "Highest", "ja": "最も高い値", "zh": "最高值", "zh-Hant": "最高值"},
     "lowest": {"en": "Lowest", "ja": "最も低い値", "zh": "最低值", "zh-Hant": "最低值"},
@@ -201,3 +192,11 @@ class Draft:
 def cut_span(span: Span, start: int, end: int) -> Span:
     """Return a part of a span, by its characters."""
     return replace(span, start=span.start + start, end=span.start + end, text=span.text[start:end])
+
+
+def shorten_span(chunk: Span, start: int, end: int) -> Span:
+    """Return a sentence of at most 160 characters, cut between words."""
+    if end - start > _SENTENCE_CHARS:
+        cut = chunk.text.rfind(" ", start, start + _SENTENCE_CHARS)
+        end = cut if cut > start + _SENTENCE_CHARS // 2 else start + _SENTENCE_CHARS
+    return cut_span(chunk, start, end)

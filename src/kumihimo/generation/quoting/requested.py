@@ -5,9 +5,10 @@ from functools import reduce
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import Draft
-from kumihimo.generation.quoting.listing import write_documents, write_list, write_outline
+from kumihimo.generation.quoting.outlines import write_outline
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.requests import ROW_KINDS, Request
+from kumihimo.generation.quoting.selected import write_selected
 from kumihimo.generation.quoting.table_rows import write_rows
 from kumihimo.generation.quoting.topics import write_topics
 from kumihimo.llm.protocols import Embedder
@@ -21,10 +22,8 @@ def write_requested(
     bare = reduce(lambda text, part: text.replace(part, ""), subjects, question)
     language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
     match request.kind:
-        case "list":
-            return write_list(request.subject, request.other, reader, language)
         case "documents":
-            return write_documents(request.subject, reader, language)
+            return write_selected(request.selection, reader, language)
         case "outline":
             return write_outline(request.subject, reader, language)
         case "themes":

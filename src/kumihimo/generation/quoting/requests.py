@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from itertools import chain
 from pathlib import Path
@@ -14,16 +14,21 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import say
+from kumihimo.generation.quoting.selection import read_selection
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.question_types import class_stems
+from kumihimo.text.question_types import class_stems, question_pattern
+from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
 ROW_KINDS = ("total", "average", "lowest", "highest")
 _QUOTES = " \"'“”‘’「」『』《》"
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
+_JAPANESE_WORD = re.compile(
+    r"[ァ-ヺー]{2,}|[㐀-鿿々]{2,}(?:[りみきけしちびげれ](?=[はがをのにで]))?|[㐀-鿿々](?=[はがを])"
+)
 _MAX_NAMES = 2
 
 
@@ -31,42 +36,35 @@ _MAX_NAMES = 2
 class Request:
     """What a question asks for.
 
-    kind: compare, documents, list, themes, outline, or one of rows. subject: what it is about; empty: the whole. other:
-    the second subject of a comparison, or the document of a list.
+    kind: compare, documents, themes, outline, or one of rows. subject: what it is about; empty: the whole. other: the
+    second subject of a comparison. selection: of documents.
     """
 
     kind: str
     subject: str = ""
     other: str = ""
+    selection: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_request(asked: ParsedQuestion) -> Request | None:
     """Return what a question requests, or None for a question of detail.
 
     >>> read_request(ParsedQuestion("Compare the old wall and the new wall"))
-    Request(kind='compare', subject='the old wall', other='the new wall')
-    >>> read_request(ParsedQuestion("登場する人物を挙げて")), read_request(ParsedQuestion("Who painted the gate?"))
-    (Request(kind='list', subject='person', other=''), None)
+    Request(kind='compare', subject='the old wall', other='the new wall', selection={})
+    >>> read_request(ParsedQuestion("Who painted the gate?")) is None
+    True
     """
-    for kind in ("compare", "documents", "list", "themes", "outline", *ROW_KINDS):
-        if kind == "themes" and asked.topic is not None:
-            return Request(kind, _clean_topic(asked.topic))
-        for pattern in () if kind == "themes" else _patterns(kind):
+    if selection := read_selection(asked.plain):
+        return Request("documents", selection.get("mention", ""), selection=selection)
+    for kind in ("compare", "themes", "outline", *ROW_KINDS):
+        for pattern in _patterns(kind):
             if match := pattern.search(asked.plain):
                 groups = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
                 subject = asked.plain if kind in ROW_KINDS else groups.get("X", "")
-                return Request(kind, _read_type(subject) if kind == "list" else subject, groups.get("Y", ""))
+                return Request(kind, subject, groups.get("Y", ""))
+        if kind == "themes" and asked.topic is not None:
+            return Request(kind, _clean_topic(asked.topic))
     return None
-
-
-def lists_entities(asked: ParsedQuestion) -> bool:
-    """Return whether a question requests a list of entities.
-
-    >>> [lists_entities(ParsedQuestion(text)) for text in ("List all people", "List the documents", "Who sang?")]
-    [True, False, False]
-    """
-    request = read_request(asked)
-    return request is not None and request.kind == "list" and request.subject != "documents"
 
 
 def _clean_topic(topic: str) -> str:
@@ -75,21 +73,6 @@ def _clean_topic(topic: str) -> str:
     if re.search("[ぁ-ヺ]", topic):
         words = [word for word in re.findall(r"[a-zA-Z0-9]+|[ァ-ヺー]+|[㐀-鿿々]+", topic) if len(word) > 1] or words
     return " ".join(words)
-
-
-def find_pronoun(question: str) -> int | None:
-    """Return the place of the first pronoun, or None.
-
-    A question that is too short to stand alone ends with such a place.
-
-    >>> [find_pronoun(text) for text in ("When did he leave?", "Why?", "彼はいつ辞めましたか", "Who lit the lamp?")]
-    [9, 4, 0, None]
-    """
-    rules: Mapping[str, list[str]] = _rules()["follow_up"]
-    if _matches("follow_up", "own", question):
-        return None
-    starts = [m.start() for pattern in rules["pronoun"] if (m := re.search(pattern, question, re.IGNORECASE))]
-    return min(starts, default=len(question) if _matches("follow_up", "short", question) else None)
 
 
 def column_words(question: str) -> str:
@@ -135,12 +118,6 @@ def light_stems() -> frozenset[str]:
     return class_stems("corpus parts", "possible parts", "topics", "views", "generic")
 
 
-def _read_type(words: str) -> str:
-    """Return the type of a list by its words: `people` gives person."""
-    types: Mapping[str, str] = _rules()["types"]
-    return next((name for name, pattern in types.items() if re.fullmatch(pattern, words, re.IGNORECASE)), "person")
-
-
 def _matches(section: str, kind: str, text: str) -> bool:
     return any(re.search(pattern, text, re.IGNORECASE) for pattern in _rules()[section][kind])
 
@@ -153,20 +130,17 @@ def _rules() -> Mapping[str, Any]:
 @cache
 def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
     """Return the patterns of a kind, with words filled in."""
-    words = {**_rules()["words"], "types": f"(?:{'|'.join(_rules()['types'].values())})"}
+    words: Mapping[str, str] = _rules()["words"]
 
     def expand(pattern: str) -> str:
-        for _ in range(3):  # words may hold other words
-            for name, value in words.items():
-                pattern = pattern.replace(f"<{name}>", value)
-        return pattern
+        return reduce(lambda text, word: text.replace(f"<{word[0]}>", word[1]), words.items(), pattern)
 
     groups = [_rules()["rows"][kind]] if kind in ROW_KINDS else _rules()[kind].values()
     return tuple(re.compile(expand(pattern), re.IGNORECASE) for group in groups for pattern in group)
 
 
 def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
-    """Return the question with names of the last one, and a note.
+    """Return the question with the words of the last one, and a note.
 
     The note is empty if the question stands alone. A question of another year is the one before with that year.
 
@@ -179,35 +153,70 @@ def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
     ('Where is Thornhead Light?', '')
     """
     plain = " ".join(normalize("NFKC", question).split())
-    place = find_pronoun(plain)
-    is_whole_short = has_cjk(plain) and place == len(plain)
-    if not history or place is None or any(start < place for start, _ in _find_names(plain) if not is_whole_short):
+    if not history or not _needs_last(plain, history[-1]):
         return question, ""
     before = " ".join(normalize("NFKC", history[-1].question).split())
-    names = [name for _, name in _find_names(before)][-_MAX_NAMES:] or list(
-        filter(None, [ParsedQuestion(before).subject])
-    )
-    if (year := _YEAR.search(plain)) and place == len(plain) and _YEAR.search(before):
+    if (year := _YEAR.search(plain)) and _YEAR.search(before) and len(_topic_words(plain)) < _MAX_NAMES:
         before = _YEAR.sub(year[0], before)
         return before, f"({before})"
-    if not names:
+    subject = ParsedQuestion(before).subject
+    if not (words := [subject] if subject else _topic_words(before)):
         return question, ""
-    note = say("about", question_language(question, Context()), names=", ".join(names))
+    note = say("about", question_language(question, Context()), names=("、" if has_cjk(before) else ", ").join(words))
     return f"{question} {note}", note
 
 
-def _find_names(plain: str) -> Iterator[tuple[int, str]]:
-    """Yield the names in a question with their places.
+def put_cited_first(context: Context, last: Answer) -> Context:
+    """Put the evidence of documents first that the last answer cites."""
+    uris = {citation.span.uri for citation in last.citations}
+    return replace(context, evidence=tuple(sorted(context, key=lambda item: item.uri not in uris)))
+
+
+def _needs_last(plain: str, last: Answer) -> bool:
+    """Return whether a question is not clear without the one before it.
+
+    It has a pronoun and no name before that, goes on with a word such as `and`, or names nothing. In Japanese, which
+    leaves out the subject, it may also name one word that stands in the documents of the last answer.
+    """
+    rules: Mapping[str, list[str]] = _rules()["follow_up"]
+    if _matches("follow_up", "own", plain):
+        return False
+    starts = [m.start() for pattern in rules["pronoun"] if (m := re.search(pattern, plain, re.IGNORECASE))]
+    if starts:
+        return not any(start < min(starts) for start in _name_starts(plain))
+    if _matches("follow_up", "goes_on", plain):
+        return has_cjk(plain) or not any(_name_starts(plain))
+    words = _topic_words(plain)
+    if not has_cjk(plain) or is_chinese(plain) or not words:
+        return not (words and subject_terms(question_pattern("single fact").sub(" ", plain)))
+    if len(words) > 1 or len(words[0]) == 1 or not _JAPANESE_WORD.fullmatch(words[0]):
+        return False
+    uris = {citation.span.uri for citation in last.citations}
+    return any(words[0] in item.text for item in last.context if item.uri in uris)
+
+
+def _topic_words(plain: str) -> list[str]:
+    """Return the words that say what a question is about."""
+    asked = ParsedQuestion(plain)
+    if not has_cjk(plain):
+        return [asked.content] if asked.terms else []
+    if is_chinese(plain):
+        return [plain.strip("。？?！! ")]
+    topic = plain.partition("は")[0].rstrip("でにと、")
+    if topic != plain and len(topic) > 1 and not _matches("follow_up", "asks", topic):
+        return [topic]
+    return [word for word in _JAPANESE_WORD.findall(plain) if not _matches("follow_up", "asks", word)]
+
+
+def _name_starts(plain: str) -> Iterator[int]:
+    """Yield where the names in a question begin.
 
     Names are capitalised words within it, and compounds in kanji or katakana.
     """
     if has_cjk(plain):
         find = find_chinese_names if is_chinese(plain) else find_japanese_names
-        for span in find(plain):
-            if span.type != QUANTITY and find_pronoun(span.name + "は") is None:
-                yield span.start, span.name
+        yield from (span.start for span in find(plain) if span.type != QUANTITY and span.name not in "彼女達")
         return
     for run in _CAPITAL_RUN.finditer(plain):
-        name = re.sub(r"['’]s$", "", run[0])
-        if name.casefold() not in WORDS["stop_words"]:
-            yield run.start(), name
+        if re.sub(r"['’]s$", "", run[0]).casefold() not in WORDS["stop_words"]:
+            yield run.start()

@@ -10,7 +10,7 @@ from math import log
 from kumihimo.generation.quoting.requests import light_stems, light_words
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
-from kumihimo.text.tokens import word_tokens
+from kumihimo.text.tokens import subject_terms, word_tokens
 
 _RUN = re.compile(r"[^\W_][\w'’-]*(?: +[^\W_][\w'’-]*)*")
 _LABEL = re.compile(r"^[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])", re.MULTILINE)
@@ -22,7 +22,12 @@ _COMMON_SHARE = 0.15  # of the texts: a word in more of them says nothing
 _MIN_COHESION = 0.04  # uses of a phrase, as a share of those of its rarest word
 _MAX_WORDS = 3
 _MIN_LIFT = 0.6  # logarithm of how much more frequent a topic of a subject is near it
-_MANY_TEXTS = 20  # of which a topic needs three
+_MANY = 100  # documents, of which a topic needs three texts
+_COMPOUND = 4  # ideographs are several words
+_JAPANESE_COMPOUND = re.compile(  # less names no topic, and no date does
+    r"(?!.*[一二三四五六七八九十元][年月日])"
+    r".*(?:[㐀-鿿々]{4}|[ァ-ヺー]{6}|[ァ-ヺー]{2}[㐀-鿿々]|[㐀-鿿々][ァ-ヺー]{2})"
+)
 _MANY_WORDS = 2.5  # a phrase of several words says more than a word
 
 _Use = tuple[int, str, bool]  # the number of the text, the form, and whether it is a noun
@@ -92,9 +97,14 @@ def _is_nominal(phrase: Phrase) -> bool:
 def _find_phrases(text: str) -> Iterator[tuple[tuple[str, ...], str, bool]]:
     """Yield the key, form and noun use of each phrase."""
     if has_cjk(text):
-        find = find_chinese_names if is_chinese(text) else find_japanese_names
+        chinese = is_chinese(text)
+        find = find_chinese_names if chinese else find_japanese_names
         for name in find(text):
-            if name.type not in (QUANTITY, "person") and 2 <= len(name.name) <= 12:
+            if (
+                name.type not in (QUANTITY, "person")
+                and 2 <= len(name.name) <= 12
+                and (chinese or _JAPANESE_COMPOUND.match(name.name))
+            ):
                 yield (name.name,), name.name, True
         return
     for run in _RUN.finditer(text):
@@ -138,7 +148,7 @@ def _no_topic_stems() -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    return "".join(word_tokens(word))
+    return "".join(subject_terms(word)) or word.casefold()
 
 
 def _phrases_of_run(
@@ -172,9 +182,11 @@ def weigh_phrase(phrase: Phrase, here: Set[int], total: int, document_of: Sequen
     """
     uses = {number: count for number, count in phrase.texts.items() if number in here}
     documents = {document_of[number] for number in uses}
-    if len(uses) < (2 if len(here) < _MANY_TEXTS else 3) or (len(documents) < 2 and len(set(document_of)) > 1):
+    total_documents = len(set(document_of))
+    if len(uses) < (2 if total_documents < _MANY else 3) or (len(documents) < 2 and total_documents > 1):
         return 0.0
-    words = _MANY_WORDS if " " in phrase.name else 1.0
+    is_compound = " " in phrase.name or (has_cjk(phrase.name) and len(phrase.name) >= _COMPOUND)
+    words = _MANY_WORDS if is_compound else 1.0
     if len(here) < total:
         lift = log((len(uses) / len(here)) / (len(phrase.texts) / total))
         return len(documents) * words * lift**2 if lift > _MIN_LIFT else 0.0

@@ -1,4 +1,4 @@
-"""the chunks of an index -> named topics of the whole or of a subject: phrases, documents, two sentences each."""
+"""the chunks of an index -> named topics of the whole or of a subject: phrases, documents, a sentence each."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ _MAX_TOPICS, _MIN_TOPICS = 7, 3
 _MAX_CANDIDATES = 14  # topics; not all have sentences to show
 _MAX_COMPARED = 60  # phrases
 _RELATED, _MAX_NAMES = 0.55, 3  # cosine of two names of a topic, and the names shown
-_MAX_SHARED = 0.5  # texts of a topic that an earlier topic has
+_MAX_SHARED = 0.7  # texts of a topic that an earlier topic has
 _MIN_DOCUMENTS = 3  # about a subject; of fewer, sentences say more than topics
 _MAX_TEXTS = 120  # about a subject
 _MAX_READ_TEXTS = 4000  # of a larger index, a sample is read: about four seconds
@@ -27,7 +27,8 @@ _MAX_POINT_CHARS = 300  # of a sentence that the method found
 _MAX_READ = 12  # texts of a topic whose sentences are compared
 _SENTENCE_CHARS = (50, 170)  # of a quotation; half of it in Japanese and Chinese
 _LABEL = re.compile(r"[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])\s*")
-_FILE_NAME = re.compile(r"\w_\w|\w\.\w{3,4}\s")
+_NO_PROSE = re.compile(r"\w_\w|\w\.\w{3,4}\s|`|\*\*|\]\(|[<>{}|]")
+_FIRST_PART, _OPENING = 0.34, 0.15  # of a sentence; what one gains whose first part has the phrase
 _TURN = re.compile(r"(?:and|but|so|like|no|oh|right|um|well|yeah|yes|or|because)\b", re.IGNORECASE)
 
 
@@ -151,7 +152,11 @@ def _choose_topics(
         if i in used or len(texts & covered) > _MAX_SHARED * len(texts) or len(topics) == _MAX_CANDIDATES:
             continue
         parts = [j for j in range(i + 1, len(usable)) if not set(phrase.key).isdisjoint(usable[j].key)]
-        near = [j for j in range(i + 1, len(usable)) if j not in used and similar[i][j] >= _RELATED]
+        near = [
+            j
+            for j in range(i + 1, len(usable))
+            if j not in used and similar[i][j] >= _RELATED and _alike(phrase, usable[j])
+        ]
         members = (phrase, *[usable[j] for j in near if not _contains(phrase, usable[j])][: _MAX_NAMES - 1])
         used.update([i, *parts, *near])
         uses = {text: sum(member.texts[text] for member in members) for member in members for text in member.texts}
@@ -159,6 +164,12 @@ def _choose_topics(
         covered.update(texts)
         topics.append(Topic(members, tuple(order)))
     return topics
+
+
+def _alike(one: Phrase, other: Phrase) -> bool:
+    """Return whether two phrases share a word, or two ideographs."""
+    pairs = re.findall(r"(?=([㐀-鿿]{2}))", one.name)
+    return not set(one.key).isdisjoint(other.key) or any(pair in other.name for pair in pairs)
 
 
 def _contains(one: Phrase, other: Phrase) -> bool:
@@ -174,7 +185,10 @@ def _find_quotes(topic: Topic, passages: Passages, embed: Embedder) -> list[Span
     if not spans:
         return []
     vectors = embed([" ".join(phrase.name for phrase in topic.phrases), *(span.text for span in spans)])
-    scores = (vectors[1:] @ vectors[0]).round(4).tolist()
+    pattern = topic.phrases[0].pattern()
+    opens = [any(m.start() < _FIRST_PART * len(s.text) for m in pattern.finditer(s.text)) for s in spans]
+    similar = (vectors[1:] @ vectors[0]).tolist()
+    scores = [round(cosine + _OPENING * first, 4) for cosine, first in zip(similar, opens, strict=True)]
     quotes: dict[str, Span] = {}
     for i in sorted(range(len(spans)), key=lambda i: (-scores[i], i)):
         quotes.setdefault(spans[i].uri, spans[i])
@@ -182,16 +196,13 @@ def _find_quotes(topic: Topic, passages: Passages, embed: Embedder) -> list[Span
 
 
 def _add_topic(draft: Draft, title: str, quotes: Iterable[Span]) -> bool:
-    """Add a topic with at most two new sentences."""
+    """Add a topic with a new sentence."""
     quoted = {_plain(citation.span.text) for citation in draft.citations}
-    new = {_plain(span.text): span for span in quotes if _plain(span.text) not in quoted}
-    selected = list(new.values())[:2]
-    if not selected or draft.size + len(title) + sum(len(span.text) + 12 for span in selected) >= draft.limit:
+    span = next((span for span in quotes if _plain(span.text) not in quoted), None)
+    if span is None or draft.size + len(title) + len(span.text) + 12 >= draft.limit:
         return False
     draft.add(title, "list")
-    for span in selected:
-        draft.quote(span, "   ")
-    return True
+    return draft.quote(span, "   ")
 
 
 def _plain(text: str) -> str:
@@ -216,5 +227,5 @@ def _read_sentences(chunk: Span, phrase: Phrase) -> Iterator[Span]:
 def _reads_well(text: str) -> bool:
     wide = sum(char > "\u2fff" for char in text)
     low, high = (size // 2 if 2 * wide > len(text) else size for size in _SENTENCE_CHARS)
-    ends = ends_sentence(text) and not re.search(r"[?？؟]\W*$", text) and not _FILE_NAME.search(text)
+    ends = ends_sentence(text) and not re.search(r"[?？؟]\W*$", text) and not _NO_PROSE.search(text)
     return low <= len(text) <= high and ends and not text[:1].islower() and not _TURN.match(text) and "\n\n" not in text

@@ -14,7 +14,9 @@ _MARGIN = 3000  # characters after a passage in which its last list or table may
 _MAX_INTRODUCTION = 300  # characters of the sentence before a list
 _HEADING = re.compile(r"\n(#{1,6})[ \t]+(.*)")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
+_CODE = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.M | re.S)
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
+_MIN_HEADINGS = 5  # of an outline
 _RULE_ROW = re.compile(r"[\s|:+-]+")
 _MAIL_FIELD = re.compile(r"[A-Z][A-Za-z-]{1,20}: \S")
 
@@ -49,9 +51,14 @@ class Headings:
     body: int = 0
 
     @cached_property
+    def prose(self) -> str:
+        """Return the text with spaces in place of code."""
+        return _CODE.sub(lambda code: " " * len(code[0]), self.text)
+
+    @cached_property
     def _found(self) -> Sequence[tuple[int, int, str]]:
         """Return the place, the level and the text of each heading."""
-        found = _HEADING.finditer(f"\n{self.text}", self.body)
+        found = _HEADING.finditer(f"\n{self.prose}", self.body) if "#" in self.text else ()
         return [(match.start(), len(match[1]), collapse_spaces(match[2].strip("# \t"))) for match in found]
 
     def above(self, position: int) -> tuple[str, ...]:
@@ -62,6 +69,18 @@ class Headings:
                 break
             path = [*(above for above in path if above[0] < level), (level, text)]
         return tuple(text for _, text in path)
+
+    def top(self, title: str, most: int) -> list[tuple[int, str]]:
+        """Return the place and the text of the headings of an outline.
+
+        They are those of the upper levels, as many levels as have at most so many, without the title.
+        """
+        shown = [heading for heading in self._found if heading[2] != title]
+        levels = [[heading for heading in shown if heading[1] <= level] for level in range(1, 7)]
+        best = max((some for some in levels if len(some) <= most), key=len, default=[])
+        if len(best) < _MIN_HEADINGS:
+            best = next((some for some in levels if len(some) > len(best)), best)
+        return [(start, text) for start, _, text in best]
 
     def section(self, position: int) -> int | None:
         """Return the start of the section, or None without headings."""

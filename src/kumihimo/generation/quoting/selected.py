@@ -1,0 +1,151 @@
+"""what a question says of documents + their table -> how many they are, which, and the outline of a single one."""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import starmap
+from unicodedata import normalize
+
+from kumihimo.core.spans import Span
+from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_count, shorten_span
+from kumihimo.generation.quoting.outlines import write_outline
+from kumihimo.generation.quoting.passages import Passages, best_sentence, read_passages
+from kumihimo.generation.quoting.ranking import IndexReader
+from kumihimo.generation.quoting.selection import has_noun
+from kumihimo.text.dates import compare_dates
+from kumihimo.text.sentences import split_blocks
+from kumihimo.text.tokens import subject_terms
+
+_MAX_ITEMS = 20
+_MIN_DATED = 0.8  # of the documents: else another one may be the newest
+_MAX_SUBJECT = 3  # words that count as a mention wherever they stand in a chunk
+_SUBTITLE = re.compile(r"\s*[:：(（]|\s[-–—]\s")
+_TESTS: Mapping[str, Callable[[str, str], bool]] = {  # of a condition and a value of a document; others are equal
+    "noun": has_noun,
+    "title": lambda asked, title: _plain(asked) == _plain(title),
+    "author": lambda asked, author: f" {_plain(asked)} " in f" {_plain(author)} ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A document of a list.
+
+    values: for conditions, by name. mentions: the numbers of the passages that mention the subject of the question.
+    """
+
+    id: str
+    uri: str
+    file: str
+    title: str
+    day: str
+    values: Mapping[str, Sequence[str]]
+    mentions: Sequence[int]
+
+    def has(self, name: str, value: str) -> bool:
+        """Return whether the document fulfils a condition."""
+        return any(_TESTS.get(name, str.__eq__)(value, own) for own in self.values.get(name, ()))
+
+
+def write_selected(selection: Mapping[str, str], reader: IndexReader, language: str) -> Draft | None:
+    """Return the documents that a question asks for, or None.
+
+    None: there are none, or it is not certain which ones they are.
+    """
+    mention, asks = selection.get("mention", ""), selection.get("asks")
+    passages = read_passages(reader) if mention else None
+    documents = list(_read_documents(mention, passages, reader))
+    conditions, among = _fitting(selection, documents)
+    times = {name: selection[name] for name in ("date", "order") if name in selection}
+    chosen = _choose_by_date(among, **times)
+    if not chosen or (asks == "contents" and len(chosen) > 1):
+        return None
+    values = {**conditions, **times, **({"noun": selection["word"]} if "noun" in conditions else {})}
+    if order := values.pop("order", ""):
+        values[order] = chosen[0].day
+    named = [say(name, language, value=value) for name, value in values.items()]
+    numbers = {"n": f"{len(chosen):,}", "total": f"{len(documents):,}", "files": len({each.file for each in documents})}
+    draft = Draft(MAX_LONG_CHARS)
+    draft.add(say("selected" if named else "all documents", language, labels=", ".join(named), **numbers), "sentence")
+    if times and (undated := sum(not each.day for each in among)):
+        draft.add(say("undated", language, n=f"{undated:,}"))
+    if times and len(chosen) == 1 and asks != "count":
+        outline = write_outline("", reader, language, [chosen[0].id])
+        return outline and replace(outline, parts=draft.parts + outline.parts)
+    titles = Counter(each.title for each in documents)
+    for each in sorted(chosen, key=lambda each: (-len(each.mentions), each.day, each.uri))[:_MAX_ITEMS]:
+        name = each.title if titles[each.title] == 1 else each.uri
+        if passages:
+            line = f"- {name} ({say_count('passage', len(each.mentions), language)}): "
+            passage = passages.span(each.mentions[0])
+            sentence = best_sentence(passage.text, frozenset(subject_terms(mention)))
+            draft.quote(shorten_span(passage, *sentence), line)
+        else:
+            known = ", ".join(filter(None, [*each.values.get("author", ()), each.day]))
+            draft.cite(f"- {name} ({known})" if known else f"- {name}", _first_block(each.uri, reader))
+    if len(chosen) > len(draft.citations):
+        draft.add(say("more", language, n=f"{len(chosen) - len(draft.citations):,}"))
+    return draft
+
+
+def _read_documents(mention: str, passages: Passages | None, reader: IndexReader) -> Iterator[_Listed]:
+    """Yield all documents with what conditions are about."""
+    mentions = defaultdict[str, list[int]](list)
+    if passages and subject_terms(mention):
+        numbers = passages.mentioning(mention)
+        exact = any(mention.casefold() in passages.texts[number].casefold() for number in numbers)
+        # words of a description that stand apart are no mention
+        is_sure = exact or len(subject_terms(mention)) <= _MAX_SUBJECT or not mention.isascii()
+        for number in numbers if is_sure else ():
+            mentions[passages.document(number)].append(number)
+    table = reader.find_table("documents")
+    for id, uri, file, title, raw in table.columns("id", "uri", "file", "title", "fields") if table is not None else ():
+        fields = json.loads(raw)
+        values = {name: [value] if isinstance(value, str) else value for name, value in fields.items()}
+        values["mention"] = [mention] if id in mentions else []
+        values["noun"] = [title, uri.partition("/")[2].replace("_", " ")]
+        if "author" in fields:
+            values["title"] = [title, _SUBTITLE.split(title)[0], uri.rpartition("/")[2].partition(".")[0]]
+        yield _Listed(id, uri, file, title, fields.get("date", "")[: len("2024-05-18")], values, mentions[id])
+
+
+def _fitting(selection: Mapping[str, str], documents: Sequence[_Listed]) -> tuple[Mapping[str, str], Sequence[_Listed]]:
+    """Return the certain conditions and the documents that fulfil them.
+
+    Conditions of time are left out. A noun such as `meeting` counts if several documents show it. If not, only a
+    mention means any document.
+    """
+    conditions = {name: value for name, value in selection.items() if name not in ("asks", "date", "order", "word")}
+    noun = conditions.pop("noun", "document")
+    if noun not in ("document", "text") and sum(each.has("noun", noun) for each in documents) > 1:
+        conditions["noun"] = noun
+    elif noun != "document" and "mention" not in conditions and (noun != "text" or not conditions):
+        return {}, []
+    return conditions, [each for each in documents if all(starmap(each.has, conditions.items()))]
+
+
+def _choose_by_date(documents: Sequence[_Listed], date: str = "", order: str = "") -> Sequence[_Listed]:
+    """Return the documents of a date; of them, the newest or oldest.
+
+    There is no newest one if too few have a date.
+    """
+    chosen = [each for each in documents if not date or (each.day and compare_dates(each.day, date) == 1)]
+    if not order:
+        return chosen
+    days = sorted(each.day for each in chosen if each.day)
+    is_certain = len(days) >= max(2, _MIN_DATED * len(chosen))
+    return [each for each in chosen if is_certain and each.day == days[-1 if order == "newest" else 0]]
+
+
+def _plain(text: str) -> str:
+    """Return the words of a name, without a first article."""
+    return re.sub(r"\W+", " ", re.sub(r"^(?:the|an?)\s", "", normalize("NFKC", text).casefold())).strip()
+
+
+def _first_block(uri: str, reader: IndexReader) -> Span:
+    """Return the first block of a document."""
+    text, _, body = reader.document(uri)
+    start, end = next(((block.start, block.end) for block in split_blocks(text, body)), (body, body))
+    return Span("", uri, start, end, text[start:end])

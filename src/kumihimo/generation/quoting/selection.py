@@ -1,0 +1,88 @@
+"""a question about the set of documents -> conditions on their fields, a noun, an order and what is asked."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kumihimo.text.dates import find_dates, parse_iso_date
+
+_RULES = Path(__file__).with_suffix(".toml")
+_QUOTES = " \"'“”‘’「」『』《》"
+_MAX_CHARS = 200  # of a question; a longer one asks for more than documents
+_EDGE = "(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of an English word, also in Japanese and Chinese
+_FIELDS = ("author", "date", "language")
+
+
+def read_selection(question: str) -> dict[str, str]:
+    """Return what a question says of documents; empty for others.
+
+    The keys: mention, title, author, date, language, kind, noun, its word, order, asks (count, contents, list, which).
+
+    >>> read_selection("How many meetings were held in May 2020?")
+    {'date': '2020-05', 'asks': 'count', 'noun': 'meeting', 'word': 'meetings'}
+    >>> read_selection("最新の議事録"), read_selection("How many people came to the meeting?")
+    ({'noun': 'meeting', 'word': '議事録', 'order': 'newest'}, {})
+    """
+    found, rest = dict[str, str](), question if len(question) <= _MAX_CHARS else ""
+    for name, _, pattern in _patterns("free"):
+        if name not in found and (match := pattern.search(rest)):
+            found[name] = match["X"].strip(_QUOTES)
+            rest = _replace(rest, match.span(), match.groupdict().get("N") or "which documents")
+    if "title" in found:
+        return found
+    dates = list(find_dates(rest))
+    if len(dates) == 1:
+        found["date"] = parse_iso_date(rest[slice(*dates[0])])
+        rest = _replace(rest, dates[0])
+    for name, value, pattern in _patterns("values"):
+        if name not in found and (match := pattern.search(rest)):
+            found |= {name: value, "word": match[0]} if name == "noun" else {name: value}
+            rest = _replace(rest, match.span())
+    for _, _, pattern in _patterns("filler"):
+        rest = pattern.sub(" ", rest)
+    return found if _is_request(found) and not re.search(r"\w", rest) else {}
+
+
+def _is_request(found: Mapping[str, str]) -> bool:
+    """Return whether the parts of a question ask for documents."""
+    asks, has_field = found.get("asks"), not found.keys().isdisjoint(_FIELDS)
+    if "noun" not in found and "kind" not in found:
+        return False
+    if "order" in found:
+        return asks != "count" and "mention" not in found
+    if asks == "contents":
+        return "date" in found
+    return has_field or asks in ("count", "list") or (asks == "which" and "mention" in found)
+
+
+def has_noun(noun: str, name: str) -> bool:
+    """Return whether a title or path has a word for a noun.
+
+    >>> has_noun("meeting", "notes/meeting_2020.md"), has_noun("meeting", "議事録"), has_noun("report", "会議録.md")
+    (True, True, False)
+    """
+    return any(pattern.search(name) for _, value, pattern in _patterns("values") if value == noun)
+
+
+def _replace(text: str, span: tuple[int, int], by: str = "") -> str:
+    return f"{text[: span[0]]} {by} {text[span[1] :]}"
+
+
+@cache
+def _rules() -> Mapping[str, Any]:
+    return tomllib.loads(_RULES.read_text(encoding="utf-8"))
+
+
+@cache
+def _patterns(section: str) -> list[tuple[str, str, re.Pattern[str]]]:
+    """Return the patterns of a section with their names and values."""
+    values = _rules()["values"]
+    nouns = "|".join([*values["kind"].values(), *values["noun"].values()])
+    return [
+        (name, value, re.compile(pattern.replace("<noun>", f"(?:{nouns})").replace(r"\b", _EDGE), re.IGNORECASE))
+        for name, group in _rules()[section].items()
+        for value, pattern in (group.items() if isinstance(group, dict) else (("", each) for each in group))
+    ]
