@@ -88,7 +88,7 @@ def test_help_tells_every_command(folder: Path) -> None:
 def test_lines_that_are_piped_in_are_answered_one_after_the_other(folder: Path) -> None:
     code, out, err = piped(folder, "When does the ferry leave?\n\ngate?\n/quit\nferry\n")
     assert code == 0
-    assert out.startswith("> When does the ferry leave?\n[1] notes/ferry.md, line 4\n    The ferry leaves at nine.")
+    assert out.startswith("> When does the ferry leave?\nThe nearest passages:\n\n[1] notes/ferry.md, line 4\n")
     assert "\n\n> gate?\n" in out
     assert out.count("ferry.md") == 1
     assert "No chat model" in err

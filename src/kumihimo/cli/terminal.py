@@ -131,7 +131,10 @@ def _fit_location(span: Span) -> str:
 
 
 def _print_lines(text: str, terms: Collection[str] | None = None, *, indent: int = 0) -> None:
-    """Print lines with their indentation, and with the terms marked; without terms, with what is bold in the text."""
+    """Print lines with their indentation.
+
+    terms: are marked; None: what is bold in the text is.
+    """
     plain = text if terms is None else _MARKDOWN_BOLD.sub(r"\1", text)
     for line in _align_tables(plain.splitlines(), indent):
         marked = _show_bold(line) if terms is None else _mark_terms(line, terms)

@@ -18,6 +18,7 @@ Status = Literal["answered", "closest", "nothing"]
 Marker = tuple[int, int, tuple[int, ...]]  # start and end in the text, source numbers
 PART_SEPARATOR = "\n\n"  # between the parts of an answer
 _LINE_START = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])\s+)?")  # with the sign of a list item
+_DATE = 10  # characters of a date without its time
 _MAX_AROUND = 150  # characters before and after a quote
 _REMARKS: dict[Status, str] = {
     "answered": "",
@@ -90,10 +91,10 @@ class Part:
 
     @property
     def heading_path(self) -> str:
-        """Return the title of the document, the headings above and the date; often only some of them."""
+        """Return the title, the headings and the date, as far as known."""
         span = self.citations[0].span
         names = dict.fromkeys(filter(None, (span.title, *self.headings)))
-        return " · ".join(filter(None, [" › ".join(names), str(span.metadata.get("date", ""))]))
+        return " · ".join(filter(None, [" › ".join(names), str(span.metadata.get("date", ""))[:_DATE]]))
 
     def with_line(self, line: Self) -> Self:
         """Return the part with one more line."""
@@ -236,7 +237,9 @@ class Answer:
 
 
 def _bold(line: str) -> str:
-    """Return a line in bold, without its list sign; as it is if it has marks of its own.
+    """Return a line in bold, without its list sign.
+
+    A line with marks of its own stays as it is.
 
     >>> [_bold(line) for line in ("- one", "It *is*.", "| a |")]
     ['- **one**', 'It *is*.', '| a |']

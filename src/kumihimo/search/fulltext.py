@@ -17,7 +17,7 @@ from kumihimo.core.records import Record
 from kumihimo.core.table import Codec, Row, Table, codec
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
-from kumihimo.search.partial_rows import score_by_words
+from kumihimo.search.partial_rows import count_by_words, score_by_words
 from kumihimo.search.postings import Postings
 from kumihimo.search.protocols import RowTokens, WordRow
 from kumihimo.search.stores import drop_index
@@ -249,8 +249,12 @@ class IndexedWords:
         return [item.record.index_text for item in hits]
 
     def rarity(self, tokens: Sequence[str]) -> Sequence[float]:
-        total = self.store.totals()[0]
-        counts = self.store.count_each(tokens)
+        view, total = self.table.view, self.store.totals()[0]
+        slots = visible_slots(self.db, self.store.slot_table, view) if view else None
+        counts = self.store.count_each(tokens, slots)
+        if view and slots:
+            partial, shown = count_by_words(self.table, view, tokens)
+            total, counts = len(slots.visible) + partial, counts + shown
         return [log(1 + (total - counts[token] + 0.5) / (counts[token] + 0.5)) for token in tokens]
 
     def stems(self, letter: str) -> Mapping[str, int]:

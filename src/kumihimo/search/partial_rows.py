@@ -6,6 +6,7 @@ index, so their scores compare with those of its rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
@@ -40,6 +41,14 @@ class _Words:
 
         rows = np.searchsorted(self.ends, np.flatnonzero(self.numbers == hash_token(word)), side="right")
         return np.bincount(rows, minlength=len(self.ends))
+
+
+def count_by_words(table: Table[Any], view: View, words: Sequence[str]) -> tuple[int, Counter[str]]:
+    """Return the number of partial rows, and how many show each word."""
+    if not (positions := _positions(table, view)):
+        return 0, Counter()
+    rows = view.once("partial words", lambda: _read_words(table, positions))
+    return len(positions), Counter({word: int((rows.counts(word) > 0).sum()) for word in words})
 
 
 def score_by_words(store: Postings, table: Table[Any], view: View, words: Sequence[str]) -> ScoredIds:

@@ -241,9 +241,12 @@ class Postings:
     def count_rows(self, word: str) -> int:
         return sum(len(block[0]) for block in self._read_blocks([word]).values())
 
-    def count_each(self, words: Sequence[str]) -> Counter[str]:
-        """Return how many rows have each word."""
-        return Counter({word: len(block[0]) for word, block in self._read_blocks(words).items()})
+    def count_each(self, words: Sequence[str], slots: Slots | None) -> Counter[str]:
+        """Return how many visible rows have each word."""
+        import numpy as np
+
+        blocks = self._read_blocks(words).items()
+        return Counter({w: int(np.isin(b[0], slots.array).sum()) if slots else len(b[0]) for w, b in blocks})
 
     def totals(self) -> tuple[int, int, int]:
         """Return the number of rows, of tokens and of changes.

@@ -148,6 +148,11 @@ class Database(ABC):
     def rows_shape(self, table: str, codec: Codec[Any]) -> str:
         """Return what `create_rows` depends on, as text."""
 
+    def has_columns_of(self, table: str, codec: Codec[Any]) -> bool:
+        """Return whether a stored table has the columns of this version."""
+        stored = self.one("SELECT shape FROM steps WHERE step = ?", table)
+        return stored is None or str(stored[0]).startswith(self.rows_shape(table, codec))
+
     @abstractmethod
     def write_rows(self, table: str, codec: Codec[Any], old: list[Row], new: list[Row]) -> None:
         """Delete the old rows of a table, and insert the new ones."""

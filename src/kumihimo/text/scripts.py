@@ -42,7 +42,7 @@ def _find_kind(char: str) -> str:
     return _UNSPACED.get(name(char, "").partition(" ")[0], "d" if char.isdecimal() else "w")
 
 
-_KINDS = _Kinds()
+_CHARACTER_KINDS = _Kinds()
 
 
 def char_kinds(text: str) -> str:
@@ -55,7 +55,7 @@ def char_kinds(text: str) -> str:
     >>> char_kinds("C++ है、タワーの門")
     'w++ wm kklhc'
     """
-    return text.translate(_KINDS)
+    return text.translate(_CHARACTER_KINDS)
 
 
 def fold_text(text: str) -> str:

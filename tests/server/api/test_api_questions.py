@@ -67,11 +67,12 @@ def test_a_whole_answer(api: Api) -> None:
     (citation,) = answer["citations"]
     assert answer["text"].startswith("Ada Holm mended the breakwater")
     assert (read(api, citation), citation["uri"]) == (citation["text"], "town/harbour.md")
-    assert citation["metadata"] == {"access": "open"}
+    assert citation["metadata"] == {"access": "open", "kind": "text", "language": "en"}
     end = len(answer["text"])
     (part,) = answer["parts"]
     assert part.pop("markers") == [{"start": end, "end": end, "n": [1]}]  # the text has no number of its own
-    assert part == {"kind": "passage", "text": answer["text"], "citations": [1]}
+    assert (part["kind"], part["text"], part["citations"]) == ("passage", answer["text"], [1])
+    assert (part["headings"], part["marks"]) == (["The harbour"], [[0, 46]])
     assert (answer["approach"], answer["truncated"]) == ("passages", False)
     first = answer["evidence"][0]
     assert first["reason"] == "says “mended the breakwater”"
@@ -79,9 +80,10 @@ def test_a_whole_answer(api: Api) -> None:
     assert first["spans"][0]["location"] == "town/harbour.md, line 5"
 
 
-def test_what_nothing_answers_has_a_status_and_no_text(api: Api) -> None:
+def test_what_nothing_answers_has_a_status_and_no_passage(api: Api) -> None:
     answer = api.post("/ask", {"question": "Which bananas grow on Jupiter?"})
-    assert (answer["status"], answer["text"], answer["parts"], answer["citations"]) == ("nothing", "", [], [])
+    assert (answer["status"], answer["text"]) == ("nothing", "No document mentions “bananas”, “Jupiter”.")
+    assert ([part["kind"] for part in answer["parts"]], answer["citations"]) == (["note"], [])
 
 
 def test_evidence(api: Api) -> None:
@@ -99,7 +101,7 @@ def test_evidence_stands_somewhere_and_its_snippet_within(api: Api, monkeypatch:
     assert {name: item[name] for name in BARE} == bare
     assert (read(api, item), item["uri"], item["place"]) == (item["text"], "town/harbour.md", "line 5")
     assert (item["location"], item["title"]) == ("town/harbour.md, line 5", "The harbour")
-    assert item["metadata"] == {"access": "open"}
+    assert item["metadata"] == {"access": "open", "kind": "text", "language": "en"}
     (part,) = item["spans"]
     assert item["start"] < part["start"] < part["end"] < item["end"]
     assert (part["uri"], part["place"], part["location"]) == ("town/harbour.md", "line 7", "town/harbour.md, line 7")

@@ -71,7 +71,7 @@ def test_search_returns_passages_with_their_places(talk: Talk, harbour: Workspac
     first, second = values(result)["evidence"]
     assert "Maren Oldacre drew the tide gates" in first["text"]
     assert (first["uri"], first["title"], first["place"]) == ("files/gates.md", "The tide gates", "line 5")
-    assert first["metadata"] == {"author": "Sabine Orrell", "date": "2024-05-02"}
+    assert (first["metadata"]["author"], first["metadata"]["date"]) == ("Sabine Orrell", "2024-05-02")
     assert [first["rank"], second["rank"]] == [1, 2]
     assert f"[chunks:{first['id']}]" in text(result)
     assert second["id"] in text(result)
@@ -101,7 +101,7 @@ def test_ask_answers_with_citations_that_can_be_opened(talk: Talk, method: str) 
     cited = answer["citations"][0]
     assert opened["text"] == cited["text"]
     assert opened["passage"] == {**{name: cited[name] for name in opened["passage"]}, "chunk": ""}
-    assert cited["metadata"] == {"author": "Sabine Orrell", "date": "2024-05-02"}
+    assert (cited["metadata"]["author"], cited["metadata"]["date"]) == ("Sabine Orrell", "2024-05-02")
     assert "[1]" in answer["text"]
     assert "Sources:\n[1] " in shown
     assert answer["text"] in shown
@@ -111,9 +111,9 @@ def test_ask_answers_with_citations_that_can_be_opened(talk: Talk, method: str) 
 
 def test_ask_says_that_nothing_answers(talk: Talk) -> None:
     result = talk(calling("ask", question="Which bananas grow on Jupiter?"))
-    assert text(result) == "No passage that answers this was found."
+    assert text(result).startswith("No passage that answers this was found.\n\nNo document mentions")
     found = values(result)
-    assert (found["status"], found["text"], found["citations"]) == ("nothing", "", [])
+    assert (found["status"], found["citations"]) == ("nothing", [])
 
 
 def test_ask_says_that_the_reply_of_a_model_was_cut(harbour: Workspace) -> None:

@@ -15,6 +15,7 @@ from kumihimo.core.views import ViewMemory, Views
 from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
 from kumihimo.llm.registry import RULES
 from kumihimo.storage import IndexTransaction
+from kumihimo.storage.database import as_database
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class VisibleTables:
                 f"the index has no table {name} yet: `kumi index --methods {methods}` builds it, "
                 f"and `kumi plan --methods {methods}` says what that costs"
             )
+        if not as_database(self.db).has_columns_of(name, codec(types[name])):
+            raise IndexUnavailable(f"an earlier version built the table {name}: run `kumi index`")
         return Table(name, codec(types[name]), self.db.rows(name))
 
     def methods_with(self, *others: str) -> str:

@@ -17,6 +17,7 @@ from kumihimo.core.spans import Span, describe_place
 from kumihimo.core.table import Table
 from kumihimo.core.wiring import ROOT, Catalogue
 from kumihimo.index.chunk_background import document_date, readable_title
+from kumihimo.search.metadata_filter import replace_metadata
 from kumihimo.storage import IndexTransaction
 from kumihimo.text.sentences import shorten_title
 
@@ -182,12 +183,13 @@ class SourceTracer:
         new = [self._visible_id(id) for id in dict.fromkeys(ids) if id not in self.documents]
         if not new:
             return
-        names = "id", "uri", "title", "metadata", "places", "file", "media_type"
+        names = "id", "uri", "title", "metadata", "fields", "places", "file", "media_type"
         rows = {id: columns for id, *columns in self.db.values_in(ROOT, new, *names)}
-        plain = [id for id, row in rows.items() if row[3] == "[]" and row[4] == row[0] and row[5] in _PLAIN_TYPES]
+        plain = [id for id, row in rows.items() if row[4] == "[]" and row[5] == row[0] and row[6] in _PLAIN_TYPES]
         line_ends = self._find_line_ends(plain)
-        for id, (uri, title, metadata, places, *_) in rows.items():
-            fields = {name: value for name, value in json.loads(metadata).items() if name != NOT_READ}
+        for id, (uri, title, metadata, completed, places, *_) in rows.items():
+            own = {name: value for name, value in json.loads(metadata).items() if name != NOT_READ}
+            fields = replace_metadata(own, json.loads(completed))
             self.documents[id] = DocumentPlaces(uri, title, fields, json.loads(places), line_ends.get(id))
 
     def _find_line_ends(self, ids: Sequence[str]) -> Mapping[str, Sequence[int]]:

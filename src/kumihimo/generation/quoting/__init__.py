@@ -71,7 +71,7 @@ def quote_answer(
 
 
 def write_passage(asked: ParsedQuestion, passage: Passage, n: int, language: str) -> Part:
-    """Return a passage: its lines, with the sentence marked that has most words of the question."""
+    """Return a passage, with its best sentence marked."""
     lines = list(passage.region.lines(passage.window))
     gaps = ["\n" if pair in _SAME_BLOCK else "\n\n" for pair in pairwise(kind for kind, _ in lines)]
     text = "".join(line + gap for (_, line), gap in zip(lines, [*gaps, ""], strict=True))
@@ -84,7 +84,7 @@ def write_passage(asked: ParsedQuestion, passage: Passage, n: int, language: str
 
 
 def _best_sentence(asked: ParsedQuestion, text: str) -> tuple[int, int]:
-    """Return the span of the sentence, the item or the row with most words of the question."""
+    """Return the sentence, item or row with most words of the question."""
     terms = asked.terms
     spans = [span for block in split_blocks(text) for span in _sentences(text, block)]
     return max(spans, key=lambda span: len(terms.intersection(subject_terms(text[slice(*span)]))), default=(0, 0))

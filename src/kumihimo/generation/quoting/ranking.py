@@ -1,9 +1,7 @@
 """question + evidence -> passages: the windows with most words of the question, from different places, best first."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from kumihimo.core.context import Context, Evidence
@@ -61,7 +59,7 @@ class Passage:
 
     @property
     def answers(self) -> bool:
-        """Return whether it is the answer with a likelihood of 9 in 10.
+        """Return whether it answers with a likelihood of 9 in 10.
 
         That is so if it comes from the best evidence, has most words of the question and leads clearly. Measured on
         questions whose answer has a known place (benchmarks.quoting).
@@ -103,7 +101,10 @@ def choose_passages(
 
 
 def select_passages(windows: Iterable[Passage], first: Sequence[Passage] = ()) -> list[Passage]:
-    """Return up to three windows from different places, best first, after those that come first."""
+    """Return up to three windows from different places, best first.
+
+    first: come before the others.
+    """
     ranked = sorted(windows, key=lambda passage: -passage.score)
     selected: list[Passage] = []
     for passage in (*first, *ranked):
@@ -129,7 +130,6 @@ def find_windows(
     """Yield the windows of the best evidence with their scores."""
     words = content_tokens(asked.subject or asked.text)
     weights = index.rarity(words) if index else [1.0] * len(words)
-    count = partial(_count, words)
     chunks = [item for item in context if isinstance(item.record, Chunk)]
     documents: dict[str, tuple[str, str, Headings]] = {}
     seen: set[tuple[str, int]] = set()
@@ -142,7 +142,7 @@ def find_windows(
                 documents[span.uri] = text, title, Headings(text, body)
             text, title, headings = documents[span.uri]
             region = Region(text, span.start, span.end, headings)
-            scores = _Scores(region, title, count, weights)
+            scores = _Scores(region, title, words, weights)
             for window in region.windows():
                 start, end = region.pieces[window.first].start, region.pieces[window.last].end
                 if (span.uri, start) not in seen:
@@ -154,38 +154,40 @@ def find_windows(
                     yield Passage(region, window, part, above, coverage, match, rank, score, copies=copies)
 
 
-def _count(words: Sequence[str], text: str) -> _Counts:
-    tokens = tokenize(text)
-    return _Counts(tuple(map(tokens.count, words)), len(tokens))
-
-
+@dataclass(frozen=True)
 class _Scores:
-    """The match of the windows of a region."""
+    """The coverage and the match of the windows of a region. Each piece is counted once."""
 
-    def __init__(self, region: Region, title: str, count: Callable[[str], _Counts], weights: Sequence[float]) -> None:
-        near = (piece for piece in region.pieces if piece.start < region.end + MAX_CHARS)
-        counts = [count(region.text[piece.start : piece.end]) for piece in near]
-        self._sums = [[0, *accumulate(column)] for column in zip(*(c.words for c in counts), strict=True)]
-        self._totals = [0, *accumulate(c.total for c in counts)]
-        self._count, self._title, self._weights = count, title, weights
-        self._above: dict[tuple[str, ...], _Counts] = {}
+    region: Region
+    title: str
+    words: Sequence[str]
+    weights: Sequence[float]
+    counts: dict[int | tuple[str, ...], _Counts] = field(default_factory=dict)  # by piece, or by what stands above
 
     def of(self, window: Window, headings: tuple[str, ...]) -> tuple[float, float]:
-        """Return the coverage and the match of a window with its headings and its title."""
-        if headings not in self._above:
-            self._above[headings] = self._count("\n".join((self._title, *headings)))
-        above, first, last = self._above[headings], window.first, window.last + 1
-        lead, total = self._count(window.lead), sum(self._weights) or 1.0
-        length = (self._totals[last] - self._totals[first] + above.total + lead.total + 1) / _LENGTH
-        norm = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * length)
-        counts = [s[last] - s[first] + a + b for s, a, b in zip(self._sums, above.words, lead.words, strict=True)]
-        found = [(weight, n) for weight, n in zip(self._weights, counts, strict=True) if n]
+        """Return the coverage and the match of a window."""
+        above = self._count((*headings, window.lead), "\n".join((self.title, *headings, window.lead)))
+        inside = (self._count(i, self._piece_text(i)) for i in range(window.first, window.last + 1))
+        columns, totals = zip(above, *inside, strict=True)
+        norm = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * (sum(totals) + 1) / _LENGTH)
+        counts = map(sum, zip(*columns, strict=True))
+        found = [(weight, n) for weight, n in zip(self.weights, counts, strict=True) if n]
+        total = sum(self.weights) or 1.0
         match = sum(weight * n * (1 + _SATURATION) / (n + norm) for weight, n in found)
         return sum(weight for weight, _ in found) / total, match / total
 
+    def _piece_text(self, i: int) -> str:
+        return self.region.text[self.region.pieces[i].start : self.region.pieces[i].end]
+
+    def _count(self, key: int | tuple[str, ...], text: str) -> _Counts:
+        if key not in self.counts:
+            tokens = tokenize(text)
+            self.counts[key] = _Counts(tuple(map(tokens.count, self.words)), len(tokens))
+        return self.counts[key]
+
 
 def _compare_by_meaning(asked: ParsedQuestion, windows: Iterable[Passage], encoder: Embedder) -> list[Passage]:
-    """Return the best windows, with their similarity to the question in their scores."""
+    """Return the best windows, scored by similarity to the question, too."""
     passages = sorted(windows, key=lambda passage: -passage.score)[:_MAX_ENCODED]
     texts = ["\n".join((*passage.headings, passage.span.text)) for passage in passages]
     vectors = encoder([asked.text, *texts])

@@ -12,7 +12,7 @@ MAX_CHARS = 700  # of a window
 _ENOUGH = MAX_CHARS // 2  # characters after which a window ends before the next heading or table
 _MARGIN = 3000  # characters after a passage in which its last list or table may end
 _MAX_INTRODUCTION = 300  # characters of the sentence before a list
-_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*)$", re.M)
+_HEADING = re.compile(r"\n(#{1,6})[ \t]+(.*)")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
 _CODE = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.M | re.S)
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
@@ -58,7 +58,7 @@ class Headings:
     @cached_property
     def _found(self) -> Sequence[tuple[int, int, str]]:
         """Return the place, the level and the text of each heading."""
-        found = _HEADING.finditer(self.prose, self.body) if "#" in self.text else ()
+        found = _HEADING.finditer(f"\n{self.prose}", self.body)
         return [(match.start(), len(match[1]), collapse_spaces(match[2].strip("# \t"))) for match in found]
 
     def above(self, position: int) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Headings:
         return [(start, text) for start, _, text in best]
 
     def section(self, position: int) -> int | None:
-        """Return where the section of a position begins; None: it has no heading."""
+        """Return the start of the section, or None without headings."""
         return max((start for start, _, _ in self._found if start <= position), default=None)
 
 
@@ -112,7 +112,8 @@ class Region:
         text = self.text[start:end]
         if (kind == "row" and is_rule_row(text)) or (kind == "prose" and is_mail_header(text)):
             return
-        spans = split_sentences(self.text, start, end) if end - start > MAX_CHARS else [(start, end)]
+        is_cut = end - start > MAX_CHARS and start < self.end + MAX_CHARS  # beyond that, no window gets
+        spans = split_sentences(self.text, start, end) if is_cut else [(start, end)]
         for first, last in (part for span in spans for part in self._cut_long(*span)):
             yield Piece(first, last, kind)
 
@@ -126,7 +127,7 @@ class Region:
         yield start, end
 
     def windows(self) -> Iterator[Window]:
-        """Yield a window from each piece of `[start, end)` on, as long as possible.
+        """Yield a window from each piece on, as long as possible.
 
         A list or a table that fits is never begun within.
         """
@@ -144,7 +145,7 @@ class Region:
         start, _, kind = self.pieces[i]
         if kind not in ("item", "row"):
             return i, ""
-        first, last = self._group(i)
+        first, last = self._groups[i]
         opening = first - 1 if kind == "item" and self._introduces(first - 1) else first
         if i == first or self.pieces[last].end - self.pieces[opening].start <= MAX_CHARS:
             return opening, "" if opening < first or kind == "item" else self._table_header(start)
@@ -153,29 +154,35 @@ class Region:
         return i, self.text[slice(*self.pieces[opening][:2])] if opening < first else ""
 
     def _table_header(self, row: int) -> str:
-        """Return the header of the table of a row, if it is another row and names the columns."""
+        """Return the header of the table of a row, or empty."""
         first = self.text.rfind("\n\n", self.headings.body, row) + 2 or self.headings.body
         header = self.text[first : self.text.find("\n", first, row)] if first < row else ""
         return header if "|" in header and is_table_row(header) else ""
 
-    def _group(self, i: int) -> tuple[int, int]:
-        """Return the first and the last piece of a list or a table."""
-        first = last = i
-        while first and self._are_alike(first - 1, first):
-            first -= 1
-        while last + 1 < len(self.pieces) and self._are_alike(last, last + 1):
-            last += 1
-        return first, last
+    @cached_property
+    def _groups(self) -> Sequence[tuple[int, int]]:
+        """Return the bounds of the list or table of each piece."""
+        firsts, groups = list[int](), list[tuple[int, int]]()
+        for i in range(len(self.pieces)):
+            firsts.append(firsts[-1] if i and self._are_alike(i - 1, i) else i)
+        last = len(firsts)
+        for i in reversed(range(len(firsts))):
+            last = i if last == len(firsts) or firsts[i] != firsts[last] else last
+            groups.append((firsts[i], last))
+        return groups[::-1]
 
     def _are_alike(self, i: int, j: int) -> bool:
-        """Return whether two pieces are items, or rows with the same first column."""
+        """Return whether two pieces are items, or rows of one table."""
         one, two = self.pieces[i], self.pieces[j]
         if one.kind != "row" or two.kind != "row":
             return one.kind == two.kind == "item"
         return self._first_column(one) == self._first_column(two)
 
     def _first_column(self, row: Piece) -> str:
-        """Return the name of the first cell, as in `city: Otaru; founded: 1922`; empty: the header names it."""
+        """Return the name of the first cell, as in `city: Otaru`.
+
+        It is empty if a header names the columns.
+        """
         text = self.text[row.start : row.end]
         return "" if "|" in text else text.partition(":")[0]
 
@@ -195,21 +202,21 @@ class Region:
             last += 1
         while last > first and (self.pieces[last].kind == "heading" or self._introduces(last)):
             last -= 1
-        more = self._group(last)[1] - last if self.pieces[last].kind in ("item", "row") else 0
+        more = self._groups[last][1] - last if self.pieces[last].kind in ("item", "row") else 0
         return Window(first, last, lead, more)
 
     def place(self, window: Window) -> int:
-        """Return where the section, the list or the table of a window begins, or the window."""
+        """Return the start of the section, list or table of a window."""
         start = self.pieces[window.first].start
         section = self.headings.section(start)
-        return section if section is not None else self.pieces[self._group(window.first)[0]].start
+        return section if section is not None else self.pieces[self._groups[window.first][0]].start
 
     def _begins_section(self, i: int) -> bool:
-        """Return whether a piece is a heading, or the first row of a table."""
-        return self.pieces[i].kind == "heading" or (self.pieces[i].kind == "row" and self._group(i)[0] == i)
+        """Return whether a piece is a heading or a first row."""
+        return self.pieces[i].kind == "heading" or (self.pieces[i].kind == "row" and self._groups[i][0] == i)
 
     def lines(self, window: Window) -> Iterator[tuple[BlockKind, str]]:
-        """Yield the kind and the text of each line of a window to show."""
+        """Yield the kind and the text of each line to show."""
         if window.lead:
             yield self.pieces[window.first].kind, collapse_spaces(window.lead)
         for start, end, kind in self.pieces[window.first : window.last + 1]:

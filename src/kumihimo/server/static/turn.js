@@ -81,7 +81,7 @@ const showParts = (answer, cites) => [
 ].flat().filter(Boolean);
 
 const fromLine = (span, label = "", headings = []) => make("p", { className: "from" }, label ? [make("span", { className: "figure" }, label), " "] : "", passageLink(span),
-  headings.filter((heading) => heading !== span.title).map((heading) => ` › ${heading}`), span.metadata?.date ? ` · ${span.metadata.date}` : "",
+  headings.filter((heading) => heading !== span.title).map((heading) => ` › ${heading}`), span.metadata?.date ? ` · ${span.metadata.date.slice(0, 10)}` : "",
   span.title && !span.uri.includes(span.title) ? ` · ${placeOf(span)}` : span.place ? `, ${translatePlace(span.place)}` : "");
 
 const sourceList = (cites) => make("section", { className: "sources" }, make("h3", {}, T("Sources")),
