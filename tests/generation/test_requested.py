@@ -221,6 +221,12 @@ def test_nothing_is_outlined_if_several_documents_may_be_meant(pages: Kumihimo) 
     assert files(answer) == ["setup.md", "setup.md"]
 
 
+def test_a_file_that_does_not_exist_is_not_outlined(pages: Kumihimo) -> None:
+    answer = ask(pages, "Summarise Committee-Charter.md")
+    assert answer.status == "closest"
+    assert answer.text.startswith("No document fits “Committee-Charter.md”.")
+
+
 def test_an_outline_has_the_items_of_lists_and_no_code_or_links(pages: Kumihimo) -> None:
     assert ask(pages, "Summarise admin/backups.md").text.split("\n\n")[1].splitlines() == [
         "- A server without backups is a server that will be lost.",

@@ -21,10 +21,10 @@ _MIN_MATCH = 0.6  # of the words of a description, by rarity, in the names of a 
 _MIN_NEAR = 0.25  # of them in a title that is offered
 _OPENING_CHARS, _OPENING_WEIGHT = 300, 0.7
 _SHORT = 4  # letters; a shorter word counts only whole
-_EXACT = 0.05  # what a document gains that has no other name
 _LEAD = 0.05  # of the score; a document with a smaller lead may not be the one that is meant
 MIN_SHARE = 0.35  # of the words of a subject, by rarity, that a place about it has
 NEAR = 300  # characters between a subject and what comes with it
+_FILE_NAME = re.compile(r"[\w)-]\.[A-Za-z]\w{1,4}$")  # of no document, if no path fits
 _MAX_PARTS = 30  # documents with one title that are read as one
 
 
@@ -145,7 +145,8 @@ def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]
     """Return the documents that fit a name, and near ones.
 
     A path, a file name or a whole title fits alone. Otherwise the words of the title, the file and the opening decide,
-    among the documents of the day that the name has. The first list is empty if none fits.
+    among the documents of the day that the name has; never for the name of a file. The first list is empty if none
+    fits.
     """
     documents, descriptions = reader.find_table("documents"), reader.find_table("descriptions")
     chunks, bare = reader.find_table("chunks"), without_document_words(name)
@@ -169,8 +170,7 @@ def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]
     def score(id: str) -> float:
         own, opening = words_of_names[id], opened.get(id, frozenset())
         shares = {term: 1.0 if term in own else _OPENING_WEIGHT * (term in opening) for term in terms}
-        exact = len(own.intersection(terms)) / (len(own) or 1)
-        return sum(rarity[term] * share for term, share in shares.items()) / total + _EXACT * exact
+        return sum(rarity[term] * share for term, share in shares.items()) / total
 
     scores = {id: round(score(id), 4) for id in words_of_names}
     best = max(scores.values(), default=0.0)
@@ -178,7 +178,8 @@ def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]
     near = sorted((id for id in scores if certain or scores[id] >= _MIN_NEAR), key=lambda id: (-scores[id], id))
     fit = {id: words_of_names[id].intersection(subject_terms(name)) for id in near if scores[id] > best - _LEAD}
     most = [id for id, own in fit.items() if not any(own < other for other in fit.values())]
-    return (most if certain or best >= _MIN_MATCH else []), near
+    is_certain = certain or (best >= _MIN_MATCH and not _FILE_NAME.search(name))
+    return (most if is_certain else []), near
 
 
 def _named_exactly(names: Iterable[str], documents: Table[Any]) -> list[str]:

@@ -140,7 +140,7 @@ def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
 
 
 def carry_names(question: str, history: Sequence[Answer]) -> tuple[str, str]:
-    """Return the question with the words of the last one, and a note.
+    """Return the question with words of the last one, and a note.
 
     The note is empty if the question stands alone. A question of another year is the one before with that year.
 
@@ -196,7 +196,7 @@ def _needs_last(plain: str, last: Answer) -> bool:
 
 
 def _topic_words(plain: str) -> list[str]:
-    """Return the words that say what a question is about."""
+    """Return the words that name the subject of a question."""
     asked = ParsedQuestion(plain)
     if not has_cjk(plain):
         return [asked.content] if asked.terms else []

@@ -28,7 +28,6 @@ _MAX_READ = 12  # texts of a topic whose sentences are compared
 _SENTENCE_CHARS = (50, 170)  # of a quotation; half of it in Japanese and Chinese
 _LABEL = re.compile(r"[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])\s*")
 _NO_PROSE = re.compile(r"\w_\w|\w\.\w{3,4}\s|`|\*\*|\]\(|[<>{}|]")
-_FIRST_PART, _OPENING = 0.34, 0.15  # of a sentence; what one gains whose first part has the phrase
 _TURN = re.compile(r"(?:and|but|so|like|no|oh|right|um|well|yeah|yes|or|because)\b", re.IGNORECASE)
 
 
@@ -185,10 +184,7 @@ def _find_quotes(topic: Topic, passages: Passages, embed: Embedder) -> list[Span
     if not spans:
         return []
     vectors = embed([" ".join(phrase.name for phrase in topic.phrases), *(span.text for span in spans)])
-    pattern = topic.phrases[0].pattern()
-    opens = [any(m.start() < _FIRST_PART * len(s.text) for m in pattern.finditer(s.text)) for s in spans]
-    similar = (vectors[1:] @ vectors[0]).tolist()
-    scores = [round(cosine + _OPENING * first, 4) for cosine, first in zip(similar, opens, strict=True)]
+    scores = (vectors[1:] @ vectors[0]).round(4).tolist()
     quotes: dict[str, Span] = {}
     for i in sorted(range(len(spans)), key=lambda i: (-scores[i], i)):
         quotes.setdefault(spans[i].uri, spans[i])
