@@ -15,6 +15,7 @@ from kumihimo.generation.quoting.drafts import quote_words, say
 from kumihimo.generation.quoting.ranking import IndexReader, Passage, choose_passages
 from kumihimo.generation.quoting.requested import write_requested
 from kumihimo.generation.quoting.requests import read_request
+from kumihimo.generation.quoting.table_rows import write_rows
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import Block, collapse_spaces, split_blocks, split_sentences
@@ -47,6 +48,10 @@ def quote_answer(
     if request and request.kind != "compare" and (draft := write_requested(request, question, context, reader, embed)):
         parts, status = tuple(draft.parts), draft.status
         return Answer(question, method, parts, context, Usage(), status=status, approach=request.kind)
+    if requests and not request and (written := write_rows(question, context, reader)):
+        kind, draft = written
+        parts = tuple(draft.parts)
+        return Answer(question, method, parts, context, Usage(), status=draft.status, approach=kind)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         parts = tuple(_write_points(points[:_MAX_POINTS], reader))

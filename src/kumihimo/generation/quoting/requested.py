@@ -1,4 +1,4 @@
-"""a question + an index -> the answer to a request: a list, an outline, topics, rows; or None."""
+"""a question + an index -> the answer to a request: a list, an outline, topics; or None."""
 
 from functools import reduce
 
@@ -7,8 +7,7 @@ from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import Draft
 from kumihimo.generation.quoting.listing import write_documents, write_list, write_outline
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.requests import ROW_KINDS, Request
-from kumihimo.generation.quoting.table_rows import write_rows
+from kumihimo.generation.quoting.requests import Request
 from kumihimo.generation.quoting.topics import write_topics
 from kumihimo.llm.protocols import Embedder
 
@@ -17,8 +16,7 @@ def write_requested(
     request: Request, question: str, context: Context, reader: IndexReader, embed: Embedder
 ) -> Draft | None:
     """Return the answer to a request, or None."""
-    subjects = (request.subject, request.other) if request.kind not in ROW_KINDS else ()
-    bare = reduce(lambda text, part: text.replace(part, ""), subjects, question)
+    bare = reduce(lambda text, part: text.replace(part, ""), (request.subject, request.other), question)
     language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
     match request.kind:
         case "list":
@@ -27,6 +25,4 @@ def write_requested(
             return write_documents(request.subject, reader, language)
         case "outline":
             return write_outline(request.subject, reader, language)
-        case "themes":
-            return write_topics(request.subject, context, reader, embed, language)
-    return write_rows(request.kind, question, context, reader, language)
+    return write_topics(request.subject, context, reader, embed, language)

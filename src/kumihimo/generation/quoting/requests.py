@@ -4,8 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
-from itertools import chain
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -20,7 +19,6 @@ from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.question_types import class_stems
 
 _RULES = Path(__file__).with_suffix(".toml")
-ROW_KINDS = ("total", "average", "lowest", "highest")
 _QUOTES = " \"'“”‘’「」『』《》"
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
@@ -31,7 +29,7 @@ _MAX_NAMES = 2
 class Request:
     """What a question asks for.
 
-    kind: compare, documents, list, themes, outline, or one of rows. subject: what it is about; empty: the whole. other:
+    kind: compare, documents, list, themes or outline. subject: what it is about; empty: the whole. other:
     the second subject of a comparison, or the document of a list.
     """
 
@@ -48,13 +46,13 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     >>> read_request(ParsedQuestion("登場する人物を挙げて")), read_request(ParsedQuestion("Who painted the gate?"))
     (Request(kind='list', subject='person', other=''), None)
     """
-    for kind in ("compare", "documents", "list", "themes", "outline", *ROW_KINDS):
+    for kind in ("compare", "documents", "list", "themes", "outline"):
         if kind == "themes" and asked.topic is not None:
             return Request(kind, _clean_topic(asked.topic))
         for pattern in () if kind == "themes" else _patterns(kind):
             if match := pattern.search(asked.plain):
                 groups = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
-                subject = asked.plain if kind in ROW_KINDS else groups.get("X", "")
+                subject = groups.get("X", "")
                 return Request(kind, _read_type(subject) if kind == "list" else subject, groups.get("Y", ""))
     return None
 
@@ -90,26 +88,6 @@ def find_pronoun(question: str) -> int | None:
         return None
     starts = [m.start() for pattern in rules["pronoun"] if (m := re.search(pattern, question, re.IGNORECASE))]
     return min(starts, default=len(question) if _matches("follow_up", "short", question) else None)
-
-
-def column_words(question: str) -> str:
-    """Return a question without its words for a computation.
-
-    It names the measure that they mean.
-
-    >>> column_words("Which quarter had the highest rainfall?"), column_words("Which boat is the longest?")
-    ('Which quarter had the   rainfall?', 'Which boat is the  ? length')
-    """
-    groups = [*_rules()["rows"].values(), _rules()["row_questions"]["other"]]
-    measures: Mapping[str, str] = _rules()["measures"]
-    names = [name for name, pattern in measures.items() if re.search(pattern, question, re.IGNORECASE)]
-    rest = reduce(lambda text, pattern: re.sub(pattern, " ", text, flags=re.IGNORECASE), chain(*groups), question)
-    return " ".join([rest, *names])
-
-
-def asks_who(question: str) -> bool:
-    """Return whether a question asks for a person."""
-    return _matches("row_questions", "who", question)
 
 
 def names_document(name: str) -> bool:
@@ -161,7 +139,7 @@ def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
                 pattern = pattern.replace(f"<{name}>", value)
         return pattern
 
-    groups = [_rules()["rows"][kind]] if kind in ROW_KINDS else _rules()[kind].values()
+    groups = _rules()[kind].values()
     return tuple(re.compile(expand(pattern), re.IGNORECASE) for group in groups for pattern in group)
 
 
