@@ -67,6 +67,7 @@ def may_ask_of(question: str, text: str) -> bool:
     """
     words, folded = Words(fold(question)), fold(text)
     list(_find_comparisons(words))
+    words.cut(_BARE_YEAR.pattern)
     for pattern in (*_rules()["operations"].values(), *(_rules()["words"][name] for name in _NAMELESS)):
         words.cut(pattern)
     latin = [word for word, start, end in words.latin if words.is_free((start, end))]
@@ -246,49 +247,43 @@ class _Reader:
         between = self.words.text[first[1] : last[0]]
         return first[1] <= last[0] and re.fullmatch(r"\s*|\s*(?:is|of)\s*|[をがはの]", between) is not None
 
-    def _name_by_parts(self, names: set[str]) -> dict[str, float] | None:
-        """Return the columns of which a question has a part of the name, best first; None if two fit alike."""
-        rated = []
-        for name in names:
-            spans, share = self._find_parts(bare_name(name))
-            if spans and not all(map(str.isdigit, name)):
-                rated.append((share, sum(end - start for start, end in spans), name, spans))
+    def _name_by_parts(self, names: Collection[str]) -> dict[str, float] | None:
+        """Return the columns of which a question has a part of the name, best first; None if another has it too."""
+        rated = [(*self._find_parts(bare_name(name)), name) for name in names if not name.isdigit()]
         scores: dict[str, float] = {}
-        ends: dict[int, tuple[float, int]] = {}
-        for share, size, name, spans in sorted(rated, key=lambda rating: rating[:2], reverse=True):
-            if any(ends.get(start) == (share, size) for start, _ in spans):
-                return None
-            ends |= {start: (share, size) for start, _ in spans}
+        for share, size, spans, name in sorted(rated, key=lambda rating: rating[:2], reverse=True):
             free = [span for span in spans if self.words.is_free(span)]
-            if free:
-                self.words.take(free)
-                scores[name] = share
+            if not free or share < _MIN_SHARE:
+                continue
+            rivals = [
+                other for other in rated if other[3] not in {name, *scores} and not set(free).isdisjoint(other[2])
+            ]
+            if any(share < 1 or other[:2] == (share, size) for other in rivals):
+                return None
+            self.words.take(free)
+            scores[name] = share
         return scores
 
-    def _find_parts(self, name: str) -> tuple[list[tuple[int, int]], float]:
-        """Return the free places of the parts of a name and their share of it.
+    def _find_parts(self, name: str) -> tuple[float, int, list[Span]]:
+        """Return how much of a name a question has: its share, its length and its places.
 
-        What the title has too may mean the table; what other words join may be a part of another name.
+        Some part must not be in the title, whose words mean the table. A part within a longer word is one of another name.
         """
-        light = _rules()["words"]["light"]
-        latin = [word for word in re.findall(r"[a-z'’à-ž]+", name) if not re.fullmatch(light, word)]
-        spans: list[tuple[int, int]] = []
-        size = 0
-        for word in latin:
-            if stem(word) in self.vocabulary:
-                continue
-            places = [(a, b) for own, a, b in self.words.latin if own == stem(word) and self.words.is_free((a, b))]
-            size += bool(places)
-            spans += places
+        light, rest = _rules()["words"]["light"], self.words.rest
+        latin = [stem(word) for word in re.findall(r"[a-z'’à-ž]+", name) if not re.fullmatch(light, word)]
+        places = {
+            word: [(a, b) for own, a, b in self.words.latin if own == word and "\0" not in rest[a:b]] for word in latin
+        }
         parts = [part for part in re.split(r"[^㐀-鿿々ァ-ヿ]+|[の的]", name) if part]
-        for part in parts:
-            run = longest_run(part, self.words.rest)
-            found = re.finditer(f"(?<!{_JOINED}){re.escape(run)}(?!{_JOINED})", self.words.rest)
-            if run and run not in self.title and (places := [match.span() for match in found]):
-                size += len(run)
-                spans += places
+        for run in filter(None, (longest_run(part, rest) for part in parts)):
+            found = re.finditer(f"(?<!{_JOINED}){re.escape(run)}(?!{_JOINED})", rest)
+            places[run] = [match.span() for match in found]
+        named = [word for word, spans in places.items() if spans]
+        size = sum(1 if word in latin else len(word) for word in named)
         share = size / max(1, len(latin) + sum(map(len, parts)))
-        return (spans, share) if share >= _MIN_SHARE or (latin and size > 1) else ([], 0.0)
+        if share < 1 and all(word in self.vocabulary or word in self.title for word in named):
+            return 0.0, 0, []
+        return share, size, [span for word in named for span in places[word]]
 
     # -- what is left
 
@@ -315,6 +310,8 @@ class _Reader:
         if kind in ("highest", "lowest", "total", "average"):
             numeric = [name for name in unused if name != self.first and columns.is_numeric(name)]
             numeric = [name for name in numeric if not columns.years(name)] or self._meant_columns()
+            if len(numeric) > 1 and (asked := re.search(_rules()["words"]["asked"], self.words.text)):
+                numeric = [name for name in numeric if not stem(asked["X"]).startswith(stem(bare_name(name)))]
             if len(numeric) != 1:
                 return None
             measure = numeric[0]
