@@ -133,9 +133,9 @@ def test_an_unclear_column_or_year_is_not_compared(kumi: Kumihimo, question: str
 @pytest.mark.parametrize(
     ("question", "first_line"),
     [
-        ("7月の乗客数の合計は？", "「乗客数」の合計（数値のある2行、全4行、月 = 7月）：70"),
-        ("北線の乗客数の合計は？", "「乗客数」の合計（数値のある2行、全4行、路線 = 北線）：90"),
-        ("7月に乗客数が最も多い路線は？", "「乗客数」の最も高い値（数値のある2行、全4行、月 = 7月）：40"),
+        ("7月の乗客数の合計は？", "「乗客数」の合計（数値のある2行、表は全4行、月 = 7月）：70"),
+        ("北線の乗客数の合計は？", "「乗客数」の合計（数値のある2行、表は全4行、路線 = 北線）：90"),
+        ("7月に乗客数が最も多い路線は？", "「乗客数」の最も高い値（数値のある2行、表は全4行、月 = 7月）：40"),
         ("9月の乗客数の合計は？", ""),
     ],
 )
@@ -263,8 +263,12 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
         ("How many staff work at the Quayside branch?", "2 of 4 rows, Branch = Quayside:", ["Ines", "Tom"]),
         ("Whose salary is over 31,000?", "2 of 4 rows, Salary (GBP) > 31,000:", ["Ines", "Pavla"]),
         ("How many staff are on shelf A?", "2 of 4 rows, Shelf = A:", ["Ines", "Oona"]),
-        ("What is the total salary of the librarians?", "(of 4, Role = Librarian): 65,100", ["Ines", "Pavla"]),
-        ("本館の貸出冊数がいちばん多かった月はいつですか。", "（数値のある3行、全3行）：28,911", ["6月"]),
+        (
+            "What is the total salary of the librarians?",
+            "(the table has 4, Role = Librarian): 65,100",
+            ["Ines", "Pavla"],
+        ),
+        ("本館の貸出冊数がいちばん多かった月はいつですか。", "（数値のある3行、表は全3行）：28,911", ["6月"]),
         ("東分館の貸出冊数が1000冊未満の月は？", "全3行のうち1行、東分館 < 1000 冊：", ["6月"]),
         ("火曜日の講座はどれですか。", "全3行のうち1行、曜日 = 火：", ["陶芸入門"]),
         ("2018年以降に登録した講座はいくつありますか", "全3行のうち2行、登録年月日 ≥ 2018：", ["水彩画", "太極拳"]),

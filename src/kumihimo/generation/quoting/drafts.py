@@ -92,8 +92,8 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
     "total": {"en": "Total", "ja": "合計", "zh": "合计", "zh-Hant": "合計"},
     "average": {"en": "Average", "ja": "平均", "zh": "平均", "zh-Hant": "平均"},
     "rows": {
-        "en": "{what} “{column}” of the {n} rows with a number (of {total}{where}): {value}",
-        "ja": "「{column}」の{what}（数値のある{n}行、全{total}行{where}）：{value}",
+        "en": "{what} “{column}” of the {n} rows with a number (the table has {total}{where}): {value}",
+        "ja": "「{column}」の{what}（数値のある{n}行、表は全{total}行{where}）：{value}",
         "zh": "“{column}”的{what}（有数值的{n}行，全表{total}行{where}）：{value}",
         "zh-Hant": "「{column}」的{what}（有數值的{n}列，全表{total}列{where}）：{value}",
     },

@@ -31,7 +31,10 @@ class Columns:
 
     @property
     def are_certain(self) -> bool:
-        """Return whether there are several rows and each has a first cell: without it, a row may be a total."""
+        """Return whether there are several rows, each with a first cell.
+
+        Without one, a row may be a total.
+        """
         return len(self.rows) >= _MIN_ROWS and all(row.cells.get(self.names[0], "").strip() for row in self.rows)
 
     def cells(self, name: str) -> list[str]:
@@ -56,7 +59,7 @@ class Columns:
         return self._numbers[name]
 
     def units(self, name: str) -> list[str]:
-        """Return the units of a column: of its cells and of its name, folded."""
+        """Return the units in the cells and the name of a column."""
         match = _BRACKETS.search(name)
         return [fold(unit) for unit in (self.numbers(name).unit, match[1].strip() if match else "") if unit]
 
@@ -70,10 +73,10 @@ class Columns:
         return years
 
     def differ(self, name: str, rows: Sequence[Row], *, as_names: bool) -> bool:
-        """Return whether rows have different cells in a column: of several rows of a thing, the sum might win.
+        """Return whether rows have different cells in a column.
 
-        The numbers of a quarter or a month may differ together with the year in the first column. as_names: no cell may
-        have a digit.
+        Of several rows of a thing, the sum might win. The numbers of a quarter or a month may differ together with the
+        year in the first column. as_names: no cell may have a digit.
         """
         cells = [(cell, "") for row in rows if (cell := row.cells.get(name, "").strip())]
         has_digits = [any(map(str.isdigit, cell)) for cell, _ in cells]
@@ -101,7 +104,7 @@ def full_name(column: str) -> str:
 
 
 def bare_name(column: str) -> str:
-    """Return the name of a column without its unit and an ending of dates or names.
+    """Return the name of a column without unit and ending.
 
     >>> bare_name("开业日期"), bare_name("曜日"), bare_name("店の名前")
     ('开业', '曜日', '店')

@@ -51,7 +51,7 @@ class Reading:
 
 
 def read_question(question: str, table: Table, title: str) -> Reading | None:
-    """Return what a question asks of a table, or None if it is not certain.
+    """Return what a question asks of a table, or None.
 
     Each word of the question must stand for an operation, a column, a condition or the title, or say nothing.
     """
@@ -60,7 +60,9 @@ def read_question(question: str, table: Table, title: str) -> Reading | None:
 
 
 def may_ask_of(question: str, text: str) -> bool:
-    """Return whether a text has all words of a question that name something.
+    """Return whether a text has the words of a question.
+
+    Those that name nothing do not count.
 
     >>> [may_ask_of(f"Which boat has the most {what}?", "boat: Ebb; crew: 4") for what in ("crew", "sails")]
     [True, False]
@@ -75,7 +77,10 @@ def may_ask_of(question: str, text: str) -> bool:
 
 
 def _find_comparisons(words: Words) -> Iterator[tuple[str, bool, re.Match[str]]]:
-    """Yield the sign, whether it is one of years, and the match of each comparison, and take it."""
+    """Yield the sign of each comparison, whether of years, and its match.
+
+    Its words are taken.
+    """
     for section, number in (("times", _YEAR), ("comparisons", _NUMBER)):
         for sign, patterns in _rules()[section].items():
             for pattern in patterns:
@@ -122,7 +127,7 @@ class _Reader:
     # -- conditions
 
     def _compare(self, sign: str, is_time: bool, match: re.Match[str], named: Mapping[str, float]) -> bool:
-        """Choose the rows that meet a comparison; return whether its column is certain."""
+        """Choose the rows of a comparison; return whether its column is certain."""
         options = [
             option
             for name in (named if is_time else self.columns.names)
@@ -143,7 +148,7 @@ class _Reader:
         return (name, years, Decimal(match["V"]), match["V"]) if years else None
 
     def _measure_limit(self, name: str, match: re.Match[str], is_named: bool) -> _Limit | None:
-        """Return a column of numbers that a limit may belong to, with the limit in its unit."""
+        """Return a column with the limit of a comparison in its unit."""
         columns, groups = self.columns, match.groupdict()
         if not columns.is_numeric(name) or columns.numbers(name).problem or columns.years(name):
             return None
@@ -193,9 +198,9 @@ class _Reader:
     # -- columns and cells
 
     def _name_columns(self) -> tuple[dict[str, float]] | None:
-        """Return the columns whose whole names a question has, with 1; None if it is not clear whose cell one is.
+        """Return the columns whose whole names a question has, each with 1.
 
-        The cells that it names choose rows.
+        The cells that it names choose rows. None: it is not clear whose cell one is.
         """
         columns, words = self.columns.names, self.words
         names = {(span, name) for name in columns for p in (full_name(name), bare_name(name)) for span in words.find(p)}
@@ -225,7 +230,10 @@ class _Reader:
         return (scores,) if all(self._choose_cells(name, cells) for name, cells in chosen.items()) else None
 
     def _choose_cells(self, name: str, chosen: Sequence[str]) -> bool:
-        """Choose the rows of some cells; return False if another cell has the same words and more."""
+        """Choose the rows of some cells; return whether they are certain.
+
+        They are not if another cell has the same words and more.
+        """
         others = map(fold, set(self.columns.cells(name)) - set(chosen))
         self._keep(
             name, f"= {' / '.join(dict.fromkeys(chosen))}", [cell in chosen for cell in self.columns.cells(name)]
@@ -233,9 +241,9 @@ class _Reader:
         return not any(fold(cell) in other for other in others for cell in chosen)
 
     def _is_name(self, column: str, cell: str, span: Span, names: Collection[tuple[Span, str]]) -> bool:
-        """Return whether a cell is a name; a number or a letter needs the name of its column beside it.
+        """Return whether a cell is a name in a question.
 
-        In Latin letters it comes after it: `shelf A`, but not `a shelf`.
+        A number or a letter needs the name of its column beside it; before it if Latin: `shelf A`, not `a shelf`.
         """
         if len(fold(cell)) > 1 and number_unit(cell) != "":
             return re.fullmatch(_rules()["words"]["light"], cell, re.IGNORECASE) is None
@@ -248,7 +256,10 @@ class _Reader:
         return first[1] <= last[0] and re.fullmatch(r"\s*|\s*(?:is|of)\s*|[をがはの]", between) is not None
 
     def _name_by_parts(self, names: Collection[str]) -> dict[str, float] | None:
-        """Return the columns of which a question has a part of the name, best first; None if another has it too."""
+        """Return the columns whose names a question has in part.
+
+        None: another column has the same part.
+        """
         rated = [(*self._find_parts(bare_name(name)), name) for name in names if not name.isdigit()]
         scores: dict[str, float] = {}
         for share, size, spans, name in sorted(rated, key=lambda rating: rating[:2], reverse=True):
@@ -265,9 +276,9 @@ class _Reader:
         return scores
 
     def _find_parts(self, name: str) -> tuple[float, int, list[Span]]:
-        """Return how much of a name a question has: its share, its length and its places.
+        """Return the share of a name in a question, and its places.
 
-        Some part must not be in the title, whose words mean the table. A part within a longer word is one of another name.
+        Some part must not be in the title, whose words mean the table. A part within a longer word is of another name.
         """
         light, rest = _rules()["words"]["light"], self.words.rest
         latin = [stem(word) for word in re.findall(r"[a-z'’à-ž]+", name) if not re.fullmatch(light, word)]
@@ -330,7 +341,7 @@ class _Reader:
         return Reading(kind, measure, numbers, columns.rows, self.chosen, tuple(self.shown), fit)
 
     def _meant_columns(self) -> list[str]:
-        """Return the columns that a superlative means: `longest` means length."""
+        """Return the columns of a superlative: `longest` means length."""
         measures = _rules()["measures"].items()
         meant = [name for name, pattern in measures if re.search(pattern, self.words.text)]
         return [name for name in self.columns.names if bare_name(name) in meant and self.columns.is_numeric(name)]

@@ -59,7 +59,9 @@ class Words:
 
 
 def longest_run(part: str, text: str) -> str:
-    """Return the longest part of a name that a text has: two characters or more, or the whole name.
+    """Return the longest part of a name that a text has.
+
+    It has two characters or more, or is the whole name.
 
     >>> longest_run("貸出冊数", "本の冊数"), longest_run("12月", "2012年")
     ('冊数', '')

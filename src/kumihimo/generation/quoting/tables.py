@@ -37,7 +37,7 @@ class Table:
 
 
 def read_tables(text: str, begin: int = 0) -> list[Table]:
-    r"""Return the tables of a text whose cells belong to one column each.
+    r"""Return the tables of a text whose cells have one column each.
 
     >>> [table] = read_tables("| boat | crew |\n|---|---|\n| Ebb | 4 |\n| Tide | 12 |")
     >>> [dict(row.cells) for row in table.rows], table.header
