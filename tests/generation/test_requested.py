@@ -10,7 +10,7 @@ import pytest
 from kumihimo import Kumihimo
 from kumihimo.core.answer import Answer
 from kumihimo.generation.quoting import topics
-from kumihimo.generation.quoting.table_rows import read_tables
+from kumihimo.generation.quoting.tables import read_tables
 from kumihimo.generation.quoting.topic_phrases import collect_phrases
 from tests.fixtures_index import fill
 
@@ -272,9 +272,9 @@ def test_an_unclear_column_or_year_is_not_compared(kumi: Kumihimo, question: str
 @pytest.mark.parametrize(
     ("question", "first_line"),
     [
-        ("7月の乗客数の合計は？", "「乗客数」の合計（数値のある2行、表は全4行）：70"),
-        ("北線の乗客数の合計は？", "「乗客数」の合計（数値のある2行、表は全4行）：90"),
-        ("7月に乗客数が最も多い路線は？", "「乗客数」の最も高い値（数値のある2行、表は全4行）：40"),
+        ("7月の乗客数の合計は？", "「乗客数」の合計（数値のある2行、表は全4行、月 = 7月）：70"),
+        ("北線の乗客数の合計は？", "「乗客数」の合計（数値のある2行、表は全4行、路線 = 北線）：90"),
+        ("7月に乗客数が最も多い路線は？", "「乗客数」の最も高い値（数値のある2行、表は全4行、月 = 7月）：40"),
         ("9月の乗客数の合計は？", ""),
     ],
 )
@@ -351,9 +351,106 @@ def test_numbers_are_read_as_their_country_writes_them(tmp_path: Path, question:
         assert kumi.ask(question, method="bm25").text.splitlines()[0].endswith(value)
 
 
-def test_rows_that_sum_up_others_do_not_count() -> None:
+def test_rows_that_sum_up_others_are_known() -> None:
     [table] = read_tables("| boat | crew |\n|---|---|\n| Ebb | 4 |\n| Tide | 12 |\n| **Total** | 16 |")
-    assert [row.cells["boat"] for row in table.rows] == ["Ebb", "Tide", "Total"]
+    assert [(row.cells["boat"], row.sums_up) for row in table.rows] == [
+        ("Ebb", False),
+        ("Tide", False),
+        ("Total", True),
+    ]
+
+
+def test_cells_of_an_uncertain_column_are_no_table() -> None:
+    assert not read_tables("Branch | Opened Volumes\nAshby | 1974 | 820\nElsing | 1961 | 410")
+    sheets = "month: May; Ashby: 4\nmonth: June; Ashby: 7\nbranch: Ashby; seats: 40\nbranch: Elsing; seats: 12"
+    assert [len(table.rows) for table in read_tables(sheets)] == [2, 2]
+
+
+STAFF = """Name,Branch,Role,Hired,Salary (GBP),Shelf
+Ines Falk,Quayside,Librarian,2011-04-04,"31,200",A
+Tom Orrick,Quayside,Porter,2019-09-02,"22,450",B
+Pavla Reyes,Hilltop,Librarian,2008-01-14,"33,900",B
+Oona Sill,Hilltop,Senior porter,2014-03-01,"29,750",A
+"""
+LOANS = """月,本館,東分館
+4月,21840,6312
+5月,22615,6588
+6月,28911,640
+合計,73366,13540
+"""
+LESSONS = """講座名,講師,曜日,定員,受講料,登録年月日
+陶芸入門,堀川忍,火,12名,"4,500円",平成28年5月12日
+水彩画,三枝悠,木,20名,"3,000円",令和元年9月3日
+太極拳,林小梅,日,25名,"2,000円",令和4年4月20日
+"""
+REGIONS = """# 江州市各区人口
+
+| 区 | 常住人口（万人） | 面积（平方公里） | 设立年份 |
+|---|---|---|---|
+| 东湖区 | 84.6 | 92 | 1984 |
+| 临江区 | 61.3 | 118 | 1952 |
+| 石桥区 | 47.2 | 77 | 1996 |
+| 合计 | 193.1 | 287 | |
+"""
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+    files = {"staff.csv": STAFF, "貸出冊数.csv": LOANS, "講座一覧.csv": LESSONS, "各区人口.md": REGIONS}
+    root = fill(tmp_path_factory.mktemp("lists"), files)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        yield kumi
+
+
+@pytest.mark.parametrize(
+    ("question", "first_line", "rows"),
+    [
+        ("Which staff were hired before 2015?", "3 of 4 rows, Hired < 2015:", ["Ines", "Pavla", "Oona"]),
+        ("How many staff work at the Quayside branch?", "2 of 4 rows, Branch = Quayside:", ["Ines", "Tom"]),
+        ("Whose salary is over 31,000?", "2 of 4 rows, Salary (GBP) > 31,000:", ["Ines", "Pavla"]),
+        ("How many staff are on shelf A?", "2 of 4 rows, Shelf = A:", ["Ines", "Oona"]),
+        (
+            "What is the total salary of the librarians?",
+            "(the table has 4, Role = Librarian): 65,100",
+            ["Ines", "Pavla"],
+        ),
+        ("本館の貸出冊数がいちばん多かった月はいつですか。", "（数値のある3行、表は全3行）：28,911", ["6月"]),
+        ("東分館の貸出冊数が1000冊未満の月は？", "全3行のうち1行、東分館 < 1000 冊：", ["6月"]),
+        ("火曜日の講座はどれですか。", "全3行のうち1行、曜日 = 火：", ["陶芸入門"]),
+        ("2018年以降に登録した講座はいくつありますか", "全3行のうち2行、登録年月日 ≥ 2018：", ["水彩画", "太極拳"]),
+        ("1990年以前设立的区有哪些？", "全表3行中的2行、设立年份 < 1990：", ["东湖区", "临江区"]),
+        ("常住人口超过50万人的区有几个？", "全表3行中的2行、常住人口（万人） > 50 万人：", ["东湖区", "临江区"]),
+        ("各区面积一共是多少平方公里？", "（有数值的3行，全表3行）：287", ["东湖区", "临江区", "石桥区"]),
+    ],
+)
+def test_the_rows_that_meet_a_condition_answer(
+    lists: Kumihimo, question: str, first_line: str, rows: list[str]
+) -> None:
+    answer = ask(lists, question)
+    assert answer.text.splitlines()[0].endswith(first_line)
+    assert all(row in citation.span.text for row, citation in zip(rows, answer.citations, strict=True))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who has the highest pension?",  # no such column
+        "What was the total salary in 2019?",  # the year of another column
+        "How many staff work at Riverside?",  # no such cell
+        "How many porters are there?",  # one is a senior porter
+        "Which staff do not work at Hilltop?",
+        "Who has the second highest salary?",
+        "How many branches are there?",  # several rows of a branch
+        "How many staff are on a shelf?",  # not shelf A
+        "貸出冊数の合計は？",  # of which branch
+        "2016年以前に登録した講座はどれですか",  # whether 2016 counts
+        "常住人口超过50人的区有几个？",  # not the unit of the column
+        "临江区的户数一共是多少？",
+    ],
+)
+def test_a_question_with_a_word_in_doubt_is_not_computed(lists: Kumihimo, question: str) -> None:
+    assert ask(lists, question).approach == "passages"
 
 
 def test_phrases_are_nouns_and_no_speakers() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kumihimo.core.answer import Answer
-from kumihimo.generation.quoting.requests import ROW_KINDS, carry_names, read_request
+from kumihimo.generation.quoting.requests import carry_names, read_request
 from kumihimo.generation.quoting.selection import read_selection
 from kumihimo.text.question import ParsedQuestion
 
@@ -57,15 +57,6 @@ REQUESTS = {
         "这些文档讲了什么",
         "關於隱私有哪些觀點",
     ],
-    "highest": [
-        "In which quarter did the sand pole read highest?",
-        "最も高いのはどの四半期ですか",
-        "客がいちばん多かった日はいつですか",
-        "哪个季度的读数最高？",
-    ],
-    "lowest": ["Which month had the fewest visitors?", "一番少ない月はいつですか", "哪一天乘客最少"],
-    "total": ["What is the total of the loans?", "売上の合計はいくらですか", "费用总计是多少"],
-    "average": ["What is the mean number of visitors?", "平均気温は何度ですか", "平均人数是多少？"],
 }
 DETAILS = [
     "Who painted the gate?",
@@ -169,10 +160,6 @@ def test_what_a_question_says_of_documents_is_read(question: str, parts: str) ->
 @pytest.mark.parametrize("question", [*OTHERS, *DETAILS])
 def test_a_word_that_says_nothing_of_documents_makes_another_question(question: str) -> None:
     assert read_selection(ParsedQuestion(question).plain).keys() <= {"title"}
-
-
-def test_every_row_kind_has_rules() -> None:
-    assert {kind for kind in REQUESTS if kind in ROW_KINDS} == set(ROW_KINDS)
 
 
 @pytest.mark.parametrize(

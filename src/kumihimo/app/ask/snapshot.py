@@ -248,7 +248,8 @@ class Snapshot(VisibleTables):
                 embedder = create_local_embedder(stored)
             encoder = None if stored == LOCAL_MODEL or isinstance(embedder, LocalEmbedder) else embedder
             words = snapshot.indexed_words()
-            result = quote_answer(searched, method, context, snapshot.tracer, embedder, encoder, words, request)
+            read = searched, method, context, snapshot.tracer, embedder, encoder, words, request
+            result = quote_answer(*read, tables=method == default)
             notes = (Part("note", note),) if note else ()
             result = replace(result, question=asked.text, parts=notes + result.parts)
             if query.on_token or query.on_context:

@@ -16,6 +16,7 @@ from kumihimo.generation.quoting.passages import best_sentence
 from kumihimo.generation.quoting.ranking import IndexReader, Passage, choose_passages
 from kumihimo.generation.quoting.requested import write_requested
 from kumihimo.generation.quoting.requests import Request
+from kumihimo.generation.quoting.table_rows import write_rows
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import collapse_spaces
@@ -34,18 +35,25 @@ def quote_answer(
     encoder: Embedder | None = None,
     words: WordIndex | None = None,
     request: Request | None = None,
+    *,
+    tables: bool = True,
 ) -> Answer:
     """Answer with the best passages of the evidence.
 
     A list, an outline, topics or the rows of a table answer a question that requests them. A comparison has a passage
     for each of its two subjects. If the method extracted points, the points are the answer. The status says how likely
     the first passage is the answer. A note names the words that no document has. encoder: ranks passages by meaning.
-    words: of the index. request: none for a method that the user named: its evidence answers.
+    words: of the index. request: what the question requests. Without it, and without tables, the evidence answers: as
+    for a method that the user named.
     """
     question = asked.text
     if request and request.kind != "compare" and (draft := write_requested(request, question, context, reader, embed)):
         parts, status = tuple(draft.parts), draft.status
         return Answer(question, method, parts, context, Usage(), status=status, approach=request.kind)
+    if tables and not request and (written := write_rows(question, context, reader)):
+        kind, draft = written
+        parts = tuple(draft.parts)
+        return Answer(question, method, parts, context, Usage(), status=draft.status, approach=kind)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         parts = tuple(_write_points(points[:_MAX_POINTS], reader))

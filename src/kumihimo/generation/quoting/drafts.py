@@ -83,10 +83,16 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
     "total": {"en": "Total", "ja": "合計", "zh": "合计", "zh-Hant": "合計"},
     "average": {"en": "Average", "ja": "平均", "zh": "平均", "zh-Hant": "平均"},
     "rows": {
-        "en": "{what} “{column}” of the {n} rows with a number (the table has {total}): {value}",
-        "ja": "「{column}」の{what}（数値のある{n}行、表は全{total}行）：{value}",
-        "zh": "“{column}”的{what}（有数值的{n}行，全表{total}行）：{value}",
-        "zh-Hant": "「{column}」的{what}（有數值的{n}列，全表{total}列）：{value}",
+        "en": "{what} “{column}” of the {n} rows with a number (the table has {total}{where}): {value}",
+        "ja": "「{column}」の{what}（数値のある{n}行、表は全{total}行{where}）：{value}",
+        "zh": "“{column}”的{what}（有数值的{n}行，全表{total}行{where}）：{value}",
+        "zh-Hant": "「{column}」的{what}（有數值的{n}列，全表{total}列{where}）：{value}",
+    },
+    "found": {
+        "en": "{n} of {total} rows{where}:",
+        "ja": "全{total}行のうち{n}行{where}：",
+        "zh": "全表{total}行中的{n}行{where}：",
+        "zh-Hant": "全表{total}列中的{n}列{where}：",
     },
     "unclear": {
         "en": "{what} “{column}”: not computed, because it is not clear which number “{one}” is.",

@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -22,7 +21,6 @@ from kumihimo.text.question_types import class_stems, question_pattern
 from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
-ROW_KINDS = ("total", "average", "lowest", "highest")
 _QUOTES = " \"'“”‘’「」『』《》"
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
@@ -36,7 +34,7 @@ _MAX_NAMES = 2
 class Request:
     """What a question asks for.
 
-    kind: compare, documents, themes, outline, or one of rows. subject: what it is about; empty: the whole. other: the
+    kind: compare, documents, themes or outline. subject: what it is about; empty: the whole. other: the
     second subject of a comparison. selection: of documents.
     """
 
@@ -56,12 +54,11 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     """
     if selection := read_selection(asked.plain):
         return Request("documents", selection.get("mention", ""), selection=selection)
-    for kind in ("compare", "themes", "outline", *ROW_KINDS):
+    for kind in ("compare", "themes", "outline"):
         for pattern in _patterns(kind):
             if match := pattern.search(asked.plain):
                 groups = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
-                subject = asked.plain if kind in ROW_KINDS else groups.get("X", "")
-                return Request(kind, subject, groups.get("Y", ""))
+                return Request(kind, groups.get("X", ""), groups.get("Y", ""))
         if kind == "themes" and asked.topic is not None:
             return Request(kind, _clean_topic(asked.topic))
     return None
@@ -73,26 +70,6 @@ def _clean_topic(topic: str) -> str:
     if re.search("[ぁ-ヺ]", topic):
         words = [word for word in re.findall(r"[a-zA-Z0-9]+|[ァ-ヺー]+|[㐀-鿿々]+", topic) if len(word) > 1] or words
     return " ".join(words)
-
-
-def column_words(question: str) -> str:
-    """Return a question without its words for a computation.
-
-    It names the measure that they mean.
-
-    >>> column_words("Which quarter had the highest rainfall?"), column_words("Which boat is the longest?")
-    ('Which quarter had the   rainfall?', 'Which boat is the  ? length')
-    """
-    groups = [*_rules()["rows"].values(), _rules()["row_questions"]["other"]]
-    measures: Mapping[str, str] = _rules()["measures"]
-    names = [name for name, pattern in measures.items() if re.search(pattern, question, re.IGNORECASE)]
-    rest = reduce(lambda text, pattern: re.sub(pattern, " ", text, flags=re.IGNORECASE), chain(*groups), question)
-    return " ".join([rest, *names])
-
-
-def asks_who(question: str) -> bool:
-    """Return whether a question asks for a person."""
-    return _matches("row_questions", "who", question)
 
 
 def names_document(name: str) -> bool:
@@ -135,7 +112,7 @@ def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
     def expand(pattern: str) -> str:
         return reduce(lambda text, word: text.replace(f"<{word[0]}>", word[1]), words.items(), pattern)
 
-    groups = [_rules()["rows"][kind]] if kind in ROW_KINDS else _rules()[kind].values()
+    groups = _rules()[kind].values()
     return tuple(re.compile(expand(pattern), re.IGNORECASE) for group in groups for pattern in group)
 
 
