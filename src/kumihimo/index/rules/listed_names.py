@@ -11,7 +11,7 @@ from kumihimo.index.rules.ner_words import WORDS, alternatives
 from kumihimo.text.common_words import load_common_words
 
 _CJK = "々\u3040-\u30ff\u3400-\u9fff"
-_INNER = re.compile(rf"(?:[^\W\d_],? \(?|[{_CJK}、（「])$")  # before a name within a sentence
+_INNER = re.compile(rf"(?:[^\W\d_],? [(\"“‘]?|[{_CJK}、（「])$")  # before a name within a sentence
 _ARTICLE = re.compile(r"\b(?:an?|this|that|these|each|every|any|no|single|another) $", re.I)
 _INTRODUCED = re.compile(r"['’]s\b| \(| (?:is|was|are|were|has|had|said|says)\b|, (?:an?|the|who|born)\b")
 _PROSE = re.compile(rf"(?:^|\s)[a-zß-ÿ]\w|[{_CJK}]")
