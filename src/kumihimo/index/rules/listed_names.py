@@ -17,7 +17,7 @@ _INTRODUCED = re.compile(r"['’]s\b| \(| (?:is|was|are|were|has|had|said|says)\
 _PROSE = re.compile(rf"(?:^|\s)[a-zß-ÿ]\w|[{_CJK}]")
 _SMALL = re.compile(r"(?<![\w'’-])[a-zß-ÿ][^\W\d_]+")
 _PART = re.compile(r"[^\W\d_a-zß-ÿ]?[a-zß-ÿ]+|[^\W\d_]+")  # `Email`, `Domain`, `Block`
-_UNIT = re.compile(rf"(?:{alternatives('units')}) ?\d*")
+_UNIT = re.compile(rf"(?i:{alternatives('units')}) ?\d*")
 _MAX_ACRONYM = 4  # of `HTTP Status`
 _KNOWN_ACRONYMS = frozenset(entry.partition("=")[0] for entry in NAME_WORDS["known_acronyms"])
 
@@ -38,7 +38,7 @@ def _is_named(entity: Entity, small: Collection[str]) -> bool:
         is_proper = is_proper_chinese if is_chinese(entity.text) else is_proper_japanese
         return is_proper(entity.name, entity.mentions)
     sentences = [line for line in entity.text.splitlines() if _PROSE.search(line.replace(entity.name, ""))]
-    return any(_is_shown(form, sentences, small) for form in entity.forms)
+    return not entity.name.islower() and any(_is_shown(form, sentences, small) for form in entity.forms)
 
 
 def _is_shown(name: str, sentences: Sequence[str], small: Collection[str]) -> bool:
