@@ -107,9 +107,9 @@ def test_pairs_are_shown_with_their_lines_and_nothing_is_written(folder: Path) -
 
 def test_pairs_are_written_and_undone(folder: Path) -> None:
     out, _ = kumi(folder, "entities", "--similar", "--write", "--yes")
-    assert "1 line added to" in out  # the default minimum is 0.9
+    assert "0 lines added to" in out  # Bob may be another Cratchit
     out, _ = kumi(folder, "entities", "--similar", "--write", "--yes", "--least", "0.5")
-    assert "1 line added to" in out
+    assert "2 lines added to" in out
     path = folder / "aliases.txt"
     assert path.read_text("utf-8").splitlines()[1:] == LINES
     assert json.loads(kumi(folder, "entities", "--similar", "--json")[0])["pairs"] == []
@@ -117,6 +117,38 @@ def test_pairs_are_written_and_undone(folder: Path) -> None:
     path.write_text(f"{LINES[0]}\n", "utf-8")
     result = json.loads(kumi(folder, "entities", "--similar", "--json")[0])
     assert [pair["line"] for pair in result["pairs"]] == LINES[1:]
+
+
+def test_only_names_that_are_joined_otherwise_are_written_without_a_question(tmp_path: Path) -> None:
+    text = "It is the office of the harbour, and it answers."
+    names = (
+        "Harbour Desk",
+        "HarbourDesk",
+        "Michael Quill",
+        "Michaël Quill",
+        "Minutes 2022-06-01",
+        "Minutes 2022-01-06",
+    )
+    row, chunks = document("a.txt", text)
+    rows = [entity(name, text=text, mentions=9 - n) for n, name in enumerate(names)]
+    put(tmp_path / ".kumi", {"documents": [row], "chunks": chunks, "ties": [], "entities": rows, "relations": []})
+    shown = json.loads(kumi(tmp_path, "entities", "--similar", "--json")[0])["pairs"]
+    assert [pair["line"] for pair in shown] == ["Harbour Desk = HarbourDesk", "Michael Quill = Michaël Quill"]
+    written = json.loads(kumi(tmp_path, "entities", "--similar", "--write", "--yes", "--json")[0])["written"]
+    assert written == ["Harbour Desk = HarbourDesk"]
+
+
+def test_the_list_has_named_things_and_counts_the_other_terms(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(
+        "# Tide table\n\nThe pier of Otaru Bay was mended by Mr Kerrow. Weld the seam, and see `HarbourBlock`.\n\n"
+        "```\nRun Lanternfish --all\n```\n\n| Plant | Place |\n|---|---|\n| Madder | shed |\n",
+        encoding="utf-8",
+    )
+    kumi(tmp_path, "index", "a.md", "--methods", "local")
+    result = json.loads(kumi(tmp_path, "entities", "--json")[0])
+    assert [each["name"] for each in result["entities"]] == ["Mr Kerrow", "Otaru Bay"]
+    assert result["other"] > 0
+    assert f"Left out: {result['other']} that may be no names." in kumi(tmp_path, "entities")[0]
 
 
 def test_a_pair_that_is_kept_apart_is_not_shown(folder: Path) -> None:

@@ -61,6 +61,12 @@ def test_people_have_first_names(one: str, other: str) -> None:
     [
         ("Windows 10", "Windows 11"),
         ("Level 2", "Level 3"),
+        ("Council Meeting 2022-06-01", "Council Meeting 2022-01-06"),
+        ("Council Meeting 1 June 2022", "Council Meeting 6 January 2022"),
+        ("Council Meeting 2022-06-01", "Council Meeting 6 January 2022"),
+        ("Minutes of March", "Minutes of May"),
+        ("令和4年度総会", "平成4年度総会"),
+        ("令和4年6月1日総会", "令和4年1月6日総会"),
         ("Henry IV", "Henry V"),
         ("Paragraph 1.E.1", "Paragraph 1.E.8"),
         ("vitamin B", "vitamin C"),

@@ -14,6 +14,7 @@ from typing import Annotated, Any, cast
 from typer import Argument, Exit, Option
 
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse import browse
 from kumihimo.app.browse.json_values import entity_json, neighbour_json
 from kumihimo.app.browse.sparql import DEFAULT_LIMIT, DEFAULT_TIMEOUT, index_prefixes, solution_triples
 from kumihimo.app.facade import Kumihimo
@@ -107,8 +108,13 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
 
 def _list_entities(snapshot: Snapshot, limit: int) -> dict[str, Any]:
     table = snapshot.table("entities")
-    ranked = nsmallest(limit, table, key=lambda entity: (-entity.mentions, entity.name, entity.id))
-    return {"entities": [entity_json(entity) for entity in ranked], "total": len(table)}
+    named = browse.list_named(snapshot)
+    ranked = nsmallest(limit, named, key=lambda entity: (-entity.mentions, entity.name, entity.id))
+    return {
+        "entities": [entity_json(entity) for entity in ranked],
+        "total": len(named),
+        "other": len(table) - len(named),
+    }
 
 
 def _entity_details(snapshot: Snapshot, entity: Entity) -> dict[str, Any]:
@@ -132,6 +138,7 @@ def _show_entities(result: dict[str, Any]) -> None:
     printing.print_message(
         f"{remaining:,} more: `kumi entities --limit {result['total']}` lists all." if remaining else ""
     )
+    printing.print_message(f"Left out: {result['other']:,} that may be no names." if result["other"] else "")
 
 
 def _show_entity(result: dict[str, Any]) -> None:

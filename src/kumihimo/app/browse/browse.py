@@ -66,6 +66,13 @@ def list_entities(snapshot: Snapshot, text: str = "", *, kind: str = "", after: 
     return page_of((entity for entity in rows if not kind or entity.type == kind), limit)
 
 
+def list_named(snapshot: Snapshot) -> list[Entity]:
+    """Return the entities that are named things."""
+    from kumihimo.index.rules.listed_names import select_named  # its patterns take long to compile
+
+    return select_named(snapshot.table("entities"))
+
+
 def search_entities(snapshot: Snapshot, text: str, limit: int) -> list[Entity]:
     """Return entities by the words of their descriptions, best first.
 

@@ -198,22 +198,8 @@ class _DocumentNames:
 
     def find_fuller(self) -> Iterator[MergeTriple]:
         """Yield full names without a part: `J. Roake`, `Kit Roake`."""
-        for words, best in (*self.fuller.items(), *self.turned_names()):
+        for words, best in self.fuller.items():
             yield self.full_names[words].bare, self.full_names[best].bare, "part of the name"
-
-    def turned_names(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Yield names as in a list, with the usual form: `Roake Kit`.
-
-        Only names of persons are turned, so two words need no other sign.
-        """
-        for words, form in self.full_names.items():
-            other = self.full_names.get((*words[1:], words[0])) if len(words) < 4 else None
-            if (
-                other
-                and (len(words) == 2 or self.people.intersection((words, other.words)))
-                and (form.mentions, words) < (other.mentions, other.words)
-            ):
-                yield words, other.words
 
     def find_shortened(self) -> Iterator[MergeTriple]:
         """Yield names without their kind: `Oban`, `Oban University`."""

@@ -9,6 +9,7 @@ from kumihimo.core.errors import KumiError, StepError
 from kumihimo.core.records import Chunk, Mention, RelationMention
 from kumihimo.index.name_records import ChunkNames, NameResolver
 from kumihimo.index.rules import ner_cjk, ner_latin, ner_tagged, ner_words
+from kumihimo.index.rules.prose import blank_code
 from kumihimo.llm.protocols import NamedEntityRecognizer
 from kumihimo.text import name_keys, parts_of_speech
 from kumihimo.text.sentences import Block, collapse_spaces, split_blocks, split_sentences
@@ -140,17 +141,18 @@ def _find_acronyms(sentences: Iterable[ChunkSentence]) -> Iterator[tuple[str, st
 
 
 def _split_sentences(text: str) -> Iterator[ChunkSentence]:
-    blocks = list(split_blocks(text))
+    blocks, prose = list(split_blocks(text)), blank_code(text)
     for i, block in enumerate(blocks):
         if block.kind == "heading":
-            heading = _sentence_text(text[block.start : block.end], heading=True)
-            yield ChunkSentence(block.start, block.end, True, heading, heading)
+            heading, name_text = (_sentence_text(t[block.start : block.end], heading=True) for t in (text, prose))
+            yield ChunkSentence(block.start, block.end, True, heading, name_text)
             continue
         is_header = block.kind == "row" and _is_table_header(text, blocks, i)
         for start, end in split_sentences(text, block.start, block.end):
             sentence = _sentence_text(text[start:end])
             if not _STAGE_DIRECTION.fullmatch(sentence):
-                name_text = _ROW_LABEL.sub(r"\1", sentence) if block.kind == "row" else sentence
+                name_text = _sentence_text(prose[start:end])
+                name_text = _ROW_LABEL.sub(r"\1", name_text) if block.kind == "row" else name_text
                 yield ChunkSentence(start, end, False, sentence, "" if is_header else name_text)
 
 

@@ -21,7 +21,9 @@ _BRACKETED = re.compile(
     "「([^「」。！？、\n]{2,20})」|『([^『』。！？\n]{2,20})』|【([^【】\n]{2,20})】|《([^《》\n]{1,20})》|〈([^〈〉\n]{2,20})〉"
 )
 _WORKS = (2, 4)  # groups of the pattern above for titles of works
-_SPEECH = re.compile("[\u3041-\u3096、]{1,4}$|.*(?:です|ます|ました|ません|ない|たい|[だよねかろ])$")
+_SPEECH = re.compile(
+    "[\u3041-\u3096、]{1,4}$|.*(?:です|ます|ました|ません|ない|たい|[だよねかろぞ]|.*、.*(?:から|[ぁ-ん]て))$"
+)
 _HIRAGANA = re.compile("[\u3041-\u309fー]+")
 _DIGITS = "0-9０-９一二三四五六七八九十百千万億兆〇零数"
 _COUNTERS = "年月日時分秒回人個本枚台代度号番目位歳才名件倍階次世紀期章節条項巻話点隻匹頭冊校社部種週間萬万億亿多餘余"
@@ -104,7 +106,7 @@ def find_bracketed_names(text: str) -> Iterator[NameSpan]:
     for match in _BRACKETED.finditer(text):
         group = match.lastindex or 0
         name = match[group]
-        if (group == 4 and _HIRAGANA.fullmatch(name)) or (group == 1 and _SPEECH.match(name)):
+        if (group == 4 and _HIRAGANA.fullmatch(name)) or (group < 3 and _SPEECH.match(name)):
             continue
         yield NameSpan(match.start(group), match.end(group), name, "work" if group in _WORKS else "")
 

@@ -273,7 +273,8 @@ def find_quoted_titles(text: str) -> Iterator[NameSpan]:
         words = phrase.split()
         fits = all(not word[0].islower() or word in WORDS["lowercase_words"] for word in words)
         if fits and 2 <= len(words) <= 6 and phrase[0].isupper() and not words[-1].islower():
-            yield NameSpan(match.start(group), match.start(group) + len(phrase), phrase, "work")
+            kind = "" if WORDS["lowercase_words"].isdisjoint(words) else "work"  # `Change Settings` may be a label
+            yield NameSpan(match.start(group), match.start(group) + len(phrase), phrase, kind)
 
 
 def find_quantities(text: str) -> Iterator[NameSpan]:

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from kumihimo.index.rules.ner_cjk import CHINESE_FUNCTION_CHARS, find_bracketed_names
 from kumihimo.index.rules.ner_words import WORDS, NameSpan, alternatives
-from kumihimo.text.parts_of_speech import TaggedWord, tag_chinese, tag_japanese
+from kumihimo.text.parts_of_speech import TaggedWord, can_tag_chinese, can_tag_japanese, tag_chinese, tag_japanese
 
 _PROPER, _PERSON, _PLACE = "名詞-固有名詞", "名詞-固有名詞-人名", "名詞-固有名詞-地名"
 _NOUN = ("名詞-普通名詞", "接尾辞-名詞的-一般", "接尾辞-名詞的-サ変可能")
@@ -18,6 +18,10 @@ _CLAUSE = ("動詞", "助動詞", "形容詞", "助詞-終助詞", "助詞-係�
 _JOINTS, _SPACES = frozenset("・＝=·‧•"), frozenset(" \u3000")
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]+")
 _WORD_OF_SCRIPT = re.compile("[\u30a1-\u30fa\u30fc]{2,}|[々\u3400-\u9fff]{2,}")
+_IDEOGRAPH, _HIRAGANA = re.compile("[々\u3400-\u9fff]"), re.compile("[\u3041-\u309fー]+")
+_NUMERAL = re.compile("[一二三四五六七八九十百千]")
+_JOINED = re.compile("[・·‧•]")
+_NAMED_FORM = re.compile("[\u30a1-\u30fa\u30fc]{3,}(?:[語人教族派家号島]|主義|事件|戦争)")
 _LATIN = re.compile("[A-Za-zＡ-Ｚａ-ｚ]+")
 _NAMED_KIND = re.compile("[\u30a1-\u30fa\u30fc]{2,}(?:語|人|教|主義)")  # for the dictionary a common noun
 _ERA = "明治|大正|昭和|平成|令和|戦前|戦後"
@@ -71,12 +75,20 @@ def find_tagged_japanese(text: str) -> Iterator[NameSpan]:
     for match in _JAPANESE_NAME.finditer(letters):
         name_words = words[match.start() : match.end()]
         start, end = name_words[0].start, name_words[-1].end
-        kind = _japanese_type(name_words, match[0])
+        if text[start - 1 : start] in ("ヶ", "ケ") and start > 1:
+            start -= 2  # `霧ヶ浜`, whose first part the dictionary does not know
+        kind = _japanese_type(name_words, match[0]) if _ends_here(words, match.end()) else ""
         if letters[match.end() : match.end() + 1] == "h" and set(match[0]) <= set("pfjias") and kind != "place":
             titled = words[match.end()].end
             yield NameSpan(start, titled, text[start:titled], "person", text[start:end])
         elif end - start > 1:
             yield NameSpan(start, end, text[start:end], kind)
+
+
+def _ends_here(words: Sequence[TaggedWord], position: int) -> bool:
+    """Return whether a name before this position is whole."""
+    following = words[position].form if position < len(words) else ""
+    return not _IDEOGRAPH.match(following) or (len(following) > 1 and words[position].known)
 
 
 def _may_be_title(words: Sequence[TaggedWord], letters: Set[str]) -> bool:
@@ -128,9 +140,37 @@ def _japanese_type(words: Sequence[TaggedWord], letters: str) -> str:
     last = words[-1]
     if _JAPANESE_KINDS[0].search(last.form):
         return "organization"
-    if last.tag.startswith(_PLACE) or (letters[-1] == "k" and last.form in WORDS["place_kinds"]):
+    is_misread = bool(_HIRAGANA.fullmatch(last.form)) or (len(words) == 1 and bool(_NUMERAL.match(last.form)))
+    is_place = last.tag.startswith(_PLACE) and not is_misread
+    if is_place or (letters[-1] == "k" and last.form in WORDS["place_kinds"]):
         return "place"
-    return "person" if letters[-1] in "pf" and last.tag.startswith(_PERSON) else ""
+    is_full_name = "j" in letters or _JOINED.search(last.form) or (len(words) > 1 and words[0].tag.endswith("姓"))
+    return "person" if is_full_name and letters[-1] in "pf" and last.tag.startswith(_PERSON) else ""
+
+
+def is_proper_japanese(name: str, mentions: int) -> bool:
+    """Return whether a dictionary or a type word shows a proper noun.
+
+    >>> is_proper_japanese("ジョン・マン", 1), is_proper_japanese("平均水準", 9)
+    (True, False)
+    """
+    words = list(tag_japanese(name)) if can_tag_japanese() else []
+    letters = "".join(map(_japanese_letter, words))
+    if _HIRAGANA.fullmatch(name):
+        return False
+    is_known = any(word.known and word.tag.startswith(_PROPER) for word in words)
+    return _is_proper(
+        name, letters, is_known or bool(_NAMED_FORM.search(name)), 3 if set(letters) == {"p"} else 2, mentions
+    )
+
+
+def _is_proper(name: str, letters: str, is_known: bool, least: int, mentions: int) -> bool:
+    """Return whether a known name has a type word or enough mentions.
+
+    A name that is joined by a dot needs no more.
+    """
+    has_kind = len(letters) > 1 and letters[-1] in "kK"
+    return bool(_JOINED.search(name)) or (is_known and (has_kind or mentions >= least))
 
 
 def find_tagged_chinese(text: str, title: str = "") -> Iterator[NameSpan]:
@@ -158,6 +198,8 @@ def _chinese_letter(word: TaggedWord) -> str:
     may_be_kind = len(form) == 1 or tag in _CHINESE_NOUNS - (_CHINESE_CORES.keys() if len(form) > 2 else set())
     if may_be_kind and (letter := _kind_letter(form, _CHINESE_KINDS)):
         return letter
+    if form.startswith("之"):  # `之日起` is a place for Jieba
+        return "."
     if tag in _CHINESE_CORES or (not word.known and 2 <= len(form) <= 4):
         return _chinese_core_letter(form, tag)
     if tag == "t":
@@ -182,6 +224,14 @@ def _chinese_core_letter(form: str, tag: str) -> str:
 def _chinese_type(last: TaggedWord, letters: str) -> str:
     if _CHINESE_KINDS[0].search(last.form) or last.tag == "nt":
         return "organization"
-    if letters == "p":
+    if letters == "p" and len(last.form) > 2:  # most shorter ones are other words
         return "person"
     return "place" if last.tag == "ns" or (letters[-1] == "k" and last.form in WORDS["place_kinds"]) else ""
+
+
+def is_proper_chinese(name: str, mentions: int) -> bool:
+    """Return whether a dictionary or a type word shows a proper noun."""
+    words = list(tag_chinese(name)) if can_tag_chinese() else []
+    cores = [word for word in words if word.known and word.tag in _CHINESE_CORES and len(word.form) > 1]
+    is_known = any(word.tag != "nr" or len(word.form) > 2 for word in cores)
+    return _is_proper(name, "".join(map(_chinese_letter, words)), is_known, 2, mentions)

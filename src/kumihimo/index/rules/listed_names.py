@@ -1,0 +1,76 @@
+"""entities -> those that something beside capital letters or ideographs shows to be named things."""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from kumihimo.core.records import Entity
+from kumihimo.index.rules.name_forms import NAME_WORDS
+from kumihimo.index.rules.ner_cjk import has_cjk, is_chinese
+from kumihimo.index.rules.ner_tagged import is_proper_chinese, is_proper_japanese
+from kumihimo.index.rules.ner_words import WORDS, alternatives
+from kumihimo.text.common_words import load_common_words
+
+_CJK = "々\u3040-\u30ff\u3400-\u9fff"
+_INNER = re.compile(rf"(?:[^\W\d_],? [(\"“‘]?|[{_CJK}、（「])$")  # before a name within a sentence
+_ARTICLE = re.compile(r"\b(?:an?|this|that|these|each|every|any|no|single|another) $", re.I)
+_INTRODUCED = re.compile(r"['’]s\b| \(| (?:is|was|are|were|has|had|said|says)\b|, (?:an?|the|who|born)\b")
+_PROSE = re.compile(rf"(?:^|\s)[a-zß-ÿ]\w|[{_CJK}]")
+_SMALL = re.compile(r"(?<![\w'’-])[a-zß-ÿ][^\W\d_]+")
+_PART = re.compile(r"[^\W\d_a-zß-ÿ]?[a-zß-ÿ]+|[^\W\d_]+")  # `Email`, `Domain`, `Block`
+_UNIT = re.compile(rf"(?i:{alternatives('units')}) ?\d*")
+_MAX_ACRONYM = 4  # of `HTTP Status`
+_KNOWN_ACRONYMS = frozenset(entry.partition("=")[0] for entry in NAME_WORDS["known_acronyms"])
+
+
+def select_named(entities: Iterable[Entity]) -> list[Entity]:
+    """Return the entities that are named things.
+
+    They have a type, which a model, a title or a type word gives; or their sentences, or a dictionary, show a proper
+    noun. What the sentences write in small letters too is none.
+    """
+    rows = list(entities)
+    small = load_common_words().union(*(_SMALL.findall(row.text) for row in rows))
+    return [row for row in rows if row.types or _is_named(row, small)]
+
+
+def _is_named(entity: Entity, small: Collection[str]) -> bool:
+    if has_cjk(entity.name):
+        is_proper = is_proper_chinese if is_chinese(entity.text) else is_proper_japanese
+        return is_proper(entity.name, entity.mentions)
+    sentences = [line for line in entity.text.splitlines() if _PROSE.search(line.replace(entity.name, ""))]
+    return not entity.name.islower() and any(_is_shown(form, sentences, small) for form in entity.forms)
+
+
+def _is_shown(name: str, sentences: Sequence[str], small: Collection[str]) -> bool:
+    """Return whether sentences show a name in scripts with capitals.
+
+    It stands within a sentence, is introduced, or has several words and begins two sentences. Two common words must
+    stand within two sentences; one is no name.
+    """
+    words = name.split()
+    if _UNIT.fullmatch(name) or any(word.islower() and word not in WORDS["lowercase_words"] for word in words):
+        return False
+    places = [place for sentence in sentences for place in re.finditer(rf"\b{re.escape(name)}(?!\w)", sentence)]
+    inner = [before for place in places if _INNER.search(before := place.string[: place.start()])]
+    if _is_common(name, small):
+        is_word = " " not in name and name.lower() not in load_common_words()  # `MediaItem`, but not `JavaScript`
+        has_acronym = any(word.rstrip("s").isupper() for word in words)
+        is_one = len(_PART.findall(name)) == 1 or is_word or has_acronym
+        shown = sum(not _ARTICLE.search(before) for before in inner)
+        return not is_one and shown > (0 if len(words) > 2 else 1)
+    introduced = any(_INTRODUCED.match(place.string, place.end()) for place in places)
+    return bool(inner) or introduced or (len(words) > 1 and len(places) > 1)
+
+
+def _is_common(name: str, small: Collection[str]) -> bool:
+    """Return whether a name has only small words, and acronyms beside them.
+
+    >>> small = {"status", "id", "email", "block", "input"}
+    >>> [_is_common(name, small) for name in ("Status IDs", "EmailBlock", "INPUT", "HTTP Status", "Otaru")]
+    [True, True, True, True, False]
+    """
+    if name.isupper() and name.lower().replace(".", "") in _KNOWN_ACRONYMS:
+        return False
+    parts = [part.removesuffix("s") if part[:-1].isupper() else part for part in _PART.findall(name)]
+    plain = [part.lower() for part in parts if " " not in name or not part.isupper() or len(part) > _MAX_ACRONYM]
+    return all(word in small or word.removesuffix("s") in small for word in plain)

@@ -1,0 +1,26 @@
+"""a text -> the same text with code, markup and addresses blanked, of equal length: names stand in prose."""
+
+import re
+
+_BLANK = "\ufffc"  # ends a name, unlike a space
+_NOT_PROSE = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)"
+    r'|^[ \t]*"[^"\n]{1,80}"[ \t]*:.*$'  # a line of JSON
+    r"|\n(?=[A-Z][\w-]{1,30}: )"  # a line with a label ends the name before it
+    r"|(?<!`)`(?![`\s])[^`\n]{0,198}[^`\s]`(?!`)"  # not TeX's ``quotation''
+    r"|<!--.*?-->|</?[A-Za-z][^<>\n]{0,300}>|&#?[A-Za-z0-9]{2,8};"
+    r"|(?<=\])\([^()\s][^()\n]{0,2000}\)|\{[{%#][^{}\n]{0,200}\}{1,2}"
+    r"|(?:\b[a-z][a-z+.-]{1,12}://|\bwww\.)[!-~]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
+    r"|\b[A-Za-z]\w{0,60}(?:::|=(?=[\w\"']))[^\s、。]{0,200}"  # `Admin::Account`, `Type=oneshot`
+    r"|[A-Za-z0-9+/]{24,}={0,2}",
+    re.M | re.S | re.A,
+)
+
+
+def blank_code(text: str) -> str:
+    """Return a text with all but its prose blanked.
+
+    >>> blank_code("See [Otaru](https://a.b/Pier) and `Kit`.").replace(_BLANK, "_")
+    'See [Otaru]__________________ and _____.'
+    """
+    return _NOT_PROSE.sub(lambda match: _BLANK * len(match[0]), text)
