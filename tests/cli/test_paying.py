@@ -93,7 +93,7 @@ def test_a_question_is_planned(folder: Path, server: FakeServer) -> None:
     assert re.search(r"hyde +1 .*\nm temperature=0.0: hyde, answer\.\ne: embedding\.\n", out, re.S)
     assert out == kumi(folder, "plan", "--ask", "hyde", "Which ferry?")[0]
     plan = json.loads(kumi(folder, "plan", "--ask", "bm25", "--json")[0])
-    assert [(e["step"], e["calls"]) for e in plan["estimates"]] == [("answer", [1, 1])]
+    assert [(e["step"], e["calls"]) for e in plan["estimates"]] == [("answer", [1, 3])]
     assert server.counts()["requests"] == requests
     for wrong in (("--sample", "3"), ("--methods", "hyde")):
         assert "use one or the other" in kumi(folder, "plan", "--ask", "hyde", *wrong, code=2)[1]

@@ -166,6 +166,17 @@ class Budget:
                         self._charge(account, usage, size)
                     self._condition.notify_all()
 
+    def is_last_request(self, account: Account, size: int) -> bool:
+        """Return whether there is room for a request, but not for two.
+
+        size: bytes of the prompt of each.
+        """
+        with self._condition:
+            estimate = self._estimate(account, size)
+            spent = sum(self._in_flight, self.total)
+        is_last = not self.caps.reached_by(spent) and self.caps.reached_by(spent + estimate + estimate, over=True)
+        return bool(is_last) or (self._parent is not None and self._parent.is_last_request(account, size))
+
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""
         with self._condition:
