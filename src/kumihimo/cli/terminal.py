@@ -217,7 +217,7 @@ def show_reasons(answer: Answer) -> None:
 
 
 def show_search_notes(snapshot: Snapshot, context: Context) -> None:
-    """Print replaced words, further searches, the query type, or why nothing was found."""
+    """Print how the question was searched, or why nothing was found."""
     if note := snapshot.describe_search(context):
         printing.print_note(note)
     for queries in context.rounds[1:]:

@@ -93,14 +93,15 @@ def answer(
         prompt = render_prompt(prompt_path, sources=number_packed_sources(packed, describe_document), **wishes)
         live_filter = CitationFilter(len(packed), on_token)
         stream = SearchFilter(live_filter, partial(on_context, context) if on_context else lambda: None)
-        offer = search_again if rounds > 0 and search_again and search_again.is_affordable(prompt) else None
-        if offer is None:
+        if search_again and rounds > 0 and search_again.is_affordable(prompt):
+            prompt = offer_searches(prompt)
+        else:
             stream.start()
-        request = offer_searches(prompt) if offer else prompt
-        reply: Reply = llm(request, parse=_check_text, on_token=on_token and stream, max_tokens=max_tokens)
-        if offer is None or stream.has_started or (queries := read_queries(reply.text)) is None:
+        reply: Reply = llm(prompt, parse=_check_text, on_token=on_token and stream, max_tokens=max_tokens)
+        queries = read_queries(reply.text) if not stream.has_started else None
+        if search_again is None or queries is None:
             break
-        found = offer.search(context, queries)
+        found = search_again.search(context, queries)
         context, rounds = add_found(context, found), rounds - 1 if found else 0
     stream.start()
     live_filter.end()

@@ -33,7 +33,7 @@ class SearchAgain:
     """How an answer may search again.
 
     search: returns what each query finds; queries that are not worth a search are left out.
-    is_affordable: whether the caps leave room for a second request like this one.
+    is_affordable: whether the caps of the question leave room for a second request like this one.
     """
 
     search: Callable[[Context, Sequence[str]], Mapping[str, Context]]

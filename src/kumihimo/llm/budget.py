@@ -167,15 +167,14 @@ class Budget:
                     self._condition.notify_all()
 
     def is_last_request(self, account: Account, size: int) -> bool:
-        """Return whether there is room for a request, but not for two.
+        """Return whether its caps leave room for one request only.
 
-        size: bytes of the prompt of each.
+        size: bytes of the prompt of each. What another budget pays too is not considered.
         """
         with self._condition:
             estimate = self._estimate(account, size)
             spent = sum(self._in_flight, self.total)
-        is_last = not self.caps.reached_by(spent) and self.caps.reached_by(spent + estimate + estimate, over=True)
-        return bool(is_last) or (self._parent is not None and self._parent.is_last_request(account, size))
+        return bool(not self.caps.reached_by(spent) and self.caps.reached_by(spent + estimate + estimate, over=True))
 
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""
