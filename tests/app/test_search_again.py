@@ -210,6 +210,36 @@ def test_the_explanations_name_each_round(kumi: Kumihimo) -> None:
     assert all(item.explanation and item.source.uri for item in result.context)
 
 
+def test_further_searches_stay_within_the_filter(kumi: Kumihimo) -> None:
+    script = scripted(kumi, FIRST, "Nobody says.")
+    result = ask(kumi, filter='uri != "notes/mason.md"')
+    assert TEXTS["mason.md"] not in "".join(script.prompts)
+    assert "notes/mason.md" not in {item.uri for item in result.context}
+
+
+def test_a_question_begins_again_if_the_index_changes_between_rounds(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("wall.md", "mason.md"):
+        (notes / name).write_text(TEXTS[name], encoding="utf-8")
+    contexts: list[Context] = []
+    with Kumihimo(tmp_path / ".kumi") as kumi, Kumihimo(tmp_path / ".kumi") as builder:
+        kumi.index(notes, methods=["bm25"])
+        script = scripted(kumi, FIRST, ANSWER)
+
+        def build_and_reply(prompt: str) -> str:
+            if not script.prompts:
+                (notes / "town.md").write_text(TEXTS["town.md"], encoding="utf-8")
+                builder.index(notes, methods=["bm25"])
+            return script(prompt)
+
+        kumi.models.script = build_and_reply  # type: ignore[attr-defined]
+        result = kumi.ask(QUESTION, "bm25", k=1, on_context=contexts.append)
+    assert (result.text, len(script.prompts)) == (ANSWER, 2)  # the first reply is cached
+    assert contexts == [result.context]
+    assert len(result.context.rounds) == 2
+
+
 # -- reading replies
 
 
