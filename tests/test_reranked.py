@@ -61,18 +61,18 @@ def calls_by_step(plan: Plan) -> dict[str, tuple[float, float]]:
 
 
 def test_cost_is_estimated(kumi: Kumihimo, server: FakeServer) -> None:
-    assert calls_by_step(kumi.estimate_query_cost("naive", QUESTION)) == {"answer": (1, 1)}
+    assert calls_by_step(kumi.estimate_query_cost("naive", QUESTION)) == {"answer": (1, 3)}
     assert calls_by_step(kumi.estimate_query_cost("naive", QUESTION, reranker="model")) == {
         "naive": (0, 1),  # a single hit is not reranked
-        "answer": (1, 1),
+        "answer": (1, 3),
     }
     plan = kumi.estimate_query_cost("naive", QUESTION, reranker="endpoint")
-    assert calls_by_step(plan) == {"reranking": (0, 1), "answer": (1, 1)}
+    assert calls_by_step(plan) == {"reranking": (0, 1), "answer": (1, 3)}
     requests_before = next(estimate for estimate in plan.estimates if estimate.step == "reranking")
     assert (requests_before.completion_tokens, requests_before.cost) == ((0, 0), (0.0, 0.002))
     assert server.counts()["requests"] == 0
     usage = kumi.ask(QUESTION, "naive", reranker="endpoint").usage
-    assert plan.calls[0] <= usage.calls == plan.calls[1]
+    assert plan.calls[0] <= usage.calls == 2 <= plan.calls[1]
     assert plan.cost
     assert plan.cost[0] <= usage.cost <= plan.cost[1]
 

@@ -65,8 +65,8 @@ def step_estimate(plan: Plan, step: str) -> Estimate:
 def test_a_bound_follows_settings_and_index_and_calls_no_model(kumi: Kumihimo, server: FakeServer) -> None:
     plan = kumi.estimate_query_cost("mapped")
     assert (step_estimate(plan, "mapped").exact, step_estimate(plan, "mapped").calls) == (True, (3, 3))
-    assert step_estimate(plan, "answer").calls == (0, 1)  # without evidence, no answer is written
-    assert plan.calls == (3, 4)
+    assert step_estimate(plan, "answer").calls == (0, 3)  # nothing without evidence; two rounds of searches at most
+    assert plan.calls == (3, 6)
     assert step_estimate(kumi.estimate_query_cost("mapped", batch=2), "mapped").calls == (6, 6)
     assert server.counts()["requests"] == 0
     assert kumi.cache_stats()["replies"] == 0
@@ -74,7 +74,7 @@ def test_a_bound_follows_settings_and_index_and_calls_no_model(kumi: Kumihimo, s
 
 
 def test_the_length_of_an_answer_has_a_bound(tmp_path: Path, server: FakeServer) -> None:
-    with opened(tmp_path, server, chat={"completion_price": 1.0}, answer={"max_tokens": 300}) as kumi:
+    with opened(tmp_path, server, chat={"completion_price": 1.0}, answer={"max_tokens": 300, "rounds": 0}) as kumi:
         kumi.index(notes(tmp_path / "notes", 3), methods=["naive"])
         assert step_estimate(kumi.estimate_query_cost("naive"), "answer").completion_tokens == (16, 300)
         kumi.ask("Which harbour has a ferry?", "naive")
@@ -136,7 +136,7 @@ def test_rights_leave_out_what_earlier_answers_took(kumi: Kumihimo) -> None:
 
 def test_a_method_that_declares_no_bound_has_a_wide_range(kumi: Kumihimo) -> None:
     plan = kumi.estimate_query_cost("stubborn")
-    assert {estimate.step: estimate.calls for estimate in plan.estimates} == {"stubborn": (0, 10), "answer": (0, 1)}
+    assert {estimate.step: estimate.calls for estimate in plan.estimates} == {"stubborn": (0, 10), "answer": (0, 3)}
     assert plan.cost
     assert plan.cost[0] == 0 < plan.cost[1]
 
@@ -144,7 +144,7 @@ def test_a_method_that_declares_no_bound_has_a_wide_range(kumi: Kumihimo) -> Non
 def test_a_reranking_model_is_one_more_call(kumi: Kumihimo) -> None:
     assert [step.step for step in kumi.estimate_query_cost("bm25", "ferry").estimates] == ["answer"]
     plan = kumi.estimate_query_cost("bm25", "ferry", reranker="model")
-    assert {e.step: e.calls for e in plan.estimates} == {"bm25": (0, 1), "answer": (1, 1)}
+    assert {e.step: e.calls for e in plan.estimates} == {"bm25": (0, 1), "answer": (1, 3)}
 
 
 def test_texts_to_embed_are_counted(tmp_path: Path, server: FakeServer) -> None:
@@ -153,7 +153,7 @@ def test_texts_to_embed_are_counted(tmp_path: Path, server: FakeServer) -> None:
         kumi.index(notes(tmp_path / "notes", COUNT), methods=["naive"])
         requests = server.counts()["requests"]
         plan = kumi.estimate_query_cost("naive", "Which ferry?")
-        assert {e.step: e.calls for e in plan.estimates} == {"embedding": (0, 1), "answer": (1, 1)}
+        assert {e.step: e.calls for e in plan.estimates} == {"embedding": (0, 5), "answer": (1, 3)}
         assert server.counts()["requests"] == requests
 
 

@@ -67,6 +67,16 @@ def test_from_a_plan_to_an_answer(folder: Path, server: FakeServer) -> None:
     assert "No model calls are needed" in kumi(folder, "plan")[0]
 
 
+def test_the_further_searches_of_a_model_are_named(folder: Path, server: FakeServer) -> None:
+    kumi(folder, "index", "notes", "--methods", "bm25")
+    searches = "SEARCH: Which note tells of harbour 1?\nSEARCH: Is there a pier?"
+    server.configure(replies=[("<searched_for>", "Harbour 1 [1]."), ("<question>\nWhich ferry", searches)])
+    out, err = kumi(folder, "ask", "Which ferry?", "--method", "bm25")
+    assert out.startswith("Harbour 1 [1].\n")
+    assert "Searched again: Which note tells of harbour 1?\n" in err  # nothing has a pier
+    assert "(m temperature=0.0: 2 calls" in err
+
+
 def test_a_graph_is_built_by_rules_and_the_command_for_the_model_is_shown(folder: Path, server: FakeServer) -> None:
     chat = (folder / "kumi.toml").read_text("utf-8").partition("[embedding]")[0]
     (folder / "kumi.toml").write_text(chat, "utf-8")
@@ -93,7 +103,7 @@ def test_a_question_is_planned(folder: Path, server: FakeServer) -> None:
     assert re.search(r"hyde +1 .*\nm temperature=0.0: hyde, answer\.\ne: embedding\.\n", out, re.S)
     assert out == kumi(folder, "plan", "--ask", "hyde", "Which ferry?")[0]
     plan = json.loads(kumi(folder, "plan", "--ask", "bm25", "--json")[0])
-    assert [(e["step"], e["calls"]) for e in plan["estimates"]] == [("answer", [1, 1])]
+    assert [(e["step"], e["calls"]) for e in plan["estimates"]] == [("answer", [1, 3])]
     assert server.counts()["requests"] == requests
     for wrong in (("--sample", "3"), ("--methods", "hyde")):
         assert "use one or the other" in kumi(folder, "plan", "--ask", "hyde", *wrong, code=2)[1]

@@ -119,7 +119,7 @@ def test_the_real_scopes_follow_the_same_rules(tmp_path: Path) -> None:
     with Kumihimo(tmp_path / ".kumi", settings) as kumi:
         assert chat_of(kumi.models, "answer").model == "large"
         assert chat_of(kumi.models, "hyde").fingerprint == "m temperature=0.0"
-        own = {"length": "normal", "sources": 25, "score_share": 0.9, "response": "", "max_tokens": 4096}
+        own = {"length": "normal", "sources": 25, "score_share": 0.9, "response": "", "max_tokens": 4096, "rounds": 2}
         assert kumi.settings["answer"] == {"budget": 9, **own}
         assert "model" not in kumi.settings["hyde"]
     assert not (tmp_path / ".kumi").exists()

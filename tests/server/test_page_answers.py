@@ -71,6 +71,13 @@ def test_a_number_in_code_is_no_citation(site: Site) -> None:
     assert [tag for tag, _ in page.found].count("code") == 2
 
 
+def test_the_further_searches_of_a_model_stand_with_the_evidence(site: Site) -> None:
+    search = "SEARCH: What are the gates of Oldacre made of?"
+    page = answered(site, FakeChat(lambda prompt: CITED if "<searched_for>" in prompt else search, fingerprint="again"))
+    assert "Searched again: What are the gates of Oldacre made of?" in page.text
+    assert "SEARCH" not in page.text
+
+
 def test_what_looks_like_a_marker_of_the_page_stays_text(site: Site) -> None:
     page = answered(site, FakeChat(lambda _: "It leaks [1]. \ue0007\ue001, \ue000,,\ue001", fingerprint="private"))
     assert len(links(page)) == 1

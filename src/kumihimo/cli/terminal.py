@@ -235,9 +235,11 @@ def show_reasons(answer: Answer) -> None:
 
 
 def show_search_notes(snapshot: Snapshot, context: Context) -> None:
-    """Print replaced words, the query type, or why nothing was found."""
+    """Print how the question was searched, or why nothing was found."""
     if note := snapshot.describe_search(context):
         printing.print_note(note)
+    for queries in context.rounds[1:]:
+        printing.print_note(f"Searched again: {'; '.join(queries)}")
     if context.query_type:
         remark = translate(context.query_type)
         printing.print_note(f"({remark[:1].upper()}{remark[1:]}.)")

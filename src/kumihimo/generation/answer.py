@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from math import log
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from kumihimo.core.answer import PART_SEPARATOR, Answer, Marker, Part, PartKind
 from kumihimo.core.context import Context, Evidence, SpanFinder, Tokenizer
@@ -17,6 +17,7 @@ from kumihimo.core.settings import Bounds, Share, Tokens
 from kumihimo.core.signature import settings_of
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
+from kumihimo.generation.search_again import SearchAgain, SearchFilter, add_found, offer_searches, read_queries
 from kumihimo.generation.source_packing import MAX_SOURCES, SCORE_SHARE, PackedSource, label_sources, pack_sources
 from kumihimo.llm.prompts import Source, number_sources, render_prompt, require_text
 from kumihimo.llm.protocols import LLM, Reply, TokenCallback
@@ -56,6 +57,7 @@ def answer(
     prompt_path: Path,
     on_token: TokenCallback | None,
     on_context: Callable[[Context], None] | None = None,
+    search_again: SearchAgain | None = None,
     *,
     length: Length = "normal",
     budget: Tokens = 12000,
@@ -63,15 +65,18 @@ def answer(
     score_share: Share = SCORE_SHARE,
     max_tokens: Tokens = 4096,
     response: str = "",
+    rounds: Annotated[int, Bounds(0, 5)] = 2,
 ) -> Answer:
     """Answer from the evidence with a chat model and citations.
 
     The text is the model's, without citations of missing sources; those are counted. prompt_path: the prompt file.
     describe_document: returns the title and the date of a document by its id. on_token: receives the text as it comes.
     on_context: receives the evidence before that. From then on nothing is read: the index may change under the model.
+    search_again: lets the model reply with queries instead; None: it has to answer.
     length: `normal` is as broad as the question. budget: maximum evidence tokens for the model. sources: their maximum
     number in the prompt. score_share: the best texts with this share of all scores are given; 1: all. max_tokens: of
-    the answer. response: wanted form, such as `one paragraph` or `a table`; empty for a free form.
+    the answer. response: wanted form, such as `one paragraph` or `a table`; empty for a free form. rounds: how often
+    the model may search again; each is one more call.
     """
     from kumihimo.generation.citation_filter import CitationFilter  # here: unused by builds
 
@@ -80,29 +85,48 @@ def answer(
     empty = Answer(question, method, (), context, Usage(), llm.fingerprint, approach="model")
     if not context:
         return announce(replace(empty, status="nothing"), on_token, on_context)
-    packed = pack_sources(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
-    if not packed:
-        raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
-    quotable = [_read_spans(source, spans) for source in packed]
-    prompt = render_prompt(
-        prompt_path,
-        sources=number_packed_sources(packed, describe_document),
-        searched_for="\n".join(f"- {collapse_spaces(query)}" for query in context.queries),
-        length=LENGTHS[length],
-        form=response,
-        question=question,
-    )
-    if on_context:
-        on_context(context)
-    live_filter = CitationFilter(len(packed), on_token)
-    reply: Reply = llm(prompt, parse=_check_text, on_token=on_token and live_filter, max_tokens=max_tokens)
+    wishes = {"length": LENGTHS[length], "form": response, "question": question}
+    while True:
+        packed = _pack(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
+        quotable = [_read_spans(source, spans) for source in packed]
+        wishes["searched_for"] = "\n".join(f"- {collapse_spaces(query)}" for query in context.queries)
+        prompt = render_prompt(prompt_path, sources=number_packed_sources(packed, describe_document), **wishes)
+        live_filter = CitationFilter(len(packed), on_token)
+        stream = SearchFilter(live_filter, partial(on_context, context) if on_context else lambda: None)
+        if search_again and rounds > 0 and search_again.is_affordable(prompt):
+            prompt = offer_searches(prompt)
+        else:
+            stream.start()
+        reply: Reply = llm(prompt, parse=_check_text, on_token=on_token and stream, max_tokens=max_tokens)
+        queries = read_queries(reply.text) if not stream.has_started else None
+        if search_again is None or queries is None:
+            break
+        found = search_again.search(context, queries)
+        context, rounds = add_found(context, found), rounds - 1 if found else 0
+    stream.start()
+    live_filter.end()
+    return _cite(replace(empty, context=context, truncated=reply.truncated), reply.text, packed, quotable)
+
+
+def _pack(question: str, context: Context, tokenizer: Tokenizer, *, budget: int, **limits: Any) -> list[PackedSource]:
+    """Return the sources of a prompt. Raise SettingsError if none fits."""
+    if packed := pack_sources(question, context, tokenizer, budget=budget, **limits):
+        return packed
+    raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
+
+
+def _cite(
+    empty: Answer, text: str, packed: Sequence[PackedSource], quotable: Sequence[Sequence[QuotableRows]]
+) -> Answer:
+    """Return the answer with this text and its citations."""
+    from kumihimo.generation.citation_filter import CitationFilter  # here: unused by builds
+
     whole = CitationFilter(len(packed))
-    whole(reply.text)
-    for text_filter in (live_filter, whole):
-        text_filter.end()
+    whole(text)
+    whole.end()
     parts = tuple(_split_parts(whole.text, whole.citations, quotable))
     rows = tuple(tuple(item.reference for item in source.rows) for source in packed)
-    return replace(empty, parts=parts, dangling=whole.dangling, sources=rows, truncated=reply.truncated)
+    return replace(empty, parts=parts, dangling=whole.dangling, sources=rows)
 
 
 def check_length(name: str) -> Length:

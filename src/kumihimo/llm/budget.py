@@ -166,6 +166,16 @@ class Budget:
                         self._charge(account, usage, size)
                     self._condition.notify_all()
 
+    def is_last_request(self, account: Account, size: int) -> bool:
+        """Return whether its caps leave room for one request only.
+
+        size: bytes of the prompt of each. What another budget pays too is not considered.
+        """
+        with self._condition:
+            estimate = self._estimate(account, size)
+            spent = sum(self._in_flight, self.total)
+        return bool(not self.caps.reached_by(spent) and self.caps.reached_by(spent + estimate + estimate, over=True))
+
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""
         with self._condition:

@@ -8,7 +8,7 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.task import Progress
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.generation.answer import LENGTHS as LENGTHS, Length as Length, check_length as check_length
 from kumihimo.llm.budget import Budget, Caps
 from kumihimo.llm.protocols import TokenCallback
@@ -74,6 +74,11 @@ class Query:
         settings = {name: options.pop(name) for name in _OF_ANSWERS if name in options}
         query = cls.of(question, method, **options)
         return replace(query, settings={**query.settings, **settings})
+
+    def report(self, step: str, model: str = "") -> None:
+        """Tell the listener of progress that a step begins."""
+        if self.progress:
+            self.progress(ProgressEvent(step, model=model))
 
     def without_listeners(self) -> Self:
         """Return what another process needs of the query."""

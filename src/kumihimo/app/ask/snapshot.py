@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Self, cast
 
 from kumihimo.app.ask import data_frames
+from kumihimo.app.ask.further_queries import search_queries
 from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.visible_tables import VisibleTables
 from kumihimo.app.evidence.explanations import explain_context
@@ -18,10 +19,12 @@ from kumihimo.app.opened.catalogue import (
     default_method,
     missing_entries,
     missing_tables,
+    searching_method,
     steps_without_llm,
     uses_llm,
 )
 from kumihimo.core.answer import Answer, Part
+from kumihimo.core.cancel import check_cancelled
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, SettingsError
@@ -29,18 +32,18 @@ from kumihimo.core.records import Record, Reference
 from kumihimo.core.settings import override_settings
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
-from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, Length, announce, answer, rewrite_standalone, suggest_questions
 from kumihimo.generation.phrases import replaced_text
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.requests import carry_names, put_cited_first, read_request
+from kumihimo.generation.search_again import SearchAgain
 from kumihimo.generation.source_packing import PackedSource, pack_sources
-from kumihimo.llm.budget import Budget, Caps
+from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder, create_local_embedder, is_local
-from kumihimo.llm.protocols import Embedder, RerankerName
+from kumihimo.llm.protocols import ChatRequest, Embedder, RerankerName
 from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import Bm25Search, IndexedWords
@@ -229,17 +232,15 @@ class Snapshot(VisibleTables):
         chat, asked, note = self.models.chat("answer"), query.question, ""
         # raises errors before anything is paid
         bound = snapshot._bind_method(method, query.settings, budget, is_remote=query.is_remote)
-        if query.progress:
-            query.progress(ProgressEvent("search"))
+        query.report("search")
         if query.history:
             asked, note = self._with_history(query, budget)
         context, searched = snapshot._find(method, bound, asked, explain=query.explain)
         if note:
             context = put_cited_first(context, query.history[-1])
         if chat:
-            if query.progress:
-                query.progress(ProgressEvent("answer", model=chat.fingerprint.partition(" ")[0]))
-            result = snapshot._write(query, asked, method, context, self._llm("answer", budget))
+            query.report("answer", chat.fingerprint.partition(" ")[0])
+            result = snapshot._write(query, asked, method, context, budget)
         else:
             stored = self.embedder_of("chunks")
             request = (read_request(searched) or read_request(asked)) if method == default else None
@@ -299,21 +300,45 @@ class Snapshot(VisibleTables):
         context = self.tracer.locate_evidence(context)
         return explain_context(self.tracer, asked.text, context) if explain else context, written
 
-    def _write(self, query: Query, asked: ParsedQuestion, method: str, context: Context, llm: StructuredLLM) -> Answer:
-        """Return the answer of a chat model."""
+    def _write(self, query: Query, asked: ParsedQuestion, method: str, context: Context, budget: Budget) -> Answer:
+        """Return the answer of a chat model.
+
+        It may search again, unless the method has a prompt of its own: that one reads points, not passages.
+        """
+        own_prompt = self.method(method).declaration.answer_prompt
         return answer(
             asked.text,
             method,
             context,
             self.tracer.spans_to_cite,
             self.tracer.describe_document,
-            llm,
+            self._llm("answer", budget),
             self.tokenizer,
-            self.method(method).declaration.answer_prompt or PROMPT,
+            own_prompt or PROMPT,
             query.on_token,
             query.on_context,
+            None if own_prompt else self._search_again(query, asked, method, budget),
             **self._answer_settings(query.length, query.max_tokens),
         )
+
+    def _search_again(self, query: Query, asked: ParsedQuestion, method: str, budget: Budget) -> SearchAgain | None:
+        """Return how the answer to a query may search again."""
+        chat, name = self.models.required_chat("answer"), searching_method(self.db, self.catalogue, self.models, method)
+        if not name:
+            return None
+        settings = {**query.settings} if name == method else {}
+        settings |= {"reranker": "none"} if "reranker" in self.method(name).settings else {}  # it would be more calls
+        find = partial(self._find, name, self._bind_method(name, settings, budget), explain=query.explain)
+
+        def search(context: Context, queries: Sequence[str]) -> dict[str, Context]:
+            check_cancelled(query.cancel)
+            query.report("search")
+            found = search_queries(asked, context, queries, self.indexed_words(), lambda text: find(text)[0])
+            query.report("answer", chat.fingerprint.partition(" ")[0])
+            return found
+
+        account = Account("answer", chat.fingerprint, chat.prices)
+        return SearchAgain(search, lambda prompt: not budget.is_last_request(account, ChatRequest(prompt).size))
 
     def _answer_settings(self, length: Length | None = None, max_tokens: int | None = None) -> dict[str, Any]:
         """Return the settings of the answer, with this length and limit."""

@@ -10,11 +10,13 @@ from typing import Any
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels
 from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds
+from kumihimo.app.opened.catalogue import searching_method
 from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.signature import QueryCost, Signature
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import LENGTHS, PROMPT
+from kumihimo.generation.search_again import MAX_QUERIES, OFFER
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING
 from kumihimo.llm.prompts import prompt_frame
 from kumihimo.llm.protocols import Prices
@@ -112,17 +114,34 @@ class _QueryEstimator:
         return int(str(self.snapshot.settings[RERANKING].get("candidates", 0)))
 
     def _embedded_texts(self, cost: QueryCost) -> Range:
-        if "vector_search" not in self.signature.ports or self.snapshot.uses_local_embedders():
+        if self.snapshot.uses_local_embedders():
             return (0, 0)
-        return (cost.texts[0], max(cost.texts[1], 1))
+        least, most = (cost.texts[0], max(cost.texts[1], 1)) if "vector_search" in self.signature.ports else (0, 0)
+        if self._searching and "vector_search" in self._searching.ports:
+            most += MAX_QUERIES * self._rounds
+        return (least, most)
 
     def _reranking_estimate(self) -> Estimate | None:
         server = self.snapshot.models.paid_reranker if self.values.get("reranker") == "endpoint" else None
         return self._service_estimate(RERANKING, server, (0, 1), self._candidates * _PASSAGE_TOKENS)
 
+    @cached_property
+    def _searching(self) -> Signature | None:
+        """Return the method with which the answer may search again."""
+        snapshot, method = self.snapshot, self.signature
+        if method.declaration.answer_prompt or not snapshot.models.chat("answer"):
+            return None
+        name = searching_method(snapshot.db, snapshot.catalogue, snapshot.models, method.name)
+        return snapshot.method(name) if name else None
+
+    @property
+    def _rounds(self) -> int:
+        """Return how often the answer may search again."""
+        return int(str(self.snapshot.settings["answer"]["rounds"])) if self._searching else 0
+
     def _answer_cost(self) -> QueryCost:
-        """Return the cost of writing the answer: one call."""
-        settings = self.snapshot.settings["answer"]
+        """Return the cost of the answer: a call, and one a round."""
+        settings, calls = self.snapshot.settings["answer"], 1 + self._rounds
         prompt = self.prompt_tokens(self.signature.declaration.answer_prompt or PROMPT)
         sources = [self.values.get(name) for name in ("budget", "window")] + [settings.get("budget")]
         budget = max((size for size in sources if isinstance(size, int)), default=0)
@@ -130,7 +149,8 @@ class _QueryEstimator:
         texts = (max(LENGTHS.values(), key=len), str(settings["response"]))
         wishes = sum(len(self.snapshot.tokenizer(text)) for text in texts) + self._question_tokens  # it stands twice
         least = 0 if "llm" in self.signature.ports else 1  # a method that calls a model may find nothing
-        return QueryCost.for_calls((least, 1), (prompt, prompt + budget + heads + wishes))
+        wishes += len(self.snapshot.tokenizer(OFFER)) + 2 * MAX_QUERIES * self._rounds * self._question_tokens
+        return QueryCost.for_calls((least, calls), (prompt, prompt + budget + heads + wishes))
 
     def _chat_estimate(self, scope: str, cost: QueryCost) -> Estimate | None:
         chat = self.snapshot.models.chat(scope)

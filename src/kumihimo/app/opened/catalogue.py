@@ -28,6 +28,7 @@ Function = Callable[..., Any]
 
 DEFAULT_METHOD = "braid"
 GRAPH_METHOD = "global"  # whose tables hold the entities, relations, communities and reports
+_SEARCHING_METHODS = ("braid", "naive")  # that call no model, the better one first
 FALLBACK_METHOD = "naive"  # for an index not built for the default method
 INSTALL_AGAIN = "which is not installed: install it again, or pass its functions to Kumihimo.open"
 
@@ -145,6 +146,16 @@ def default_method(db: IndexTransaction, catalogue: Catalogue) -> str:
     """
     built = [name for name in db.meta("methods", []) if name in catalogue.methods] or [DEFAULT_METHOD]
     return next((name for name in (DEFAULT_METHOD, FALLBACK_METHOD) if name in built), str(built[0]))
+
+
+def searching_method(db: IndexTransaction, catalogue: Catalogue, models: ModelRegistry, method: str) -> str:
+    """Return the method for further searches of an answer.
+
+    It calls no chat model: the method of the question, the default one or another; empty if the index has none.
+    """
+    names = dict.fromkeys((method, default_method(db, catalogue), *_SEARCHING_METHODS))
+    free = (name for name in names if name in catalogue.methods and not uses_llm(models, catalogue.method(name)))
+    return next((name for name in free if not missing_tables(db, catalogue, name)), "")
 
 
 def method_with(catalogue: Catalogue, table: str) -> str:

@@ -38,7 +38,7 @@ const toolsFor = (answer) => [
 const receive = {
   progress: (turn, data) => turn.say(data.model ? T("Asking {0}", data.model) : data.step === "search" ? T("Searching the documents") : data.text),
   evidence: (turn, data) => {
-    turn.showEvidence(data.evidence);
+    turn.showEvidence(data);
     turn.say(T("Found {0}", countOf(data.evidence.length, "passage")));
   },
   token: (turn, data) => {

@@ -109,8 +109,9 @@ const markedByCharacters = (text, marks) => {
   return marked(text, marks.map(([start, end]) => [place(start), place(end)]));
 };
 
-export const evidenceList = (evidence, status = "") => make("details", { className: "fold evidence" },
+export const evidenceList = ({ evidence, rounds = [], status = "" }) => make("details", { className: "fold evidence" },
   make("summary", {}, status === "nothing" ? T("Looked at {0}; none answers", countOf(evidence.length, "passage")) : T("Evidence: {0}", countOf(evidence.length, "passage"))),
+  rounds.slice(1).map(({ queries }) => make("p", { className: "reason" }, T("Searched again: {0}", queries.join("; ")))),
   make("ol", {}, evidence.map((item) => make("li", {}, make("div", {},
     item.spans?.length ? fromLine(item.spans[0]) : make("p", { className: "from" }, item.title || item.table),
     make("p", { className: "words", lang: textLanguage(item.snippet || "") }, markedByCharacters(item.snippet || (item.text || "").slice(0, 300), item.marks || [])),
@@ -149,7 +150,7 @@ export class Turn {
     });
   }
 
-  showEvidence(evidence) { if (evidence.length) this.rest.replaceChildren(evidenceList(evidence)); }
+  showEvidence(found) { if (found.evidence.length) this.rest.replaceChildren(evidenceList(found)); }
 
   showAnswer(answer, tools) {
     this.answer = answer;
@@ -160,7 +161,7 @@ export class Turn {
     this.body.replaceChildren(...showParts(answer, cites));
     this.rest.replaceChildren(...[
       listed.size ? sourceList(listed) : "",
-      answer.evidence.length ? evidenceList(answer.evidence, answer.status) : "",
+      answer.evidence.length ? evidenceList(answer) : "",
       answer.followups?.length ? make("div", { className: "next", "aria-label": T("You could ask next:") }, answer.followups.map((text) => make("button", { type: "button", className: "button hint", value: text }, text))) : "",
       make("div", { className: "turn-tools" }, make("span", { className: "about" }, costLine(answer)), tools),
     ].filter(Boolean));

@@ -1,0 +1,155 @@
+"""a reply that asks for searches instead of answering -> its queries, and the evidence with what they find."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kumihimo.core.context import Context, Evidence
+from kumihimo.core.records import Reference
+from kumihimo.llm.protocols import Messages, TokenCallback
+from kumihimo.text.tokens import subject_terms
+
+MAX_QUERIES = 2  # of one reply
+MAX_QUERY_CHARS = 500
+OFFER = (
+    "Or search: if the sources lack a fact that the answer cannot do without, such as a name, a place, a date or a"
+    " figure, you may reply with a search for it instead of the answer. Then write `SEARCH:` and one short question,"
+    " and nothing else; for two missing facts, two such lines. Each question is searched alone in the same documents:"
+    " it asks for one fact, names people, places and things itself, and is in the language of the sources. For what the"
+    " question only describes, put in the name that a source gives. Put in no name that stands neither in the question"
+    " nor in a source. Where a search has found nothing, use other words. If the sources answer the question, answer it"
+    " now."
+)
+MAX_PASSAGES = 8  # of a round, at most
+_MARKUP = r"[\s*`_>#-]*"
+_MARK = re.compile(rf"^{_MARKUP}SEARCH[*`_]*[ \t]*[:：]", re.M)
+_MAYBE_MARK = re.compile(rf"{_MARKUP}(?:S(?:E(?:A(?:R(?:C(?:H[*`_]*[ \t]*)?)?)?)?)?)?\Z")
+_REPEATED_SHARE = 0.8  # of the terms of a passage in another one, which says it already
+_NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAgain:
+    """How an answer may search again.
+
+    search: returns what each query finds; queries that are not worth a search are left out.
+    is_affordable: whether the caps of the question leave room for a second request like this one.
+    """
+
+    search: Callable[[Context, Sequence[str]], Mapping[str, Context]]
+    is_affordable: Callable[[Messages], bool]
+
+
+def offer_searches(prompt: Messages) -> Messages:
+    """Return the prompt with the offer to search as its last part."""
+    *earlier, last = prompt
+    return [*earlier, {**last, "content": f"{last['content']}\n\n{OFFER}"}]
+
+
+def read_queries(reply: str) -> list[str] | None:
+    r"""Return the queries of a reply; None if it is an answer.
+
+    >>> read_queries("**SEARCH:** Who built the pier?\nSEARCH: \"When did it burn?\""), read_queries("Ada [1].")
+    (['Who built the pier?', 'When did it burn?'], None)
+    """
+    if not (first := _MARK.match(reply)):
+        return None
+    pieces = _MARK.split(reply[first.start() :])[1:]
+    lines = (next(iter(piece.strip().splitlines()), "").strip(" \t*`_-\"'“”「」") for piece in pieces)
+    return [line for line in dict.fromkeys(lines) if 0 < len(line) <= MAX_QUERY_CHARS][:MAX_QUERIES]
+
+
+class SearchFilter:
+    """A token callback that passes on an answer, but no request to search.
+
+    The beginning of a reply is held back until it is known to be one or the other. on_start: called before the first
+    text of an answer.
+
+    >>> pieces = []
+    >>> for reply in (["SEA", "RCH: Who?"], ["Sea", " gulls."]):
+    ...     stream = SearchFilter(pieces.append, lambda: None)
+    ...     for piece in reply:
+    ...         stream(piece)
+    >>> pieces
+    ['Sea', ' gulls.']
+    """
+
+    def __init__(self, on_token: TokenCallback, on_start: Callable[[], None]) -> None:
+        self.on_token, self.on_start = on_token, on_start
+        self.has_started, self._held = False, ""
+
+    def __call__(self, piece: str) -> None:
+        self._held += piece
+        if self.has_started or not (_MARK.match(self._held) or _MAYBE_MARK.match(self._held)):
+            self.start()
+
+    def start(self) -> None:
+        """Pass on the beginning and all that follows, as an answer."""
+        if not self.has_started:
+            self.has_started = True
+            self.on_start()
+        if self._held:
+            held, self._held = self._held, ""
+            self.on_token(held)
+
+
+def add_found(context: Context, found: Mapping[str, Context]) -> Context:
+    """Return the evidence with the best passages of a round of searches.
+
+    The best of each search come first, then the second ones, and so on: each search seeks another fact. A passage has
+    the score that its rank has in the evidence. At most `MAX_PASSAGES` are taken, none that repeats an earlier one.
+    found: by query; none changes nothing.
+    """
+    if not found:
+        return context
+    share, texts = MAX_PASSAGES // len(found), _Texts(context)
+    rankings = [[*_take(ranking, share, texts)] for ranking in found.values()]
+    scores: dict[str, list[float]] = defaultdict(list)
+    for item in context:
+        scores[item.table].append(item.score)
+    known = {item.reference: item for item in context}
+    merged: list[tuple[int, Evidence]] = []
+    for ranking in rankings:
+        for rank, item in enumerate(ranking):
+            own = scores[item.table] or [item.score]
+            item = known.get(item.reference, item)
+            merged.append((rank, replace(item, score=own[min(rank, len(own) - 1)])))
+    merged += enumerate(context)
+    evidence = tuple(item for _, item in sorted(merged, key=lambda pair: pair[0]))
+    queries = tuple(found)
+    return replace(context, evidence=evidence, queries=context.queries + queries, rounds=(*context.rounds, queries))
+
+
+def _take(ranking: Context, share: int, texts: "_Texts") -> Iterator[Evidence]:
+    """Yield the best items of a ranking that repeat no other text."""
+    taken = 0
+    for item in ranking:
+        if taken < share and texts.add(item):
+            taken += 1
+            yield item
+
+
+class _Texts:
+    """The texts of evidence, by their terms."""
+
+    def __init__(self, context: Context) -> None:
+        self._terms: dict[Reference, frozenset[str]] = {item.reference: _terms(item) for item in context}
+
+    def add(self, item: Evidence) -> bool:
+        """Add a text; return False if another one says the same.
+
+        One that lacks a name or a number of the text does not.
+        """
+        terms = _terms(item)
+        required = frozenset(subject_terms(" ".join(_NAME_OR_NUMBER.findall(item.text))))
+        for reference, other in self._terms.items():
+            same = len(terms & other) >= _REPEATED_SHARE * len(terms) and required <= other
+            if same and reference != item.reference:
+                return False
+        self._terms[item.reference] = terms
+        return True
+
+
+def _terms(item: Evidence) -> frozenset[str]:
+    return frozenset(subject_terms(item.prompt_text))
