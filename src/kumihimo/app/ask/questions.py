@@ -36,17 +36,18 @@ def lacking_methods(
     """Return the methods to build before a read, with whether it must.
 
     name: the method, or the table, to read; empty for the default method. question: one for the method; about the whole
-    corpus, it reads reports if the method may, and a list that no model writes reads entities.
+    corpus, it reads reports if the method may, and a list that no model writes reads entities. With a chat model the
+    default reads passages instead.
     """
     catalogue, lacking = index.catalogue, dict[str, bool]()
     if name in catalogue.methods and missing_tables(db, catalogue, name):
         lacking[name] = True
     elif name in catalogue.steps and not db.has(name):
         lacking[method_with(catalogue, name)] = True
-    asked = catalogue.methods.get(name or default_method(db, catalogue))
-    if question and asked and "reports" in asked.optional_tables:
-        about_all = not db.has("reports") and question.topic == ""
-        if about_all or (not db.has("entities") and not index.models.chat("answer") and lists_entities(question)):
+    asked, has_model = catalogue.methods.get(name or default_method(db, catalogue)), index.models.chat("answer")
+    if question and asked and "reports" in asked.optional_tables and "llm" not in asked.ports:
+        about_all = not db.has("reports") and question.topic == "" and (name or not has_model)
+        if about_all or (not db.has("entities") and not has_model and lists_entities(question)):
             lacking.setdefault(method_with(catalogue, "reports" if about_all else "entities"), False)
     return lacking
 
