@@ -12,7 +12,7 @@ from kumihimo.core.table import Table
 from kumihimo.index.chunk_background import Description, document_date
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared import spread
-from kumihimo.methods.shared.map_step import FORM_TOKENS, MAP_PROMPT, extract_points
+from kumihimo.methods.shared.map_step import FORM_TOKENS, MAP_PROMPT, SOURCE_TOKENS, extract_points
 from kumihimo.methods.shared.ranking import hybrid_search
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
@@ -24,6 +24,7 @@ _SAMPLE = 2000  # passages for a question about the whole corpus
 _FLOOR = 0.2  # of the best score: a passage below is far from the question
 _CLUSTERS, _PERIODS = 16, 8
 _AGAIN = {"document": 0.5, "cluster": 0.7, "period": 0.8}  # what a passage leaves of the value of the next of its group
+_LAST = 0.01  # the score of the last of a pool, relative to the best
 _SHORT_TOKENS = 60  # a passage of this length counts half
 _REPORT_SHARE = 0.4  # of the tokens, at most
 _CALL_TOKENS = 5000  # from which another call is worth its prompt
@@ -31,9 +32,10 @@ _CALL_TOKENS = 5000  # from which another call is worth its prompt
 
 def wide_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     """Return at most four calls, whatever the size of the index."""
-    tokens = min(sizes.tokens("chunks") + sizes.tokens("reports"), settings["reads"])
-    most = min(_CALLS, sizes.rows("chunks") + sizes.rows("reports"))
-    return QueryCost((0, most), (0, most * (sizes.prompt_tokens(MAP_PROMPT) + FORM_TOKENS) + 2 * tokens))
+    rows = sizes.rows("chunks") + sizes.rows("reports")
+    tokens = min(sizes.tokens("chunks") + sizes.tokens("reports") + rows * SOURCE_TOKENS, settings["reads"])
+    most = min(_CALLS, rows)
+    return QueryCost((0, most), (0, most * (sizes.prompt_tokens(MAP_PROMPT) + FORM_TOKENS) + tokens))
 
 
 @declare(
@@ -67,7 +69,7 @@ def wide(
     that is read, in at most four calls. window: tokens of the points.
     """
     read = _written_reports(question, reports, keyword_search, vector_search).fit(int(reads * _REPORT_SHARE), tokenizer)
-    reads -= sum(item.tokens(tokenizer) for item in read)
+    reads -= sum(item.tokens(tokenizer) + SOURCE_TOKENS for item in read)
     found = _find_passages(question, chunks, keyword_search, vector_search, tokenizer, reads)
     ids = [item.record.id for item in found]
     vectors = vector_search.vectors(chunks, ids)
@@ -110,7 +112,7 @@ def _find_passages(
     )
     best = max((item.score for item in near), default=0.0) or 1.0
     floor = _FLOOR * best if sum(item.tokens(tokenizer) for item in near) > reads else 0.0
-    scores = {item.record.id: item.score / best for item in near if item.score >= floor}
+    scores = {item.record.id: _LAST + item.score / best for item in near if item.score >= floor}
     ids = list(scores)
     if question.is_on_all:
         ids += spread.sample_rows((id for (id,) in chunks.columns("id")), _SAMPLE)

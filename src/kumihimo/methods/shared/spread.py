@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from heapq import heapify, heappop, heappush
-from math import prod
 from typing import TYPE_CHECKING
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
@@ -15,10 +13,12 @@ from kumihimo.core.table import Table
 from kumihimo.methods.shared.map_step import SOURCE_TOKENS
 
 if TYPE_CHECKING:
+    from kumihimo.llm.protocols import Vectors
     from kumihimo.search.protocols import StoredVectors
 
 Groups = Mapping[Hashable, float]  # the groups of a row, each with what a row of it leaves of the value of the next
-_DUPLICATE_COSINE = 0.98
+_DUPLICATE_COSINE, _OTHER_COSINE = 0.95, 0.5  # from which a row says nothing new, and all of it is new
+_MIN_VALUE = 1e-6
 _ROUNDS = 4  # in which the centres of clusters move
 
 
@@ -31,40 +31,45 @@ def spread_rows(
 ) -> Context:
     """Return the most valuable rows within the budget.
 
-    The value of a row is its score, less for each earlier row of its groups. A row whose vector is close to that of an
-    earlier one is left out. groups, vectors: by id.
+    The value of a row is its score, less for each earlier row of its groups, and less the closer its vector is to that
+    of an earlier row. groups, vectors: by id.
     """
-    uses: Counter[Hashable] = Counter()
-    picked: list[Evidence] = []
+    import numpy as np
 
-    def value(item: Evidence) -> float:
-        return item.score * prod(share ** uses[group] for group, share in groups[item.record.id].items())
-
-    heap = [(-value(item), item.record.id, item) for item in rows]
-    heapify(heap)
-    while heap and budget > SOURCE_TOKENS:
-        worth, id, item = heappop(heap)
-        if (now := -value(item)) > worth:  # a row of its group came first
-            heappush(heap, (now, id, item))
+    items = sorted(rows, key=lambda item: item.record.id)
+    sizes = [item.tokens(tokenizer) + SOURCE_TOKENS for item in items]
+    values = np.array([item.score for item in items], dtype=np.float64)
+    matrix = _unit_rows([vectors.get(item.record.id) for item in items])
+    members: dict[Hashable, list[int]] = {}
+    for n, item in enumerate(items):
+        for group in groups[item.record.id]:
+            members.setdefault(group, []).append(n)
+    nearest, picked = np.zeros(len(items)), list[Evidence]()
+    while len(items):
+        new = np.clip((_DUPLICATE_COSINE - nearest) / (_DUPLICATE_COSINE - _OTHER_COSINE), 0, 1)
+        n = int((values * new).round(9).argmax())
+        worth, item = float(values[n] * new[n]), items[n]
+        if worth < _MIN_VALUE:
+            break
+        values[n] = 0.0
+        if sizes[n] > budget:
             continue
-        size = item.tokens(tokenizer) + SOURCE_TOKENS
-        if size <= budget and not _is_repeated(id, picked, vectors):
-            picked.append(Evidence(item.table, item.record, -worth))
-            uses.update(groups[id].keys())
-            budget -= size
+        picked.append(Evidence(item.table, item.record, worth))
+        budget -= sizes[n]
+        for group, share in groups[item.record.id].items():
+            values[members[group]] *= share
+        nearest = np.maximum(nearest, (matrix * matrix[n]).sum(axis=1))
     return Context(tuple(picked))
 
 
-def _is_repeated(id: str, picked: Sequence[Evidence], vectors: Mapping[str, StoredVectors]) -> bool:
-    """Return whether the vector of a row is close to these."""
+def _unit_rows(vectors: Sequence[StoredVectors | None]) -> Vectors:
+    """Return the vectors with length 1; zeros for a missing one."""
     import numpy as np
 
-    others = [vectors[item.record.id] for item in picked if item.record.id in vectors]
-    if id not in vectors or not others:
-        return False
-    own, matrix = vectors[id].astype(np.float64), np.array(others, dtype=np.float64)
-    norms = np.sqrt((own * own).sum() * (matrix * matrix).sum(axis=1))
-    return bool(((matrix * own).sum(axis=1) >= _DUPLICATE_COSINE * norms).any())
+    length = next((len(vector) for vector in vectors if vector is not None), 1)
+    rows = np.array([np.zeros(length) if vector is None else vector for vector in vectors], dtype=np.float64)
+    rows = rows.reshape(len(vectors), length)
+    return np.asarray(rows / np.maximum(np.sqrt((rows * rows).sum(axis=1, keepdims=True)), 1e-9))
 
 
 def cluster_vectors(vectors: Mapping[str, StoredVectors], count: int) -> dict[str, tuple[int, float]]:
@@ -77,8 +82,7 @@ def cluster_vectors(vectors: Mapping[str, StoredVectors], count: int) -> dict[st
     ids = sorted(vectors)
     if not ids:
         return {}
-    rows = np.array([vectors[id] for id in ids], dtype=np.float64)
-    rows /= np.maximum(np.sqrt((rows * rows).sum(axis=1, keepdims=True)), 1e-9)
+    rows = _unit_rows([vectors[id] for id in ids])
     centres = rows.mean(axis=0, keepdims=True)
     while len(centres) < min(count, len(ids)):
         centres = np.vstack([centres, rows[np.argmin((rows @ centres.T).max(axis=1).round(6))]])
