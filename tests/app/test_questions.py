@@ -413,3 +413,12 @@ def test_reading_widely_can_be_cancelled(world: World) -> None:
     with pytest.raises(Cancelled):
         world.kumi.ask(OVERVIEW, cancel=cancel)
     assert asked == ["wide"]
+
+
+def test_the_plan_of_the_default_is_that_of_the_method_it_chooses(world: World) -> None:
+    def calls(question: str, method: str = "auto") -> dict[str, tuple[int, int]]:
+        return {each.step: each.calls for each in world.kumi.estimate_query_cost(method, question).estimates}
+
+    assert calls(QUESTION) == {"answer": (1, 1)}
+    assert calls(OVERVIEW) == calls(OVERVIEW, "wide") == {"wide": (0, 4), "answer": (0, 1)}
+    assert calls("") == calls(OVERVIEW)
