@@ -25,7 +25,7 @@ from benchmarks.passages import SETS, read_rows
 from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.core.answer import Answer
-from kumihimo.methods.braid.topic_extracts import assign_communities
+from kumihimo.methods.shared.spread import assign_communities
 from kumihimo.text.question import ParsedQuestion
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"

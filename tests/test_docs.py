@@ -153,7 +153,7 @@ def test_the_windows_are_the_defaults() -> None:
     rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| (\d+) \|$", section.partition("\n### ")[0], re.M)
     own = SettingsRegistry(BUILT_IN).own
     defaults = [(*name.split("."), int(value)) for names, value in rows for name in re.findall(r"`(.+?)`", names)]
-    assert len(defaults) == 9
+    assert len(defaults) == 10
     assert [d for d in defaults if own[d[0]][d[1]].default != d[2]] == []
 
 

@@ -124,7 +124,7 @@ def test_the_catalogues_hold_what_we_think() -> None:
     meta = ["metadata", "questions", "tags", "summaries"]
     pieces = ["passages", "frames", "values", "links"]
     assert list(STEPS) == ["chunks", "descriptions", *graph[:2], *imported, *graph[2:], *meta, *pieces]
-    old = ["braid", "bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
+    old = ["braid", "wide", "bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
     assert list(METHODS) == [*old, "meta", "discourse"]
     assert not STEPS.keys() & METHODS.keys()
 

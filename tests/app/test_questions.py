@@ -339,3 +339,86 @@ def test_a_stream_that_nobody_reads_any_more_is_cancelled(world: World) -> None:
     assert not slow.answered.is_set()
     slow.allowed.set()
     assert slow.answered.wait(60)
+
+
+# -- without a method
+
+
+OVERVIEW = "Give me an overview of these notes: what are the main works on the pier of Fenwick?"
+
+
+@pytest.mark.parametrize("name", ["", "auto"])
+def test_a_question_chooses_between_reading_widely_and_braid(world: World, name: str) -> None:
+    assert world.kumi.ask(OVERVIEW, name).method == "wide"
+    assert world.kumi.ask(QUESTION, name).method == "braid"
+    assert world.kumi.ask(OVERVIEW, "naive").method == "naive"
+    assert world.kumi.ask(OVERVIEW, name, k=3).method == "braid"  # which has this setting
+    assert world.kumi.retrieve(OVERVIEW, name).method == "braid"
+    world.models.writes_answers = False
+    assert world.kumi.ask(OVERVIEW, name).method == "braid"
+
+
+def test_a_search_without_a_method_asks_no_model(world: World) -> None:
+    asked: list[str] = []
+    world.models.before = asked.append
+    world.kumi.retrieve(OVERVIEW)
+    assert asked == []
+    world.kumi.ask(OVERVIEW)
+    assert asked == ["wide", "answer"]
+
+
+def test_a_followup_chooses_by_the_question_that_stands_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = world.kumi.ask(QUESTION)
+    monkeypatch.setattr("kumihimo.app.ask.snapshot.rewrite_standalone", lambda *_: OVERVIEW)
+    assert world.kumi.ask("And all of it?", history=[first]).method == "wide"
+
+
+@pytest.mark.parametrize("methods", [["naive"], ["braid", "bm25", "naive"]])
+def test_reading_widely_builds_nothing(tmp_path: Path, methods: list[str]) -> None:
+    world = World(tmp_path)
+    with world.kumi:
+        world.kumi.index(fill(world.notes, NOTES), methods=methods)
+        tables = world.kumi.status().rows.keys()
+        assert world.kumi.ask("What are the main themes?").method == "wide"
+        assert world.kumi.ask(OVERVIEW).method == "wide"
+        assert world.kumi.status().rows.keys() == tables
+
+
+def test_an_index_without_vectors_is_not_read_widely(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with world.kumi:
+        world.kumi.index(fill(world.notes, NOTES), methods=["bm25"])
+        assert world.kumi.ask(OVERVIEW).method == "bm25"
+
+
+def test_reading_widely_sees_what_the_rights_show(world: World) -> None:
+    answer = world.kumi.ask(OVERVIEW, rights='uri != "notes/ferry.txt"')
+    assert answer.method == "wide"
+    assert "2 documents" in answer.context.query_type
+    assert {span.uri for part in answer.parts for span in (c.span for c in part.citations)} <= {
+        "notes/pier.txt",
+        "notes/gate.txt",
+    }
+    assert "ferry" not in str([item.text for item in answer.context])
+
+
+def test_reading_widely_can_be_cancelled(world: World) -> None:
+    cancel, asked = CancelToken(), list[str]()
+
+    def interrupt(scope: str) -> None:
+        asked.append(scope)
+        cancel.cancel()
+
+    world.models.before = interrupt
+    with pytest.raises(Cancelled):
+        world.kumi.ask(OVERVIEW, cancel=cancel)
+    assert asked == ["wide"]
+
+
+def test_the_plan_of_the_default_is_that_of_the_method_it_chooses(world: World) -> None:
+    def calls(question: str, method: str = "auto") -> dict[str, tuple[int, int]]:
+        return {each.step: each.calls for each in world.kumi.estimate_query_cost(method, question).estimates}
+
+    assert calls(QUESTION) == {"answer": (1, 1)}
+    assert calls(OVERVIEW) == calls(OVERVIEW, "wide") == {"wide": (0, 4), "answer": (0, 1)}
+    assert calls("") == calls(OVERVIEW)

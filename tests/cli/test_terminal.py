@@ -244,9 +244,9 @@ def test_status_keeps_every_path_whole(capsys: Capture, monkeypatch: pytest.Monk
 
 
 def test_methods_are_listed_with_their_settings(capsys: Capture) -> None:
-    terminal.show_methods(METHODS, "naive")
+    terminal.show_methods(METHODS)
     out = capsys.readouterr().out
-    assert "naive (default)\n" in out
+    assert out.startswith("auto (default)\n")
     assert "bm25\n" in out
     for method in METHODS.values():
         assert method.summary in out

@@ -9,10 +9,11 @@ from kumihimo.evaluate.systems import System, parse_systems
 
 
 def test_a_system_is_a_method_and_its_settings() -> None:
-    parsed = parse_systems("global:C2, mapreduce,local:reranker=model,naive:words=false + meaning=.25,")
+    parsed = parse_systems("global:C2, mapreduce,auto,local:reranker=model,naive:words=false + meaning=.25,")
     assert parsed == [
         System("global:C2", "global", {"level": 2}),
         System("mapreduce", "mapreduce", {}),
+        System("auto", "auto", {}),
         System("local:reranker=model", "local", {"reranker": "model"}),
         System("naive:words=false + meaning=.25", "naive", {"words": False, "meaning": 0.25}),
     ]
@@ -26,6 +27,7 @@ def test_a_system_is_a_method_and_its_settings() -> None:
         ("light:hibrid", "light has no setting or choice 'hibrid'; did you mean 'hybrid'"),
         ("naive:C0", "naive has no setting or choice 'C0'"),
         ("global:c0", "did you mean 'C0'"),
+        ("auto:k=3", "auto has no setting 'k'"),
         ("discourse:none", "write fallback=none or reranker=none"),
         ("naive:kk=3", "naive has no setting 'kk'; did you mean 'k'"),
         ("naive:k=three", r"naive\.k is a whole number"),

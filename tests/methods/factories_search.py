@@ -31,7 +31,7 @@ from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.llm.prompts import reply_form, require_complete_text
 from kumihimo.llm.protocols import Reply
 from kumihimo.llm.rerank import CandidateReranker
-from kumihimo.search.protocols import RowTokens
+from kumihimo.search.protocols import RowTokens, StoredVectors, encode_vectors
 from kumihimo.testing.fake_models import FakeEmbedder
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
 from kumihimo.text.tokens import content_tokens, hash_token, tokenize
@@ -105,6 +105,11 @@ class FakeVectorSearch:
         self, table: Table[Any], texts: Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> list[Context]:
         return [self(table, text, k=k, candidate_ids=candidate_ids) for text in texts]
+
+    def vectors(self, table: Table[Any], ids: Collection[str]) -> dict[str, StoredVectors]:
+        rows = {id: row for id, row in table.get_many(ids).items() if row.index_text}
+        texts = [" ".join(tokenize(row.index_text)) for row in rows.values()]
+        return {id: encode_vectors(vector) for id, vector in zip(rows, FakeEmbedder()(texts), strict=True)}
 
 
 vector_search = FakeVectorSearch()

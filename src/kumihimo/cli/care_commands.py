@@ -9,7 +9,7 @@ from typer import Argument, Exit, Option
 
 from kumihimo.app.browse.json_values import method_json
 from kumihimo.app.build.remote_sources import is_mirrors_folder, trust_mirrors
-from kumihimo.app.opened.catalogue import DEFAULT_METHOD, installed_catalogue
+from kumihimo.app.opened.catalogue import installed_catalogue
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.app.settings import config
 from kumihimo.app.settings.settings_registry import RECALL, RECALL_SETS, SettingsRegistry
@@ -63,7 +63,7 @@ def methods(output: options.Output) -> None:
     if output.as_json:
         printing.print_json({name: method_json(name, method) for name, method in catalogue.methods.items()})
         return
-    terminal.show_methods(catalogue.methods, DEFAULT_METHOD)
+    terminal.show_methods(catalogue.methods)
     rows = [(name, *(f"{share:.3f}" for share in shares)) for name, shares in RECALL.items()]
     printing.print_message("Recall@5 without a model (see docs/methods.md):")
     printing.show_rows(rows, head=("", *RECALL_SETS), numeric=range(1, 6))

@@ -15,7 +15,7 @@ from typer import Option
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.build.remote_sources import MAX_PAGES
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.opened.catalogue import installed_catalogue
+from kumihimo.app.opened.catalogue import AUTO, installed_catalogue
 from kumihimo.app.opened.open_index import DEFAULT_FOLDER, IndexPlace
 from kumihimo.app.settings import config, trust
 from kumihimo.app.settings.settings_registry import SettingsRegistry
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def complete_methods() -> list[str]:
-    return list(installed_catalogue().methods)
+    return [AUTO, *installed_catalogue().methods]
 
 
 def complete_settings() -> list[str]:
@@ -42,7 +42,7 @@ Method = Annotated[
     Option(
         "--method",
         "-m",
-        help="Retrieval method, such as bm25: see `kumi methods`.",
+        help="Retrieval method, such as bm25: see `kumi methods`. Default: auto.",
         metavar="NAME",
         autocompletion=complete_methods,
     ),

@@ -11,6 +11,7 @@ from unicodedata import normalize
 from kumihimo.app.ask.query import LENGTHS, Length, check_length
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
+from kumihimo.app.opened.catalogue import AUTO
 from kumihimo.cli import printing, terminal
 from kumihimo.core.answer import Answer
 from kumihimo.core.errors import ItemFailed, KumiError, SettingsError, describe_unknown
@@ -96,9 +97,10 @@ class Repl:
     def set_method(self, argument: str) -> None:
         with self.kumi.snapshot() as snapshot:
             if argument:
-                self.method = snapshot.method(argument).name
-            available = ", ".join(snapshot.catalogue.methods)
-            printing.print_message(f"Searching by {self.method or snapshot.default_method()}. Available: {available}.")
+                self.method = "" if argument == AUTO else snapshot.method(argument).name
+            available = ", ".join((AUTO, *snapshot.catalogue.methods))
+            method = self.method or AUTO
+            printing.print_message(f"Searching by {method}. Available: {available}.")
 
     def set_filter(self, argument: str) -> None:
         if argument:

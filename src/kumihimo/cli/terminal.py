@@ -7,6 +7,7 @@ from itertools import chain, groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.opened.catalogue import AUTO
 from kumihimo.app.opened.results import CommunityLevel, Status
 from kumihimo.app.settings.trust import TrustRequired
 from kumihimo.app.upkeep.check import CheckResult
@@ -328,11 +329,13 @@ def show_levels(levels: Iterable[CommunityLevel]) -> None:
     printing.show_rows(rows, head=("level", "units", "tokens", "of the source"), numeric=range(1, 4))
 
 
-def show_methods(methods: Mapping[str, Signature], default: str) -> None:
+def show_methods(methods: Mapping[str, Signature]) -> None:
+    printing.print_styled(f"{AUTO} {translate('(default)')}", "bold")
+    choice = "With a chat model, `wide` answers questions on many documents, `braid` all others. Without one, `braid`."
+    printing.print_styled(f"  {translate(choice)}")
     for name, method in methods.items():
         settings = ", ".join(f"{setting.name}={setting.default}" for setting in method.settings.values())
-        remark = f" {translate('(default)')}" if name == default else ""
-        printing.print_styled(f"{name}{remark}", "bold")
+        printing.print_styled(name, "bold")
         printing.print_styled(f"  {translate(method.summary)}\n  {translate(f'suits: {method.declaration.best_for}')}")
         printing.print_message(f"  settings: {settings}", "dim")
 

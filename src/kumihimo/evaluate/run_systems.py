@@ -10,6 +10,7 @@ from typing import Any
 
 from kumihimo import methods
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.opened.catalogue import AUTO, DEFAULT_METHOD, WIDE_METHOD
 from kumihimo.core.answer import Answer
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.spans import Citation, Span
@@ -153,8 +154,12 @@ def describe_run(snapshot: Snapshot, system: System) -> dict[str, Any]:
     The questions and the index are recorded elsewhere.
     """
     prompts = [answering.PROMPT, *sorted(Path(methods.__file__).parent.rglob("*.md"))]
-    models = {scope: chat.fingerprint for scope in ("answer", system.method) if (chat := snapshot.models.chat(scope))}
-    settings: Mapping[str, object] = {**snapshot.settings.get(system.method, {}), **system.settings}
+    scopes = (DEFAULT_METHOD, WIDE_METHOD) if system.method == AUTO else (system.method,)
+    models = {scope: chat.fingerprint for scope in ("answer", *scopes) if (chat := snapshot.models.chat(scope))}
+    settings: Mapping[str, object] = {
+        **{name: value for scope in scopes for name, value in snapshot.settings.get(scope, {}).items()},
+        **system.settings,
+    }
     return {
         "method": system.method,
         "settings": dict(settings),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args, get_origin
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.opened.catalogue import BUILT_IN, DEFAULT_METHOD
+from kumihimo.app.opened.catalogue import AUTO, BUILT_IN, DEFAULT_METHOD
 from kumihimo.core.errors import IndexUnavailable, SettingsError, describe_unknown
 from kumihimo.core.settings import Setting, SettingValues, resolve_settings
 from kumihimo.core.wiring import Catalogue
@@ -46,7 +46,7 @@ def parse_systems(
         raise SettingsError("no method is named: say which, such as --methods bm25,naive")
     by_settings: dict[str, System] = {}
     for system in parsed:
-        definitions = {system.method: catalogue.method(system.method).settings}
+        definitions = {system.method: _settings_of(system.method, catalogue)}
         configured = {system.method: (index_settings or {}).get(system.method, {})}
         settings = resolve_settings(definitions, configured, {system.method: system.settings})[system.method]
         signature = repr((system.method, sorted(settings.items())))
@@ -61,18 +61,25 @@ def parse_systems(
 def parse_system(name: str, catalogue: Catalogue = BUILT_IN) -> System:
     """Parse one system name."""
     method_name, _, settings_text = name.partition(":")
-    method = catalogue.method(method_name.strip())
-    settings: dict[str, object] = {}
+    method, settings = method_name.strip(), dict[str, object]()
+    definitions = _settings_of(method, catalogue)
     for part in filter(None, map(str.strip, settings_text.split("+"))):
         setting, equals, value = map(str.strip, part.partition("="))
         if not equals:
-            setting, value = _setting_for_value(method.name, method.settings, part), _LEVEL.sub(r"\1", part)
+            setting, value = _setting_for_value(method, definitions, part), _LEVEL.sub(r"\1", part)
         if setting in settings:
             raise SettingsError(f"{name} sets {setting} twice: name it once")
         settings[setting] = value
-    definitions = {method.name: method.settings}
-    resolved = resolve_settings(definitions, {method.name: settings})[method.name]
-    return System(name, method.name, {setting: resolved[setting] for setting in settings})
+    resolved = resolve_settings({method: definitions}, {method: settings})[method]
+    return System(name, method, {setting: resolved[setting] for setting in settings})
+
+
+def _settings_of(method: str, catalogue: Catalogue) -> Mapping[str, Setting]:
+    """Return the settings of a method; `auto` has none.
+
+    Raises SettingsError for an unknown method.
+    """
+    return {} if method == AUTO else catalogue.method(method).settings
 
 
 def _setting_for_value(method: str, definitions: Mapping[str, Setting], value: str) -> str:

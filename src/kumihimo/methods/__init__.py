@@ -13,5 +13,8 @@ from kumihimo.methods.mapreduce import mapreduce
 from kumihimo.methods.meta import meta
 from kumihimo.methods.naive import naive
 from kumihimo.methods.rq import rq
+from kumihimo.methods.wide import wide
 
-METHODS = collect_signatures(braid, bm25, naive, hyde, rq, mapreduce, global_, local, drift, light, meta, discourse)
+METHODS = collect_signatures(
+    braid, wide, bm25, naive, hyde, rq, mapreduce, global_, local, drift, light, meta, discourse
+)

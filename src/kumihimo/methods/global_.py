@@ -102,7 +102,8 @@ def global_(
             if ParsedQuestion(question).topic != "":
                 ids = _near_ids(question, table, tokens, keyword_search, vector_search, window)
         rows = (Evidence(table.name, row, 0.0) for row in table.get_many(map_step.shuffle_ids(ids, seed)).values())
-        points = map_step.extract_points(question, rows, llm, tokenizer, window=window)
+        batches = map_step.batch_evidence(rows, window, tokenizer)
+        points = map_step.extract_points(question, batches, llm, tokenizer)
     return rerank(question, points, reranker).fit(window, tokenizer)
 
 

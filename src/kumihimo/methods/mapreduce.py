@@ -6,7 +6,7 @@ from kumihimo.core.settings import Seed, Window
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
-from kumihimo.methods.shared.map_step import REDUCE_PROMPT, extract_points, map_cost, shuffle_ids
+from kumihimo.methods.shared.map_step import REDUCE_PROMPT, batch_evidence, extract_points, map_cost, shuffle_ids
 
 
 def mapreduce_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
@@ -37,5 +37,5 @@ def mapreduce(
     """
     ids = shuffle_ids((id for (id,) in chunks.columns("id")), seed)  # only these stay in memory
     rows = (Evidence("chunks", chunk, 0.0) for id in ids if (chunk := chunks.get(id)))
-    points = extract_points(question, rows, llm, tokenizer, window=window)
+    points = extract_points(question, batch_evidence(rows, window, tokenizer), llm, tokenizer)
     return rerank(question, points, reranker).fit(window, tokenizer)

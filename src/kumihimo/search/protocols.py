@@ -43,6 +43,7 @@ class VectorSearch(Protocol):
     The nearest come first. Several texts are searched by the mean of their vectors.
     candidate_ids: search only these rows; for a small number of rows.
     search_many: one search for each text; many texts cost little more than one.
+    vectors: the stored vectors of these rows, by id; a row without one is left out.
     """
 
     def __call__(
@@ -51,6 +52,7 @@ class VectorSearch(Protocol):
     def search_many(
         self, table: Table[Any], texts: Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> list[Context]: ...
+    def vectors(self, table: Table[Any], ids: Collection[str]) -> Mapping[str, StoredVectors]: ...
 
 
 StoredVectors: TypeAlias = "NDArray[np.int16]"  # a row for each text

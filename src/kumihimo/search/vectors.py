@@ -1,6 +1,6 @@
 """table -> vectors: exact search by meaning."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
 from kumihimo.llm.protocols import Embedder, Vectors, dimension_mismatch
 from kumihimo.search.partial_rows import score_by_meaning
-from kumihimo.search.protocols import VECTOR_INDEX, VECTOR_SCALE, Matrices, VectorStore, encode_vectors
+from kumihimo.search.protocols import VECTOR_INDEX, VECTOR_SCALE, Matrices, StoredVectors, VectorStore, encode_vectors
 from kumihimo.search.stores import vector_reader, vector_store
 from kumihimo.storage.database import Database, SqlRows
 
@@ -197,6 +197,13 @@ class CosineSearch:
         self, table: Table[Any], texts: Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> list[Context]:
         return self._search(table, texts, k, candidate_ids, averaged=False)
+
+    def vectors(self, table: Table[Any], ids: Collection[str]) -> Mapping[str, StoredVectors]:
+        state = self.db.meta(VECTOR_INDEX + table.name)
+        if not state or not state["rows"] or not ids:
+            return {}
+        found, vectors = vector_reader(self.db, self.matrices).select(table, ids)
+        return dict(zip(found, vectors, strict=True))
 
     def _search(
         self, table: Table[Any], texts: Sequence[str], k: int, candidate_ids: Collection[str] | None, *, averaged: bool

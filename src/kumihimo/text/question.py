@@ -204,6 +204,45 @@ class ParsedQuestion(Question):
             return False
         return has_broad_words(self.text.lower())
 
+    @cached_property
+    def asks_widely(self) -> bool:
+        """Return whether an answer needs many documents.
+
+        Such questions ask for an overview, main points, kinds of things, changes over time or a comparison.
+
+        >>> texts = ("How has the harbour changed?", "What are the main complaints?", "When was it built?")
+        >>> [ParsedQuestion(text).asks_widely for text in texts]
+        [True, True, False]
+        """
+        if self.topic is not None:
+            return True
+        wide, one_answer = (question_pattern(name).search(self.plain) for name in ("wide", "one answer"))
+        return wide is not None and one_answer is None
+
+    @cached_property
+    def is_on_all(self) -> bool:
+        """Return whether it is about all documents, whatever they are called.
+
+        >>> texts = ("Give me an overview of these minutes.", "Give me an overview of the ferry.")
+        >>> [ParsedQuestion(text).is_on_all for text in texts]
+        [True, False]
+        """
+        rest = ParsedQuestion(question_pattern("file kinds").sub(" ", self.text))
+        return self.asks_widely and not rest.corpus_terms - class_stems("wide generic")
+
+    @property
+    def wide_topic(self) -> str:
+        """Return what an answer from many documents is about, or empty.
+
+        >>> ParsedQuestion("How has the price of coal changed over the years?").wide_topic
+        'price coal'
+        """
+        if self.is_on_all:
+            return ""
+        generic = class_stems("wide generic")
+        words = (word for word in self.forced_topic.split() if not generic.issuperset(subject_terms(word)))
+        return " ".join(words).strip("?.") or self.forced_topic
+
     @property
     def forced_topic(self) -> str:
         """Return the topic as if the question were broad."""

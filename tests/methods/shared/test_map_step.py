@@ -61,7 +61,10 @@ def test_points_are_ranked_without_zeros() -> None:
 
     llm = ScriptedLLM(answer)
     points_found = extract_points(
-        "What happened?", chunk_rows("the ferry left", "a cat", "the mill burnt"), llm, tokenizer, window=6
+        "What happened?",
+        batch_evidence(chunk_rows("the ferry left", "a cat", "the mill burnt"), 6, tokenizer),
+        llm,
+        tokenizer,
     )
     assert len(llm.prompts) == 2
     assert point_rows(points_found) == [
@@ -77,17 +80,17 @@ def test_invalid_numbers_cite_the_whole_batch() -> None:
     llm = ScriptedLLM(
         lambda _: [{"description": "So.", "score": 9, "sources": [7]}, {"description": " ", "score": 9, "sources": [1]}]
     )
-    (only,) = extract_points("?", three, llm, tokenizer, window=99)
+    (only,) = extract_points("?", [three], llm, tokenizer)
     assert (only.text, only.record.parents()) == ("So.", cited_references([7], three))
 
 
 def test_malformed_reply_raises() -> None:
     with pytest.raises(MalformedReply):
-        extract_points("?", chunk_rows("one"), ScriptedLLM(lambda _: "I cannot say."), tokenizer, window=9)
+        extract_points("?", [chunk_rows("one")], ScriptedLLM(lambda _: "I cannot say."), tokenizer)
 
 
 def test_no_points_from_empty_replies() -> None:
-    assert len(extract_points("?", chunk_rows("one", "two"), ScriptedLLM(lambda _: []), tokenizer, window=9)) == 0
+    assert len(extract_points("?", [chunk_rows("one", "two")], ScriptedLLM(lambda _: []), tokenizer)) == 0
 
 
 def test_equal_points_are_sorted_by_text() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from kumihimo.app.opened.catalogue import AUTO
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.context import Context
@@ -23,12 +24,13 @@ class Query:
 
     Raises SettingsError if the question cannot be asked, or for an unknown length.
 
-    method: empty for the default. filter: limits the documents. rights: an expression, too: what the one who asks may
-    see. settings: of the method. length, max_tokens: of a model's answer; None or more tokens: as set. history: earlier
-    answers, to which the question may refer. explain: say of each piece of evidence why it was found, and where it is.
-    caps: limits on what is spent. paid_by: a budget that pays too. is_remote: it comes over the network, so that some
-    settings have narrower bounds. cancel: stops the question. on_token: receives the text as it arrives. on_context:
-    receives the evidence before that. progress: receives an event as the search and the model begin.
+    method: empty or `auto` for the default. filter: limits the documents. rights: an expression, too: what the one who
+    asks may see. settings: of the method. length, max_tokens: of a model's answer; None or more tokens: as set.
+    history: earlier answers, to which the question may refer. explain: say of each piece of evidence why it was found,
+    and where it is. caps: limits on what is spent. paid_by: a budget that pays too. is_remote: it comes over the
+    network, so that some settings have narrower bounds. cancel: stops the question. on_token: receives the text as it
+    arrives. on_context: receives the evidence before that. progress: receives an event as the search and the model
+    begin.
     """
 
     question: ParsedQuestion
@@ -54,6 +56,7 @@ class Query:
         if self.length is not None:
             check_length(self.length)
         object.__setattr__(self, "history", tuple(self.history))
+        object.__setattr__(self, "method", "" if self.method == AUTO else self.method)
 
     @classmethod
     def of(cls, question: str, method: str = "", **options: Any) -> Self:

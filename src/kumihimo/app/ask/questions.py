@@ -35,15 +35,17 @@ def lacking_methods(
     """Return the methods to build before a read, with whether it must.
 
     name: the method, or the table, to read; empty for the default method. question: one for the method; about the whole
-    corpus, it reads reports if the method may.
+    corpus, it reads reports if the method may. With a chat model the default reads passages instead.
     """
     catalogue, lacking = index.catalogue, dict[str, bool]()
     if name in catalogue.methods and missing_tables(db, catalogue, name):
         lacking[name] = True
     elif name in catalogue.steps and not db.has(name):
         lacking[method_with(catalogue, name)] = True
-    asked = catalogue.methods.get(name or default_method(db, catalogue))
-    if question and asked and "reports" in asked.optional_tables and not db.has("reports") and question.topic == "":
+    asked, has_model = catalogue.methods.get(name or default_method(db, catalogue)), index.models.chat("answer")
+    reads_reports = asked and "reports" in asked.optional_tables and "llm" not in asked.ports
+    is_on_all = question is not None and question.topic == "" and (name or not has_model)
+    if reads_reports and is_on_all and not db.has("reports"):
         lacking.setdefault(method_with(catalogue, "reports"), False)
     return lacking
 

@@ -15,7 +15,9 @@ from kumihimo.app.ask.visible_tables import VisibleTables
 from kumihimo.app.evidence.explanations import explain_context
 from kumihimo.app.evidence.source_tracer import SourceTracer
 from kumihimo.app.opened.catalogue import (
+    AUTO,
     INSTALL_AGAIN,
+    answering_method,
     default_method,
     missing_entries,
     missing_tables,
@@ -89,8 +91,12 @@ class Snapshot(VisibleTables):
         return self.catalogue.method(name)
 
     def default_method(self) -> str:
-        """Return the method for a question without one."""
+        """Return the method for a search without one."""
         return default_method(self.db, self.catalogue)
+
+    def answering_method(self, question: ParsedQuestion) -> str:
+        """Return the method for an answer to a question without one."""
+        return answering_method(self.db, self.catalogue, self.models, question)
 
     def retrieve(self, question: str, name: str = "", **options: Any) -> Context:
         """Return the evidence for the question, best first.
@@ -113,6 +119,7 @@ class Snapshot(VisibleTables):
 
         Raises every error that does not depend on the question.
         """
+        name = self.default_method() if name == AUTO else name
         self.narrowed(filter)._bind_method(name, settings, Budget())
 
     def settings_with(self, name: str, given: Mapping[str, object], *, is_remote: bool = False) -> dict[str, object]:
@@ -235,6 +242,7 @@ class Snapshot(VisibleTables):
         query.report("search")
         if query.history:
             asked, note = self._with_history(query, budget)
+        method, bound = snapshot._choose_method(query, asked, method, bound, budget)
         context, searched = snapshot._find(method, bound, asked, explain=query.explain)
         if note:
             context = put_cited_first(context, query.history[-1])
@@ -272,6 +280,18 @@ class Snapshot(VisibleTables):
         if problem := asked.find_problem():
             raise SettingsError(problem)
         return asked, note
+
+    def _choose_method(
+        self, query: Query, asked: ParsedQuestion, default: str, bound: BoundMethod, budget: Budget
+    ) -> tuple[str, BoundMethod]:
+        """Return the method that the question chooses.
+
+        It has a choice where the query names neither a method nor settings.
+        """
+        chosen = default if query.method or query.settings else self.answering_method(asked)
+        if chosen == default:
+            return default, bound
+        return chosen, self._bind_method(chosen, {}, budget, is_remote=query.is_remote)
 
     def _narrowed_for(self, query: Query) -> Self:
         """Return the part of the snapshot that a query asks.

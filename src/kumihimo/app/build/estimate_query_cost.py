@@ -10,7 +10,7 @@ from typing import Any
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels
 from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds
-from kumihimo.app.opened.catalogue import searching_method
+from kumihimo.app.opened.catalogue import AUTO, WIDE_QUESTION, searching_method
 from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.signature import QueryCost, Signature
@@ -42,12 +42,15 @@ def estimate_query_cost(
     """Estimate the minimum and maximum cost of `snapshot.ask`.
 
     The bounds follow from the settings of the method and the sizes of the index. Cached replies are not considered:
-    they cost nothing. No model is called. Without a question, a typical length is assumed. A method that declares no
+    they cost nothing. No model is called. Without a question, a typical length is assumed, and of the default method
+    the costlier choice. A method that declares no
     bound is estimated at up to ten calls. is_remote: as for a query.
     """
     if question.strip() and (problem := ParsedQuestion(question).find_problem()):
         raise SettingsError(problem)
-    name = name or snapshot.default_method()
+    if name in ("", AUTO):
+        asked = ParsedQuestion(question) if question.strip() else WIDE_QUESTION
+        name = snapshot.default_method() if settings else snapshot.answering_method(asked)
     values = snapshot.settings_with(name, settings, is_remote=is_remote)
     snapshot.validate_method(name, settings, filter=filter)
     return _QueryEstimator(snapshot.narrowed(filter), snapshot.method(name), question, values).plan()

@@ -18,6 +18,7 @@ from kumihimo.methods import METHODS
 from kumihimo.readers import READERS
 from kumihimo.storage import IndexTransaction, Store
 from kumihimo.storage.ledger import RESERVED_NAMES
+from kumihimo.text.question import ParsedQuestion
 
 BUILT_IN = Catalogue(STEPS, METHODS, READERS)
 # methods read the tables of steps
@@ -27,6 +28,9 @@ Function = Callable[..., Any]
 
 
 DEFAULT_METHOD = "braid"
+WIDE_METHOD = "wide"  # for a question on many documents, where a chat model is set
+WIDE_QUESTION = ParsedQuestion("What are the main themes?")  # such a one
+AUTO = "auto"  # another name for no method: the choice by the question
 GRAPH_METHOD = "global"  # whose tables hold the entities, relations, communities and reports
 _SEARCHING_METHODS = ("braid", "naive")  # that call no model, the better one first
 FALLBACK_METHOD = "naive"  # for an index not built for the default method
@@ -140,7 +144,7 @@ def missing_entries(db: IndexTransaction, catalogue: Catalogue) -> dict[str, str
 
 
 def default_method(db: IndexTransaction, catalogue: Catalogue) -> str:
-    """Return the method for a question without one.
+    """Return the method for a search without one.
 
     This is the default, or a method that the index was built for.
     """
@@ -156,6 +160,19 @@ def searching_method(db: IndexTransaction, catalogue: Catalogue, models: ModelRe
     names = dict.fromkeys((method, default_method(db, catalogue), *_SEARCHING_METHODS))
     free = (name for name in names if name in catalogue.methods and not uses_llm(models, catalogue.method(name)))
     return next((name for name in free if not missing_tables(db, catalogue, name)), "")
+
+
+def answering_method(
+    db: IndexTransaction, catalogue: Catalogue, models: ModelRegistry, question: ParsedQuestion
+) -> str:
+    """Return the method for an answer to a question without one.
+
+    With a chat model, a question on many documents is read widely, if the tables for that are there.
+    """
+    has_models = models.chat("answer") and models.chat(WIDE_METHOD)
+    if not (question.asks_widely and has_models) or missing_tables(db, catalogue, WIDE_METHOD):
+        return default_method(db, catalogue)
+    return WIDE_METHOD
 
 
 def method_with(catalogue: Catalogue, table: str) -> str:

@@ -12,6 +12,7 @@ from kumihimo.core.records import Chunk, Community, Member, Mention
 from kumihimo.core.table import Table
 from kumihimo.methods.shared.extracts import rate_sentence
 from kumihimo.methods.shared.map_step import make_point
+from kumihimo.methods.shared.spread import assign_communities
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
@@ -260,30 +261,3 @@ def _select_diverse(
 
 def _near_duplicates(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= _DUPLICATE_OVERLAP * max(1, len(one | other))
-
-
-def assign_communities(
-    ids: Sequence[str], mentions: Table[Mention], members: Table[Member], communities: Table[Community]
-) -> dict[str, str]:
-    """Return the level-0 community of each chunk, by majority of mentions.
-
-    The first id wins a tie.
-    """
-    entities_by_chunk = mentions.child_values(ids, "entity")
-    entities = sorted({entity for entity_ids in entities_by_chunk.values() for entity in entity_ids})
-    leaves = members.ids_grouped("entity", entities).items()
-    leaf_of = {entity: member_ids[0].rpartition(".")[0] for entity, member_ids in leaves if member_ids}
-    top_of = _find_top_communities(leaf_of.values(), communities)
-    part_of = {entity: top_of[leaf] for entity, leaf in leaf_of.items() if leaf in top_of}
-    counts = {id: Counter(part_of[e] for e in ids if e in part_of) for id, ids in entities_by_chunk.items()}
-    return {id: min(count, key=lambda part: (-count[part], part)) for id, count in counts.items() if count}
-
-
-def _find_top_communities(leaves: Iterable[str], communities: Table[Community]) -> Mapping[str, str]:
-    """Return the level-0 ancestor of each community."""
-    rows = communities.get_many(sorted(set(leaves)))
-    top_of = {id: community.parent or id for id, community in rows.items()}
-    while rows := communities.get_many(sorted({row.parent for row in rows.values() if row.parent})):
-        parents = {id: community.parent for id, community in rows.items() if community.parent}
-        top_of = {id: parents.get(top, top) for id, top in top_of.items()}
-    return top_of

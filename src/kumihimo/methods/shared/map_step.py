@@ -1,9 +1,10 @@
 """question + rows -> points with scores: the map step, a model call for each batch of rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
 from kumihimo.core.digests import hash_parts
@@ -31,18 +32,26 @@ class Said:
     sources: list[int]
 
 
-def extract_points(question: str, rows: Iterable[Evidence], llm: LLM, tokenizer: Tokenizer, *, window: int) -> Context:
-    """Extract points from all rows, the most helpful first.
+def extract_points(
+    question: str,
+    batches: Iterable[Sequence[Evidence]],
+    llm: LLM,
+    tokenizer: Tokenizer,
+    *,
+    dates: Mapping[str, str] = MappingProxyType({}),
+) -> Context:
+    """Extract points from all batches of rows, the most helpful first.
 
-    Rows are read in batches of `window` tokens, concurrently. Points with score 0 are dropped. Raises ItemFailed if a
-    batch fails, because it may hold the most important point.
+    The batches are read concurrently. Points with score 0 are dropped. Raises ItemFailed if a batch fails, because it
+    may hold the most important point. dates: of documents by id, for the prompt.
     """
 
     def extract(batch: Sequence[Evidence]) -> list[Statement]:
-        reply = llm(render_prompt(MAP_PROMPT, sources=rows_to_sources(batch), question=question), schema=list[Said])
+        sources = rows_to_sources(batch, dates)
+        reply = llm(render_prompt(MAP_PROMPT, sources=sources, question=question), schema=list[Said])
         return [(item.description, item.score, item.sources, batch) for item in reply]
 
-    results = map_concurrent(extract, batch_evidence(rows, window, tokenizer), llm.workers)
+    results = map_concurrent(extract, batches, llm.workers)
     return rank_statements(chain.from_iterable(results), tokenizer)
 
 
@@ -66,9 +75,14 @@ def batch_evidence(rows: Iterable[Evidence], window: int, tokenizer: Tokenizer) 
         yield batch
 
 
-def rows_to_sources(rows: Sequence[Evidence]) -> list[Source]:
-    """Return the rows as numbered sources for a prompt."""
-    return number_sources(row.prompt_text for row in rows)
+def rows_to_sources(rows: Sequence[Evidence], dates: Mapping[str, str] = MappingProxyType({})) -> list[Source]:
+    """Return the rows as numbered sources for a prompt.
+
+    dates: of documents by id.
+    """
+    sources = number_sources(row.prompt_text for row in rows)
+    places = (dates.get(row.record.id.partition(".")[0], "") for row in rows)
+    return [source._replace(place=place) for source, place in zip(sources, places, strict=True)]
 
 
 def cited_references(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:

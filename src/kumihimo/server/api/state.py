@@ -12,7 +12,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.json_values import Json, method_json, plain
 from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.facade import Kumihimo
-from kumihimo.app.opened.catalogue import missing_tables
+from kumihimo.app.opened.catalogue import WIDE_QUESTION, missing_tables
 from kumihimo.app.upkeep.status import read_status
 from kumihimo.server.access import Access, Allowed
 from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
@@ -53,12 +53,12 @@ async def list_methods(access: Allowed) -> Response:
 
 def describe_methods(snapshot: Snapshot) -> list[Json]:
     """Return the methods with their settings and their state."""
-    default = snapshot.default_method()
+    defaults = (snapshot.default_method(), snapshot.answering_method(WIDE_QUESTION))
     methods = []
     for name, method in snapshot.catalogue.methods.items():
         needs_model = "llm" in method.ports and "llm" not in method.optional_ports
         state = {
-            "default": name == default,
+            "default": name in defaults,
             "needs_model": needs_model,
             "has_model": snapshot.models.chat(name) is not None,
             "built": not missing_tables(snapshot.db, snapshot.catalogue, name),

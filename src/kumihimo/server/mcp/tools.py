@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.opened.catalogue import AUTO
 from kumihimo.core.answer import Answer
 from kumihimo.core.task import ProgressEvent
 from kumihimo.server.access import Access, Caller, choose_access
@@ -41,7 +42,7 @@ class ToolCall:
 async def search(call: ToolCall, inputs: arguments.SearchArguments) -> results.SearchResult:
     """Find passages."""
     access = call.access(inputs.index, inputs.question)
-    method = inputs.method or await access.read(Snapshot.default_method)
+    method = ("" if inputs.method == AUTO else inputs.method) or await access.read(Snapshot.default_method)
     settings = {"k": inputs.k} if "k" in access.served.kumi.catalogue.method(method).settings else {}
     context = await access.questions.retrieve(inputs.question, method, **settings, **_options(access, inputs))
     return await run_in_threadpool(reading.show_evidence, access.served.name, context.top(inputs.k))
