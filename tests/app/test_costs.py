@@ -50,6 +50,7 @@ def test_what_is_free_is_built_unasked_and_what_is_paid_for_is_not(tmp_path: Pat
         assert kumi.status().methods == ("bm25",)
         assert built.skipped_methods == (
             "braid",
+            "wide",
             "naive",
             "hyde",
             "rq",

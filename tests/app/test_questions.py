@@ -369,7 +369,7 @@ def test_a_search_without_a_method_asks_no_model(world: World) -> None:
 
 def test_a_followup_chooses_by_the_question_that_stands_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     first = world.kumi.ask(QUESTION)
-    monkeypatch.setattr("kumihimo.app.ask.snapshot.rewrite_standalone", lambda *_: OVERVIEW)
+    monkeypatch.setattr("kumihimo.app.ask.answers_without_model.rewrite_standalone", lambda *_: OVERVIEW)
     assert world.kumi.ask("And all of it?", history=[first]).method == "wide"
 
 
@@ -419,6 +419,6 @@ def test_the_plan_of_the_default_is_that_of_the_method_it_chooses(world: World) 
     def calls(question: str, method: str = "auto") -> dict[str, tuple[int, int]]:
         return {each.step: each.calls for each in world.kumi.estimate_query_cost(method, question).estimates}
 
-    assert calls(QUESTION) == {"answer": (1, 1)}
+    assert calls(QUESTION) == {"answer": (1, 3)}
     assert calls(OVERVIEW) == calls(OVERVIEW, "wide") == {"wide": (0, 4), "answer": (0, 1)}
     assert calls("") == calls(OVERVIEW)

@@ -47,7 +47,7 @@ def kumi(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
 
 def test_from_a_plan_to_an_answer(folder: Path, server: FakeServer) -> None:
     out, _ = kumi(folder, "index", "notes")
-    paid = "braid,naive,hyde,rq,global,local,drift,light,meta,discourse"
+    paid = "braid,wide,naive,hyde,rq,global,local,drift,light,meta,discourse"
     assert f"Not built, because it costs model calls: {paid}. `kumi plan --methods {paid}` estimates the cost." in out
     assert server.counts()["requests"] == 0
     out, _ = kumi(folder, "plan", "--methods", "bm25,naive,hyde")

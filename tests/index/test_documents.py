@@ -423,7 +423,7 @@ def test_documents_of_another_shape_are_all_read_again(kumi: Kumihimo, notes: Pa
     kumi.index(notes, fill(tmp_path / "other", {"x.txt": "Here, too."}))
     before = texts(kumi)
     with kumi.store.write_transaction() as db:
-        as_database(db).run("UPDATE steps SET shape = 'of another version' WHERE step = 'documents'")
+        as_database(db).run("UPDATE steps SET shape = shape || ' of another version' WHERE step = 'documents'")
     kumi.index(notes)
     assert texts(kumi) == before
     assert kumi.status().rows.items() >= {"documents": 4, "chunks": 4}.items()
@@ -433,7 +433,7 @@ def test_documents_of_another_shape_lose_none_whose_source_is_away(kumi: Kumihim
     kumi.index(notes, fill(tmp_path / "other", {"x.txt": "Here, too."}))
     before = texts(kumi)
     with kumi.store.write_transaction() as db:
-        as_database(db).run("UPDATE steps SET shape = 'of another version' WHERE step = 'documents'")
+        as_database(db).run("UPDATE steps SET shape = shape || ' of another version' WHERE step = 'documents'")
     notes.rename(tmp_path / "away")
     with pytest.raises(KumiError, match="put it back"):
         kumi.index()

@@ -310,7 +310,7 @@ def test_filter_applies_to_stored_questions(library: Library) -> None:
 def test_cost_is_estimated(library: Library) -> None:
     with library.asking() as prompts:
         text = {each.step: (each.calls, each.exact) for each in library.kumi.estimate_query_cost("meta").estimates}
-    assert text == {"meta": ((1, 1), True), "answer": ((0, 1), False)}
+    assert text == {"meta": ((1, 1), True), "answer": ((0, 3), False)}
     assert not prompts
 
 

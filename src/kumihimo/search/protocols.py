@@ -52,7 +52,7 @@ class VectorSearch(Protocol):
     def search_many(
         self, table: Table[Any], texts: Sequence[str], *, k: int, candidate_ids: Collection[str] | None = None
     ) -> list[Context]: ...
-    def vectors(self, table: Table[Any], ids: Collection[str]) -> Mapping[str, StoredVectors]: ...
+    def vectors(self, table: Table[Any], ids: Collection[str]) -> Mapping[str, Any]: ...  # arrays of numpy
 
 
 StoredVectors: TypeAlias = "NDArray[np.int16]"  # a row for each text

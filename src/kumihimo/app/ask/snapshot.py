@@ -1,7 +1,6 @@
 """one read transaction -> Snapshot: retrieve, ask and trace in one finished build."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from time import perf_counter
@@ -9,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Self, cast
 
 from kumihimo.app.ask import data_frames
+from kumihimo.app.ask.answers_without_model import add_history, answer_without_model
 from kumihimo.app.ask.further_queries import search_queries
 from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.visible_tables import VisibleTables
@@ -22,31 +22,29 @@ from kumihimo.app.opened.catalogue import (
     missing_entries,
     missing_tables,
     searching_method,
-    steps_without_llm,
     uses_llm,
 )
-from kumihimo.core.answer import Answer, Part
+from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import check_cancelled
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.digests import hash_parts, replace_surrogates
-from kumihimo.core.errors import IndexUnavailable, SettingsError
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.records import Record, Reference
 from kumihimo.core.settings import override_settings
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
-from kumihimo.generation.answer import PROMPT, Length, announce, answer, rewrite_standalone, suggest_questions
+from kumihimo.generation.answer import PROMPT, Length, announce, answer, suggest_questions
 from kumihimo.generation.phrases import replaced_text
-from kumihimo.generation.quoting import quote_answer
-from kumihimo.generation.quoting.requests import carry_names, put_cited_first, read_request
+from kumihimo.generation.quoting.requests import put_cited_first
 from kumihimo.generation.search_again import SearchAgain
 from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Account, Budget, Caps
 from kumihimo.llm.cached_llm import StructuredLLM
-from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder, create_local_embedder, is_local
-from kumihimo.llm.protocols import ChatRequest, Embedder, RerankerName
-from kumihimo.llm.registry import SET_MODEL_HINT, ModelRegistry
+from kumihimo.llm.local_embedder import is_local
+from kumihimo.llm.protocols import ChatRequest, RerankerName
+from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import Bm25Search, IndexedWords
 from kumihimo.search.postings import Postings
@@ -139,7 +137,7 @@ class Snapshot(VisibleTables):
         """
         signature, values = self.method(name), self.settings_with(name, settings, is_remote=is_remote)
         if missing := missing_tables(self.db, self.catalogue, name):
-            raise self._lacking(name, signature, missing)
+            raise self.lacking_error(self.models, name, signature, missing)
         reranker = self.models.candidate_reranker(name, budget, self.generation)
         if (judge := cast(RerankerName, values.get("reranker", "none"))) != "none":
             reranker.check_available(judge)
@@ -193,23 +191,6 @@ class Snapshot(VisibleTables):
         """
         return self.narrowed(filter).visible_documents()
 
-    def _lacking(self, name: str, signature: Signature, missing: Sequence[str]) -> IndexUnavailable:
-        """Return the error of a method that lacks tables or views.
-
-        The message names the command that builds them.
-        """
-        methods = self.methods_with(name)
-        steps = [self.catalogue.steps[name] for name in self.catalogue.upstream_steps(missing)]
-        if blocked := steps_without_llm(self.catalogue, self.models, missing):
-            return IndexUnavailable(
-                f"{name} needs a chat model, which writes {' and '.join(blocked)}: {SET_MODEL_HINT}; "
-                f"then `kumi index --methods {methods}` builds them"
-            )
-        llm_available = any("llm" in step.ports and self.models.chat(step.scope) for step in steps)
-        paid = llm_available or ("vector_search" in signature.ports and self.models.paid_embedder)
-        cost = f", and `kumi plan --methods {methods}` says what it costs" if paid else ""
-        return IndexUnavailable(f"the index was not built for {name}: `kumi index --methods {methods}` does that{cost}")
-
     def uses_local_embedders(self) -> bool:
         """Return whether models inside this process made the vectors."""
         return all(is_local(state["embedder"]) for state in self.db.view_states("vectors"))
@@ -236,12 +217,11 @@ class Snapshot(VisibleTables):
         method = query.method or default
         budget = budget or self.models.budget(query.caps, query.paid_by or self.budget, query.cancel)
         snapshot = self._narrowed_for(query)
-        chat, asked, note = self.models.chat("answer"), query.question, ""
+        chat, asked = self.models.chat("answer"), query.question
         # raises errors before anything is paid
         bound = snapshot._bind_method(method, query.settings, budget, is_remote=query.is_remote)
         query.report("search")
-        if query.history:
-            asked, note = self._with_history(query, budget)
+        asked, note = add_history(asked, query.history, self._llm("answer", budget) if chat and query.history else None)
         method, bound = snapshot._choose_method(query, asked, method, bound, budget)
         context, searched = snapshot._find(method, bound, asked, explain=query.explain)
         if note:
@@ -250,36 +230,20 @@ class Snapshot(VisibleTables):
             query.report("answer", chat.fingerprint.partition(" ")[0])
             result = snapshot._write(query, asked, method, context, budget)
         else:
-            stored = self.embedder_of("chunks")
-            request = (read_request(searched) or read_request(asked)) if method == default else None
-            embedder: Embedder = LocalEmbedder()
-            with suppress(SettingsError):  # that of the index is on a server, or not installed here
-                embedder = create_local_embedder(stored)
-            encoder = None if stored == LOCAL_MODEL or isinstance(embedder, LocalEmbedder) else embedder
-            words = snapshot.indexed_words()
-            read = searched, method, context, snapshot.tracer, embedder, encoder, words, request
-            result = quote_answer(*read, tables=method == default)
-            notes = (Part("note", note),) if note else ()
-            result = replace(result, question=asked.text, parts=notes + result.parts)
+            result = answer_without_model(
+                asked,
+                searched,
+                context,
+                snapshot.tracer,
+                snapshot.indexed_words(),
+                embedder=self.embedder_of("chunks"),
+                note=note,
+                is_default=method == default,
+            )
             if query.on_token or query.on_context:
                 announce(result, query.on_token, query.on_context)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result.located(snapshot.tracer.locate), usage=usage, saved=saved)
-
-    def _with_history(self, query: Query, budget: Budget) -> tuple[ParsedQuestion, str]:
-        """Return the question with words of earlier ones, and a note.
-
-        Raises SettingsError if that is too long.
-        """
-        if self.models.chat("answer"):
-            text = rewrite_standalone(query.question.text, query.history, self._llm("answer", budget))
-            note = ""
-        else:
-            text, note = carry_names(query.question.text, query.history)
-        asked = ParsedQuestion(text) if text != query.question.text else query.question
-        if problem := asked.find_problem():
-            raise SettingsError(problem)
-        return asked, note
 
     def _choose_method(
         self, query: Query, asked: ParsedQuestion, default: str, bound: BoundMethod, budget: Budget

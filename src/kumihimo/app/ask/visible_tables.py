@@ -1,19 +1,20 @@
 """a read transaction + expressions over metadata -> the tables of an index, as far as they are visible."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Self
 
-from kumihimo.app.opened.catalogue import method_with
+from kumihimo.app.opened.catalogue import method_with, steps_without_llm
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.records import NOT_READ
 from kumihimo.core.settings import SettingValues
+from kumihimo.core.signature import Signature
 from kumihimo.core.table import NO_ROWS, Rows, Table, codec
 from kumihimo.core.task import Task
 from kumihimo.core.views import ViewMemory, Views
 from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
-from kumihimo.llm.registry import RULES
+from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.database import as_database
 
@@ -44,6 +45,25 @@ class VisibleTables:
             stored = self.stored_table(name)
             self.tables[key] = self._visible_rows(stored) if self.rights or self.filter else stored
         return self.tables[key]
+
+    def lacking_error(
+        self, models: ModelRegistry, name: str, signature: Signature, missing: Sequence[str]
+    ) -> IndexUnavailable:
+        """Return the error of a method that lacks tables or views.
+
+        The message names the command that builds them.
+        """
+        methods = self.methods_with(name)
+        steps = [self.catalogue.steps[name] for name in self.catalogue.upstream_steps(missing)]
+        if blocked := steps_without_llm(self.catalogue, models, missing):
+            return IndexUnavailable(
+                f"{name} needs a chat model, which writes {' and '.join(blocked)}: {SET_MODEL_HINT}; "
+                f"then `kumi index --methods {methods}` builds them"
+            )
+        llm_available = any("llm" in step.ports and models.chat(step.scope) for step in steps)
+        paid = llm_available or ("vector_search" in signature.ports and models.paid_embedder)
+        cost = f", and `kumi plan --methods {methods}` says what it costs" if paid else ""
+        return IndexUnavailable(f"the index was not built for {name}: `kumi index --methods {methods}` does that{cost}")
 
     def stored_table(self, name: str) -> Table[Any]:
         """Return a table with all its rows, visible or not.

@@ -1,5 +1,6 @@
 """question + evidence -> passages: the windows with most words of the question, from different places, best first."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
@@ -15,6 +16,7 @@ from kumihimo.text.tokens import content_tokens, subject_terms, tokenize
 from kumihimo.text.word_variants import WordIndex
 
 MAX_PASSAGES = 3
+_KATAKANA = re.compile("[ァ-ヺー]{3,}")
 _MAX_EVIDENCE = 10  # items whose text is read
 _LENGTH = MAX_CHARS / 6  # tokens of a window of usual length
 _SATURATION, _BY_LENGTH = 1.0, 0.6  # of BM25
@@ -129,7 +131,7 @@ def find_windows(
 ) -> Iterator[Passage]:
     """Yield the windows of the best evidence with their scores."""
     words = content_tokens(asked.subject or asked.text)
-    weights = index.rarity(words) if index else [1.0] * len(words)
+    weights = _weigh(asked, words, index)
     chunks = [item for item in context if isinstance(item.record, Chunk)]
     documents: dict[str, tuple[str, str, Headings]] = {}
     seen: set[tuple[str, int]] = set()
@@ -152,6 +154,17 @@ def find_windows(
                     part = replace(span, start=start, end=end, text=text[start:end])
                     score = match + RANK / (2 + rank)
                     yield Passage(region, window, part, above, coverage, match, rank, score, copies=copies)
+
+
+def _weigh(asked: ParsedQuestion, words: Sequence[str], index: WordIndex | None) -> list[float]:
+    """Return the weights of words: a word in katakana counts once.
+
+    Its pairs of characters share the weight, which a name of many pairs would have several times.
+    """
+    runs = (tokenize(run) for run in _KATAKANA.findall(asked.normalized))
+    shares = {token: len(run) for run in runs for token in run}
+    rarities = index.rarity(words) if index else [1.0] * len(words)
+    return [rarity / shares.get(word, 1) for word, rarity in zip(words, rarities, strict=True)]
 
 
 @dataclass(frozen=True)
