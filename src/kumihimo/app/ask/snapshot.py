@@ -37,7 +37,8 @@ from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, Length, announce, answer, suggest_questions
 from kumihimo.generation.phrases import replaced_text
-from kumihimo.generation.quoting.requests import put_cited_first
+from kumihimo.generation.quoting.passages import find_documents
+from kumihimo.generation.quoting.requests import put_cited_first, read_request
 from kumihimo.generation.search_again import SearchAgain
 from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Account, Budget, Caps
@@ -250,9 +251,11 @@ class Snapshot(VisibleTables):
     ) -> tuple[str, BoundMethod]:
         """Return the method that the question chooses.
 
-        It has a choice where the query names neither a method nor settings.
+        It has a choice where the query names neither a method nor settings. One document is not read widely.
         """
-        chosen = default if query.method or query.settings else self.answering_method(asked)
+        request = read_request(asked)
+        is_on_one = request and request.kind == "outline" and find_documents(request.subject, self.tracer)
+        chosen = default if query.method or query.settings or is_on_one else self.answering_method(asked)
         if chosen == default:
             return default, bound
         return chosen, self._bind_method(chosen, {}, budget, is_remote=query.is_remote)

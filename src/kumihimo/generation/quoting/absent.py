@@ -13,14 +13,16 @@ from kumihimo.text.tokens import subject_terms
 _LETTER = "[A-Za-zÀ-ʯͰ-ԯ0-9]"
 _WORD = re.compile(rf"(?![0-9]){_LETTER}(?:{_LETTER}|['’.-](?={_LETTER}))*")
 _KATAKANA = re.compile("[ァ-ヺ][ァ-ヺー]{2,}")
+_KANA = re.compile("[ぁ-ヺ]")
+_FILE_NAME = re.compile(r"\w\.\w{1,5}$")
 _KANJI = re.compile("[\u3400-\u4f54\u4f56-\u9fff々]{2,}")  # without 何, which asks
 
 
 def find_absent_words(asked: ParsedQuestion, has: Callable[[str], bool]) -> list[str]:
     """Return the names and words of a question that occur nowhere.
 
-    A common word in small letters is left out: it may stand for others. Of a run of ideographs, no pair may occur. has:
-    whether a passage has the tokens of a text in order.
+    A common word in small letters is left out: it may stand for others. Of a run of ideographs in a Japanese question,
+    no pair may occur; Chinese has no mark between its words. has: whether a passage has the tokens of a text in order.
 
     >>> indexed = "the ferry to brannet leaves at nine 連絡船"
     >>> has = lambda text: text.casefold() in indexed
@@ -28,6 +30,8 @@ def find_absent_words(asked: ParsedQuestion, has: Callable[[str], bool]) -> list
     ['Oslo']
     >>> find_absent_words(ParsedQuestion("富士山へ行く連絡船はありますか"), has)
     ['富士山']
+    >>> find_absent_words(ParsedQuestion("Compare ferry.md and the newest 王小明的文档有几篇"), has)
+    []
     """
     return [word for word in dict.fromkeys(_candidates(asked)) if not _occurs(word, has)]
 
@@ -37,13 +41,17 @@ def _candidates(asked: ParsedQuestion) -> Iterator[str]:
     names = {word.start for word in asked.wording.words if word.is_name}
     for match in _WORD.finditer(asked.normalized):
         word = re.sub("['’]s$", "", match[0])
-        forms = {word.casefold(), verb_lemma(word.casefold())}
+        if _FILE_NAME.search(word):
+            continue
+        plain = word.casefold()
+        forms = {plain, verb_lemma(plain), plain.removesuffix("est"), plain.removesuffix("er")}
         is_telling = match.start() in names or forms.isdisjoint(load_common_words())
         if is_telling and not asked.terms.isdisjoint(subject_terms(word)):
             yield word
     content = cut_function_words(asked.normalized)
-    for pattern in (_KATAKANA, _KANJI):
-        yield from pattern.findall(content)
+    yield from _KATAKANA.findall(content)
+    if _KANA.search(asked.normalized):
+        yield from _KANJI.findall(content)
 
 
 def _occurs(word: str, has: Callable[[str], bool]) -> bool:
