@@ -168,7 +168,8 @@ def island(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an index."""
     folder = tmp_path_factory.mktemp("island")
     (folder / "notes").mkdir()
-    (folder / "notes" / "島.md").write_text("# 島の門\n\n門はモリさんが描いた。\n\nモリさんの紐はルータさんが組んだ。ルータさんは島の人である。\n", encoding="utf-8")
+    text = "# 島の門\n\n門はモリさんが描いた。\n\nモリさんの紐はルータさんが組んだ。ルータさんは島の人である。\n"
+    (folder / "notes" / "島.md").write_text(text, encoding="utf-8")
     (folder / "notes" / "old.pages").write_text("", encoding="utf-8")
     kumi(folder, "index", "notes")
     return folder
