@@ -78,7 +78,6 @@ NIGHTLY = {
     "tests/app/test_switching_models.py::test_a_model_that_was_given_up_is_not_asked": 0,
     "tests/app/test_switching_models.py::test_an_alias_is_followed_and_taken_back": 0,
     "tests/app/test_watch.py::test_changes_of_files": 0,
-    "tests/app/test_watch.py::test_files_are_watched": 0,
     "tests/app/test_watch.py::test_without_watchfiles": 0,
     "tests/cli/test_cli.py::test_a_full_disk": 0,
     "tests/cli/test_cli.py::test_a_mistake_is_one_line_that_says_what_to_do": 8,
