@@ -18,7 +18,7 @@ autodoc_typehints_format = "short"
 maximum_signature_line_length = 88
 nitpick_ignore_regex = [  # types without a page in this documentation
     ("py:class", r"Path|collections\.abc\..*|pathlib\..*|np\.uint\d+|NDArray|kumihimo\.(core|ports)\..*|.*\.T"),
-    ("py:class", r"kumihimo\.app\.opened\.open_index\.OpenIndex"),
+    ("py:class", r"kumihimo\.app\.opened\.open_index\.OpenIndex|kumihimo\.llm\.budget\.Ledger"),
 ]
 
 html_theme = "furo"
