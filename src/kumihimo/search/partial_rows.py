@@ -68,8 +68,9 @@ def score_by_words(store: Postings, table: Table[Any], view: View, words: Sequen
     lengths = np.diff(rows.ends, prepend=0)
     saturation = K1 * (1 - B + B * lengths / (max(tokens, 1) / total))
     scores = np.zeros(len(lengths))
+    stored = store.count_each(list(counts), None)
     for word, count in counts.items():
-        matches = store.count_rows(word)
+        matches = stored[word]
         idf = max(log((total - matches + 0.5) / (matches + 0.5)), MIN_IDF)
         scores += idf * ((count * (K1 + 1)) / (count + saturation))
     ids = list(positions)

@@ -238,9 +238,6 @@ class Postings:
         blocks = [np.frombuffer(data, np.uint32) for _, data in sorted(self.db.all(query, _LENGTHS))]
         return np.concatenate([*blocks, np.zeros(0, np.uint32)])
 
-    def count_rows(self, word: str) -> int:
-        return sum(len(block[0]) for block in self._read_blocks([word]).values())
-
     def count_each(self, words: Sequence[str], slots: Slots | None) -> Counter[str]:
         """Return how many visible rows have each word."""
         import numpy as np

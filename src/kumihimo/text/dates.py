@@ -9,8 +9,8 @@ from unicodedata import normalize
 
 _NAMES = Path(__file__).with_name("month_names.tsv")  # of CLDR; `python -m docs.month_names` makes it
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018, "民國": 1911, "民国": 1911}
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
-_MONTH = (
+MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
+MONTH = (
     "January|February|March|April|May|June|July|August|September|October|November|December"
     "|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec"
 )
@@ -31,7 +31,7 @@ _LETTER = "[^\\W\\d_]"
 _MARK = "[\\u0300-\\u036f\\u0900-\\u0e7f\\u200c\\u200d]"  # inside words of scripts of India and Thailand
 _MONTH_NAME = rf"(?:[\u0e01-\u0e4e]{{1,3}}\.[\u0e01-\u0e2e]|{_LETTER}(?:{_LETTER}|{_MARK}){{1,15}})\.?"
 _BEFORE_YEAR = r"(?:(?:[-/]|[,،]?\ )(?:(?:de|del|năm|พ\.ศ\.|ค\.ศ\.)\ )?)"
-DATE_HINT = rf"\d|[〇零一二三四五六七八九十元][年月]|(?i:{'|'.join(_MONTHS)})"  # a text without it has no date
+DATE_HINT = rf"\d|[〇零一二三四五六七八九十元][年月]|(?i:{'|'.join(MONTHS)})"  # a text without it has no date
 
 
 # Slow to compile, so `re` does it at the first use.
@@ -40,7 +40,7 @@ _DATE = rf"""(?xi)(?<![\d.,$€£¥])(?:
         |(?:(?P<era>{"|".join(_ERAS)})(?P<era_year>\d{{1,3}}|元)|(?P<year2>\d{{4}}))[年년]
             (?:\s?(?P<month2>\d\d?)[月월](?:\s?(?P<day2>\d\d?)[日号號일])?)?(?![間代간])
         |(?P<month3>\d\d?)[月월](?:\s?(?P<day3>\d\d?)[日号號일])?
-        |(?:(?P<day4>\d\d?)(?:st|nd|rd|th)?\ (?:of\ )?)?\b(?P<month4>{_MONTH})\b\.?
+        |(?:(?P<day4>\d\d?)(?:st|nd|rd|th)?\ (?:of\ )?)?\b(?P<month4>{MONTH})\b\.?
             (?:\ (?P<day5>\d\d?)(?:st|nd|rd|th)?(?!\d))?(?:,?\ (?P<year3>{_YEAR})(?!\d))?
         |(?:(?P<day6>\d\d?)\ )?tháng\ (?P<month5>\d\d?)(?:,?\ |\ năm\ |/)(?P<year5>{_YEAR})(?!\d)
         |(?P<day7>\d\d?)(?P<ordinal>\.?[ºª°oa]\b|er|\.)?[-/\ ]?(?:de\ |of\ )?(?P<name6>{_MONTH_NAME})
@@ -147,7 +147,7 @@ def _parse_number(text: str) -> int:
     """Return the number of a month name or digits, or 0."""
     if text and not text.isdecimal():
         name = text[:3].lower()
-        return _MONTHS.index(name) + 1 if name in _MONTHS else 0
+        return MONTHS.index(name) + 1 if name in MONTHS else 0
     return int(text or 0)
 
 

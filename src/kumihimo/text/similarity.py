@@ -7,6 +7,8 @@ from functools import lru_cache
 from itertools import chain, combinations
 from unicodedata import combining, normalize
 
+from kumihimo.text.dates import MONTH, MONTHS
+
 PairScores = dict[tuple[int, int], tuple[float, str]]  # positions of two keys, the smaller first -> score and reason
 
 
@@ -41,11 +43,7 @@ _ORDINAL_WORDS = _word_set(
     " ii iii iv vi vii viii ix xi xii north south east west past present future upper lower"
 )
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*|[〇一二三四五六七八九十百]+|明治|大正|昭和|平成|令和")
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905
-_MONTH = re.compile(
-    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    "|nov(?:ember)?|dec(?:ember)?"
-)
+_MONTH = re.compile(MONTH, re.IGNORECASE)
 _CJK = re.compile(r"[々〆ー\u3040-\u30ff\u3400-\u9fff]")
 FUNCTION_WORDS = _word_set("of the and for in on a an de la du des von und et y")
 _TO_KATAKANA = {c: c + 0x60 for c in range(0x3041, 0x3097)}
@@ -97,7 +95,7 @@ def name_numbers(name: str) -> tuple[str, ...]:
     words = name.split(" ")
     numbers = [number.lstrip("0") or "0" for number in _NUMBERS.findall(name)]
     years = [number for number in numbers if len(number) == 4]
-    months = [str(_MONTHS.index(word[:3]) + 1) for word in words if _MONTH.fullmatch(word)]
+    months = [str(MONTHS.index(word[:3]) + 1) for word in words if _MONTH.fullmatch(word)]
     letters = {word for word in words[1:] if len(word) == 1 and word.isalpha() and not _CJK.match(word)}
     days = (number for number in numbers if len(number) != 4)
     return (*years, *months, *days, *sorted(letters | _ORDINAL_WORDS.intersection(words)))

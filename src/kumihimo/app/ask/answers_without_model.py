@@ -12,7 +12,7 @@ from kumihimo.generation.answer import rewrite_standalone
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.requests import carry_names, read_request
 from kumihimo.llm.cached_llm import StructuredLLM
-from kumihimo.llm.local_embedder import LOCAL_MODEL, LocalEmbedder, create_local_embedder
+from kumihimo.llm.local_embedder import LocalEmbedder, create_local_embedder
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.word_variants import WordIndex
@@ -37,7 +37,7 @@ def answer_without_model(
     embed: Embedder = LocalEmbedder()
     with suppress(SettingsError):  # that of the index is on a server, or not installed here
         embed = create_local_embedder(embedder)
-    encoder = None if embedder == LOCAL_MODEL or isinstance(embed, LocalEmbedder) else embed
+    encoder = None if isinstance(embed, LocalEmbedder) else embed
     request = (read_request(searched) or read_request(asked)) if is_default else None
     result = quote_answer(searched, context.method, context, tracer, embed, encoder, words, request, tables=is_default)
     notes = (Part("note", note),) if note else ()

@@ -37,8 +37,8 @@ from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, Length, announce, answer, suggest_questions
 from kumihimo.generation.phrases import replaced_text
-from kumihimo.generation.quoting.passages import find_documents
-from kumihimo.generation.quoting.requests import put_cited_first, read_request
+from kumihimo.generation.quoting.passages import asks_for_one_document
+from kumihimo.generation.quoting.requests import put_cited_first
 from kumihimo.generation.search_again import SearchAgain
 from kumihimo.generation.source_packing import PackedSource, pack_sources
 from kumihimo.llm.budget import Account, Budget, Caps
@@ -94,8 +94,12 @@ class Snapshot(VisibleTables):
         return default_method(self.db, self.catalogue)
 
     def answering_method(self, question: ParsedQuestion) -> str:
-        """Return the method for an answer to a question without one."""
-        return answering_method(self.db, self.catalogue, self.models, question)
+        """Return the method for an answer to a question without one.
+
+        One document is not read widely.
+        """
+        chosen, default = answering_method(self.db, self.catalogue, self.models, question), self.default_method()
+        return default if chosen != default and asks_for_one_document(question, self.tracer) else chosen
 
     def retrieve(self, question: str, name: str = "", **options: Any) -> Context:
         """Return the evidence for the question, best first.
@@ -251,11 +255,9 @@ class Snapshot(VisibleTables):
     ) -> tuple[str, BoundMethod]:
         """Return the method that the question chooses.
 
-        It has a choice where the query names neither a method nor settings. One document is not read widely.
+        It has a choice where the query names neither a method nor settings.
         """
-        request = read_request(asked)
-        is_on_one = request and request.kind == "outline" and find_documents(request.subject, self.tracer)
-        chosen = default if query.method or query.settings or is_on_one else self.answering_method(asked)
+        chosen = default if query.method or query.settings else self.answering_method(asked)
         if chosen == default:
             return default, bound
         return chosen, self._bind_method(chosen, {}, budget, is_remote=query.is_remote)

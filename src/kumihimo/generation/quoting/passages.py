@@ -12,8 +12,9 @@ from kumihimo.core.context import Evidence
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.requests import names_document, without_document_words
+from kumihimo.generation.quoting.requests import names_document, read_request, without_document_words
 from kumihimo.text.dates import find_dates, list_dates
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
@@ -139,6 +140,12 @@ def find_documents(name: str, reader: IndexReader) -> list[str]:
     if len({row.uri.partition("#")[0] for row in rows.values()}) != 1:
         return []
     return sorted(rows, key=lambda id: (len(rows[id].uri), rows[id].uri))[:_MAX_PARTS]
+
+
+def asks_for_one_document(asked: ParsedQuestion, reader: IndexReader) -> bool:
+    """Return whether a question requests the outline of a certain document."""
+    request = read_request(asked)
+    return request is not None and request.kind == "outline" and bool(find_documents(request.subject, reader))
 
 
 def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""a question -> a request that excerpts do not answer, by rules; or the question with the names of earlier ones."""
+"""a question -> a request that passages do not answer, by rules; or the question with the names of earlier ones."""
 
 import re
 import tomllib

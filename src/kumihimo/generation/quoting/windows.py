@@ -53,10 +53,11 @@ class Headings:
     @cached_property
     def prose(self) -> str:
         """Return the text with spaces in place of code."""
-        return _CODE.sub(lambda code: " " * len(code[0]), self.text)
+        has_code = "```" in self.text or "~~~" in self.text
+        return _CODE.sub(lambda code: " " * len(code[0]), self.text) if has_code else self.text
 
     @cached_property
-    def _found(self) -> Sequence[tuple[int, int, str]]:
+    def _all(self) -> Sequence[tuple[int, int, str]]:
         """Return the place, the level and the text of each heading."""
         found = _HEADING.finditer(f"\n{self.prose}", self.body) if "#" in self.text else ()
         return [(match.start(), len(match[1]), collapse_spaces(match[2].strip("# \t"))) for match in found]
@@ -64,7 +65,7 @@ class Headings:
     def above(self, position: int) -> tuple[str, ...]:
         """Return the headings that a position stands under, the outermost first."""
         path: list[tuple[int, str]] = []
-        for start, level, text in self._found:
+        for start, level, text in self._all:
             if start > position:
                 break
             path = [*(above for above in path if above[0] < level), (level, text)]
@@ -75,7 +76,7 @@ class Headings:
 
         They are those of the upper levels, as many levels as have at most so many, without the title.
         """
-        shown = [heading for heading in self._found if heading[2] != title]
+        shown = [heading for heading in self._all if heading[2] != title]
         levels = [[heading for heading in shown if heading[1] <= level] for level in range(1, 7)]
         best = max((some for some in levels if len(some) <= most), key=len, default=[])
         if len(best) < _MIN_HEADINGS:
@@ -84,7 +85,7 @@ class Headings:
 
     def section(self, position: int) -> int | None:
         """Return the start of the section, or None without headings."""
-        return max((start for start, _, _ in self._found if start <= position), default=None)
+        return max((start for start, _, _ in self._all if start <= position), default=None)
 
 
 @dataclass(frozen=True)
