@@ -358,6 +358,13 @@ def test_a_question_chooses_between_reading_widely_and_braid(world: World, name:
     assert world.kumi.ask(OVERVIEW, name).method == "braid"
 
 
+def test_a_question_on_one_document_is_not_read_widely(world: World) -> None:
+    uri = world.kumi.retrieve(QUESTION, "naive").evidence[0].uri
+    name = uri.rpartition("/")[2]
+    assert world.kumi.ask(f"Give me an overview of {name}").method == "braid"
+    assert world.kumi.ask("Give me an overview of missing.txt").method == "wide"
+
+
 def test_a_search_without_a_method_asks_no_model(world: World) -> None:
     asked: list[str] = []
     world.models.before = asked.append
