@@ -21,7 +21,6 @@ from tests import factories_office
     ("name", "data", "needed"),
     [
         ("a.pdf", lambda: factories_office.pdf(factories_office.lines("x")), "pypdfium2"),
-        ("a.pdf", lambda: b"broken", "pypdf"),
         ("a.docx", lambda: factories_office.docx(factories_office.p("x")), "docx"),
         ("a.pptx", lambda: factories_office.pptx(lambda show: None), "pptx"),
         (

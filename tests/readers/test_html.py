@@ -56,6 +56,7 @@ def test_what_is_not_read_is_left_out() -> None:
 
 def test_a_header_with_the_heading_stays() -> None:
     assert text("<header><h1>Harbour</h1><p>2026</p></header><p>x") == "# Harbour\n\n2026\n\nx"
+    assert text("<section><div><header><h2>Pier</h2></header></div>x</section>") == "## Pier\n\nx"
 
 
 def test_tables() -> None:

@@ -251,10 +251,3 @@ def test_a_letter_labelled_ascii_that_is_not() -> None:
 def test_a_text_holds_no_nul() -> None:
     (page,) = read_mail(b"Subject: =?utf-8?q?a=00b?=\n\nx", "a.eml")
     assert "\0" not in page.title + page.text
-
-
-def test_the_other_library_is_silent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """pypdf must not log to the user's screen."""
-    with pytest.raises(SourceError):
-        every(tmp_path, "a.pdf", b"%PDF-1.4 and no more")
-    assert caplog.records == []

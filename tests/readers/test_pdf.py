@@ -314,13 +314,13 @@ def test_a_file_cut_short_is_no_whole_pdf(share: int) -> None:
         read(whole[: len(whole) * share // 100])
 
 
-def test_what_pdfium_does_not_open_is_read_plainly() -> None:
+def test_what_stands_before_a_pdf_is_passed_over() -> None:
     behind = b"HTTP/1.1 200 OK\r\n" * 100 + factories_office.pdf(
         lines("The harbour", "was quiet."), lines("Nobody mends it.")
     )
     page = read(behind)
-    assert page.text == "The harbour\nwas quiet.\nNobody mends it."
-    assert page.places == ((0, "p. 1"), (23, "p. 2"))
+    assert page.text == "The harbour was quiet.\n\nNobody mends it."
+    assert page.places == ((0, "p. 1"), (24, "p. 2"))
 
 
 @pytest.mark.parametrize(

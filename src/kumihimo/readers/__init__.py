@@ -31,19 +31,14 @@ from kumihimo.readers import (
 OFFICE = "application/vnd.openxmlformats-officedocument"
 OPEN = "application/vnd.oasis.opendocument"
 READERS: dict[str, FileType] = {
-    ".txt": FileType("text/plain", plain_text.read_plain_text, is_simple=True),
-    ".text": FileType("text/plain", plain_text.read_plain_text, is_simple=True),
-    ".log": FileType("text/plain", plain_text.read_plain_text, is_simple=True),
+    **dict.fromkeys((".txt", ".text", ".log"), FileType("text/plain", plain_text.read_plain_text, is_simple=True)),
     ".rst": FileType("text/x-rst", rst.read_rst, is_simple=True),
     ".org": FileType("text/x-org", org.read_org, is_simple=True),
     ".tex": FileType("text/x-tex", tex.read_tex, is_simple=True),
     ".bib": FileType("application/x-bibtex", plain_text.read_plain_text, is_simple=True),
-    ".yaml": FileType("application/yaml", plain_text.read_plain_text, is_simple=True),
-    ".yml": FileType("application/yaml", plain_text.read_plain_text, is_simple=True),
-    ".md": FileType("text/markdown", markdown.read_markdown, is_simple=True),
-    ".markdown": FileType("text/markdown", markdown.read_markdown, is_simple=True),
-    ".html": FileType("text/html", html.read_html),
-    ".htm": FileType("text/html", html.read_html),
+    **dict.fromkeys((".yaml", ".yml"), FileType("application/yaml", plain_text.read_plain_text, is_simple=True)),
+    **dict.fromkeys((".md", ".markdown"), FileType("text/markdown", markdown.read_markdown, is_simple=True)),
+    **dict.fromkeys((".html", ".htm"), FileType("text/html", html.read_html)),
     ".xhtml": FileType("application/xhtml+xml", html.read_html),
     ".pdf": FileType("application/pdf", pdf.read_pdf),
     ".docx": FileType(f"{OFFICE}.wordprocessingml.document", docx.read_docx),
@@ -52,8 +47,7 @@ READERS: dict[str, FileType] = {
     ".xlsm": FileType("application/vnd.ms-excel.sheet.macroEnabled.12", workbooks.read_workbook),
     ".xls": FileType("application/vnd.ms-excel", workbooks.read_workbook),
     ".doc": FileType("application/msword", doc.read_doc),
-    ".ppt": FileType("application/vnd.ms-powerpoint", ppt.read_ppt),
-    ".pps": FileType("application/vnd.ms-powerpoint", ppt.read_ppt),
+    **dict.fromkeys((".ppt", ".pps"), FileType("application/vnd.ms-powerpoint", ppt.read_ppt)),
     ".epub": FileType("application/epub+zip", html.read_epub),
     ".eml": FileType("message/rfc822", mail.read_mail, has_attachments=True),
     ".mbox": FileType("application/mbox", mail.read_mailbox, has_attachments=True),
@@ -67,13 +61,12 @@ READERS: dict[str, FileType] = {
     ".vtt": FileType("text/vtt", subtitles.read_subtitles),
     ".srt": FileType("application/x-subrip", subtitles.read_subtitles),
     ".zip": FileType("application/zip", packed.read_zip, has_attachments=True),
-    "": FileType("application/octet-stream", packed.read_by_content, has_attachments=True),  # a name without a suffix
+    "": FileType("application/octet-stream", packed.read_unnamed, has_attachments=True),  # and no known content
     ".textunits": FileType("application/x-kumihimo-text-units", text_units.read_text_units),
     ".csv": FileType("text/csv", tables.read_delimited, is_simple=True),
     ".tsv": FileType("text/tab-separated-values", tables.read_delimited, is_simple=True),
     ".json": FileType("application/json", tables.read_json_pages, is_simple=True),
-    ".jsonl": FileType("application/jsonl", tables.read_jsonl_pages, is_simple=True),
-    ".ndjson": FileType("application/jsonl", tables.read_jsonl_pages, is_simple=True),
+    **dict.fromkeys((".jsonl", ".ndjson"), FileType("application/jsonl", tables.read_jsonl_pages, is_simple=True)),
     **pictures.PICTURES,  # with the extra `ocr`
     **{suffix: FileType(media_type, code.read_code) for suffix, media_type in code.MEDIA_TYPES.items()},
 }

@@ -16,6 +16,7 @@ from kumihimo.core.records import NOT_READ, Document
 from kumihimo.core.settings import Bounds
 from kumihimo.core.wiring import FileType, Reader
 from kumihimo.readers.fields import complete_fields
+from kumihimo.readers.packed import find_suffix
 from kumihimo.readers.page import Page, add_unread, format_utc
 from kumihimo.readers.pictures import SUFFIXES
 from kumihimo.readers.text import describe_guess
@@ -182,7 +183,7 @@ class _Origin:
 
 def _build_documents(origin: _Origin, data: bytes, suffix: str, readers: Mapping[str, FileType]) -> Iterator[Document]:
     """Yield the documents of a file, and of its attachments."""
-    file_type = readers[suffix.lower()]
+    file_type = readers.get(suffix.lower() or find_suffix(data, str(origin))) or readers[""]
     is_text = file_type.is_simple or file_type.media_type.startswith(TEXT_TYPES)
     notes = describe_guess(data) if is_text else []
     for page in _read_pages(file_type.read, data, str(origin)):

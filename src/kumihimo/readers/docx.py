@@ -19,21 +19,8 @@ BULLET = "-"
 MAX_LIST_NUMBER = 4000  # a larger one is written in digits: as a Roman number it would have no end
 MAX_PATTERN_CHARS = 100
 MAX_STYLE_DEPTH = 50
-ROMAN = {
-    1000: "m",
-    900: "cm",
-    500: "d",
-    400: "cd",
-    100: "c",
-    90: "xc",
-    50: "l",
-    40: "xl",
-    10: "x",
-    9: "ix",
-    5: "v",
-    4: "iv",
-    1: "i",
-}
+ROMAN = [(1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl")]
+ROMAN += [(10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")]
 KANJI = "〇一二三四五六七八九"
 IROHA = "イロハニホヘトチリヌルヲワカヨタレソツネナラムウヰノオクヤマケフコエテアサキユメミシヱヒモセス"
 AIUEO = "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン"
@@ -260,7 +247,7 @@ def format_list_number(number: int, number_format: str) -> str:
 
 def _roman(number: int) -> str:
     text = ""
-    for value, letters in ROMAN.items():
+    for value, letters in ROMAN:
         text += letters * (number // value)
         number %= value
     return text

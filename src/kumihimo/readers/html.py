@@ -37,9 +37,11 @@ SIBLING_NAMES = (
 UNNESTED_TAGS = {*VOID_NAMES.split(), *SIBLING_NAMES.split()}
 
 DROPPED_SELECTOR = "script, style, noscript, template, svg, iframe, select, rp, [hidden]"
-NAVIGATION_SELECTOR = "nav, [role=navigation], [role=search]"
+# A site's header has its name and menu, its footer the imprint. A header with the page's heading belongs to the page.
+IN_SECTION = "article *, main *, section *, blockquote *"
+SITE_SELECTOR = "nav, [role=navigation], [role=search], "
+SITE_SELECTOR += f"header:not({IN_SECTION}):not(:has(h1)), footer:not({IN_SECTION})"
 BLOCK_SELECTOR = "table, h1, h2, h3, h4, h5, h6, ul, ol, dl, pre, blockquote"
-SECTION_TAGS = {"article", "main", "section", "blockquote"}
 META_KEYS = {
     "description": "description",
     "og:description": "description",
@@ -105,7 +107,7 @@ def read_full_html(data: bytes, name: str, encoding: str = "", *, is_web_page: b
         return
     dropped = tree.css(DROPPED_SELECTOR)
     if is_web_page:
-        dropped += [*tree.css(NAVIGATION_SELECTOR), *_find_site_chrome(tree.css("header, footer"))]
+        dropped += tree.css(SITE_SELECTOR)
     page = layout.layout_tree(tree.body, partial(_visit_node, dropped={node.mem_id for node in dropped}))
     page = remove_menus(page, source) if is_web_page else page
     node = tree.css_first("head > title") or tree.css_first("h1")
@@ -188,25 +190,6 @@ class _TagBounds:
             depth, closed = len(self.names), self.names.pop()
             self.counts[closed] -= 1
         return depth
-
-
-def _find_site_chrome(candidates: Iterable[Node]) -> Iterator[Node]:
-    """Yield the headers and footers of the site.
-
-    A site's header has its name and menu, its footer the imprint. A header with the page's heading belongs to the page.
-    """
-    in_section: dict[int, bool] = {}  # each node visited, so that none is visited twice
-    for node in candidates:
-        lineage, ancestor = list[int](), node.parent
-        while ancestor is not None and ancestor.mem_id not in in_section:
-            lineage.append(ancestor.mem_id)
-            in_section[ancestor.mem_id] = ancestor.tag in SECTION_TAGS
-            ancestor = ancestor.parent
-        is_inside = ancestor is not None and in_section[ancestor.mem_id]
-        for id in reversed(lineage):
-            is_inside = in_section[id] = is_inside or in_section[id]
-        if not is_inside and not (node.tag == "header" and node.css_first("h1")):
-            yield node
 
 
 def _visit_node(node: Node, dropped: set[int]) -> str | layout.Visit[Node]:

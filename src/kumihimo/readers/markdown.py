@@ -11,8 +11,8 @@ from kumihimo.readers.page import Page
 from kumihimo.readers.plain_text import find_footer
 from kumihimo.readers.text import decode
 
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-SETEXT = re.compile(r" {0,3}=+[ \t]*$")
+FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*(?:\n(?! {0,3}\1)[^\n]*)*+(?:\n[^\n]*)?", re.M)
+TITLE = re.compile(r"^ {0,3}#[ \t]++(?!#*[ \t]*$)([^\n]*)|^(?=.*\S)([^\n]+)\n {0,3}=+[ \t]*$", re.M)
 # Ends a block, such as a heading in tags, within a line of the file.
 LINE_SEPARATOR = "\u2028"
 INLINE_NAMES = (
@@ -63,30 +63,14 @@ def read_markdown(data: bytes, name: str) -> Iterator[Page]:
 
 
 def first_title(text: str) -> str:
-    """Return the first heading of the first level of Markdown, or empty."""
-    fence, previous = "", ""
-    for line in text.splitlines():
-        marker = FENCE.match(line)
-        if marker and (not fence or marker[1].startswith(fence)):
-            fence, previous = ("" if fence else marker[1]), ""
-        elif not fence:
-            if title := _atx_title(line) or (previous if SETEXT.match(line) else ""):
-                return title
-            previous = line.strip()
-    return ""
+    """Return the first heading of the first level of Markdown, or empty.
 
-
-def _atx_title(line: str) -> str:
-    """Return the text of an ATX heading, or empty.
-
-    It stands between `# ` and the closing `#`s. Four spaces before make it code.
+    It stands between `# ` and the closing `#`s, or above a line of `=`. Four spaces before it make it code.
     """
-    bare = line.strip()
-    if not bare.startswith(("# ", "#\t")) or line.startswith(("    ", "\t")):
-        return ""
-    title = bare[1:].strip()
+    found = TITLE.search(FENCED.sub("\n\n", "\n".join(text.splitlines())))
+    title = (found[1] or found[2]).strip() if found else ""
     open_ended = title.rstrip("#")
-    return title if open_ended[-1:].strip() else open_ended.strip()
+    return open_ended.strip() if found and found[1] and not open_ended[-1:].strip() else title
 
 
 def drop_markup(text: str) -> str:

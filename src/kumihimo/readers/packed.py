@@ -1,64 +1,34 @@
-"""a .zip file -> a page that lists its files, with the files; a file without a suffix -> the reader for its content."""
+"""a .zip file -> a page that lists its files, with the files; the content of any file -> its suffix."""
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import PurePosixPath
 from zipfile import ZipFile, ZipInfo
 
 from kumihimo.core.errors import SourceError
-from kumihimo.core.wiring import Reader
-from kumihimo.readers import (
-    doc,
-    docx,
-    html,
-    mail,
-    opendocument,
-    outlook,
-    pdf,
-    ppt,
-    pptx,
-    rtf,
-    subtitles,
-    tables,
-    text,
-    workbooks,
-    xml,
-)
+from kumihimo.readers import text
 from kumihimo.readers.archive import OLE_MAGIC, open_archive, read_part
 from kumihimo.readers.page import Page, unique_file_name
 
 UTF8_NAME = 0x800  # a flag of a part
 NOT_LISTED = re.compile(r"(?:^|/)(?:\.|__MACOSX/)")
 HEAD_BYTES = 4096
-# What a file begins with, after spaces.
-BEGINNINGS: tuple[tuple[bytes, Reader], ...] = (
-    (rb"%PDF-", pdf.read_pdf),
-    (rb"\{\\rtf", rtf.read_rtf),
-    (rb"WEBVTT", subtitles.read_subtitles),
-    (rb"(?i)<!doctype html|<html", html.read_html),
-    (rb"<\?xml", xml.read_xml_page),
-    (rb"From [^\n]+\n(?:[\w-]+:|>From )", mail.read_mailbox),
-    (rb"(?:From|Received|Return-Path|Delivered-To|Message-ID|Date): [^\n]+\n[\w-]+:", mail.read_mail),
+# The suffixes of files by what they begin with, after spaces, and by their parts.
+BEGINNINGS: tuple[tuple[bytes, str], ...] = (
+    (rb"%PDF-", ".pdf"),
+    (rb"\{\\rtf", ".rtf"),
+    (rb"WEBVTT", ".vtt"),
+    (rb"(?i)<!doctype html|<html", ".html"),
+    (rb"<\?xml", ".xml"),
+    (rb"From [^\n]+\n(?:[\w-]+:|>From )", ".mbox"),
+    (rb"(?:From|Received|Return-Path|Delivered-To|Message-ID|Date): [^\n]+\n[\w-]+:", ".eml"),
 )
-PARTS: tuple[tuple[str, Reader], ...] = (
-    ("word/document.xml", docx.read_docx),
-    ("ppt/presentation.xml", pptx.read_pptx),
-    ("xl/workbook.xml", workbooks.read_workbook),
-    ("META-INF/container.xml", html.read_epub),
-)
-
-
-OLE_PARTS: tuple[tuple[str, Reader], ...] = (
-    ("Workbook", workbooks.read_workbook),
-    ("WordDocument", doc.read_doc),
-    ("PowerPoint Document", ppt.read_ppt),
-    ("__properties_version1.0", outlook.read_msg),
-)
-OPEN_KINDS: dict[bytes, Reader] = {
-    b"text": opendocument.read_odt,
-    b"presentation": opendocument.read_odp,
-    b"spreadsheet": opendocument.read_ods,
-}
+PARTS = {"word/document.xml": ".docx", "ppt/presentation.xml": ".pptx", "xl/workbook.xml": ".xlsx"}
+PARTS |= {"META-INF/container.xml": ".epub"}
+OLE_PARTS = {"Workbook": ".xls", "WordDocument": ".doc", "PowerPoint Document": ".ppt"}
+OLE_PARTS |= {"__properties_version1.0": ".msg"}
+OPEN_KINDS = {b"text": ".odt", b"presentation": ".odp", b"spreadsheet": ".ods"}
 
 
 def read_zip(data: bytes, name: str) -> Iterator[Page]:
@@ -88,38 +58,33 @@ def _part_name(part: ZipInfo) -> str:
         return part.filename
 
 
-def read_by_content(data: bytes, name: str) -> Iterator[Page]:
-    """Read a file whose name does not say its type.
+def read_unnamed(data: bytes, name: str) -> Iterator[Page]:
+    """Read a text whose name does not say its type.
 
-    A file that is neither text nor of a known type has no page.
+    Any other file has no page.
     """
-    if reader := _find_reader(data, name):
-        yield from reader(data, name)
-        return
-    try:
-        page = Page(title=PurePosixPath(name).name, text=text.decode(data, name))
-    except SourceError:
-        return
-    yield page
+    with suppress(SourceError):
+        yield Page(title=PurePosixPath(name).name, text=text.decode(data, name))
 
 
-def _find_reader(data: bytes, name: str) -> Reader | None:
+def find_suffix(data: bytes, name: str) -> str:
+    """Return the suffix of files of such a content, or empty.
+
+    Raise SourceError for a damaged archive.
+    """
     if data.startswith(b"PK\x03\x04"):
-        return _find_packed_reader(open_archive(data, name))
+        return _packed_suffix(open_archive(data, name), name)
     if data.startswith(OLE_MAGIC):
-        return next((reader for part, reader in OLE_PARTS if part.encode("utf-16-le") in data), None)
+        return next((suffix for part, suffix in OLE_PARTS.items() if part.encode("utf-16-le") in data), "")
     head = data[:HEAD_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").replace(b"\r\n", b"\n")
-    found = next((reader for beginning, reader in BEGINNINGS if re.match(beginning, head)), None)
-    return tables.read_json_pages if not found and _is_json(head, data) else found
+    found = next((suffix for beginning, suffix in BEGINNINGS if re.match(beginning, head)), "")
+    return ".json" if not found and _is_json(head, data) else found
 
 
-def _find_packed_reader(archive: ZipFile) -> Reader:
+def _packed_suffix(archive: ZipFile, name: str) -> str:
     names = {*archive.namelist()}
-    if "mimetype" in names:
-        kind = archive.read("mimetype").strip().rpartition(b".")[2]
-        if reader := OPEN_KINDS.get(kind):
-            return reader
-    return next((reader for part, reader in PARTS if part in names), read_zip)
+    kind = read_part(archive, "mimetype", name).strip().rpartition(b".")[2] if "mimetype" in names else b""
+    return OPEN_KINDS.get(kind) or next((suffix for part, suffix in PARTS.items() if part in names), ".zip")
 
 
 def _is_json(head: bytes, data: bytes) -> bool:

@@ -1,8 +1,6 @@
 """PDF -> one page of text, with the places where its pages begin."""
 
 import ctypes
-import io
-import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -28,7 +26,6 @@ FAULTS = {
     "doubtful letters": "its letters make no words, because the file does not say which letters they are",
 }
 _PDFIUM_LOCK = Lock()  # PDFium is not thread-safe
-MIN_LETTER_SHARE = 0.95  # of the letters that pypdf finds
 MIN_HEAD_PAGES = 3  # a running head recurs at the top or bottom of at least so many pages
 POINTS_PER_INCH = 72
 MAX_ABREAST = 3  # letters
@@ -36,7 +33,6 @@ PDF_DATE = re.compile(r"D:(\d{4})(\d\d)?(\d\d)?")
 PAGE_NUMBER = re.compile(r"(?:p\.?|page|第|[-–—(\[| ])*\s*(\d{1,3})\s*(?:[-–—)\]| ]|頁|ページ|/ ?\d+|of \d+)*", re.I)
 EDGE_NUMBER = re.compile(r"^(?:(\d{1,4})|[ivxl]+) \| | \| (?:(\d{1,4})(?: ?/ ?\d+)?|[ivxl]+)$")  # beside a head
 PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "CreationDate": "date"}
-STANDARD_FONTS = (b"Helvetica", b"Times", b"Courier", b"Arial", b"Symbol", b"ZapfDingbats")  # PDFium includes these
 GENERATED_CHARS = " \r\n"  # PDFium inserts only these; asking it about every letter would double the time
 
 
@@ -49,10 +45,10 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
     """
     import pypdfium2
 
-    pages, incomplete, pictures = list[list[TextLine]](), list[int](), dict[int, list[TextLine]]()
+    pages, pictures = list[list[TextLine]](), dict[int, list[TextLine]]()
     faults: dict[int, Fault] = {}
     try:
-        with _PDFIUM_LOCK, pypdfium2.PdfDocument(data) as document:
+        with _PDFIUM_LOCK, pypdfium2.PdfDocument(data[max(data.find(b"%PDF-"), 0) :]) as document:
             if has_form := document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE:
                 document.init_forms()
             for number, page in enumerate(document):
@@ -66,19 +62,18 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
                 elif fault:
                     faults[number] = fault
                 pages.append([*lines, *fields])
-                incomplete += [number] if not fault and lacks_embedded_fonts(page) else []
                 page.close()
             properties = {key: text.replace("\0", "") for key, text in document.get_metadata_dict().items()}
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
             raise SourceError(f"{name}: locked with a password; save it without one") from error
-        pages, properties, incomplete = list(_read_with_pypdf(data, name)), {}, []
+        remedy = "download it again, or print it to a new PDF"
+        raise SourceError(f"{name}: not a complete PDF ({error}); {remedy}") from error
     size = usual_size(pages) or ocr.LETTER_SIZE
     for number, lines in pictures.items():
         pages[number] = ocr.fit_size(lines, size)
     unread_pages = [f"p. {number + 1}: {FAULTS[fault]}{_ocr_remedy()}" for number, fault in faults.items()]
-    unread = _fill_missing_letters(pages, incomplete, data, name) if incomplete else []
-    yield _build_page(pages, properties, name, [*unread, *unread_pages], {number + 1 for number in faults})
+    yield _build_page(pages, properties, name, unread_pages, {number + 1 for number in faults})
 
 
 def _ocr_remedy() -> str:
@@ -92,41 +87,6 @@ def _recognize_page(page: Any) -> list[TextLine]:
     width, height = (max(side, 1.0) for side in page.get_size())
     scale = min(ocr.DPI / POINTS_PER_INCH, ocr.MAX_SIDE / max(width, height))
     return ocr.read_picture_lines(page.render(scale=scale).to_pil())
-
-
-def _fill_missing_letters(pages: list[list[TextLine]], incomplete: Sequence[int], data: bytes, name: str) -> list[str]:
-    """Replace the text of pages where PDFium skipped letters.
-
-    The new text is pypdf's. Return what may still be missing.
-    """
-    try:
-        for number, plain in zip(incomplete, _read_with_pypdf(data, name, incomplete), strict=True):
-            if _count_letters(pages[number]) < MIN_LETTER_SHARE * _count_letters(plain):
-                pages[number] = plain
-    except Exception as error:  # noqa: BLE001 (PDFium's text stays, with a warning)
-        return [f"perhaps some letters of fonts that the file does not embed ({error})"]
-    return []
-
-
-def _count_letters(page: Sequence[TextLine]) -> int:
-    return sum(map(str.isalnum, "".join(line.text for line in page)))
-
-
-def _read_with_pypdf(data: bytes, name: str, numbers: Sequence[int] | None = None) -> Iterator[list[TextLine]]:
-    """Yield the lines of these pages, or of all pages.
-
-    pypdf knows nothing of layout, but needs no fonts, and opens files that PDFium rejects.
-    """
-    import pypdf
-
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its repairs do not concern the user
-    try:
-        pages = pypdf.PdfReader(io.BytesIO(data)).pages
-    except (pypdf.errors.PyPdfError, ValueError, KeyError, TypeError) as error:
-        remedy = "download it again, or print it to a new PDF"
-        raise SourceError(f"{name}: not a complete PDF ({error}); {remedy}") from error
-    for number in range(len(pages)) if numbers is None else numbers:
-        yield [TextLine(text) for text in pages[number].extract_text().splitlines() if text.strip()]
 
 
 def _build_page(
@@ -258,23 +218,6 @@ def _is_right_of(box: Box, following: Box) -> bool:
     height = max(box.y1 - box.y0, following.y1 - following.y0, 1.0)
     is_level = abs((box.y0 + box.y1) - (following.y0 + following.y1)) < height / 2
     return following.letter != "\n" and following.x0 > box.x0 and is_level
-
-
-def lacks_embedded_fonts(page: Any) -> bool:
-    """Return whether the page uses fonts that the file does not embed.
-
-    PDFium skips the letters that no installed font can draw.
-    """
-    import pypdfium2.raw as pdfium
-
-    name = ctypes.create_string_buffer(64)
-    for text in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_TEXT]):
-        font = pdfium.FPDFTextObj_GetFont(text.raw)
-        if not pdfium.FPDFFont_GetIsEmbedded(font):
-            pdfium.FPDFFont_GetBaseFontName(font, name, len(name))
-            if not name.value.startswith(STANDARD_FONTS):
-                return True
-    return False
 
 
 def read_boxes(page: Any) -> list[Box]:
