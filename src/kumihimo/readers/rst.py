@@ -6,6 +6,7 @@ It reads line by line, without docutils: nothing is included, fetched or execute
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from kumihimo.readers.markup import MarkupBlocks
 from kumihimo.readers.page import Page
@@ -43,7 +44,6 @@ def read_rst(data: bytes, name: str) -> Iterator[Page]:
     reader = RstReader(lines, MarkupBlocks(lambda text: remove_roles(text, substitutions)))
     while reader.number < len(lines):
         reader.read_line()
-    reader.end_table()
     layout = reader.blocks.layout()
     yield Page(title=layout.title, text=layout.text, metadata=reader.metadata, places=layout.places)
 
@@ -52,12 +52,15 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
+def _join_cells(row: Sequence[str], cells: Sequence[str]) -> list[str]:
+    return [f"{above}\n{cell}".strip() for above, cell in zip(row, cells, strict=True)]
+
+
 @dataclass(slots=True)
 class RstReader:
     """The place in the lines, and the open block.
 
-    levels: the adornments of headings, in the order of their levels. indent: of the open block. columns: where those of
-    an open simple table begin. cells: of the row that is open. table: its kind and indent, or empty.
+    levels: the adornments of headings, in the order of their levels. indent: of the open block.
     """
 
     lines: Sequence[str]
@@ -66,10 +69,6 @@ class RstReader:
     levels: list[tuple[str, bool]] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
     indent: int = 0
-    table: str = ""
-    columns: list[int] = field(default_factory=list)
-    cells: list[str] = field(default_factory=list)
-    list_indent: int = 0
 
     def read_line(self) -> None:
         """Read a line, or the block that begins there."""
@@ -84,14 +83,11 @@ class RstReader:
         return not self.blocks.lines
 
     def _read_blank(self) -> None:
-        if self.table == "grid" or (self.table == "simple" and SIMPLE_BORDER.match(self.lines[self.number - 2])):
-            self.end_table()
         opens_literal = bool(self.blocks.lines) and self.blocks.lines[-1].endswith("::")
         if opens_literal:
             last = self.blocks.lines[-1]
             self.blocks.lines[-1] = "" if last == "::" else last[:-2].rstrip() if last.endswith(" ::") else last[:-1]
-        if self.table != "simple":
-            self.blocks.end()
+        self.blocks.end()
         if opens_literal:
             self.blocks.verbatim(self._take_indented(self.indent))
 
@@ -191,54 +187,45 @@ class RstReader:
     # -- tables
 
     def _read_table(self, line: str) -> bool:
-        """Read a line of a table. Return whether it is one."""
-        if GRID_BORDER.match(line):
-            self._end_row()
-            self.table = "grid"
-        elif SIMPLE_BORDER.match(line):
-            self._end_row()
-            self.table = "simple"
-            self.columns = [match.start() for match in COLUMN.finditer(line)]
-        elif self.table == "simple":
-            self._read_simple_row(line)
-        elif self.table == "grid" and line.lstrip()[0] in "|+":
-            self._read_grid_row(line.strip())
-        else:
-            self.end_table()
+        """Read a table. Return whether one begins here."""
+        if not (is_grid := GRID_BORDER.match(line)) and not SIMPLE_BORDER.match(line):
             return False
+        for row in self._grid_rows() if is_grid else self._simple_rows(line):
+            if row:
+                self.blocks.row(row)
+        self.blocks.end()
         return True
 
-    def _read_grid_row(self, line: str) -> None:
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) != len(self.cells):
-            self._end_row()
-            self.cells = cells
-        else:
-            self.cells = [f"{above}\n{cell}".strip() for above, cell in zip(self.cells, cells, strict=True)]
+    def _grid_rows(self) -> Iterator[list[str]]:
+        row = list[str]()
+        while self.number < len(self.lines) and (line := self.lines[self.number].strip()).startswith(("|", "+")):
+            self.number += 1
+            cells = [] if GRID_BORDER.match(line) else [cell.strip() for cell in line.strip("|").split("|")]
+            if len(cells) != len(row):
+                yield row
+                row = cells
+            else:
+                row = _join_cells(row, cells)
+        yield row
 
-    def _read_simple_row(self, line: str) -> None:
-        if not line.strip("- "):
-            return
-        ends = [*self.columns[1:], len(line)]
-        cells = [line[start:end].strip() for start, end in zip(self.columns, ends, strict=True)]
-        if not line.isascii():  # wide letters take two columns
-            cells = re.split(r" {2,}", line.strip())
-        if self.cells and len(self.cells) == len(cells) and not cells[0]:
-            self.cells = [f"{above}\n{cell}".strip() for above, cell in zip(self.cells, cells, strict=True)]
-        else:
-            self._end_row()
-            self.cells = cells
-
-    def _end_row(self) -> None:
-        if self.cells:
-            self.blocks.row(self.cells)
-        self.cells = []
-
-    def end_table(self) -> None:
-        self._end_row()
-        if self.table:
-            self.blocks.end()
-        self.table = ""
+    def _simple_rows(self, line: str) -> Iterator[list[str]]:
+        row, columns, was_border = list[str](), [match.start() for match in COLUMN.finditer(line)], True
+        while self.number < len(self.lines) and not (was_border and not self.lines[self.number]):
+            line, was_border = self.lines[self.number], False
+            self.number += 1
+            if SIMPLE_BORDER.match(line):
+                yield row
+                row, columns, was_border = [], [match.start() for match in COLUMN.finditer(line)], True
+            elif line.strip("- "):
+                cells = [line[start:end].strip() for start, end in pairwise([*columns, len(line)])]
+                if not line.isascii():  # wide letters take two columns
+                    cells = re.split(r" {2,}", line.strip())
+                if row and len(row) == len(cells) and not cells[0]:
+                    row = _join_cells(row, cells)
+                else:
+                    yield row
+                    row = cells
+        yield row
 
     # -- texts and lists
 

@@ -9,14 +9,7 @@ from typing import Any
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.archive import OLE_MAGIC, open_archive, read_core_properties
-from kumihimo.readers.number_formats import (
-    Formatter,
-    Place,
-    Shown,
-    column_number,
-    read_xls_formats,
-    read_xlsx_formats,
-)
+from kumihimo.readers.number_formats import Formatter, Place, Shown, column_number, read_xls_formats, read_xlsx_formats
 from kumihimo.readers.page import Page, Row, add_unread, join_with_places, refuse_unread
 from kumihimo.readers.tables import (
     MAX_GROWTH,
