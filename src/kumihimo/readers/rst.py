@@ -79,9 +79,6 @@ class RstReader:
         elif not (self._read_table(line) or self._read_heading(line) or self._read_explicit(line)):
             self._read_text(line)
 
-    def _is_start(self) -> bool:
-        return not self.blocks.lines
-
     def _read_blank(self) -> None:
         opens_literal = bool(self.blocks.lines) and self.blocks.lines[-1].endswith("::")
         if opens_literal:
@@ -107,7 +104,7 @@ class RstReader:
 
     def _read_heading(self, line: str) -> bool:
         """Read a heading or a rule. Return whether one begins here."""
-        if not self._is_start():
+        if self.blocks.lines:
             return False
         first, second = (self.lines[n] if n < len(self.lines) else "" for n in (self.number, self.number + 1))
         if ADORNMENT.match(line) and (len(line) >= MIN_ADORNMENT or second == line):
@@ -230,7 +227,7 @@ class RstReader:
     # -- texts and lists
 
     def _read_text(self, line: str) -> None:
-        is_start, indent = self._is_start(), _indent(line)
+        is_start, indent = not self.blocks.lines, _indent(line)
         if bullet := BULLET.match(line):
             self._begin_item(len(bullet[1]), "-", bullet[2] or "", 2)
         elif (numbered := NUMBERED.match(line)) and (is_start or self.indent > indent):
@@ -244,7 +241,7 @@ class RstReader:
         else:
             if not is_start and indent != self.indent and len(self.blocks.lines) == 1 and not self.blocks.prefix:
                 self.blocks.end(1)  # a term, and its definition
-            self.indent = indent if self._is_start() else self.indent
+            self.indent = self.indent if self.blocks.lines else indent
             self.blocks.add(line)
 
     def _begin_item(self, indent: int, mark: str, text: str, width: int) -> None:
