@@ -20,9 +20,9 @@ Node = dict[str, Any]
 
 
 def read_doc(data: bytes, name: str) -> Iterator[layout.Page]:
-    """Read the headings, texts, lists, tables and notes, as if all changes were accepted.
+    """Read the headings, texts, lists, tables and notes.
 
-    Raise SourceError if it is older, locked or damaged.
+    Tracked changes count as accepted. Raise SourceError if it is older, locked or damaged.
     """
     from office_oxide import Document, OfficeOxideError
 
@@ -44,7 +44,7 @@ def read_doc(data: bytes, name: str) -> Iterator[layout.Page]:
 
 
 def _visit(node: Node) -> str | layout.Visit[Node]:
-    """Return a text, or the step of an element and what is in it."""
+    """Return a text, or the step around the parts of an element."""
     kind = node.get("type")
     if kind == "text":
         return str(node["text"]).replace("\0", "")
