@@ -15,7 +15,7 @@ import pytest
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import ocr
 from kumihimo.readers.glyphs import TextLine
-from kumihimo.readers.page import Page
+from kumihimo.readers.page import NOT_READ, Page
 from kumihimo.readers.pdf import Box, downward, drop_running_heads, leftward, read_pdf, rightward, writing_direction
 from tests import factories_office
 from tests.factories_office import Fill, justified, lines
@@ -599,3 +599,18 @@ def test_a_page_with_a_picture_and_its_text_is_no_scan() -> None:
     assert "not_read" not in read(factories_office.pdf(scanned(HARBOUR))).metadata
     codes = lines(*(f"PPR-{n} KLM-{n} XTZ" for n in range(1000, 1006)))
     assert "not_read" not in read(factories_office.pdf(codes)).metadata
+
+
+def test_a_damaged_page_is_named_and_the_others_are_read() -> None:
+    import pypdf
+    from pypdf.generic import ArrayObject, NameObject, NumberObject
+
+    writer = pypdf.PdfWriter(io.BytesIO(factories_office.pdf(lines(HARBOUR), lines(PAINT))))
+    writer.root_object["/Pages"][NameObject("/Kids")] = ArrayObject(
+        [writer.pages[0].indirect_reference, NumberObject(7)]
+    )
+    output = io.BytesIO()
+    writer.write(output)
+    page = read(output.getvalue())
+    assert page.text == HARBOUR
+    assert page.metadata[NOT_READ] == ["p. 2: it is damaged"]

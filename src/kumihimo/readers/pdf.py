@@ -24,6 +24,7 @@ FAULTS = {
     "picture": "a picture, of which only a stamp or a page number is read",
     "wrong letters": "its letters are not read, because the file does not say which letters they are",
     "doubtful letters": "its letters make no words, because the file does not say which letters they are",
+    "damage": "it is damaged",
 }
 _PDFIUM_LOCK = Lock()  # PDFium is not thread-safe
 MIN_HEAD_PAGES = 3  # a running head recurs at the top or bottom of at least so many pages
@@ -51,7 +52,11 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
         with _PDFIUM_LOCK, pypdfium2.PdfDocument(data[max(data.find(b"%PDF-"), 0) :]) as document:
             if has_form := document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE:
                 document.init_forms()
-            for number, page in enumerate(document):
+            for number in range(len(document)):
+                if (page := _load_page(document, number)) is None:
+                    faults[number] = "damage"
+                    pages.append([])
+                    continue
                 boxes = read_boxes(page)
                 fault = find_fault(page, [box.letter for box in boxes])
                 lines = [] if fault == "wrong letters" else arrange_boxes(boxes)
@@ -63,6 +68,8 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
                     faults[number] = fault
                 pages.append([*lines, *fields])
                 page.close()
+            if [*faults.values()] == ["damage"] * len(pages):
+                raise pypdfium2.PdfiumError("no page can be read")
             properties = {key: text.replace("\0", "") for key, text in document.get_metadata_dict().items()}
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
@@ -72,12 +79,22 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
     size = usual_size(pages) or ocr.LETTER_SIZE
     for number, lines in pictures.items():
         pages[number] = ocr.fit_size(lines, size)
-    unread_pages = [f"p. {number + 1}: {FAULTS[fault]}{_ocr_remedy()}" for number, fault in faults.items()]
+    unread_pages = [f"p. {number + 1}: {FAULTS[fault]}{_ocr_remedy(fault)}" for number, fault in faults.items()]
     yield _build_page(pages, properties, name, unread_pages, {number + 1 for number in faults})
 
 
-def _ocr_remedy() -> str:
-    return "" if ocr.is_installed() else "; to read it by OCR, run `pip install 'kumihimo[ocr]'`"
+def _load_page(document: Any, number: int) -> Any:
+    """Return a page; None if it is damaged."""
+    import pypdfium2
+
+    try:
+        return document[number]
+    except pypdfium2.PdfiumError:
+        return None
+
+
+def _ocr_remedy(fault: Fault) -> str:
+    return "" if fault == "damage" or ocr.is_installed() else "; to read it by OCR, run `pip install 'kumihimo[ocr]'`"
 
 
 def _recognize_page(page: Any) -> list[TextLine]:

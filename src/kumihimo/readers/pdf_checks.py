@@ -23,7 +23,7 @@ SHORT_WORDS = frozenset(
         r"\w+", "the and of to in is for a de la le et en el que los der die das und von zu il di che da do na i van"
     )
 )
-Fault = Literal["", "picture", "wrong letters", "doubtful letters"]
+Fault = Literal["", "picture", "wrong letters", "doubtful letters", "damage"]
 
 
 def find_fault(page: Any, letters: Sequence[str]) -> Fault:
