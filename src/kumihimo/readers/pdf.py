@@ -46,28 +46,18 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
     """
     import pypdfium2
 
-    pages, pictures = list[list[TextLine]](), dict[int, list[TextLine]]()
-    faults: dict[int, Fault] = {}
+    pages, pictures, faults = list[list[TextLine]](), set[int](), dict[int, Fault]()
     try:
         with _PDFIUM_LOCK, pypdfium2.PdfDocument(data[max(data.find(b"%PDF-"), 0) :]) as document:
             if has_form := document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE:
                 document.init_forms()
             for number in range(len(document)):
-                if (page := _load_page(document, number)) is None:
-                    faults[number] = "damage"
-                    pages.append([])
-                    continue
-                boxes = read_boxes(page)
-                fault = find_fault(page, [box.letter for box in boxes])
-                lines = [] if fault == "wrong letters" else arrange_boxes(boxes)
-                seen = _recognize_page(page) if fault or not lines else []
-                fields = list(read_fields(document, page, seen or lines)) if has_form else []
-                if seen:
-                    pictures[number] = [*seen, *fields]
+                lines, fault, is_picture = _read_page(document, number, has_form=has_form)
+                pages.append(lines)
+                if is_picture:
+                    pictures.add(number)
                 elif fault:
                     faults[number] = fault
-                pages.append([*lines, *fields])
-                page.close()
             if [*faults.values()] == ["damage"] * len(pages):
                 raise pypdfium2.PdfiumError("no page can be read")
             properties = {key: text.replace("\0", "") for key, text in document.get_metadata_dict().items()}
@@ -76,21 +66,27 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
             raise SourceError(f"{name}: locked with a password; save it without one") from error
         remedy = "download it again, or print it to a new PDF"
         raise SourceError(f"{name}: not a complete PDF ({error}); {remedy}") from error
-    size = usual_size(pages) or ocr.LETTER_SIZE
-    for number, lines in pictures.items():
-        pages[number] = ocr.fit_size(lines, size)
+    size = usual_size([page for number, page in enumerate(pages) if number not in pictures]) or ocr.LETTER_SIZE
+    pages = [ocr.fit_size(page, size) if number in pictures else page for number, page in enumerate(pages)]
     unread_pages = [f"p. {number + 1}: {FAULTS[fault]}{_ocr_remedy(fault)}" for number, fault in faults.items()]
     yield _build_page(pages, properties, name, unread_pages, {number + 1 for number in faults})
 
 
-def _load_page(document: Any, number: int) -> Any:
-    """Return a page; None if it is damaged."""
+def _read_page(document: Any, number: int, *, has_form: bool) -> tuple[list[TextLine], Fault, bool]:
+    """Return the lines of a page, its fault, and whether OCR read them."""
     import pypdfium2
 
     try:
-        return document[number]
+        page = document[number]
     except pypdfium2.PdfiumError:
-        return None
+        return [], "damage", False
+    boxes = read_boxes(page)
+    fault = find_fault(page, [box.letter for box in boxes])
+    lines = [] if fault == "wrong letters" else arrange_boxes(boxes)
+    seen = _recognize_page(page) if fault or not lines else []
+    fields = list(read_fields(document, page, seen or lines)) if has_form else []
+    page.close()
+    return [*(seen or lines), *fields], fault, bool(seen)
 
 
 def _ocr_remedy(fault: Fault) -> str:
