@@ -73,7 +73,7 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
 
 
 def _read_page(document: Any, number: int, *, has_form: bool) -> tuple[list[TextLine], Fault, bool]:
-    """Return the lines of a page, its fault, and whether OCR read them."""
+    """Return the lines of a page, its fault, and whether OCR was used."""
     import pypdfium2
 
     try:
