@@ -73,7 +73,10 @@ def read_pdf(data: bytes, name: str) -> Iterator[Page]:
 
 
 def _read_page(document: Any, number: int, *, has_form: bool) -> tuple[list[TextLine], Fault, bool]:
-    """Return the lines of a page, its fault, and whether OCR was used."""
+    """Return the lines of a page and its fault.
+
+    The last value tells whether OCR read the lines.
+    """
     import pypdfium2
 
     try:
