@@ -1,8 +1,10 @@
 """a ForeignStore -> files of text units: each row stands at the text units that it rests on."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.importers import store as foreign
@@ -13,25 +15,6 @@ from kumihimo.text.file_names import file_name
 from kumihimo.text.name_keys import entity_id, name_key
 
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z]\w{0,4}$")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a unit is: the file, and its number there."""
-
-    file: str
-    unit: int
-
-
-@dataclass(slots=True)
-class _Rows:
-    """What stands at one unit."""
-
-    entities: list[tuple[str, str]] = field(default_factory=list)
-    relations: list[text_units.UnitRelation] = field(default_factory=list)
-    claims: list[text_units.UnitClaim] = field(default_factory=list)
-    descriptions: list[text_units.SharedDescription] = field(default_factory=list)
-    communities: list[text_units.UnitCommunity] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +41,10 @@ class _Conversion:
     def __init__(self, store: foreign.ForeignStore) -> None:
         self.store = store
         self.located, self.places = _place_documents(store)
-        self.rows: dict[str, _Rows] = {id: _Rows() for id in self.places}
+        self.rows: dict[str, defaultdict[str, list[Any]]] = {id: defaultdict(list) for id in self.places}  # by field
         self.order = {id: number for number, id in enumerate(self.places)}
         self.units_of: dict[str, tuple[str, ...]] = {}  # entity -> its units
-        self.related_in: dict[str, set[str]] = {}  # entity -> the units of its relations
+        self.related_in: defaultdict[str, set[str]] = defaultdict(set)  # entity -> the units of its relations
         self.names: dict[str, str] = {}  # entity -> its name, as the texts write it
         self.kept: set[tuple[str, ...]] = set()  # the keys of entities, relations and claims
 
@@ -92,21 +75,18 @@ class _Conversion:
         return tuple(sorted({unit for unit in units if unit in self.places}, key=self.order.__getitem__))
 
     def _documents(self, units: Iterable[str]) -> tuple[str, ...]:
-        return tuple(sorted({self.places[unit].file for unit in units}))
+        return tuple(sorted({self.places[unit][0] for unit in units}))
 
-    def _describe(self, names: Sequence[str], text: str, units: Sequence[str]) -> None:
+    def _describe(self, names: tuple[str, ...], text: str, units: Sequence[str]) -> None:
         if text:
-            description = text_units.SharedDescription(tuple(names), text, self._documents(units))
-            self.rows[units[0]].descriptions.append(description)
+            description = text_units.SharedDescription(names, text, self._documents(units))
+            self.rows[units[0]]["descriptions"].append(description)
 
     def _add_entities(self) -> None:
-        homeless = 0
-        kinds: dict[str, list[foreign.StoredEntity]] = {}
+        kinds: defaultdict[str, list[foreign.StoredEntity]] = defaultdict(list)
         for entity in self.store.entities:
             if entity.name.strip() and self._known(entity.units):
-                kinds.setdefault(entity_id(name_key(entity.name)), []).append(entity)
-            else:
-                homeless += 1
+                kinds[entity_id(name_key(entity.name))].append(entity)
         for id, entities in kinds.items():
             self.kept.add((id,))
             self.units_of[id] = self._known(unit for entity in entities for unit in entity.units)
@@ -114,10 +94,11 @@ class _Conversion:
             for entity in entities:
                 units = self._known(entity.units)
                 for unit in units:
-                    self.rows[unit].entities.append((self.names[id], entity.type))
-                self._describe([self.names[id]], entity.text, units)
+                    self.rows[unit]["entities"].append((self.names[id], entity.type))
+                self._describe((self.names[id],), entity.text, units)
+        kept = sum(map(len, kinds.values()))
+        homeless, repeated = len(self.store.entities) - kept, kept - len(kinds)
         self.store.add_note(f"{homeless:,} entities without a text unit.", homeless)
-        repeated = sum(map(len, kinds.values())) - len(kinds)
         self.store.add_note(f"{repeated:,} entities whose name is another spelling of one: merged.", repeated)
 
     def _written_form(self, name: str, units: Sequence[str]) -> str:
@@ -126,10 +107,8 @@ class _Conversion:
             return name
         pattern = re.compile(r"\s+".join(map(re.escape, name.split())), re.I)
         for unit in units:
-            place = self.places[unit]
-            located = self.located[place.file]
-            start, end = located.spans[place.unit]
-            for match in pattern.finditer(located.text, start, end):
+            file, number = self.places[unit]
+            for match in pattern.finditer(self.located[file].text, *self.located[file].spans[number]):
                 form = " ".join(match[0].split())
                 if not form.isupper() and name_key(form) == name_key(name):
                     return form
@@ -144,38 +123,33 @@ class _Conversion:
             ends = self._ends((relation.source, relation.target))
             shared = set(self.units_of.get(ends[0], ())) & set(self.units_of.get(ends[1], ()))
             units = self._known(relation.units) or self._known(shared)
-            if ends[0] == ends[1]:
-                loops += 1
+            if ends[0] == ends[1] or not units:
+                loops += ends[0] == ends[1]
+                homeless += ends[0] != ends[1]
                 continue
-            if not units:
-                homeless += 1
-                continue
-            source, target = self._name(relation.source), self._name(relation.target)
+            names = self._name(relation.source), self._name(relation.target)
             strength = None if relation.weight is None else min(max(relation.weight / len(units), 1.0), 10.0)
-            text = relation.text if relation.in_unit else ""
             self.kept.add(tuple(sorted(ends)))
             for end in ends:
-                self.related_in.setdefault(end, set()).update(units)
-            row = text_units.UnitRelation(source, target, text, relation.keywords, strength)
+                self.related_in[end].update(units)
+            text = relation.text if relation.in_unit else ""
             for unit in units:
-                self.rows[unit].relations.append(row)
+                self.rows[unit]["relations"].append(text_units.UnitRelation(*names, text, relation.keywords, strength))
             if not relation.in_unit:
-                self._describe([source, target], relation.text, units)
+                self._describe(names, relation.text, units)
         self.store.add_note(f"{homeless:,} relations without a text unit.", homeless)
         self.store.add_note(f"{loops:,} relations of an entity with itself.", loops)
 
     def _add_claims(self) -> None:
-        homeless = 0
-        for claim in self.store.claims:
-            if claim.unit not in self.places or not claim.subject:
-                homeless += 1
-                continue
+        claims = [claim for claim in self.store.claims if claim.unit in self.places and claim.subject]
+        for claim in claims:
             subject, object_name = self._name(claim.subject), self._name(claim.object) if claim.object else ""
             row = text_units.UnitClaim(
                 subject, claim.text, object_name, claim.type, claim.status, claim.start, claim.end, claim.quote
             )
-            self.rows[claim.unit].claims.append(row)
+            self.rows[claim.unit]["claims"].append(row)
             self.kept.add((*self._ends((subject, object_name)), claim.type))
+        homeless = len(self.store.claims) - len(claims)
         self.store.add_note(f"{homeless:,} claims without a text unit or a subject.", homeless)
 
     def _add_communities(self) -> int:
@@ -190,7 +164,7 @@ class _Conversion:
                 continue
             seen.add(keys[id])
             units = self._known(unit for entity in members[id] for unit in self.units_of[entity])
-            related = {unit for entity in members[id] for unit in self.related_in.get(entity, ())}
+            related = {unit for entity in members[id] for unit in self.related_in[entity]}
             row = text_units.UnitCommunity(
                 key=keys[id],
                 level=by_id[id].level,
@@ -198,7 +172,7 @@ class _Conversion:
                 documents=self._documents(related.union(units)),
                 parent=keys.get(by_id[id].parent, ""),
             )
-            self.rows[units[0]].communities.append(self._with_report(row, id, by_id[id].report))
+            self.rows[units[0]]["communities"].append(self._with_report(row, id, by_id[id].report))
         return len(seen)
 
     def _members(self, community: foreign.StoredCommunity) -> list[str]:
@@ -236,28 +210,25 @@ class _Conversion:
     def _files(self) -> dict[str, text_units.TextUnits]:
         files = {}
         for name, located in self.located.items():
-            spans = zip(located.units, located.spans, strict=True)
-            units = tuple(_text_unit(span, self.rows[id]) for id, span in spans)
+            units = []
+            for id, span in zip(located.units, located.spans, strict=True):
+                rows: dict[str, Any] = {field: tuple(values) for field, values in self.rows[id].items()}
+                entities = tuple(dict.fromkeys(rows.pop("entities", ())))
+                units.append(text_units.TextUnit(*span, entities, **rows))
             document = located.document
             title = _FILE_SUFFIX.sub("", document.title) or document.title
-            files[name] = text_units.TextUnits(title, located.text, units, document.metadata, document.modified)
+            files[name] = text_units.TextUnits(title, located.text, tuple(units), document.metadata, document.modified)
         return files
 
 
-def _text_unit(span: tuple[int, int], rows: _Rows) -> text_units.TextUnit:
-    start, end = span
-    others = tuple(rows.relations), tuple(rows.claims), tuple(rows.descriptions), tuple(rows.communities)
-    return text_units.TextUnit(start, end, tuple(dict.fromkeys(rows.entities)), *others)
-
-
-def _place_documents(store: foreign.ForeignStore) -> tuple[dict[str, Located], dict[str, Place]]:
-    """Return the texts of all files and the units' places."""
+def _place_documents(store: foreign.ForeignStore) -> tuple[dict[str, Located], dict[str, tuple[str, int]]]:
+    """Return the texts of all files, and each unit's file and number."""
     documents = {document.id: document for document in store.documents}
     units: dict[str, list[foreign.StoredUnit]] = {}
     for unit in store.units:
         units.setdefault(unit.document, []).append(unit)
     located: dict[str, Located] = {}
-    places: dict[str, Place] = {}
+    places: dict[str, tuple[str, int]] = {}
     used: dict[str, int] = {}
     for id, parts in units.items():
         document = documents.get(id) or foreign.StoredDocument(id, "")
@@ -267,7 +238,7 @@ def _place_documents(store: foreign.ForeignStore) -> tuple[dict[str, Located], d
         for part in locate_units(document, parts):
             name = _file_name(document.title, used)
             located[name] = part
-            places |= {unit: Place(name, number) for number, unit in enumerate(part.units)}
+            places |= {unit: (name, number) for number, unit in enumerate(part.units)}
     return located, places
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from kumihimo.core.errors import SourceError
 from kumihimo.importers import store as foreign
-from kumihimo.importers.lightrag import describe, weight
 
 UNIT_CHARS = 2_000  # of a text unit, which holds whole nodes
 _NAMES = ("entity_id", "name", "label", "title")
@@ -38,10 +37,14 @@ def read_graphml(path: Path) -> foreign.ForeignStore:
             keywords = (verb,) if (verb := _first(values, _VERBS)) else ()
             sentence = _edge_line(names[source], names[target], values)
             ends, unit_ids = (names[source], names[target]), (unit_of[source],)
-            store.relations.append(foreign.StoredRelation(*ends, sentence, unit_ids, keywords, weight(values)))
+            store.relations.append(
+                foreign.StoredRelation(*ends, sentence, unit_ids, keywords, foreign.number(values.get("weight"), None))
+            )
     for id, values in graph.nodes.items():
         units = tuple(sorted(neighbours[id], key=int))
-        store.entities.append(foreign.StoredEntity(names[id], _first(values, _TYPES).lower(), describe(values), units))
+        store.entities.append(
+            foreign.StoredEntity(names[id], _first(values, _TYPES).lower(), foreign.describe(values), units)
+        )
     lost = sum(source not in names or target not in names for source, target, _ in graph.edges)
     store.add_note(f"{lost:,} edges to nodes that the file does not hold.", lost)
     store.add_note("The direction of edges: a relation has two ends here. The text of the document says it.")
@@ -72,7 +75,7 @@ def _pack(
 
 
 def _node_line(name: str, values: foreign.Values) -> str:
-    kind, text = _first(values, _TYPES), describe(values)
+    kind, text = _first(values, _TYPES), foreign.describe(values)
     others = [f"{key}: {' '.join(value.split())}" for key, value in sorted(values.items()) if _is_fact(key, value)]
     line = f"{name} ({kind})" if kind else name
     return f"{line}: {text or '; '.join(others)}" if text or others else f"{line}."
@@ -88,6 +91,6 @@ def _edge_line(source: str, target: str, values: foreign.Values) -> str:
     >>> _edge_line("Ann", "Oban", {"label": "lives in"})
     'Ann – lives in – Oban.'
     """
-    verb, text = _first(values, _VERBS), " ".join(describe(values).split())
+    verb, text = _first(values, _VERBS), " ".join(foreign.describe(values).split())
     line = " – ".join(filter(None, [source, verb, target]))
     return f"{line}: {text}" if text else f"{line}."

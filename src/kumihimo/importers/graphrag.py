@@ -2,20 +2,17 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from kumihimo.core.errors import SourceError
 from kumihimo.importers import store as foreign
-from kumihimo.index.data_refs import strip_references
 from kumihimo.readers.page import format_utc
 
 Row = Mapping[str, Any]
 SUFFIXES = (".parquet", ".jsonl")
-_NO_VALUE = ("", "none", "null", "nan", "nat", "-1")
 _REFERENCE = re.compile(r"(Entities|Relationships|Claims)\s*\(([\d,\s]+)", re.I)
 _DATE = re.compile(r"\d{4}(?:-\d\d){0,2}")
 
@@ -34,7 +31,7 @@ def read_graphrag(folder: Path) -> foreign.ForeignStore:
         documents=[_document(row) for row in _read_table(folder, "documents")],
         units=[
             foreign.StoredUnit(str(row["id"]), _document_of(row), str(row["text"] or ""))
-            for row in sorted(units, key=lambda row: _number(row.get("human_readable_id")))
+            for row in sorted(units, key=lambda row: foreign.number(row.get("human_readable_id"), 0.0))
         ],
         entities=[_entity(row) for row in entities],
         relations=[_relation(row) for row in relations],
@@ -123,42 +120,25 @@ def _name(row: Row) -> str:
 
 def _entity(row: Row) -> foreign.StoredEntity:
     return foreign.StoredEntity(
-        _name(row), _text(row, "type").lower(), _text(row, "description"), foreign.strings(row["text_unit_ids"])
+        _name(row),
+        foreign.clean_text(row, "type").lower(),
+        foreign.clean_text(row, "description"),
+        foreign.strings(row["text_unit_ids"]),
     )
 
 
 def _relation(row: Row) -> foreign.StoredRelation:
-    text, units = _text(row, "description"), foreign.strings(row.get("text_unit_ids"))
-    weight = _number(row.get("weight"), 1.0)
+    text, units = foreign.clean_text(row, "description"), foreign.strings(row.get("text_unit_ids"))
+    weight = foreign.number(row.get("weight"), 1.0)
     return foreign.StoredRelation(str(row["source"]), str(row["target"]), text, units, weight=weight)
 
 
 def _claim(row: Row) -> foreign.StoredClaim:
     names = ("text_unit_id", "subject_id", "object_id", "type", "status", "start_date", "end_date")
-    unit, subject, object_name, kind, status, start, end = (_text(row, name) for name in names)
-    text, quote = _text(row, "description"), _text(row, "source_text")
+    unit, subject, object_name, kind, status, start, end = (foreign.clean_text(row, name) for name in names)
+    text, quote = foreign.clean_text(row, "description"), foreign.clean_text(row, "source_text")
     known = status.upper() if status.upper() in ("TRUE", "FALSE", "SUSPECTED") else "SUSPECTED"
     return foreign.StoredClaim(unit, subject, object_name, kind, known, _date(start), _date(end), text, quote)
-
-
-def _text(row: Row, name: str) -> str:
-    """Return a value as text, or empty if it is missing."""
-    value = row.get(name)
-    text = "" if value is None else str(value).strip()
-    return "" if text.casefold() in _NO_VALUE else text
-
-
-def _number(value: object, default: float = 0.0) -> float:
-    """Return a value as a number; the default for what is none.
-
-    >>> _number("7"), _number(None), _number(float("nan"), 1.0), _number("x", -1)
-    (7.0, 0.0, 1.0, -1)
-    """
-    try:
-        number = float(str(value))
-    except ValueError:
-        return default
-    return number if isfinite(number) else default
 
 
 def _community_id(row: Row) -> str:
@@ -174,21 +154,25 @@ class _Numbers:
     """The rows that reports name by number. `[Data: Entities (5)]` is the entity whose `human_readable_id` is 5."""
 
     def __init__(self, entities: Sequence[Row], relations: Sequence[Row], claims: Sequence[Row]) -> None:
-        self.rows: dict[tuple[str, int], tuple[str, ...]] = {}
+        self.rows: dict[tuple[str, int], foreign.RowNames] = {}
         for kind, rows in (("entities", entities), ("relationships", relations), ("claims", claims)):
             for row in rows:
-                if (number := _number(row.get("human_readable_id", row.get("short_id")), -1)) >= 0:
+                if (number := foreign.number(row.get("human_readable_id", row.get("short_id")), -1)) >= 0:
                     self.rows[kind, int(number)] = self._names(kind, row)
 
     @staticmethod
-    def _names(kind: str, row: Row) -> tuple[str, ...]:
+    def _names(kind: str, row: Row) -> foreign.RowNames:
         if kind == "entities":
             return (_name(row),)
         if kind == "relationships":
             return str(row["source"]), str(row["target"])
-        return _text(row, "subject_id"), _text(row, "object_id"), _text(row, "type")
+        return (
+            foreign.clean_text(row, "subject_id"),
+            foreign.clean_text(row, "object_id"),
+            foreign.clean_text(row, "type"),
+        )
 
-    def find(self, text: str) -> tuple[tuple[str, ...], ...]:
+    def find(self, text: str) -> tuple[foreign.RowNames, ...]:
         """Return the names of the rows that a text refers to."""
         found = (
             self.rows.get((kind.lower(), int(number)))
@@ -200,7 +184,10 @@ class _Numbers:
 
 def _communities(folder: Path, names: Mapping[str, str], numbers: _Numbers) -> list[foreign.StoredCommunity]:
     """Return the communities with their reports."""
-    reports = {str(row["community"]): _report(row, numbers) for row in _read_table(folder, "community_reports")}
+    reports = {
+        str(row["community"]): foreign.read_report(row, numbers.find)
+        for row in _read_table(folder, "community_reports")
+    }
     rows = _read_table(folder, "communities")
     parents = {str(child): _community_id(row) for row in rows for child in foreign.strings(row.get("children"))}
     members_of = _members_of_nodes(folder)
@@ -208,7 +195,7 @@ def _communities(folder: Path, names: Mapping[str, str], numbers: _Numbers) -> l
     for row in rows:
         id = _community_id(row)
         members = [names[each] for each in foreign.strings(row.get("entity_ids")) if each in names]
-        level, parent = int(_number(row["level"])), _text(row, "parent") or parents.get(id, "")
+        level, parent = int(foreign.number(row["level"], 0.0)), foreign.clean_text(row, "parent") or parents.get(id, "")
         own_members = tuple(members or members_of.get(id, ()))
         communities.append(foreign.StoredCommunity(id, level, parent, own_members, reports.get(id)))
     return communities
@@ -218,22 +205,6 @@ def _members_of_nodes(folder: Path) -> dict[str, list[str]]:
     """Return the members of communities from the nodes of version 1."""
     members: dict[str, list[str]] = {}
     for row in _read_table(folder, "nodes"):
-        if (number := _number(row.get("community"), -1)) >= 0:
+        if (number := foreign.number(row.get("community"), -1)) >= 0:
             members.setdefault(str(int(number)), []).append(_name(row))
     return members
-
-
-def _report(row: Row, numbers: _Numbers) -> foreign.StoredReport:
-    rating = _number(row.get("rank", row.get("rating")))
-    reason = strip_references(_text(row, "rating_explanation") or _text(row, "rank_explanation"))
-    title, summary = strip_references(_text(row, "title")), strip_references(_text(row, "summary"))
-    return foreign.StoredReport(title, summary, rating, reason, tuple(_findings(row, numbers)))
-
-
-def _findings(row: Row, numbers: _Numbers) -> Iterator[tuple[str, str, tuple[tuple[str, ...], ...]]]:
-    findings = row.get("findings")
-    if isinstance(findings, str):
-        findings = json.loads(findings)
-    for finding in findings if findings is not None else ():
-        summary, text = (str(finding.get(key) or "") for key in ("summary", "explanation"))
-        yield strip_references(summary), strip_references(text), numbers.find(f"{summary} {text}")

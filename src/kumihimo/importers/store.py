@@ -4,15 +4,20 @@ Also the JSON and GraphML that they write.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree import ElementTree
 
 from kumihimo.core.errors import SourceError
+from kumihimo.index.data_refs import strip_references
 
+T = TypeVar("T")
 SEPARATOR = "<SEP>"  # of nano-graphrag and LightRAG, between values in one field
+_NO_VALUE = ("", "none", "null", "nan", "nat", "-1")
+RowNames = tuple[str, ...]  # an entity, both ends of a relation, or both names and the type of a claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class StoredReport:
     summary: str
     rating: float
     reason: str
-    findings: tuple[tuple[str, str, tuple[tuple[str, ...], ...]], ...]
+    findings: tuple[tuple[str, str, tuple[RowNames, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +167,48 @@ def strings(values: object) -> tuple[str, ...]:
     return tuple(str(value) for value in values) if isinstance(values, Iterable) else ()
 
 
+def clean_text(row: Mapping[str, Any], *names: str) -> str:
+    """Return the first of these values as text, or empty without one."""
+    texts = (str(row[name]).strip() for name in names if row.get(name) is not None)
+    return next((text for text in texts if text.casefold() not in _NO_VALUE), "")
+
+
+def number(value: object, default: T) -> float | T:
+    """Return a value as a number; the default for what is none.
+
+    >>> number("7", 0), number(None, 0), number(float("nan"), 1.0), number("x", None)
+    (7.0, 0, 1.0, None)
+    """
+    try:
+        parsed = float(str(value))
+    except ValueError:
+        return default
+    return parsed if isfinite(parsed) else default
+
+
+def read_report(row: Mapping[str, Any], find_rows: Callable[[str], Sequence[RowNames]] = lambda _: ()) -> StoredReport:
+    """Return a report of graphrag or nano-graphrag.
+
+    find_rows: returns the names of the rows that a text refers to.
+    """
+    findings = row.get("findings")
+    findings = json.loads(findings) if isinstance(findings, str) else findings
+    texts = []
+    for finding in findings if findings is not None else ():
+        parts = finding if isinstance(finding, Mapping) else {"summary": finding}
+        summary, text = (str(parts.get(key) or "") for key in ("summary", "explanation"))
+        texts.append((strip_references(summary), strip_references(text), tuple(find_rows(f"{summary} {text}"))))
+    names = (("title",), ("summary",), ("rating_explanation", "rank_explanation"))
+    title, summary, reason = (strip_references(clean_text(row, *keys)) for keys in names)
+    return StoredReport(title, summary, number(row.get("rank", row.get("rating")), 0.0), reason, tuple(texts))
+
+
 Values = Mapping[str, str]
+
+
+def describe(values: Values) -> str:
+    """Return a description with a line for each part."""
+    return "\n".join(split_values(values.get("description")))
 
 
 @dataclass(slots=True)
