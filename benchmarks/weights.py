@@ -26,12 +26,12 @@ from benchmarks.meter import check_at_least
 from benchmarks.options import bench_parser, read_options, run_benchmark
 from benchmarks.question_sets import KINDS, LEARNED_ONLY, open_set
 from benchmarks.replies import openie
+from benchmarks.weight_fitting import TOP_K, FittingExample, build_examples, learn_weights
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.evaluate.gold import found_share, read_index_layout, resolve_gold
 from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.retrieval import ChunkTracer
 from kumihimo.evaluate.statistics import bootstrap_interval, signed_rank
-from kumihimo.evaluate.weight_fitting import TOP_K, FittingExample, build_examples, learn_weights
 from kumihimo.methods.braid import WEIGHTS_PATH
 from kumihimo.methods.braid.two_pass import BraidWeights
 

@@ -7,10 +7,10 @@ from itertools import islice
 from statistics import fmean
 
 import pytest
+from benchmarks.weight_fitting import DOCUMENT_WEIGHT, FittingExample, cross_validate_recall, learn_weights
 
 from kumihimo.evaluate.gold import GoldPassages, IndexLayout
 from kumihimo.evaluate.records import SourceSpan
-from kumihimo.evaluate.weight_fitting import DOCUMENT_WEIGHT, FittingExample, cross_validate_recall, learn_weights
 from kumihimo.methods.braid import published_weights
 from kumihimo.methods.braid.two_pass import FEATURES, BraidWeights, run_first_pass
 from kumihimo.text.question import ParsedQuestion
@@ -187,7 +187,7 @@ def test_cross_validation_uses_unseen_questions(
         folds.append([example.id for example in fitting_examples])
         return {name: {} for name in FEATURES}
 
-    monkeypatch.setattr("kumihimo.evaluate.weight_fitting.learn_weights", record_fold)
+    monkeypatch.setattr("benchmarks.weight_fitting.learn_weights", record_fold)
     recalls = cross_validate_recall(fitting_examples)
     assert recalls.keys() == set(PIERS)
     assert len(folds) == 5

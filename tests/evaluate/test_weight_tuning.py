@@ -1,4 +1,4 @@
-"""Questions with gold -> `braid` weights, their gain, and output of `kumi tune --questions`."""
+"""Questions with gold -> `braid` weights, their gain, and output of `python -m benchmarks.weight_fitting`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from benchmarks import weight_fitting
+from benchmarks.weight_fitting import FittingExample, build_examples, merge_gold, refit_weights
 
 from kumihimo import Kumihimo
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate import weight_fitting
 from kumihimo.evaluate.records import EvalQuestion, Gold
-from kumihimo.evaluate.weight_fitting import FittingExample, build_examples, merge_gold, refit_weights
 from kumihimo.methods.braid import published_weights
 from kumihimo.methods.braid.two_pass import FEATURES, BraidWeights
 from tests.cli.test_cli import Run, built, kumi  # noqa: F401 (fixtures)
@@ -71,19 +71,11 @@ def test_questions_are_learned_from_as_they_are_searched(tmp_path: Path) -> None
             assert misspelled.candidates.plain == right.candidates.plain
 
 
-def test_too_few_questions_are_refused(things: Run, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("things")
+def test_too_few_questions_are_refused(tmp_path: Path) -> None:
     few = write(tmp_path / "few.jsonl", question_rows(19))
-    code, out, err = things("tune", "--questions", few)
-    assert (code, out) == (2, "")
-    assert "19 questions with gold are too few" in err
-
-
-@pytest.mark.parametrize("option", ["--sample", "--examples"])
-def test_questions_exclude_sample_and_examples(things: Run, tmp_path: Path, option: str) -> None:
-    path = write(tmp_path / "asked.jsonl", question_rows())
-    code, out, err = things("tune", "--questions", path, option, 3)
-    assert (code, out) == (2, "")
-    assert "leave out --sample and --examples, or --questions" in err
+    with pytest.raises(SettingsError, match="19 questions with gold are too few"):
+        weight_fitting.main([str(few), "--index", str(tmp_path / ".kumi")])
 
 
 @pytest.mark.usefixtures("things")
@@ -107,28 +99,22 @@ def test_weights_are_fitted_for_the_configured_pool_and_anchors(
     assert max(len(example.first_pass.candidates.chunks) for example in fitted_to) <= 6, "three of each search"
 
 
-def test_useless_weights_are_not_written(things: Run, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("things")
+def test_useless_weights_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "asked.jsonl", question_rows())
-    code, out, _ = things("tune", "--questions", path)
-    assert code == 0
+    weight_fitting.main([str(path), "--index", str(tmp_path / ".kumi")])
+    out = capsys.readouterr().out
     assert "21 questions with gold" in out
     assert "do not help more than chance would" in out  # the present weights find all gold
     assert set(tomllib.loads(out[out.index("[braid]") :])["braid"]) == {f"{name}_weights" for name in FEATURES}
-    code, out, err = things("tune", "--questions", path, "--write", "--json")
-    assert (code, json.loads(out)["written"], json.loads(out)["helps"]) == (1, [], False)
-    assert "nothing was written" in err
-    assert not (tmp_path / "kumi.toml").exists()
 
 
-def test_better_weights_do_not_overwrite_settings(things: Run, tmp_path: Path) -> None:
-    bad = f"[braid]\nplain_weights = {[-1.0] * len(FEATURES['plain'])}"
-    (tmp_path / "kumi.toml").write_text(bad)
+@pytest.mark.usefixtures("things")
+def test_better_weights_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "kumi.toml").write_text(f"[braid]\nplain_weights = {[-1.0] * len(FEATURES['plain'])}")
     path = write(tmp_path / "asked.jsonl", question_rows())
-    code, out, err = things("tune", "--questions", path, "--write")
-    assert code == 1
-    assert "Fitted weights help" in out
-    assert "already sets these" in err
-    assert (tmp_path / "kumi.toml").read_text() == bad
+    weight_fitting.main([str(path), "--index", str(tmp_path / ".kumi")])
+    assert "Fitted weights help." in capsys.readouterr().out
     with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.snapshot() as snapshot:  # noqa: F811
         result = refit_weights(
             snapshot,

@@ -275,7 +275,7 @@ def test_weights_from_settings() -> None:
     assert {name for item in flat for name, _ in item.feature_scores} == {"words"}
     own = weights_from_settings({"plain": (), "second": only["second"]})
     assert own == {"second": dict(zip(FEATURES["second"], only["second"], strict=True))}
-    message = r"^braid\.first_weights has 2 numbers and needs 7: plain, .*`kumi tune --questions` finds them"
+    message = r"^braid\.first_weights has 2 numbers and needs 7: plain, .*an empty list uses the published ones"
     with pytest.raises(SettingsError, match=message):
         search(harbour_graph(), first_weights=(1.0, 2.0))
 

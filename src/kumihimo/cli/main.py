@@ -104,7 +104,7 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
             "kumi sparql 'DESCRIBE entities:4f376d639742497b27fa'",
             "kumi sparql @question.rq --format csv",
         ),
-        tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write", "kumi tune --questions asked.jsonl"),
+        tune: ("kumi tune", "kumi tune --sample 40 --max-cost 1 --write"),
     },
     "Serve it": {
         serve_commands.serve: (

@@ -116,7 +116,7 @@ def weights_from_settings(settings: Mapping[str, Sequence[float]]) -> BraidWeigh
         names = two_pass.FEATURES[name]
         if values and len(values) != len(names):
             message = f"braid.{name}_weights has {len(values)} numbers and needs {len(names)}: {', '.join(names)}"
-            raise SettingsError(f"{message}; `kumi tune --questions` finds them; an empty list uses the published ones")
+            raise SettingsError(f"{message}; an empty list uses the published ones")
     return {
         name: dict(zip(two_pass.FEATURES[name], values, strict=True)) for name, values in settings.items() if values
     }

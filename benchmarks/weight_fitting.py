@@ -1,17 +1,30 @@
-"""Questions with gold -> weights for `braid`, and the gain in recall on unseen questions."""
+"""Questions with gold -> weights for `braid`, and the gain in recall on unseen questions.
 
+QUESTIONS: a file that `kumi eval import` reads, such as JSON lines with `question` and `gold`; or a log of clicks, one
+click a line. Lines of the same question are merged. Calls no model. Prints recall@5 under the present weights, and
+under weights fitted to four fifths of the questions, measured on the other fifth, five times; and the section of
+kumi.toml with weights fitted to all questions.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
 from typing import Any, cast
 
 import numpy as np
 
+from kumihimo import Kumihimo
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.settings import config
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.evaluate.gold import GoldPassages, IndexLayout, found_share, is_found, read_index_layout, resolve_gold
+from kumihimo.evaluate.importers import read_question_file
 from kumihimo.evaluate.question_generation import question_text_key
 from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.statistics import Floats, bootstrap_interval, signed_rank
@@ -289,3 +302,30 @@ def merge_gold(questions: Iterable[EvalQuestion]) -> list[EvalQuestion]:
     if len({question.id for question in by_key.values()}) < len(by_key):
         raise SettingsError("two questions have one id: give each its own, or none")
     return list(by_key.values())
+
+
+def print_result(result: RefitResult) -> None:
+    """Print both recalls, their difference and the weights."""
+    print(f"{result.questions:,} questions with gold. Recall@5:")
+    print(f"  {result.present_recall:.3f} by the present weights")
+    print(f"  {result.fitted_recall:.3f} by weights fitted to 4/5 of the questions, measured on the other 1/5")
+    interval = f"95 % interval {result.low:+.3f} to {result.high:+.3f}"
+    print(f"  {result.difference:+.3f} between the two, {interval}, p = {result.p:.3f}")
+    print("Fitted weights help." if result.is_improvement else "Fitted weights do not help more than chance would.")
+    print(f"Fitted to all {result.questions:,} they would be:\n")
+    print(config.render_section("braid", result.settings["braid"]), end="")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Fit weights to a file of questions and print them."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("questions", type=Path, metavar="QUESTIONS")
+    parser.add_argument("--index", type=Path, default=Path(".kumi"), metavar="DIR", help="the index (default: .kumi)")
+    options = parser.parse_args(argv)
+    questions, _ = read_question_file(options.questions)
+    with Kumihimo.open(options.index) as kumi, kumi.snapshot() as snapshot:
+        print_result(refit_weights(snapshot, questions, kumi.models.budget()))
+
+
+if __name__ == "__main__":
+    main()
