@@ -26,7 +26,7 @@ from kumihimo.evaluate.gold import (
     parse_span_name,
     span_name,
 )
-from kumihimo.evaluate.rankings import Ranking, measures_at
+from kumihimo.evaluate.rankings import measure_ranking
 from kumihimo.evaluate.records import EvalQuestion, Score, SourceSpan
 from kumihimo.evaluate.run_systems import count_workers
 from kumihimo.evaluate.statistics import bootstrap_interval
@@ -168,7 +168,12 @@ def score_result(row: RetrievalResult, passages: GoldPassages, ks: Sequence[int]
     yields empty scores with the reason.
     """
     if row.failed:
-        names_of_all = [*measures_at(ks), *(f"recall@{tokens}tokens" for tokens in TOKEN_BUDGETS), "tokens", "chunks"]
+        names_of_all = [
+            *measure_ranking([], ["gold"], ks),
+            *(f"recall@{tokens}tokens" for tokens in TOKEN_BUDGETS),
+            "tokens",
+            "chunks",
+        ]
         yield from (Score(name, row.system, row.question, None, row.failed) for name in names_of_all)
         return
     names = unique_names(name_places(row.places, passages))
@@ -185,16 +190,16 @@ def score_result(row: RetrievalResult, passages: GoldPassages, ks: Sequence[int]
 
 
 def score_ranking(
-    system: str, question: str, order: Ranking, gold: Sequence[str], ks: Sequence[int]
+    system: str, question: str, order: Sequence[str], gold: Sequence[str], ks: Sequence[int]
 ) -> Iterator[Score]:
     """Yield the measures of one ranking.
 
     The detail of MRR holds the rank of each piece of gold.
     """
     ranks = {name: place for place, name in enumerate(order, 1)}
-    for name, measure in measures_at(ks).items():
+    for name, value in measure_ranking(order, gold, ks).items():
         detail = {"places": {piece: ranks.get(piece) for piece in gold}} if name == "MRR" else {}
-        yield Score(name, system, question, measure(order, gold), detail=detail)
+        yield Score(name, system, question, value, detail=detail)
 
 
 def places_within_tokens(places: Iterable[SourceSpan], sizes: Iterable[int], tokens: int) -> list[SourceSpan]:
