@@ -49,10 +49,11 @@ def test_failures_leave_a_question_unchanged(tmp_path: Path) -> None:
 
 
 def test_the_command_reads_gold_from_the_index(tmp_path: Path, server: FakeServer) -> None:
-    (tmp_path / "note.txt").write_text("The Tern sails at nine. It rained.", encoding="utf-8")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/note.txt").write_text("The Tern sails at nine. It rained.", encoding="utf-8")
     environment = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
     server.configure(replies=[("Assertions:\n", RATED), ("<text 1>\nThe Tern sails at nine.\n<", WRITTEN)])
-    assert kumi(tmp_path, "index", "note.txt", "--methods", "bm25").returncode == 0
+    assert kumi(tmp_path, "index", "notes", "--methods", "bm25").returncode == 0
     study = Study(tmp_path / "eval")
     study.write("questions", [EvalQuestion("q1", "When?", gold=(Gold("note.txt", 0, 23),)), EvalQuestion("q2", "Why?")])
     ran = kumi(tmp_path, "eval", "assertions", "--json", **environment)

@@ -296,7 +296,7 @@ def test_the_command(folder: Path, server: FakeServer) -> None:
 def test_errors_stop_the_command(folder: Path, server: FakeServer) -> None:
     ran = kumi(folder, "eval", "claims", "--methods", "naive", "--max-calls", "3")
     assert ran.returncode == 1
-    assert "sentences or checks failed: run the same command to try them again; the first: capped" in ran.stderr
+    assert "rows failed: run the same command to try them again; the first: capped" in ran.stderr
     assert (folder / "eval/claims.jsonl").exists()
     assert "–" in ran.stdout
     assert "did you mean 'naive'" in kumi(folder, "eval", "claims", "--methods", "naiv").stderr

@@ -74,7 +74,7 @@ def test_failures_are_listed_by_reason(folder: Path) -> None:
     ran = run_questions(folder, "--max-calls", "4", "--description", "A harbour.", code=1)
     capped = re.search("1 fewer than requested, questions of “A (clerk|pilot).”, “Compare piers”: capped", ran.stderr)
     assert capped, ran.stderr  # the two calls run concurrently: either may be the last
-    assert "1 calls failed: run the same command to try them again" in ran.stderr
+    assert "rows failed: run the same command to try them again" in ran.stderr
     assert "1 questions (1 global)" in ran.stdout
     summary = json.loads(
         run_questions(folder, "--personas", "0", "--local", "2", "--study", "local", "--json", code=1).stdout

@@ -246,6 +246,14 @@ def test_undefined_values_are_counted_with_their_reasons(page: str) -> None:
     assert "<small> 7/8</small>" in page
 
 
+def test_a_measure_without_any_value_is_shown(tmp_path: Path) -> None:
+    study = Study(tmp_path / "eval")
+    study.write("questions", [EvalQuestion("q1", "Who?")])
+    study.write("ratings", [Rating("mk", "recall", "q1", "naive", 1, 0, None, status="failed", why="capped")])
+    report.write_evaluation_report([study.folder], tmp_path / "report.html")
+    assert "0/1" in (tmp_path / "report.html").read_text("utf-8")
+
+
 def test_question_data_holds_the_points_of_each_protocol(results: StudyResults, page: str) -> None:
     scripts = Page(page).scripts
     for n, question in enumerate(results.questions):

@@ -145,7 +145,7 @@ def test_a_capped_run_can_be_continued(folder: Path, server: FakeServer) -> None
     server.configure(replies=[("<question>", "So it is [1].")])
     ran = shell(folder, "eval", "run", "--again", "bm25", "--max-calls", "7")
     assert ran.returncode == 1
-    assert "4 of 12 answers failed; the first: capped" in ran.stderr
+    assert "4 of 12 rows failed: run the same command to try them again; the first: capped" in ran.stderr
     assert server.counts()["requests"] == 7
     ran = shell(folder, "eval", "run", "--again", "bm25", "--json")
     summary: dict[str, Any] = json.loads(ran.stdout)

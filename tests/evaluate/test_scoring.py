@@ -417,7 +417,7 @@ def test_a_model_scores_and_repeats_come_from_the_cache(study: Study, server: Fa
     words = ("eval", "score", "--measures", "faithfulness,answer_correctness", "--methods", "naive", "--json")
     capped = kumi(study.folder.parent, *words, "--max-calls", "1", **environment)
     assert capped.returncode == 1
-    assert "4 of 4 scores failed" in capped.stderr
+    assert "4 of 4 rows failed" in capped.stderr
     assert json.loads(capped.stdout)["failed"] == 4
     ran = kumi(study.folder.parent, *words, **environment)
     assert ran.returncode == 0, ran.stderr
@@ -438,7 +438,7 @@ def test_unreadable_replies_are_counted(study: Study, server: FakeServer) -> Non
     environment = {"KUMI_CHAT_MODEL": "fake", "KUMI_CHAT_BASE_URL": server.url}
     ran = kumi(study.folder.parent, "eval", "score", "--measures", "faithfulness,words", "--json", **environment)
     assert ran.returncode == 1
-    assert "4 of 12 scores failed, 4 of them because replies cannot be read" in ran.stderr
+    assert "4 of 12 rows failed" in ran.stderr
     assert json.loads(ran.stdout)["invalid"] == 4
     assert {row.status for row in study.rows("scores", Score) if row.name == "faithfulness"} == {"invalid"}
 

@@ -76,11 +76,7 @@ def _raise_failures(summary: dict[str, Any], max_invalid: float) -> None:
     """Raise ItemFailed if rows failed or too many were invalid."""
     rows, errors = summary["rows"], summary["why"]
     total = sum(rows.values())
-    if rows["failed"]:
-        raise ItemFailed(
-            f"{rows['failed']:,} of {total:,} rows failed: run the same command to try them again; the first: "
-            f"{errors['failed']}"
-        )
+    shared.raise_failures(rows["failed"], total, errors.get("failed", ""))
     if rows["invalid"] * 100 > max_invalid * total:
         raise ItemFailed(
             f"{rows['invalid']:,} of {total:,} rows are invalid, more than {max_invalid:g} %: set another model under "

@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Option
 
 from kumihimo.cli import options, printing
-from kumihimo.core.errors import ConsentRequired
+from kumihimo.core.errors import ConsentRequired, ItemFailed
 from kumihimo.evaluate.study import Study
 from kumihimo.llm.budget import Caps
 
@@ -49,6 +49,14 @@ class StudyOption(Study):
         Path,
         Option("--study", envvar="KUMI_STUDY", help="The study folder: questions, answers, verdicts.", metavar="DIR"),
     ] = DEFAULT_STUDY
+
+
+def raise_failures(failed: int, total: int, first: str) -> None:
+    """Raise ItemFailed if some of the rows failed. first: the reason of the first."""
+    if failed:
+        raise ItemFailed(
+            f"{failed:,} of {total:,} rows failed: run the same command to try them again; the first: {first}"
+        )
 
 
 def confirm_calls(calls: float, session: options.PaidSession, *, yes: bool, cheaper: str = "") -> None:

@@ -11,10 +11,12 @@ from typer import Option
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing
-from kumihimo.cli.evaluating.options import Merge, Replace, StudyOption
+from kumihimo.cli.evaluating.options import Merge, Replace, StudyOption, raise_failures
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.task import Progress
+from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate import grounded_questions, importers, question_generation
+from kumihimo.evaluate.gold import read_index_layout, resolve_gold
 from kumihimo.evaluate.records import EvalQuestion
 from kumihimo.evaluate.study import Study, prompt_digests
 from kumihimo.llm.cached_llm import StructuredLLM
@@ -100,8 +102,8 @@ def _save_questions(
                 f"The description was drafted: review {study.folder / DESCRIPTION}, edit it, and run this again."
             )
         show_study_questions(study, merged)
-    if failed := sum(gap.failed for gap in generated.missing):
-        raise ItemFailed(f"{failed:,} calls failed: run the same command to try them again")
+    failures = [gap.why for gap in generated.missing if gap.failed]
+    raise_failures(len(failures), len(generated.questions) + len(generated.missing), "".join(failures[:1]))
     if not generated.questions:
         raise ItemFailed("no questions were written")
 
@@ -215,11 +217,8 @@ def assertions(study: StudyOption, session: options.PaidSession) -> None:
         prompts = prompt_digests((question_generation.WRITE_PROMPT, question_generation.RATE_PROMPT))
         study.record_stage("assertions", model=llm.fingerprint, **sizes, prompts=prompts)
     _show_assertions(study, session, results)
-    if failed := [row for row in results if row.status != "ok"]:
-        raise ItemFailed(
-            f"{len(failed):,} of {len(results):,} questions have no assertions yet; run the same command to try again. "
-            f"The first: {failed[0].why}"
-        )
+    failures = [row.why for row in results if row.status != "ok"]
+    raise_failures(len(failures), len(results), "".join(failures[:1]))
 
 
 def _gold_texts(kumi: Kumihimo, questions: Sequence[EvalQuestion]) -> Callable[[EvalQuestion], list[str]]:
@@ -227,12 +226,14 @@ def _gold_texts(kumi: Kumihimo, questions: Sequence[EvalQuestion]) -> Callable[[
 
     The texts are those of the study, or else of the index.
     """
-    indexed = {gold.id for question in questions for gold in question.gold if gold.id and not gold.text}
-    if not indexed:
-        return lambda question: [gold.text for gold in question.gold]
-    with kumi.snapshot() as snapshot:
-        text_by_id = {id: snapshot.find(id).record.text for id in indexed}
-    return lambda question: [gold.text or text_by_id.get(gold.id, "")[gold.start : gold.end] for gold in question.gold]
+    texts = {question.id: [gold.text for gold in question.gold] for question in questions}
+    if unquoted := [question for question in questions if not all(texts[question.id])]:
+        with kumi.snapshot() as snapshot:
+            layout = read_index_layout(snapshot)
+            for id, passages in resolve_gold(snapshot, layout, unquoted).items():
+                places = [(snapshot.table(ROOT)[layout.ids[p.uri]].text, p) for p, *_ in passages.values()]
+                texts[id] = [text[place.start : place.end] for text, place in places]
+    return lambda question: texts[question.id]
 
 
 def _show_assertions(

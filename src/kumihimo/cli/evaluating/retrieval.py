@@ -10,9 +10,9 @@ from typer import Option
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.cli import options, printing
-from kumihimo.cli.evaluating.options import StudyOption, SystemNames
+from kumihimo.cli.evaluating.options import StudyOption, SystemNames, raise_failures
 from kumihimo.cli.evaluating.run import describe_inputs, file_digest, warn_left_out
-from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.errors import SettingsError
 from kumihimo.core.task import Progress
 from kumihimo.evaluate import rankings as trec, retrieval as measuring
 from kumihimo.evaluate.gold import read_index_layout, resolve_gold
@@ -79,9 +79,7 @@ def retrieval(
     study.replace_rows("retrieval", results.scores, lambda row: row.system in remeasured)
     study.update_stage("retrieval", **{name: {"k": results.ks, **entry} for name, entry in results.manifest.items()})
     _show_results(results, session.as_json)
-    if results.failed:
-        message = f"{len(results.failed):,} searches failed; the first: {results.failed[0]}"
-        raise ItemFailed(f"{message}. Run the same command to try them again")
+    raise_failures(len(results.failed), len(results.questions) * len(results.runs), "".join(results.failed[:1]))
 
 
 def _parse_cutoffs(text: str) -> list[int]:

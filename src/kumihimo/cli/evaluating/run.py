@@ -17,7 +17,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import ItemFailed, SettingsError, describe_unknown
+from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.core.usage import Usage
 from kumihimo.evaluate import run_systems
 from kumihimo.evaluate.claims import stages, study_claims
@@ -66,9 +66,8 @@ def run(
     document = {"study": str(study.folder), "systems": summaries, "left_out": left_out, "paid": budget.total}
     document["remembered"] = sum(budget.saved.values(), Usage())
     session.show(document, lambda _: _show_answers(summaries, budget.total))
-    if failed := [row.failed for rows in answers.values() for row in rows if row.failed]:
-        message = f"{len(failed):,} of {sum(map(len, answers.values())):,} answers failed; the first: {failed[0]}"
-        raise ItemFailed(f"{message}. Run the same command to try them again")
+    failures = [row.failed for rows in answers.values() for row in rows if row.failed]
+    shared.raise_failures(len(failures), sum(map(len, answers.values())), "".join(failures[:1]))
 
 
 def _read_prepared(kumi: Kumihimo, session: options.PaidSession, study: Study) -> AbstractContextManager[Snapshot]:
@@ -174,11 +173,8 @@ def score(
     counts = {"scores": len(scores), "invalid": outcomes["invalid"], "failed": outcomes["failed"]}
     document = {"written": str(study.path("scores")), **counts, "needs_a_model": skipped, "means": means}
     session.show(document, lambda _: _show_scores(study, scores, means, skipped))
-    if failed := [score for score in scores if score.status != "ok"]:
-        raise ItemFailed(
-            f"{len(failed):,} of {len(scores):,} scores failed, {outcomes['invalid']:,} of them because replies cannot "
-            f"be read; run the same command to try again. The first: {failed[0].reason}"
-        )
+    reasons = [score.reason for score in scores if score.status != "ok"]
+    shared.raise_failures(len(reasons), len(scores), "".join(reasons[:1]))
 
 
 def _score_answers(
@@ -299,11 +295,8 @@ def claims(
     session.show({**document, "troubles": problems}, lambda _: _show_claims(summaries))
     if invalid := problems["invalid"]:
         _print_sentence(f"{invalid:,} sentences or checks could not be read; sentences.jsonl and claims.jsonl say why")
-    if failed := problems["failed"]:
-        first = study_claims.first_failure(claim_rows, sentences)
-        raise ItemFailed(
-            f"{failed:,} sentences or checks failed: run the same command to try them again; the first: {first}"
-        )
+    first = study_claims.first_failure(claim_rows, sentences)
+    shared.raise_failures(problems["failed"], len(claim_rows) + len(sentences), first)
 
 
 def _print_sentence(message: str) -> None:
