@@ -36,6 +36,10 @@ def write_lines(folder: Path, name: str, *rows: object) -> Path:
     return path
 
 
+def read_benchmarkqed(path: Path) -> importers.StudyRows:
+    return importers.read_question_file(path, "benchmarkqed")
+
+
 def write_json(folder: Path, name: str, rows: object) -> Path:
     return write_lines(folder, name, json.dumps(rows))
 
@@ -51,7 +55,7 @@ def test_rows_may_use_other_key_names(tmp_path: Path) -> None:
         write_lines(tmp_path, "q.jsonl", *map(json.dumps, rows))
     )[0]
     assert (first.id, first.text, first.reference, first.gold) == ("3", "Who?", "Ada", (Gold("p1"),))
-    assert first.more == {"level": "easy", "answers": ["Ada", "Ada L."]}
+    assert first.more == {"level": "easy", "references": ["Ada L."]}
     assert (second.scope, second.gold) == ("linked", (Gold("a.md", 0, 9), Gold(text="Roake.")))
     assert (third.scope, third.source, third.reference) == ("global", "user", "Tides")
     assert third.more == {"text": "a passage", "source": "wiki", "answer": "x"}
@@ -90,7 +94,6 @@ def test_tables_and_lists_of_questions_are_read(tmp_path: Path) -> None:
     [
         ("q.jsonl", ['{"question": "a"}', "{"], r"q\.jsonl, line 2: this is no JSON"),
         ("q.jsonl", ['{"q": 1}'], "line 1: it asks nothing"),
-        ("q.jsonl", ['{"user_input": "a"}'], "--format ragas"),
         ("q.jsonl", ["[1]"], "line 1: write"),
         ("q.jsonl", ['{"question": "a", "scope": "wide"}'], "'wide' is none of global, local, linked"),
         ("q.jsonl", ['{"question": "a", "gold": [{"uri": "a", "start": 9, "end": 3}]}'], "line 1: gold is an id"),
@@ -177,21 +180,21 @@ AUTOE: dict[str, Any] = {
 
 
 def test_questions_of_benchmarkqed_are_read(tmp_path: Path) -> None:
-    ((first,), answers) = exchange.read_benchmarkqed(write_json(tmp_path, "q.json", [AUTOQ]))
+    ((first,), answers) = read_benchmarkqed(write_json(tmp_path, "q.json", [AUTOQ]))
     assert (first.id, first.scope, first.source, first.persona, first.task) == (
         "5bdc2158", "global", "activity", "A clerk", "Compare years")  # fmt: skip
     assert (first.assertions, answers) == (("It names tides.",), [])
     assert first.more == {"reasoning": "It is about all.", "references": AUTOQ["references"]}
-    ((second,), _) = exchange.read_benchmarkqed(write_json(tmp_path, "t.json", ["Which?"]))
+    ((second,), _) = read_benchmarkqed(write_json(tmp_path, "t.json", ["Which?"]))
     assert (second.text, second.scope, second.source) == ("Which?", "global", "user")
     with_assertions = {"question_id": "7", "question_text": "Who?", "assertions": [{"statement": "Ada.", "rank": 1}]}
-    ((third,), _) = exchange.read_benchmarkqed(write_json(tmp_path, "s.json", [with_assertions]))
+    ((third,), _) = read_benchmarkqed(write_json(tmp_path, "s.json", [with_assertions]))
     assert (third.id, third.assertions) == ("7", ("Ada.",))
 
 
 def test_answers_of_benchmarkqed_are_read(tmp_path: Path) -> None:
     rows = [AUTOE, {"question_id": "8", "question": "Who?", "answer": ""}, {"question_id": "9", "answer": None}]
-    questions, answers = exchange.read_benchmarkqed(write_json(tmp_path, "a.json", rows))
+    questions, answers = read_benchmarkqed(write_json(tmp_path, "a.json", rows))
     assert [q.text for q in questions] == [AUTOE["question_text"], "Who?", ""]
     assert answers[0].contexts == (AnswerSource(1, "The tide.", "9"),)
     assert (answers[0].usage, answers[0].seconds) == (Usage(1, 469, 0, 68, 0.08, 9.5), 9.5)
@@ -201,7 +204,7 @@ def test_answers_of_benchmarkqed_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "{}", "[]", "[3]", '[{"id": "a"}]', '[{"question": "a", "answer": 3}]'])
 def test_other_files_than_benchmarkqed_are_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(SettingsError, match=r"q\.json"):
-        exchange.read_benchmarkqed(write_lines(tmp_path, "q.json", content))
+        read_benchmarkqed(write_lines(tmp_path, "q.json", content))
 
 
 def test_the_export_has_the_form_of_autoq_and_autoe(tmp_path: Path) -> None:
@@ -218,7 +221,7 @@ def test_the_export_has_the_form_of_autoq_and_autoe(tmp_path: Path) -> None:
     # BenchmarkQED's Question(**row) accepts no other keys
     assert set(first) == {"id", "text", "question_type", "references", "attributes"}
     assert (first["question_type"], first["references"]) == ("data_linked", ["Roake mended it."])
-    assert exchange.read_benchmarkqed(write_lines(tmp_path, "q.json", files["questions.json"])) == (
+    assert read_benchmarkqed(write_lines(tmp_path, "q.json", files["questions.json"])) == (
         [FULL, own_question],
         [],
     )
@@ -226,7 +229,7 @@ def test_the_export_has_the_form_of_autoq_and_autoe(tmp_path: Path) -> None:
     assert set(answer) == {"question_id", "question_text", "answer", "context", "metrics"}
     # the fields of BenchmarkQED's RetrievalResult
     assert answer["context"] == [{"source_id": "c1", "source_text": "Roake mended it."}]
-    ((_,), (reread,)) = exchange.read_benchmarkqed(write_lines(tmp_path, "a.json", files["light/data_linked.json"]))
+    ((_,), (reread,)) = read_benchmarkqed(write_lines(tmp_path, "a.json", files["light/data_linked.json"]))
     assert (reread.question, reread.text, reread.usage) == ("q7", "Roake.", Usage(2, 9, 0, 3, 0.5, 1.5))
     (assertion_set,) = json.loads(files["data_linked_assertions.json"])
     assert assertion_set["assertions"] == [{"statement": "It names Roake.", "rank": 1}]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kumihimo.core.errors import SettingsError
-from kumihimo.evaluate.exchange import ragas_lines, read_ragas
+from kumihimo.evaluate.exchange import ragas_lines
+from kumihimo.evaluate.importers import StudyRows, read_question_file
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, Gold, SystemAnswer
 
 NEW = {  # as `EvaluationDataset.to_jsonl` of ragas 0.2 and later writes a SingleTurnSample, and what test sets add
@@ -30,6 +32,10 @@ NEW = {  # as `EvaluationDataset.to_jsonl` of ragas 0.2 and later writes a Singl
 OLD = {"question": "When?", "contexts": ["At nine."], "answer": "Nine.", "ground_truth": "At nine."}
 
 
+def read_ragas(path: Path) -> StudyRows:
+    return read_question_file(path, "ragas")
+
+
 def write_lines(folder: Path, *rows: dict[str, Any]) -> Path:
     path = folder / "data.jsonl"
     path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
@@ -39,8 +45,8 @@ def write_lines(folder: Path, *rows: dict[str, Any]) -> Path:
 def test_lines_of_ragas_survive_a_round_trip(tmp_path: Path) -> None:
     questions, answers = read_ragas(write_lines(tmp_path, NEW))
     (line,) = ragas_lines(questions, answers)
-    assert json.loads(line) == NEW | {"id": "1", "system": "ragas"}
     (question,), (answer,) = questions, answers
+    assert json.loads(line) == NEW | {"id": question.id, "system": "ragas"}
     assert (question.reference, question.persona, question.gold) == (
         "十月",
         "Archivist",
@@ -64,7 +70,7 @@ def test_our_rows_survive_a_round_trip(tmp_path: Path) -> None:
     path.write_text("\n".join(ragas_lines(questions, answers)), encoding="utf-8")
     reread, reread_answers = read_ragas(path)
     assert reread_answers == answers
-    assert reread[0] == questions[0]
+    assert reread[0] == replace(questions[0], scope="linked")  # which several passages of gold mean
     assert (reread[1].gold, reread[2]) == (questions[1].gold, questions[2])
 
 
@@ -80,11 +86,11 @@ def test_names_of_older_versions_are_read(tmp_path: Path) -> None:
 def test_lines_of_one_question_are_answers_of_several_systems(tmp_path: Path) -> None:
     second = OLD | {"answer": "At ten."}
     questions, answers = read_ragas(write_lines(tmp_path, OLD, second, OLD | {"ground_truth": "Never."}))
-    assert [question.id for question in questions] == ["1", "3"]
+    first, other = (question.id for question in questions)
     assert [(a.system, a.question, a.text) for a in answers] == [
-        ("ragas", "1", "Nine."),
-        ("ragas 2", "1", "At ten."),
-        ("ragas", "3", "Nine."),
+        ("ragas", first, "Nine."),
+        ("ragas 2", first, "At ten."),
+        ("ragas", other, "Nine."),
     ]
 
 
@@ -96,9 +102,9 @@ def test_failed_answers_have_no_response() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"user_input": [{"content": "Hi", "type": "human"}]}, "question 1: a conversation of several turns"),
-        ({"response": "x"}, "question 1: `user_input` is missing"),
-        ({"user_input": "?", "retrieved_contexts": "x"}, "line 1: retrieved_contexts: Input should be a valid array"),
+        ({"user_input": [{"content": "Hi", "type": "human"}]}, "line 1: it asks nothing"),
+        ({"response": "x"}, "line 1: it asks nothing"),
+        ({"user_input": "?", "response": "", "retrieved_contexts": "x"}, "line 1: the evidence of an answer is a list"),
     ],
 )
 def test_unreadable_lines_are_reported(tmp_path: Path, row: dict[str, Any], message: str) -> None:

@@ -1,84 +1,182 @@
-"""Your own files -> questions and answers of a study, merged with the existing ones."""
+"""Files of questions, ragas or BenchmarkQED -> questions and answers of a study, merged with the existing ones.
+
+ragas: an EvaluationDataset as JSONL, with the field names of SingleTurnSample since ragas 0.2, or older ones.
+BenchmarkQED (github.com/microsoft/benchmark-qed): questions are the output of AutoQ: `id`, `text`, `question_type`,
+`references`, `attributes`; or plain texts; or questions with assertions: `question_id`, `question_text`, `assertions`.
+Answers are the input of AutoE: `question_id`, `question_text` or `question`, `answer`, and optionally `context` and
+`metrics`.
+"""
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
+from itertools import count, product
 from pathlib import Path
 from typing import Any, Literal
 
 from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import SettingsError
+from kumihimo.core.usage import Usage
 from kumihimo.evaluate.question_generation import question_text_key
-from kumihimo.evaluate.records import EvalQuestion, Gold, SystemAnswer
+from kumihimo.evaluate.records import AnswerSource, EvalQuestion, Gold, SystemAnswer
 from kumihimo.text.safe_write import read_text_file
 
 FileRow = Mapping[str, Any]
 ImportMode = Literal["", "merge", "replace"]  # treatment of existing questions
-
-# accepted keys of a row; the first one present counts
-_TEXT_KEYS = ("question", "question_text", "text", "query")
-_ID_KEYS = ("id", "question_id", "_id", "qid")
-_REFERENCE_KEYS = ("reference", "reference_answer", "answer", "answers", "ground_truth", "ground_truths")
+StudyRows = tuple[list[EvalQuestion], list[SystemAnswer]]
+FILE_FORMATS = ("questions", "benchmarkqed", "ragas")
+QUESTION_TYPES = ("activity_global", "activity_local", "data_global", "data_local", "data_linked", "data_entity")
+METRICS = {  # the field of Usage of each metric of BenchmarkQED
+    "time_seconds": "seconds",
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "llm_calls": "calls",
+    "cost": "cost",
+}
+_ALIASES = {  # accepted keys of a row; the first one with a value counts
+    "text": ("question", "question_text", "text", "query", "user_input"),
+    "id": ("id", "question_id", "_id", "qid"),
+    "reference": ("reference", "reference_answer", "answer", "answers", "ground_truth", "ground_truths"),
+    "persona": ("persona", "persona_name"),
+    "task": ("task",),
+    "gold": ("gold", "gold_chunks", "gold_passage_ids", "gold_sets"),
+    "assertions": ("assertions",),
+}
+_GOLD_KEYS = ("reference_contexts", "reference_context_ids")  # of ragas: texts and ids
 _ANSWER_KEYS = ("answer", "response", "output")
-_GOLD_KEYS = ("gold", "gold_chunks", "gold_passage_ids", "gold_sets")
-_PLAIN_KEYS = ("persona", "task")
+_CONTEXT_KEYS = ("context", "retrieved_contexts", "contexts", "retrieved_context_ids")
+_SOURCE_TEXT_KEYS, _SOURCE_ID_KEYS = ("source_text", "text", "content"), ("source_id", "chunk_id", "id", "short_id")
 _SCOPES = ("global", "local", "linked")
 _SOURCES = ("activity", "data", "user")
 
 
-def read_question_file(path: Path, *, answers: bool = False) -> tuple[list[EvalQuestion], list[SystemAnswer]]:
-    """Read the questions of a file, and its answers with `answers`.
+def read_question_file(path: Path, kind: str = "questions", *, answers: bool = False) -> StudyRows:
+    """Read the questions of a file, and its answers.
 
-    answers: the key `answer` is a system's answer, not the reference. `.csv` needs a header, `.txt` has one question a
-    line, any other file is JSON Lines. Raises SettingsError with the line.
+    kind: one of FILE_FORMATS. Of `questions`, `.csv` needs a header, `.txt` has one question a line, any other file is
+    JSON Lines; its key `answer` is the reference, or with `answers` a system's answer. If a system of a file of ragas
+    answers a question twice, the second answer belongs to another system: `ragas`, `ragas 2`. Raises SettingsError with
+    the line.
     """
-    if not (rows := list(_iterate_rows(path))):
+    answer_keys = (*_ANSWER_KEYS, *_CONTEXT_KEYS, "metrics", "system") if answers or kind != "questions" else ()
+    questions: list[EvalQuestion] = []
+    by_id: dict[str, EvalQuestion] = {}
+    found: list[SystemAnswer] = []
+    for where, row in _iterate_rows(path, kind):
+        own = {key: row[key] for key in answer_keys if key in row}
+        rest = {key: value for key, value in row.items() if key not in own}
+        has_text = any(map(rest.get, _ALIASES["text"]))
+        if kind == "benchmarkqed" and "answer" in own and rest.get("question_id") and not has_text:
+            question = EvalQuestion(str(rest["question_id"]), "")  # AutoE matches answers by id
+        else:
+            question = parse_question_row(rest, where)
+            same = by_id.setdefault(question.id, question)
+            if question_text_key(same.text) != question_text_key(question.text):
+                raise SettingsError(f"{where}: two questions have the id {question.id!r}")
+            if kind == "ragas" and same != question and question.id == hash_parts(question.text):
+                question = replace(question, id=hash_parts(repr(question)))  # another reference, or other gold
+        questions.append(question)
+        if answers or own.keys() & {*_ANSWER_KEYS}:
+            found.append(_parse_answer(own, question.id, where))
+    if not questions:
         raise SettingsError(f"{path} holds no questions: write one a line, as text or as {{“question”: ...}}")
-    own_answers = _ANSWER_KEYS if answers else ()
-    questions = [
-        parse_question_row({k: v for k, v in row.items() if k not in own_answers}, where) for where, row in rows
-    ]
-    system_answers = [
-        parse_answer(question.id, next((row[name] for name in own_answers if name in row), None), where)
-        for question, (where, row) in zip(questions, rows, strict=True)
-    ]
-    return questions, system_answers if answers else []
+    if kind == "ragas":  # several lines may answer one question
+        return list({question.id: question for question in questions}.values()), list(_name_systems(found))
+    return questions, found
 
 
-def parse_answer(id: str, text: object, where: str) -> SystemAnswer:
-    """Build the answer to a question; its system is not known yet.
+def _name_systems(answers: Iterable[SystemAnswer]) -> Iterator[SystemAnswer]:
+    """Yield the answers so that each system answers a question once."""
+    used: set[tuple[str, str]] = set()
+    for answer in answers:
+        system = answer.system or "ragas"
+        names = (f"{system} {n}" if n > 1 else system for n in count(1))
+        name = next(name for name in names if (name, answer.question) not in used)
+        used.add((name, answer.question))
+        yield replace(answer, system=name)
 
-    Raises SettingsError if it is not a text.
-    """
+
+def _parse_answer(row: FileRow, question: str, where: str) -> SystemAnswer:
+    """Build the answer of a row, with its evidence and usage."""
+    text = next((row[key] for key in _ANSWER_KEYS if key in row), None)
     if text is not None and not isinstance(text, str):
         raise SettingsError(f"{where}: an answer is a text, not {text!r}")
-    return SystemAnswer("", id, text or "", failed="" if text is not None else "the file holds no answer")
+    passages: Any = next((row[key] for key in _CONTEXT_KEYS[:3] if row.get(key)), [])
+    if not isinstance(passages, list):
+        raise SettingsError(f"{where}: the evidence of an answer is a list, not {passages!r}")
+    ids = [str(id) for id in row.get("retrieved_context_ids") or []]
+    ids = ids if len(ids) == len(passages) else [""] * len(passages)
+    contexts = (_parse_source(n, passage, id) for n, (passage, id) in enumerate(zip(passages, ids, strict=True), 1))
+    metrics: Any = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
+    usage = {ours: metrics[key] for key, ours in METRICS.items() if isinstance(metrics.get(key), int | float)}
+    return SystemAnswer(
+        str(row.get("system") or ""),
+        question,
+        text or "",
+        tuple(contexts),
+        usage=Usage(**{k: v if k in ("seconds", "cost") else int(v) for k, v in usage.items()}),
+        seconds=usage.get("seconds"),
+        failed="" if text is not None else "the file holds no answer",
+    )
+
+
+def _parse_source(n: int, passage: Any, id: str) -> AnswerSource:
+    if not isinstance(passage, dict):
+        return AnswerSource(n, str(passage), id)
+    text, own_id = (
+        next((str(passage[name]) for name in names if passage.get(name)), "")
+        for names in (_SOURCE_TEXT_KEYS, _SOURCE_ID_KEYS)
+    )
+    return AnswerSource(n, text, own_id)
 
 
 # -- rows of files
 
 
-def _iterate_rows(path: Path) -> Iterator[tuple[str, FileRow]]:
+def _iterate_rows(path: Path, kind: str) -> Iterator[tuple[str, FileRow]]:
     """Yield each row with its place for error messages."""
-    text = read_text_file(path, "give a file in UTF-8")
-    kind = path.suffix.lower()
-    if kind in (".csv", ".tsv"):
-        yield from _iterate_table(path, text, "\t" if kind == ".tsv" else ",")
-        return
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            yield where, {"question": line.strip()} if kind in (".txt", ".md") else _parse_json_row(line, where)
+    text, suffix = read_text_file(path, "give a file in UTF-8"), path.suffix.lower() if kind == "questions" else ""
+    if kind == "benchmarkqed":
+        yield from _iterate_entries(path, text)
+    elif suffix in (".csv", ".tsv"):
+        yield from _iterate_table(path, text, "\t" if suffix == ".tsv" else ",")
+    else:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                where = f"{path}, line {number}"
+                row = {"question": line.strip()} if suffix in (".txt", ".md") else _parse_json_row(line, where)
+                yield where, {k: v for k, v in row.items() if v is not None or kind != "ragas"}
+
+
+def _iterate_entries(path: Path, text: str) -> Iterator[tuple[str, FileRow]]:
+    """Yield the entries of a file of BenchmarkQED, without its nesting."""
+    remedy = "give a JSON file of BenchmarkQED"
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} cannot be read ({error}): {remedy}") from error
+    if not isinstance(entries, list) or not entries:
+        raise SettingsError(f"{path}: this is no list of questions or answers, as BenchmarkQED writes it")
+    for n, entry in enumerate(entries, 1):
+        where = f"{path}, entry {n}"
+        if not isinstance(entry, str | dict):
+            raise SettingsError(f"{where}: it is neither a question nor an answer")
+        row = {"text": entry} if isinstance(entry, str) else entry
+        attributes: Any = row.get("attributes") if isinstance(row.get("attributes"), dict) else {}
+        row = {**attributes, **{key: value for key, value in row.items() if key != "attributes"}}
+        if (question_type := row.pop("question_type", None)) in QUESTION_TYPES:
+            source, _, scope = question_type.partition("_")
+            row |= {"source": source, "scope": "linked" if scope == "entity" else scope}
+        yield where, row
 
 
 def _iterate_table(path: Path, text: str, delimiter: str) -> Iterator[tuple[str, FileRow]]:
     lines = csv.DictReader(StringIO(text, newline=""), delimiter=delimiter)
-    if not set(lines.fieldnames or ()) & set(_TEXT_KEYS):
-        raise SettingsError(
-            f"{path}: its first line has to name a column {', '.join(_TEXT_KEYS[:-1])} or {_TEXT_KEYS[-1]}"
-        )
+    if not set(lines.fieldnames or ()) & set(_ALIASES["text"]):
+        *names, last = _ALIASES["text"][:4]
+        raise SettingsError(f"{path}: its first line has to name a column {', '.join(names)} or {last}")
     try:
         for row in lines:
             yield f"{path}, line {lines.line_num}", {k: v for k, v in row.items() if k is not None and v}
@@ -105,38 +203,44 @@ def parse_question_row(row: FileRow, where: str) -> EvalQuestion:
 
     >>> row = parse_question_row({"question": "Who?", "answers": ["Ada", "Ada L."], "gold_passage_ids": ["p7"]}, "")
     >>> row.reference, row.scope, row.gold[0].id, row.more
-    ('Ada', 'local', 'p7', {'answers': ['Ada', 'Ada L.']})
+    ('Ada', 'local', 'p7', {'references': ['Ada L.']})
     """
-    present = [
-        next((name for name in names if _has_value(row.get(name))), "")
-        for names in (_TEXT_KEYS, _ID_KEYS, _REFERENCE_KEYS, _GOLD_KEYS)
-    ]
-    text, id, reference, places = (row.get(name) for name in present)
-    parse = _parse_gold_set if present[3] == "gold_sets" else _parse_gold
+    keys = {name: next((key for key in names if _has_value(row.get(key))), "") for name, names in _ALIASES.items()}
+    values = {name: row.get(key) for name, key in keys.items()}
+    text, references = values["text"], _as_list(values["reference"])
     if not isinstance(text, str) or not text.strip():
-        hint = "; is it a file of ragas? --format ragas" if "user_input" in row else ""
-        raise SettingsError(f'{where}: it asks nothing: write {{"question": ...}}{hint}')
-    text, references = replace_surrogates(text.strip()), _as_list(reference)
-    gold = tuple(parse(place, where) for place in _as_list(places))
+        raise SettingsError(f'{where}: it asks nothing: write {{"question": ...}}')
+    text = replace_surrogates(text.strip())
+    parse = _parse_gold_set if keys["gold"] == "gold_sets" else _parse_gold
+    gold = tuple(parse(place, where) for place in _as_list(values["gold"]) or _passages(row))
     source = row.get("source") if row.get("source") in _SOURCES else "user"  # other programs write an origin here
-    used_keys = {*present, *_PLAIN_KEYS, "scope", "assertions"} | ({"source"} if row.get("source") == source else set())
+    used_keys = {*keys.values(), *_GOLD_KEYS, "scope"} | ({"source"} if row.get("source") == source else set())
     more = {k: v for k, v in row.items() if k not in used_keys and not (k == "more" and isinstance(v, Mapping))}
     more |= row["more"] if isinstance(row.get("more"), Mapping) else {}
-    more |= {"answers": references} if len(references) > 1 else {}
+    more |= {"references": references[1:]} if len(references) > 1 else {}
     scope: Any = row.get("scope") or ("linked" if len(gold) > 1 else "local" if gold else "global")
     if scope not in _SCOPES:
         raise SettingsError(f"{where}: the scope {scope!r} is none of {', '.join(_SCOPES)}")
+    assertions = _as_list(values["assertions"])
     return EvalQuestion(
-        hash_parts(text) if id is None else str(id),
+        hash_parts(text) if values["id"] is None else str(values["id"]),
         text,
         scope,
         source,  # type: ignore[arg-type]
-        **{name: str(row.get(name) or "") for name in _PLAIN_KEYS},
-        reference=str(references[0]) if references else "",
-        assertions=tuple(map(str, _as_list(row.get("assertions")))),
-        gold=gold,
-        more={k: v for k, v in more.items() if _has_value(v)},
+        str(values["persona"] or ""),
+        str(values["task"] or ""),
+        str(references[0]) if references else "",
+        tuple(str(row.get("statement", "")) if isinstance(row, dict) else str(row) for row in assertions),
+        gold,
+        {k: v for k, v in more.items() if _has_value(v)},
     )
+
+
+def _passages(row: FileRow) -> list[dict[str, Any]]:
+    """Return the gold of ragas: texts and ids of passages."""
+    texts, ids = (_as_list(row.get(key)) for key in _GOLD_KEYS)
+    pairs = zip(ids, texts, strict=True) if len(texts) == len(ids) else [*product([""], texts), *product(ids, [""])]
+    return [{"id": id, "text": text} for id, text in pairs]
 
 
 def _has_value(value: Any) -> bool:

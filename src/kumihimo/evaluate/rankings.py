@@ -25,7 +25,7 @@ def sort_by_score(scores: Mapping[str, float]) -> list[str]:
 
 
 def measure_ranking(ranking: Sequence[str], gold: Collection[str], ks: Iterable[int]) -> dict[str, float]:
-    """Return each measure of one ranking, by the name of its mean over questions.
+    """Return each measure of one ranking, by the name of its mean.
 
     G is the gold, P@k and so on are those of Manning et al. (2008, sections 8.3 and 8.4). recall@k: |G ∩ top k| / |G|,
     which is not hit@k. precision@k: |G ∩ top k| / k, even for a shorter ranking. all-gold@k: [G ⊆ top k], for questions

@@ -52,7 +52,10 @@ class StudyOption(Study):
 
 
 def raise_failures(failed: int, total: int, first: str) -> None:
-    """Raise ItemFailed if some of the rows failed. first: the reason of the first."""
+    """Raise ItemFailed if some of the rows failed.
+
+    first: the reason of the first.
+    """
     if failed:
         raise ItemFailed(
             f"{failed:,} of {total:,} rows failed: run the same command to try them again; the first: {first}"

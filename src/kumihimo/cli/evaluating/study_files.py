@@ -1,7 +1,7 @@
 """files for a study -> its questions and answers; a study -> its contents, an export or a report."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,18 +14,10 @@ from kumihimo.cli.evaluating.options import DEFAULT_STUDY, Merge, Replace, Study
 from kumihimo.cli.evaluating.questions import import_mode, show_study_questions
 from kumihimo.core.errors import SettingsError
 from kumihimo.evaluate import exchange, importers
-from kumihimo.evaluate.records import EvalQuestion, SystemAnswer
+from kumihimo.evaluate.records import SystemAnswer
 from kumihimo.evaluate.report import WrittenReport, write_evaluation_report
 from kumihimo.evaluate.study import FILE_COMMANDS, ROW_TYPES, Study
 from kumihimo.text import safe_write
-
-StudyRows = tuple[list[EvalQuestion], list[SystemAnswer]]
-READERS: dict[str, Callable[..., StudyRows]] = {
-    "questions": importers.read_question_file,
-    "benchmarkqed": exchange.read_benchmarkqed,
-    "ragas": exchange.read_ragas,
-}
-
 
 # -- import
 
@@ -46,11 +38,8 @@ def import_(
     """Import your own questions, or the answers of another system."""
     mode = import_mode(merge, replace)
     format_name = format_name or ("benchmarkqed" if file.suffix.lower() == ".json" else "questions")
-    options.check_choice("format", format_name, READERS)
-    reader_options = {"answers": True} if system and format_name == "questions" else {}
-    questions, answers = READERS[format_name](file, **reader_options)
-    if not questions:
-        raise SettingsError(f"{file} holds no questions")
+    options.check_choice("format", format_name, importers.FILE_FORMATS)
+    questions, answers = importers.read_question_file(file, format_name, answers=bool(system))
     if system:
         _import_answers(study, (questions, answers), system, file, output, replace=replace)
         return
@@ -73,7 +62,7 @@ def _show_imported(study: Study, merged: importers.MergeResult, answers: Sequenc
 
 
 def _import_answers(
-    study: Study, rows: StudyRows, system: str, file: Path, output: options.Output, *, replace: bool
+    study: Study, rows: importers.StudyRows, system: str, file: Path, output: options.Output, *, replace: bool
 ) -> None:
     """Write a system's answers; an empty study takes their questions too."""
     question_rows, answer_rows = rows
