@@ -224,7 +224,7 @@ def rank_systems(points: PairPoints, clusters: Clusters, *, draws: int = 1000) -
     ranks = 1 + (draw_strengths[:, None, :] > draw_strengths[:, :, None] * (1 + 1e-9)).sum(axis=2)
     best = np.quantile(ranks, 0.025, axis=0, method="lower")
     worst = np.quantile(ranks, 0.975, axis=0, method="higher")
-    means = _mean_points(pairs)
+    means = mean_points(pairs)
     order = sorted(range(len(systems)), key=lambda i: (-round(float(strength[i]), 9), systems[i]))
     rivals = strength[:, None] > strength[None, :] * (1 + 1e-6)
     return [
@@ -252,7 +252,7 @@ def _win_tables(pairs: PairPoints, systems: Sequence[str], clusters: Clusters) -
     return wins
 
 
-def _mean_points(pairs: PairPoints) -> dict[str, float]:
+def mean_points(pairs: PairPoints) -> dict[str, float]:
     """Return each system's mean over its opponents."""
     means_by_system: dict[str, list[float]] = {}
     for (a, b), values in sorted(pairs.items()):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
@@ -70,35 +70,55 @@ class GeneratedQuestions:
     missing: tuple[Missing, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _ListRequest:
-    """A request for a list of texts.
+@dataclass(slots=True)
+class _TextList:
+    """A list of texts that a model fills.
 
-    fetch: number of texts, earlier texts -> texts of the model.
+    fetch: number of texts, earlier texts -> texts of the model. items: the accepted texts, by key. all_texts: those of
+    all replies. why: the reason for missing items.
     """
 
     what: str
     count: int
     fetch: Callable[[int, Sequence[str]], Sequence[str]]
     accept: Callable[[str], bool] = bool
-
-
-@dataclass(frozen=True, slots=True)
-class _ListResult:
-    """The accepted texts of a request.
-
-    all_texts: the texts of all replies. why: the reason for missing items.
-    """
-
-    items: tuple[str, ...] = ()
-    all_texts: tuple[str, ...] = ()
+    items: dict[str, str] = field(default_factory=dict)
+    all_texts: dict[str, str] = field(default_factory=dict)
     why: str = ""
     failed: bool = False
 
-    def missing(self, request: _ListRequest) -> list[Missing]:
+    @property
+    def missing(self) -> list[Missing]:
         """Return the items that the list lacks."""
-        gap = Missing(request.what, request.count, len(self.items), self.why, self.failed)
-        return [gap] if len(self.items) < request.count else []
+        gap = Missing(self.what, self.count, len(self.items), self.why, self.failed)
+        return [gap] if len(self.items) < self.count else []
+
+    def fill(self) -> Self:
+        """Collect distinct accepted texts until the list is complete.
+
+        The model is asked again while items are missing and it still gives new ones.
+        """
+        self.why, self.failed = "", False
+        for _ in range(_MAX_CALLS):
+            if len(self.items) >= self.count:
+                break
+            try:
+                replies = self.fetch(self.count - len(self.items), list(self.all_texts.values()))
+            except ItemFailed as failure:
+                self.why, self.failed = str(failure), True
+                return self
+            self.why = "the model repeats itself, or gives unsuitable items"
+            new: dict[str, str] = {}
+            for text in filter(None, map(strip_list_mark, replies)):
+                if question_text_key(text) not in self.all_texts:
+                    new.setdefault(question_text_key(text), text)
+            if not new:
+                return self
+            accepted = {key: text for key, text in new.items() if self.accept(text) and key not in self.items}
+            self.items = self.items | dict(islice(accepted.items(), self.count - len(self.items)))
+            self.all_texts |= new
+        self.why = self.why if self.missing else ""
+        return self
 
 
 def generate_global_questions(
@@ -118,21 +138,20 @@ def generate_global_questions(
     are asked for again, at most twice. Failures are listed and do not stop the rest.
     """
     writer = _ListWriter(description, llm, variant)
-    user_request = writer.users(personas, followups=personas * (1 + tasks))
-    users = _fill_list(user_request)
-    task_requests = [writer.tasks(user, tasks) for user in users.items]
-    task_lists = list(map_with_progress(_fill_list, task_requests, llm.workers, "tasks", progress))
-    pairs = [(user, task) for user, result in zip(users.items, task_lists, strict=True) for task in result.items]
-    question_requests = [writer.questions(user, task, questions) for user, task in pairs]
-    first_lists = list(map_with_progress(_fill_list, question_requests, llm.workers, "questions", progress))
-    question_lists = _replace_repeated(question_requests, first_lists, llm)
-    requests, results = [user_request, *task_requests, *question_requests], [users, *task_lists, *question_lists]
+    users = writer.users(personas, followups=personas * (1 + tasks)).fill()
+    task_lists = [writer.tasks(user, tasks) for user in users.items.values()]
+    task_lists = list(map_with_progress(_TextList.fill, task_lists, llm.workers, "tasks", progress))
+    filled = zip(users.items.values(), task_lists, strict=True)
+    pairs = [(user, task) for user, own_tasks in filled for task in own_tasks.items.values()]
+    question_lists = [writer.questions(user, task, questions) for user, task in pairs]
+    question_lists = list(map_with_progress(_TextList.fill, question_lists, llm.workers, "questions", progress))
+    _replace_repeated(question_lists, llm)
     generated = [
         writer.build_question(user, task, text)
-        for (user, task), result in zip(pairs, question_lists, strict=True)
-        for text in result.items
+        for (user, task), own_questions in zip(pairs, question_lists, strict=True)
+        for text in own_questions.items.values()
     ]
-    missing = [gap for request, result in zip(requests, results, strict=True) for gap in result.missing(request)]
+    missing = [gap for texts in (users, *task_lists, *question_lists) for gap in texts.missing]
     return GeneratedQuestions(tuple(generated), tuple(missing))
 
 
@@ -145,7 +164,7 @@ class _ListWriter:
     variant: Variant
     expertise: dict[str, str] = field(default_factory=dict)
 
-    def users(self, count: int, followups: int) -> _ListRequest:
+    def users(self, count: int, followups: int) -> _TextList:
         """Return the request for users."""
 
         def fetch(n: int, previous: Sequence[str]) -> list[str]:
@@ -157,9 +176,9 @@ class _ListWriter:
                 self.expertise.setdefault(strip_list_mark(row.persona), text)
             return [row.persona for row in rows]
 
-        return _ListRequest("users", count, fetch)
+        return _TextList("users", count, fetch)
 
-    def tasks(self, user: str, count: int) -> _ListRequest:
+    def tasks(self, user: str, count: int) -> _TextList:
         """Return the request for the tasks of a user."""
 
         def fetch(n: int, previous: Sequence[str]) -> Any:
@@ -167,15 +186,15 @@ class _ListWriter:
             return self._ask(TASKS_PROMPT, list[str], n, previous, count, user=self._profile(user), words=words)
 
         label = f"tasks of “{user}”"
-        return _ListRequest(label, count, fetch, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS)
+        return _TextList(label, count, fetch, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS)
 
-    def questions(self, user: str, task: str, count: int) -> _ListRequest:
+    def questions(self, user: str, task: str, count: int) -> _TextList:
         """Return the request for the questions of a user and a task."""
 
         def fetch(n: int, previous: Sequence[str]) -> Any:
             return self._ask(QUESTIONS_PROMPT, list[str], n, previous, 0, user=self._profile(user), task=task)
 
-        return _ListRequest(f"questions of “{user}”, “{task}”", count, fetch, is_global_question)
+        return _TextList(f"questions of “{user}”, “{task}”", count, fetch, is_global_question)
 
     def build_question(self, user: str, task: str, text: str) -> EvalQuestion:
         """Return the question of a user and a task."""
@@ -192,56 +211,22 @@ class _ListWriter:
         return self.llm(messages, schema=form, followups=followups)
 
 
-# -- filling the lists
-
-
-def _fill_list(request: _ListRequest, collected: _ListResult | None = None) -> _ListResult:
-    """Collect distinct accepted texts until the list is complete.
-
-    The model is asked again while items are missing and it still gives new ones.
-    """
-    start = collected or _ListResult()
-    items, all_texts = ({question_text_key(text): text for text in texts} for texts in (start.items, start.all_texts))
-    why, failed = "", False
-    for _ in range(_MAX_CALLS):
-        if len(items) >= request.count:
-            break
-        try:
-            replies = request.fetch(request.count - len(items), list(all_texts.values()))
-        except ItemFailed as failure:
-            why, failed = str(failure), True
-            break
-        why = "the model repeats itself, or gives unsuitable items"
-        new: dict[str, str] = {}
-        for text in filter(None, map(strip_list_mark, replies)):
-            if question_text_key(text) not in all_texts:
-                new.setdefault(question_text_key(text), text)
-        if not new:
-            break
-        accepted = {key: text for key, text in new.items() if request.accept(text) and key not in items}
-        items |= dict(islice(accepted.items(), request.count - len(items)))
-        all_texts |= new
-    why = why if len(items) < request.count else ""
-    return _ListResult(tuple(items.values()), tuple(all_texts.values()), why, failed)
-
-
-def _replace_repeated(requests: Sequence[_ListRequest], results: Sequence[_ListResult], llm: LLM) -> list[_ListResult]:
+def _replace_repeated(lists: Sequence[_TextList], llm: LLM) -> None:
     """Replace repeated questions by new ones, once."""
-    seen_keys: set[str] = set()
-
-    def take_new(texts: Sequence[str]) -> tuple[str, ...]:
-        new = tuple(text for text in texts if question_text_key(text) not in seen_keys)
-        seen_keys.update(map(question_text_key, new))
-        return new
-
-    unique = [replace(result, items=take_new(result.items)) for result in results]
-    incomplete = [i for i, result in enumerate(results) if len(unique[i].items) < len(result.items)]
-    refilled = map_concurrent(lambda i: _fill_list(requests[i], unique[i]), incomplete, llm.workers)
-    for i, refill in zip(incomplete, list(refilled), strict=True):
-        texts = (*unique[i].items, *take_new(refill.items))
-        why = refill.why or ("another task asks the same" if len(texts) < requests[i].count else "")
-        unique[i] = replace(refill, items=texts, why=why)
-    return unique
+    used: set[str] = set()
+    incomplete: list[tuple[_TextList, dict[str, str]]] = []
+    for texts in lists:
+        own = {key: text for key, text in texts.items.items() if key not in used}
+        used.update(own)
+        if len(own) < len(texts.items):
+            texts.items = own
+            incomplete.append((texts, own))
+    list(map_concurrent(lambda each: each[0].fill(), incomplete, llm.workers))
+    for texts, own in incomplete:
+        new = {key: text for key, text in texts.items.items() if key not in used}
+        used.update(new)
+        texts.items = own | new
+        texts.why = texts.why or "another task asks the same"
 
 
 # -- texts

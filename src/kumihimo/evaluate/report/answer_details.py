@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from kumihimo.evaluate.comparison import mean_points
 from kumihimo.evaluate.points import CriterionPair, points_by_pair, with_swapped_pairs
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SystemAnswer, Verdict
 from kumihimo.evaluate.report.summary_data import StudyResults
@@ -112,12 +113,10 @@ def build_question_index(studies: Sequence[StudyResults], limits: DetailLimits) 
 
 def _mean_points(study: StudyResults, question: str) -> list[float | None]:
     """Return each system's mean points by the deciding criterion."""
-    points: dict[str, list[float]] = defaultdict(list)
-    for (a, b), values in (study.deciding_criterion.points if study.deciding_criterion else {}).items():
-        if a != b and question in values:
-            points[a].append(values[question])
-            points[b].append(100 - values[question])
-    return [round(sum(points[system]) / len(points[system]), 1) if points[system] else None for system in study.systems]
+    points = study.deciding_criterion.points if study.deciding_criterion else {}
+    own = {sides: {question: values[question]} for sides, values in points.items() if question in values}
+    means = mean_points(own)
+    return [round(means[system], 1) if system in means else None for system in study.systems]
 
 
 def question_details(studies: Sequence[StudyResults], limits: DetailLimits) -> Iterator[tuple[str, dict[str, Any]]]:
