@@ -60,6 +60,7 @@ def test_our_rows_survive_a_round_trip(tmp_path: Path) -> None:
         EvalQuestion("q1", "Who?", reference="Roake", gold=(Gold(text="Roake did."), Gold(text="She did."))),
         EvalQuestion("q2", "When?", gold=(Gold("notes/a.md"), Gold("notes/b.md")), more={"references": ["nine"]}),
         EvalQuestion("q3", "Why?"),
+        EvalQuestion("q4", "Where?", reference="Oban", more={"references": ["At Oban."]}),
     ]
     answers = [
         SystemAnswer("naive", "q1", "Roake.", (AnswerSource(1, "Roake did."),)),
@@ -71,7 +72,7 @@ def test_our_rows_survive_a_round_trip(tmp_path: Path) -> None:
     reread, reread_answers = read_ragas(path)
     assert reread_answers == answers
     assert reread[0] == replace(questions[0], scope="linked")  # which several passages of gold mean
-    assert (reread[1].gold, reread[2]) == (questions[1].gold, questions[2])
+    assert (reread[1].gold, reread[2:]) == (questions[1].gold, questions[2:])
 
 
 def test_names_of_older_versions_are_read(tmp_path: Path) -> None:

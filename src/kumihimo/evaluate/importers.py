@@ -208,13 +208,16 @@ def parse_question_row(row: FileRow, where: str) -> EvalQuestion:
     keys = {name: next((key for key in names if _has_value(row.get(key))), "") for name, names in _ALIASES.items()}
     values = {name: row.get(key) for name, key in keys.items()}
     text, references = values["text"], _as_list(values["reference"])
+    references += [each for each in _as_list(row.get("ground_truths")) if each and each not in references]
     if not isinstance(text, str) or not text.strip():
         raise SettingsError(f'{where}: it asks nothing: write {{"question": ...}}')
     text = replace_surrogates(text.strip())
     parse = _parse_gold_set if keys["gold"] == "gold_sets" else _parse_gold
     gold = tuple(parse(place, where) for place in _as_list(values["gold"]) or _passages(row))
     source = row.get("source") if row.get("source") in _SOURCES else "user"  # other programs write an origin here
-    used_keys = {*keys.values(), *_GOLD_KEYS, "scope"} | ({"source"} if row.get("source") == source else set())
+    used_keys = {*keys.values(), *_GOLD_KEYS, "scope", "ground_truths"} | (
+        {"source"} if row.get("source") == source else set()
+    )
     more = {k: v for k, v in row.items() if k not in used_keys and not (k == "more" and isinstance(v, Mapping))}
     more |= row["more"] if isinstance(row.get("more"), Mapping) else {}
     more |= {"references": references[1:]} if len(references) > 1 else {}
