@@ -103,7 +103,7 @@ def test_failed_answers_have_no_response() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"user_input": [{"content": "Hi", "type": "human"}]}, "line 1: it asks nothing"),
+        ({"user_input": [{"content": "Hi", "type": "human"}]}, "line 1: a conversation of several turns"),
         ({"response": "x"}, "line 1: it asks nothing"),
         ({"user_input": "?", "response": "", "retrieved_contexts": "x"}, "line 1: the evidence of an answer is a list"),
     ],

@@ -209,6 +209,8 @@ def parse_question_row(row: FileRow, where: str) -> EvalQuestion:
     values = {name: row.get(key) for name, key in keys.items()}
     text, references = values["text"], _as_list(values["reference"])
     references += [each for each in _as_list(row.get("ground_truths")) if each and each not in references]
+    if isinstance(text, list):
+        raise SettingsError(f"{where}: a conversation of several turns cannot be read: leave it out")
     if not isinstance(text, str) or not text.strip():
         raise SettingsError(f'{where}: it asks nothing: write {{"question": ...}}')
     text = replace_surrogates(text.strip())

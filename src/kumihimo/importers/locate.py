@@ -58,16 +58,11 @@ def _find_units(whole: str, texts: Sequence[str]) -> list[tuple[int, int]] | Non
     spans: list[tuple[int, int]] = []
     for text in texts:
         after = spans[-1][0] + 1 if spans else 0
-        span = next((span for each in _without_headers(text) if (span := _find(whole, each, after))), None)
-        if span is None:
+        found = ((whole.find(each, after), len(each)) for each in _without_headers(text))
+        if (span := next(((start, start + size) for start, size in found if start >= 0), None)) is None:
             return None
         spans.append(span)
     return spans
-
-
-def _find(whole: str, text: str, after: int) -> tuple[int, int] | None:
-    start = whole.find(text, after)
-    return (start, start + len(text)) if start >= 0 else None
 
 
 def find_title(units: Sequence[StoredUnit]) -> str:
