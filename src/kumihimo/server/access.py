@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from fastapi import Depends, Request
 
+from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.processes.async_facade import AsyncKumihimo
 from kumihimo.app.upkeep.keys import ROLES, Role
@@ -17,6 +18,7 @@ from kumihimo.server.json_responses import JsonResponse, encode_json
 from kumihimo.server.problems import NotFound, Unauthorized
 from kumihimo.server.rights import RIGHTS, name_of
 from kumihimo.server.workspace import ServedIndex, Workspace
+from kumihimo.text.translation import suggest_language
 
 T = TypeVar("T")
 INVALID_KEY = "this key is not valid here: it is unknown, or was revoked"
@@ -93,6 +95,16 @@ class Access:
         if table:
             await self.questions.prepare_method(table)
         return await self.questions.read(read, rights=self.rights)
+
+    def query(self, question: str, method: str = "", **options: Any) -> Query:
+        """Return a question of the sender, with its rights and its budget.
+
+        options: as for `Query.of`. Raises SettingsError if it cannot be asked.
+        """
+        self.notes.question = question
+        suggest_language(question)
+        own = {"rights": self.rights, "paid_by": self.grant.new_budget(), "is_remote": True}
+        return Query.of(question, method, **{**options, **own})
 
     async def respond(self, read: Callable[[Snapshot], Any], table: str = "") -> JsonResponse:
         """Return the result of a read as a response.

@@ -81,7 +81,7 @@ def test_search_returns_passages_with_their_places(talk: Talk, harbour: Workspac
 
 
 def test_long_passages_are_cut_and_say_so(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kumihimo.server.mcp.reading._MAX_EACH", 20)
+    monkeypatch.setattr("kumihimo.server.mcp.results._MAX_EACH", 20)
     result = talk(calling("search", question=QUESTION))
     assert {len(item["text"]) for item in values(result)["evidence"]} == {20}
     assert text(result).endswith("open_citation shows the whole.")
@@ -157,7 +157,7 @@ def test_a_row_is_opened_at_its_first_source(talk: Talk) -> None:
 
 
 def test_a_document_is_read_part_by_part(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kumihimo.server.mcp.reading._MAX_TEXT", 50)
+    monkeypatch.setattr("kumihimo.server.mcp.results._MAX_TEXT", 50)
     parts, start = list[str](), 0
     while start is not None:
         opened = values(talk(calling("open_citation", id="files/ferry.md", start=start, end=10_000, around=0)))
@@ -252,7 +252,7 @@ def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(talk: Talk) -> N
 def test_an_error_of_the_server_is_told_without_details(
     talk: Talk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("kumihimo.server.mcp.reading.show_entity", lambda *_: 1 / 0)
+    monkeypatch.setattr("kumihimo.server.mcp.results.show_entity", lambda *_: 1 / 0)
     result = talk(calling("entity", name="x"))
     assert result.is_error
     assert text(result) == "the server has failed: its log says why"

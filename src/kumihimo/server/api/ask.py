@@ -23,7 +23,7 @@ from kumihimo.server.api.parameters import STRICT, Body, FilterText, Mended, Nam
 from kumihimo.server.events import ServerEvent, event_response
 from kumihimo.server.json_responses import json_response
 from kumihimo.server.problems import INTERNAL, problem
-from kumihimo.text.translation import message_language, suggest_language
+from kumihimo.text.translation import message_language
 
 router = APIRouter(tags=["questions"])
 log = logging.getLogger("kumihimo")
@@ -111,14 +111,9 @@ def _answer_query(access: Allowed, body: AskBody) -> Query:
 
 
 def _query(access: Allowed, body: SearchBody, **more: Any) -> Query:
-    """Return the query of a request.
-
-    Raises SettingsError if it cannot be asked.
-    """
-    access.notes.question = body.question
-    suggest_language(body.question)
-    limits = {"filter": body.filter, "rights": access.rights, "paid_by": access.grant.new_budget(), "is_remote": True}
-    return Query.of(body.question, body.method, settings=body.settings, explain=body.reasons, **limits, **more)
+    """Return the query of a request."""
+    options = {"filter": body.filter, "settings": body.settings, "explain": body.reasons}
+    return access.query(body.question, body.method, **options, **more)
 
 
 async def answer_events(

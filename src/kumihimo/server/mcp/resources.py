@@ -11,7 +11,7 @@ import mcp_types as types
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.document_list import DocumentList
-from kumihimo.server.mcp.arguments import BadArgument
+from kumihimo.server.mcp.results import BadArgument
 from kumihimo.text.sentences import shorten_title
 
 Kind = Literal["documents", "reports"]

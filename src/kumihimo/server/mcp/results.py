@@ -1,176 +1,143 @@
-"""what a tool found -> values for a program, and the same as text for a language model."""
+"""a snapshot, or an answer -> the result of a tool: values for a program, and the same as text for a language model."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
+from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.browse import browse_communities, find_entity, list_entities, list_passages, list_relations
+from kumihimo.app.browse.community_tree import table_or_empty
+from kumihimo.app.browse.document_list import DocumentList, ListedDocument
+from kumihimo.app.browse.json_values import neighbour_json
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
+from kumihimo.core.context import Context
+from kumihimo.core.digests import hash_parts
+from kumihimo.core.errors import SettingsError
+from kumihimo.core.records import Entity, Relation, Report
 from kumihimo.core.spans import Span
-from kumihimo.text.sentences import shorten_line
+from kumihimo.llm.budget import Budget
+from kumihimo.text.sentences import shorten_line, shorten_title
 from kumihimo.text.translation import translate
 
 Json = dict[str, Any]
 _MAX_ANSWER, _MAX_QUOTE, _MAX_CITATIONS = 30_000, 1_000, 60
-MAX_LINE, _MAX_FIELDS = 300, 12  # of a value, and of the metadata of a document
+_MAX_LINE, _MAX_FIELDS = 300, 12  # of a value, and of the metadata of a document
+_MAX_TEXT = 10_000  # characters of a passage, or of a report
+_FIRST_PART = 4_000  # of a document that is opened without a place
+_MAX_FOUND = 24_000  # of all passages found together
+_MAX_EACH = 1_500
+_MAX_MORE = 20
+_MAX_RELATIONS, _MAX_PASSAGES, _MAX_REPORTS, _MAX_SIMILAR = 20, 8, 10, 5
+_MAX_DESCRIPTION = 3_000
 _OF_ANSWERS = ("question", "method", "model", "approach", "status", "truncated", "text", "citations")
 
 
-def describe_place(place: Json) -> str:
-    """Return a place with what `open_citation` needs of it."""
-    label = f"{place['title']} · " if place["title"] else ""
-    return f"{label}{place['location']} (document {place['document']}, {place['start']}-{place['end']})"
+class BadArgument(SettingsError):
+    """An argument of a tool, or an address, that cannot be used as it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """A result of a tool, as values and, by `str`, as text."""
+class Result(NamedTuple):
+    """A result of a tool, as values and as text."""
 
-    index: str
-
-    def to_dict(self) -> Json:
-        """Return the values."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult(Result):
-    """The evidence for a question, best first. note: how to see more."""
-
-    method: str
-    evidence: tuple[Json, ...]
-    note: str = ""
-
-    def __str__(self) -> str:
-        found = [
-            f"{item['rank']}. {describe_place(item) if item['uri'] else item['title']} [{item['table']}:{item['id']}]"
-            f"\n{item['text']}"
-            for item in self.evidence
-        ]
-        return _paragraphs(*(found or ["Nothing was found."]), self.note)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskResult(Result):
-    """An answer with the passages behind its citations; `search` shows the evidence."""
-
-    answer: Answer
-
-    def to_dict(self) -> Json:
-        """Return the answer; its text has a number for each citation."""
-        whole = self.answer.marked().to_dict()
-        values = {"index": self.index, **{name: whole[name] for name in _OF_ANSWERS}}
-        citations = [
-            {**each, "text": cut(each["text"], _MAX_QUOTE), "metadata": short_fields(each["metadata"])}
-            for each in values["citations"]
-        ]
-        values["model"] = values["model"].partition(" ")[0]
-        return {**values, "text": cut(values["text"], _MAX_ANSWER), "citations": citations[:_MAX_CITATIONS]}
-
-    def __str__(self) -> str:
-        values = self.to_dict()
-        sources = [f"[{each['n']}] {describe_place(each)}" for each in values["citations"]]
-        return _paragraphs(
-            translate(self.answer.remark),
-            values["text"],
-            translate(TRUNCATION_NOTE) if self.answer.truncated else "",
-            "\n".join(["Sources:", *sources]) if sources else "",
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedResult(Result):
-    """A passage with the text around it.
-
-    passage: where it stands. characters: of the whole document. next_start: where its text goes on, if it was cut.
-    more: other places of the row.
-    """
-
-    passage: Json
-    before: str
+    values: Json
     text: str
-    after: str
-    characters: int
-    next_start: int | None = None
-    more: tuple[Json, ...] = ()
-
-    def __str__(self) -> str:
-        cut = f"(Cut: call open_citation again with start={self.next_start}.)" if self.next_start else ""
-        others = "\n".join(["Other places of this row:", *map(describe_place, self.more)]) if self.more else ""
-        marked = f"{self.before}>>>{self.text}<<<{self.after}"
-        return _paragraphs(describe_place(self.passage), marked, cut, others)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentsResult(Result):
-    """A page of documents.
+def show_evidence(index: str, context: Context) -> Result:
+    """Return what a search found, best first; long texts are cut."""
+    limit = min(_MAX_EACH, _MAX_FOUND // max(len(context), 1))
+    found = [_cut_text(item.to_dict(rank), limit) for rank, item in enumerate(context, 1)]
+    is_cut = any(len(item.text) > limit for item in context)
+    note = "Texts that end with … are cut: open_citation shows the whole." if is_cut else ""
+    texts = [
+        f"{item['rank']}. {describe_place(item) if item['uri'] else item['title']} [{item['table']}:{item['id']}]"
+        f"\n{item['text']}"
+        for item in found
+    ]
+    values = {"index": index, "method": context.method, "evidence": found, "note": note}
+    return Result(values, _paragraphs(*(texts or ["Nothing was found."]), note))
 
-    indexes: the collections that may be used. total: of the documents that match the filter.
+
+def show_answer(index: str, answer: Answer) -> Result:
+    """Return an answer with the passages behind its citations.
+
+    Its text has a number for each citation.
     """
-
-    indexes: tuple[str, ...]
-    total: int
-    documents: tuple[Json, ...]
-    next_cursor: str = ""
-
-    def __str__(self) -> str:
-        more = f"There are more: call list_documents with cursor={self.next_cursor}." if self.next_cursor else ""
-        others = f"Collections: {', '.join(self.indexes)}." if len(self.indexes) > 1 else ""
-        return _paragraphs(
-            f"{self.total} documents in {self.index}.", "\n".join(map(_document_line, self.documents)), more, others
-        )
+    whole = answer.marked().to_dict()
+    values = {"index": index, **{name: whole[name] for name in _OF_ANSWERS}}
+    citations = [_cut_text(each, _MAX_QUOTE) for each in values["citations"]][:_MAX_CITATIONS]
+    text, model = _cut(values["text"], _MAX_ANSWER), values["model"].partition(" ")[0]
+    sources = [f"[{each['n']}] {describe_place(each)}" for each in citations]
+    note = translate(TRUNCATION_NOTE) if answer.truncated else ""
+    shown = _paragraphs(translate(answer.remark), text, note, _list("Sources:", sources))
+    return Result({**values, "model": model, "text": text, "citations": citations}, shown)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityResult(Result):
-    """An entity of the graph, with its closest neighbours and the first passages that mention it.
+def open_passage(snapshot: Snapshot, index: str, id: str, start: int | None, end: int | None, around: int) -> Result:
+    """Return a passage of a document with its surroundings.
 
-    similar: other entities whose names contain the one given.
+    Of a row, it is the first source. `next_start`: where the text goes on, if it was cut. `more`: other places.
     """
+    documents = DocumentList(snapshot)
+    document = documents.find(id) or documents.find(hash_parts(id))
+    spans = [] if document else _row_spans(snapshot, id)
+    if spans and start is None:
+        start, end = spans[0].start, spans[0].end
+    else:
+        start = start or 0
+        end = end if end is not None else start + _FIRST_PART
+    document_id, end = document.id if document else hash_parts(spans[0].uri), max(end, start)
+    last = min(end, start + _MAX_TEXT)
+    read = documents.read_text(document_id, max(0, start - around), last + around)
+    if read is None or start > read.characters:
+        size = f"; it has {read.characters:,} characters" if read else ""
+        raise BadArgument(f"the document {id!r} has no character {start:,}{size}")
+    last = min(last, read.characters)
+    span = snapshot.tracer.locate(Span("", read.uri, start, last, read.text[start - read.start : last - read.start]))
+    before, after, more = read.text[: start - read.start], read.text[last - read.start :], _places(spans[1:])
+    next_start = last if last < min(end, read.characters) else None
+    place, texts = span.to_place(), {"before": before, "text": span.text, "after": after}
+    cut = f"(Cut: call open_citation again with start={next_start}.)" if next_start else ""
+    others = _list("Other places of this row:", map(describe_place, more))
+    shown = _paragraphs(describe_place(place), f"{before}>>>{span.text}<<<{after}", cut, others)
+    rest = {"characters": read.characters, "next_start": next_start, "more": more}
+    return Result({"index": index, "passage": place, **texts, **rest}, shown)
 
-    id: str
-    name: str
-    type: str
-    forms: tuple[str, ...]
-    mentions: int
-    description: str
-    relations: tuple[Json, ...]
-    passages: tuple[Json, ...]
-    similar: tuple[Json, ...] = ()
-    note: str = ""
 
-    def __str__(self) -> str:
-        kind = f" ({self.type})" if self.type else ""
-        relations = [f"- {relation['name']}: {relation['text']}" for relation in self.relations]
-        return _paragraphs(
-            f"{self.name}{kind} [entities:{self.id}], mentions: {self.mentions}",
-            self.description,
-            "\n".join(["Related:", *relations]) if relations else "",
-            _paragraphs("Passages:", *map(_passage_text, self.passages)) if self.passages else "",
-            f"Similar names: {'; '.join(other['name'] for other in self.similar)}." if self.similar else "",
-            self.note,
-        )
+def _row_spans(snapshot: Snapshot, id: str) -> list[Span]:
+    """Return the sources of a row. Raise BadArgument if there are none."""
+    try:
+        item = snapshot.find(id)
+    except SettingsError:
+        raise BadArgument(f"nothing has the id {id!r}: search, ask and list_documents return ids") from None
+    spans = list(islice(snapshot.trace(item), _MAX_MORE + 1))
+    if not spans:
+        raise BadArgument(f"{id!r} has no source in a document: open one of its parts")
+    return spans
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportResult(Result):
-    """A report on a part of the collection, in Markdown, with the passages it rests on; or a list of reports."""
+def list_documents(
+    snapshot: Snapshot, index: str, indexes: tuple[str, ...], text: str, *, after: str, limit: int
+) -> Result:
+    """Return a page of documents. indexes: the collections that may be used."""
+    documents = DocumentList(snapshot)
+    page, total = documents.page(text, after=after, limit=limit), len(documents.table)
+    rows = [_document_row(document) for document in page.items]
+    more = f"There are more: call list_documents with cursor={page.next}." if page.next else ""
+    others = f"Collections: {', '.join(indexes)}." if len(indexes) > 1 else ""
+    values = {"index": index, "indexes": indexes, "total": total, "documents": rows, "next_cursor": page.next}
+    listed = "\n".join(map(_document_line, rows))
+    return Result(values, _paragraphs(f"{total} documents in {index}.", listed, more, others))
 
-    id: str = ""
-    title: str = ""
-    text: str = ""
-    sources: tuple[Json, ...] = ()
-    others: tuple[Json, ...] = ()
-    note: str = ""
 
-    def __str__(self) -> str:
-        others = [f"- {other['title']} [{other['id']}]" for other in self.others]
-        return _paragraphs(
-            self.text,
-            "\n".join(["Sources:", *map(describe_place, self.sources)]) if self.sources else "",
-            "\n".join(["Other reports:" if self.id else "Reports:", *others]) if others else "",
-            self.note,
-        )
+def _document_row(document: ListedDocument) -> Json:
+    return {
+        "id": document.id,
+        "uri": document.uri,
+        "title": shorten_title(document.title, _MAX_LINE),
+        "modified": document.modified,
+        "metadata": _short_fields(document.metadata),
+    }
 
 
 def _document_line(document: Json) -> str:
@@ -179,28 +146,135 @@ def _document_line(document: Json) -> str:
     return f"- {title} ({document['uri']}) [{document['id']}]{f': {values}' if values else ''}"
 
 
-def _passage_text(passage: Json) -> str:
-    return f"{describe_place(passage)} [chunks:{passage['chunk']}]\n{passage['text']}"
+def show_entity(snapshot: Snapshot, index: str, name: str) -> Result:
+    """Return an entity with its neighbours and passages.
+
+    Raises BadArgument, with similar names, if there is none.
+    """
+    snapshot.table("entities")  # raises if it has not been built
+    entity = find_entity(snapshot, name.removeprefix("entities:"))
+    similar = [found for found in list_entities(snapshot, name, limit=_MAX_SIMILAR).items if found != entity]
+    if entity is None:
+        names = [repr(found.name) for found in similar]
+        hint = f"; similar names: {', '.join(names)}" if names else ": search for it, or try another form"
+        raise BadArgument(f"no entity {name!r}{hint}")
+    relations = list_relations(snapshot, entity.id, limit=_MAX_RELATIONS)
+    passages = list_passages(snapshot, entity, limit=_MAX_PASSAGES)
+    values = {
+        "index": index,
+        **{field: getattr(entity, field) for field in ("id", "name", "type")},
+        "forms": entity.forms[:_MAX_MORE],
+        "mentions": entity.mentions,
+        "description": _cut(entity.text, _MAX_DESCRIPTION),
+        "relations": [_related(entity, relation) for relation in relations.items],
+        "passages": [_cut_text(span.to_dict(), len(span.text)) for span in passages.items],
+        "similar": [{"id": found.id, "name": found.name} for found in similar],
+        "note": "There are more relations or passages: ask about them." if relations.next or passages.next else "",
+    }
+    return Result(values, _describe_entity(values))
 
 
-def _plain(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _related(entity: Entity, relation: Relation) -> Json:
+    return {**neighbour_json(entity.id, relation), "text": shorten_line(relation.text, _MAX_LINE)}
+
+
+def _describe_entity(entity: Json) -> str:
+    kind = f" ({entity['type']})" if entity["type"] else ""
+    passages = [f"{describe_place(each)} [chunks:{each['chunk']}]\n{each['text']}" for each in entity["passages"]]
+    return _paragraphs(
+        f"{entity['name']}{kind} [entities:{entity['id']}], mentions: {entity['mentions']}",
+        entity["description"],
+        _list("Related:", [f"- {each['name']}: {each['text']}" for each in entity["relations"]]),
+        _paragraphs("Passages:", *passages) if passages else "",
+        f"Similar names: {'; '.join(each['name'] for each in entity['similar'])}." if entity["similar"] else "",
+        entity["note"],
+    )
+
+
+def show_report(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> Result:
+    """Return the report with this id, or the best on a topic.
+
+    Without a topic, the main ones are listed. budget: of an embedding model that is paid.
+    """
+    reports = snapshot.table("reports")  # raises if it has not been built
+    if not topic.strip():
+        listed = reports.get_many(browse_communities(snapshot).roots()[:_MAX_MORE]).values()
+        return _report_result(index, None, (), listed, "Call report with one of the ids.")
+    named = reports.get(topic.strip().removeprefix("reports:"))
+    matches = [named] if named else _search_reports(snapshot, topic, budget)
+    if not matches:
+        raise BadArgument(f"no report on {topic!r}: call report without a topic to list the main ones")
+    found, *related = matches
+    return _report_result(index, found, islice(snapshot.trace(("reports", found.id)), _MAX_REPORTS), related, "")
+
+
+def _report_result(
+    index: str, report: Report | None, spans: Iterable[Span], related: Iterable[Report], note: str
+) -> Result:
+    """Return a report, in Markdown, with its sources and related ones; or a list of reports."""
+    sources = _places(spans)
+    others = [{"id": each.id, "title": shorten_title(each.title, _MAX_LINE)} for each in related]
+    head = {"id": report.id, "title": report.title} if report else {"id": "", "title": ""}
+    text = _cut(report.text, _MAX_TEXT) if report else ""
+    shown = _paragraphs(
+        text,
+        _list("Sources:", map(describe_place, sources)),
+        _list("Other reports:" if report else "Reports:", [f"- {each['title']} [{each['id']}]" for each in others]),
+        note,
+    )
+    return Result({"index": index, **head, "text": text, "sources": sources, "others": others, "note": note}, shown)
+
+
+def _search_reports(snapshot: Snapshot, topic: str, budget: Budget) -> list[Report]:
+    """Return the reports on a topic, best first."""
+    table = table_or_empty(snapshot, "reports")
+    found: list[Context] = []
+    if snapshot.db.meta("words_reports") is not None:
+        found.append(snapshot.keyword_search()(table, topic, k=_MAX_REPORTS))
+    if snapshot.db.meta("vectors_reports") is not None:
+        found.append(snapshot.vector_search(budget)(table, topic, k=_MAX_REPORTS))
+    return [item.record for item in Context.fuse(found).top(_MAX_REPORTS) if isinstance(item.record, Report)]
+
+
+# -- parts of results
+
+
+def describe_place(place: Json) -> str:
+    """Return a place with what `open_citation` needs of it."""
+    label = f"{place['title']} · " if place["title"] else ""
+    return f"{label}{place['location']} (document {place['document']}, {place['start']}-{place['end']})"
+
+
+def _places(spans: Iterable[Span]) -> list[Json]:
+    """Return the places of spans, each once."""
+    return [span.to_place() for span in dict.fromkeys(spans)]
+
+
+def _list(head: str, lines: Iterable[str]) -> str:
+    """Return the lines below a head; empty without lines."""
+    listed = [*lines]
+    return "\n".join([head, *listed]) if listed else ""
 
 
 def _paragraphs(*parts: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def cut(text: str, limit: int) -> str:
+def _cut(text: str, limit: int) -> str:
     """Return the beginning of a text, with … if it goes on.
 
-    >>> cut("harbour", 4), cut("bar", 4)
+    >>> _cut("harbour", 4), _cut("bar", 4)
     ('har…', 'bar')
     """
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def short_fields(metadata: Mapping[str, object]) -> Json:
+def _cut_text(row: Json, limit: int) -> Json:
+    """Return a passage with a short text and short metadata."""
+    return {**row, "text": _cut(row["text"], limit), "metadata": _short_fields(row["metadata"])}
+
+
+def _short_fields(metadata: Mapping[str, object]) -> Json:
     """Return the first fields of a document, with short values."""
     return {name: _short_value(value) for name, value in islice(metadata.items(), _MAX_FIELDS)}
 
@@ -208,9 +282,8 @@ def short_fields(metadata: Mapping[str, object]) -> Json:
 def _short_value(value: object) -> Any:
     if isinstance(value, list):
         return [_short_value(item) for item in value[:_MAX_FIELDS]]
-    return value if isinstance(value, bool | int | float | None) else shorten_line(str(value), MAX_LINE)
+    return value if isinstance(value, bool | int | float | None) else shorten_line(str(value), _MAX_LINE)
 
 
-def places(spans: Iterable[Span]) -> tuple[Json, ...]:
-    """Return the places of spans, each once."""
-    return tuple(span.to_place() for span in dict.fromkeys(spans))
+def _plain(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

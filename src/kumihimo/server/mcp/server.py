@@ -15,16 +15,13 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
-from starlette.concurrency import run_in_threadpool
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.core.errors import BudgetExceeded, Cancelled, KumiError
-from kumihimo.server.access import Caller, local_caller
+from kumihimo.server.access import Access, Caller, choose_access, local_caller
 from kumihimo.server.mcp import resources
-from kumihimo.server.mcp.arguments import parse_arguments
-from kumihimo.server.mcp.results import Result
 from kumihimo.server.mcp.tools import TOOLS, Report, Tool, ToolCall
 from kumihimo.server.problems import remedy_of
 from kumihimo.server.settings import ServerSettings
@@ -66,10 +63,6 @@ def create_mcp_server(workspace: Workspace, find_caller: Callable[[RequestContex
     )
 
 
-async def _ignore(_: str) -> None:
-    """Send nothing."""
-
-
 class _Handlers:
     """The functions that answer requests."""
 
@@ -86,11 +79,14 @@ class _Handlers:
         tool = TOOLS.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name!r}. Known: {', '.join(TOOLS)}")
-        call = self._call(context, f"MCP tools/call {tool.name}", _progress_reporter(context))
+        caller = self.find_caller(context)
         try:
-            arguments = parse_arguments(tool.argument_adapter, params.arguments or {})
-            result = await _until_left(context, tool.run(call, arguments))
-            return await run_in_threadpool(_write_result, result)
+            arguments = tool.parse(params.arguments or {})
+            access = self._access(caller, f"MCP tools/call {tool.name}", arguments.pop("index"))
+            call = ToolCall(access, tuple(caller.grants), _progress_reporter(context))
+            result = await _until_left(context, tool.run(call, **arguments))
+            text = types.TextContent(type="text", text=result.text)
+            return types.CallToolResult(content=[text], structured_content=result.values)
         except BudgetExceeded as error:
             return _error_result(f"{error}. {remedy_of(error)}")
         except KumiError as error:
@@ -105,14 +101,15 @@ class _Handlers:
         self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """List a page of documents and reports, one index after the other."""
-        call = self._call(context, "MCP resources/list")
-        names = [*call.caller.grants]
+        caller = self.find_caller(context)
+        names = [*caller.grants]
         cursor = (params and params.cursor) or (resources.first_cursor(names[0]) if names else "")
         if not cursor:
             return types.ListResourcesResult(resources=[])
         with _protocol_errors():
             after = resources.parse_cursor(cursor)
-            read = call.access(after.index).read(lambda s: resources.list_page(s, after))
+            access = self._access(caller, "MCP resources/list", after.index)
+            read = access.read(lambda s: resources.list_page(s, after))
             found, following = await _until_left(context, read)
         if not following and after.index != names[-1]:
             following = resources.first_cursor(names[names.index(after.index) + 1])
@@ -127,12 +124,12 @@ class _Handlers:
         """Return the text of a document or of a report."""
         with _protocol_errors():
             address = resources.Address.parse(params.uri)
-            access = self._call(context, "MCP resources/read").access(address.index)
+            access = self._access(self.find_caller(context), "MCP resources/read", address.index)
             read = access.read(lambda s: resources.read_resource(s, address))
             return types.ReadResourceResult(contents=[await _until_left(context, read)])
 
-    def _call(self, context: RequestContext, route: str, report: Report = _ignore) -> ToolCall:
-        return ToolCall(self.workspace, self.find_caller(context), route, report)
+    def _access(self, caller: Caller, route: str, index: str) -> Access:
+        return choose_access(self.workspace, caller, route, index)
 
 
 async def _until_left(context: RequestContext, work: Awaitable[T]) -> T:
@@ -182,12 +179,6 @@ def _progress_reporter(context: RequestContext) -> Report:
             await context.session.report_progress(len(sent), message=message)
 
     return report
-
-
-def _write_result(result: Result) -> types.CallToolResult:
-    """Return a result as text and as values."""
-    text = types.TextContent(type="text", text=str(result))
-    return types.CallToolResult(content=[text], structured_content=result.to_dict())
 
 
 def _error_result(message: str) -> types.CallToolResult:

@@ -9,7 +9,9 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
+from kumihimo.app.ask.query import Query
 from kumihimo.app.build.prepare_build import usable_methods
+from kumihimo.core.answer import Answer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.spans import Span
@@ -26,7 +28,6 @@ from kumihimo.server.openai.requests import (
     split_conversation,
 )
 from kumihimo.server.problems import NotFound
-from kumihimo.text.translation import suggest_language
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 FIRST_INDEX = "kumi"  # the name of the first index that the caller may use
@@ -120,34 +121,25 @@ async def complete_chat(request: Request) -> Response:
     chosen = choose_model(request, body.model)
     head, link = ReplyHead(body.model), passage_link(request, chosen.access)
     question, history = await run_in_threadpool(split_conversation, body.messages)
-    options = _question_options(chosen, body, question)
-    questions = chosen.access.questions
+    query, questions = _query(chosen, body, question, history), chosen.access.questions
     if not body.stream:
-        answer = await questions.ask(question, chosen.method, history=history, **options)
+        answer = await questions.answer(query)
         return await json_response(lambda: completion(head, answer, link))
-    events = questions.events(question, chosen.method, history=history, **options)
+    events = questions.answer_events(query)
     received = await first_events(events)
     chunks = stream_chunks(head, received, events, link, with_usage=body.with_usage)
     return event_response(chunks, {"cache-control": "no-store"})
 
 
-def _question_options(chosen: ChosenModel, body: ChatRequest, question: str) -> dict[str, Any]:
-    """Return the options of `ask` for a question, without its history."""
-    chosen.access.notes.question = question
-    suggest_language(question)
-    known = {name for method in chosen.access.served.kumi.catalogue.methods.values() for name in method.settings}
-    if unknown := sorted(body.kumihimo.settings.keys() - known):
+def _query(chosen: ChosenModel, body: ChatRequest, question: str, history: list[Answer]) -> Query:
+    """Return the query of a request. Raise BadParameter for an unknown setting."""
+    more, methods = body.kumihimo, chosen.access.served.kumi.catalogue.methods
+    known = {name for method in methods.values() for name in method.settings}
+    if unknown := sorted(more.settings.keys() - known):
         raise BadParameter(f"no method has a setting {unknown[0]!r}: see docs/methods.md", "kumihimo.settings")
-    max_tokens = body.max_completion_tokens or body.max_tokens
-    return {
-        **({"max_tokens": max_tokens} if max_tokens else {}),
-        **body.kumihimo.settings,  # before the rest, which is not theirs to set
-        "filter": body.kumihimo.filter,
-        "length": body.kumihimo.length,
-        "rights": chosen.access.rights,
-        "paid_by": chosen.access.grant.new_budget(),
-        "is_remote": True,
-    }
+    options = {"filter": more.filter, "length": more.length, "settings": more.settings, "history": history}
+    max_tokens = body.max_completion_tokens or body.max_tokens or None
+    return chosen.access.query(question, chosen.method, max_tokens=max_tokens, **options)
 
 
 @router.post("/embeddings", openapi_extra=EMBEDDINGS_BODY, response_model=None)
