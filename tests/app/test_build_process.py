@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from kumihimo import Kumihimo
-from kumihimo.app.processes.build_process import answer_build, describe_built, thin_out
-from kumihimo.core.task import ProgressEvent
+from kumihimo.app.opened.results import Built
+from kumihimo.app.processes.build_process import _build, answer_build, describe_built
+from kumihimo.core.errors import KumiError
+from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import reads
 from tests.fake_server import FakeServer
 from tests.fixtures_index import fill, texts
@@ -66,25 +67,17 @@ def test_a_build_that_would_pay_again_asks_for_consent(tmp_path: Path, notes: st
         assert "result" in build(kumi, "index", paths=[], **{**options, "consent": True})[-1]
 
 
-def test_of_many_events_the_latest_is_shown() -> None:
-    events: SimpleQueue[ProgressEvent | None] = SimpleQueue()
-    shown = thin_out(events, pause=600)
-    events.put(ProgressEvent("documents", 1))
-    assert next(shown).done == 1
-    for done in range(2, 100):
-        events.put(ProgressEvent("documents", done))
-    events.put(None)
-    assert [event.done for event in shown] == [99]
+def test_of_many_events_the_latest_is_shown(tmp_path: Path) -> None:
+    def fail(_: Kumihimo, progress: Progress) -> Built:
+        for done in range(100):
+            progress(ProgressEvent("documents", done))
+        raise KumiError("it ends")
 
-
-def test_without_a_pause_each_event_is_shown_when_it_comes() -> None:
-    events: SimpleQueue[ProgressEvent | None] = SimpleQueue()
-    shown = thin_out(events, pause=0)
-    for done in range(3):
-        events.put(ProgressEvent("documents", done))
-        assert next(shown).done == done
-    events.put(None)
-    assert [*shown] == []
+    with Kumihimo.open(tmp_path / ".kumi") as kumi:
+        replies = _build(kumi, fail, {})
+        assert next(replies)["progress"]["done"] == 99
+        with pytest.raises(KumiError, match="it ends"):
+            next(replies)
 
 
 def test_long_lists_of_a_result_are_cut(tmp_path: Path, notes: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -16,7 +15,6 @@ _language: ContextVar[str] = ContextVar("language", default="")  # empty: none
 # t: translated if it is a message; m: has to be one; q: in quotation marks; n: a number
 _FIELD = re.compile(r"\{(\d+)(?::([tmqn]))?\}")
 _VALUES = {"q": r"(['\"].*?['\"])", "n": r"(\D?\d\S*)"}
-_GRAM = 5  # characters by which the template of a message is looked up
 _MIN_NESTED = 12  # characters without fields of a message within a message: it may also be a name
 _KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"  # compiled at the first use
 
@@ -129,7 +127,6 @@ class _Template:
         match = all(part in message for part in self.parts) and self.pattern.fullmatch(message)
         if not match:
             return ""
-
         values = list(match.groups())
         for number, kind in _FIELD.findall(self.translation):
             translated = catalogue.find(values[int(number)], _MIN_NESTED) if kind else ""
@@ -146,23 +143,13 @@ class _Catalogue:
     translations: dict[str, str]
 
     @cached_property
-    def templates(self) -> list[_Template]:
-        """Return the messages with fields, the most specific first."""
-        pairs = [_Template(*pair) for pair in self.translations.items() if "{0}" in pair[0]]
-        return sorted(pairs, key=lambda template: -template.size)
+    def templates(self) -> list[tuple[str, _Template]]:
+        """Return the messages with fields, the most specific first.
 
-    @cached_property
-    def places(self) -> dict[str, list[int]]:
-        """Return the places of templates by their rarest gram.
-
-        Those without any have the empty gram.
+        Each comes after its longest part, which few other messages have.
         """
-        grams = [set[str]().union(*map(_grams, template.parts)) for template in self.templates]
-        counts = Counter(gram for each in grams for gram in each)
-        places = defaultdict[str, list[int]](list)
-        for place, each in enumerate(grams):
-            places[min(each, key=lambda gram: (counts[gram], gram), default="")].append(place)
-        return dict(places)
+        found = [_Template(*pair) for pair in self.translations.items() if "{0}" in pair[0]]
+        return [(max(each.parts, key=len), each) for each in sorted(found, key=lambda each: -each.size)]
 
     def find(self, text: str, least: int = 0) -> str:
         """Return the translation of a message; empty: none.
@@ -170,19 +157,10 @@ class _Catalogue:
         least: characters that it has without its fields.
         """
         message = text.strip()
-        translation = self.translations.get(message) or next(filter(None, self._fill_templates(message, least)), "")
+        similar = (each for part, each in self.templates if part in message and each.size >= least)
+        filled = (translation for each in similar if (translation := each.fill(message, self)))
+        translation = self.translations.get(message) or next(filled, "")
         return text.replace(message, translation, 1) if message and translation else ""
-
-    def _fill_templates(self, message: str, least: int) -> Iterator[str]:
-        """Yield the translation by each template that may fit."""
-        places = (place for gram in ("", *_grams(message)) for place in self.places.get(gram, ()))
-        for place in sorted(places):
-            if self.templates[place].size >= least:
-                yield self.templates[place].fill(message, self)
-
-
-def _grams(text: str) -> set[str]:
-    return {text[i : i + _GRAM] for i in range(len(text) - _GRAM + 1)}
 
 
 @cache

@@ -1,11 +1,10 @@
 """a request -> the progress and the result of a build, as JSON values: the handler of a child process."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import asdict, replace
-from queue import Empty, SimpleQueue
-from time import monotonic
 from typing import Any
 
 from kumihimo.app.facade import Kumihimo, open_address
@@ -37,12 +36,14 @@ def answer_build(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _build(kumi: Kumihimo, build: Callable[..., Built], options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    events: SimpleQueue[ProgressEvent | None] = SimpleQueue()
+    """Yield the latest event of a build after each pause, then its result."""
+    latest: deque[ProgressEvent] = deque(maxlen=1)
     with ThreadPoolExecutor(1) as executor:
-        future = executor.submit(build, kumi, progress=events.put, **options)
-        future.add_done_callback(lambda _: events.put(None))
-        for event in thin_out(events, _PAUSE):
-            yield {"progress": asdict(event)}
+        future = executor.submit(build, kumi, progress=latest.append, **options)
+        while not future.done() or latest:
+            wait([future], _PAUSE)
+            if latest:
+                yield {"progress": asdict(latest.popleft())}
         yield {"result": describe_built(future.result())}
 
 
@@ -55,28 +56,6 @@ def _remove(kumi: Kumihimo, *, target: str, **options: Any) -> Built:
 
 
 _BUILDS: Mapping[str, Callable[..., Built]] = {"index": _index, "remove": _remove}
-
-
-def thin_out(events: SimpleQueue[ProgressEvent | None], pause: float) -> Iterator[ProgressEvent]:
-    """Yield the latest event, then after each pause the latest again.
-
-    It ends at None, with the last event. pause: in seconds.
-    """
-    latest: ProgressEvent | None = None
-    next_at = monotonic()
-    while True:
-        try:
-            event = events.get(timeout=None if latest is None else max(0.0, next_at - monotonic()))
-        except Empty:
-            assert latest
-            yield latest
-            latest, next_at = None, monotonic() + pause
-            continue
-        if event is None:
-            break
-        latest = event
-    if latest:
-        yield latest
 
 
 def describe_built(built: Built) -> dict[str, Any]:
