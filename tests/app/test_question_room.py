@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 import signal
 from collections.abc import Iterator
 from contextvars import copy_context
-from io import BytesIO
 from threading import Thread
 from typing import Any
 
@@ -16,13 +14,14 @@ import pytest
 
 from kumihimo import Answer, AsyncKumihimo, Context, Kumihimo, ProgressEvent
 from kumihimo.app.ask.query import Query
-from kumihimo.app.processes import question_process, question_room
+from kumihimo.app.processes import question_process
 from kumihimo.app.processes.async_facade import QuestionEvent
-from kumihimo.app.processes.question_room import QuestionRoom, _QuestionProcess, needs_no_model
+from kumihimo.app.processes.question_process import answer_question, pack, unpack
+from kumihimo.app.processes.question_room import QuestionRoom, needs_no_model
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled, ItemFailed, SettingsError
 from kumihimo.text.translation import choose_language
-from kumihimo.workers import WorkerStopped
+from kumihimo.workers import Worker, WorkerStopped
 from tests.counters import wait_until
 from tests.fixtures_index import BUILT, EXAMPLES, QUESTIONS
 
@@ -44,7 +43,7 @@ def room(kumi: Kumihimo) -> Iterator[QuestionRoom]:
     room.close()
 
 
-def has_ended(process: _QuestionProcess) -> bool:
+def has_ended(process: Worker) -> bool:
     return process._process is not None and process._process.poll() is not None
 
 
@@ -143,40 +142,33 @@ def test_what_needs_a_model_stays_in_a_thread(
 # -- processes that end
 
 
-def test_a_killed_process_fails_its_question_and_another_takes_its_place(kumi: Kumihimo) -> None:
+def test_a_killed_process_fails_its_question_and_another_takes_its_place(
+    kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     address = kumi.opened.address
     assert address
     room = QuestionRoom(address, 1)
     ask(room, QUESTIONS[0], "bm25")
-    (pid,) = room.pids
-    os.kill(pid, signal.SIGSTOP)
-    killer = Thread(target=lambda: os.kill(pid, signal.SIGKILL))
-    errors = list[BaseException]()
+    (pid,), process = room.pids, room._processes[0]
+    ask_process = process.ask
 
-    def ask_and_record() -> None:
-        try:
+    def kill_and_ask(*arguments: Any) -> Any:
+        os.kill(pid, signal.SIGKILL)
+        return ask_process(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "ask", kill_and_ask)
+        with pytest.raises(WorkerStopped, match=r"\(Killed\): ask it again"):
             ask(room, QUESTIONS[0], "bm25")
-        except WorkerStopped as error:
-            errors.append(error)
-
-    asking = Thread(target=ask_and_record)
-    asking.start()
-    wait_until(lambda: room._processes[0]._number == 2)
-    killer.start()
-    asking.join()
-    assert "Killed): ask it again" in str(errors[0])
     assert len(ask(room, QUESTIONS[0], "bm25").citations)
     assert room.pids != [pid]
     os.kill(room.pids[0], signal.SIGKILL)
-    wait_until(lambda: has_ended(room._processes[0]))
+    wait_until(lambda: has_ended(process))
     assert len(ask(room, QUESTIONS[0], "bm25").citations), "it had ended while it was idle: no question fails"
     room.close()
 
 
-def test_a_cancelled_question_that_does_not_end_ends_with_its_process(
-    kumi: Kumihimo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(question_room, "_GRACE", 0.0)
+def test_a_cancelled_question_ends_with_its_process(kumi: Kumihimo) -> None:
     address = kumi.opened.address
     assert address
     room, token = QuestionRoom(address, 1), CancelToken()
@@ -185,7 +177,7 @@ def test_a_cancelled_question_that_does_not_end_ends_with_its_process(
     os.kill(pid, signal.SIGSTOP)
 
     def cancel_when_busy() -> None:
-        wait_until(lambda: room._places.running == 1)
+        wait_until(lambda: bool(token._callbacks) and room._places.running == 1)
         token.cancel("left")
 
     canceller = Thread(target=cancel_when_busy)
@@ -226,21 +218,12 @@ def test_a_closed_room_answers_nothing(kumi: Kumihimo) -> None:
     process = room._borrow("", CancelToken())
     room.close()
     room._give_back("", process)
-    assert process.end() == -signal.SIGKILL
+    assert process.pid == 0
     with pytest.raises(Cancelled, match="the index was closed"):
         ask(room, "?")
 
 
 # -- the other side
-
-
-def test_a_process_cancels_the_request_of_the_given_number() -> None:
-    inbox, request = question_process._Inbox(), ("answer", Query.of("?"), "en")
-    inbox.read(BytesIO(b"".join(map(pickle.dumps, [(1, request), (2, None)]))))
-    received, token = inbox.requests.get()
-    assert (received, token.is_cancelled) == (request, False)
-    inbox.read(BytesIO(pickle.dumps((1, None))))
-    assert token.is_cancelled
 
 
 @pytest.mark.parametrize(
@@ -251,8 +234,9 @@ def test_errors_travel_between_processes(error: Exception, monkeypatch: pytest.M
         raise error
 
     monkeypatch.setattr(kumi, "answer", fail)
-    request: question_process.Request = ("answer", Query.of("?"), "en")
-    succeeded, value = pickle.loads(copy_context().run(question_process._answer, kumi, request, CancelToken()))
+    monkeypatch.setattr(question_process, "_open", lambda _: kumi)
+    request = "", pack(("answer", Query.of("?"), "en"))
+    succeeded, value = unpack(copy_context().run(lambda: next(answer_question(request))))
     assert not succeeded
     assert "no" in str(value)
     assert type(value) is (type(error) if not isinstance(error, ValueError) else RuntimeError)

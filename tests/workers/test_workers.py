@@ -154,10 +154,10 @@ def test_a_handler_that_does_not_exist_stops_at_once() -> None:
 
 def test_a_trusted_child_has_the_keys_and_may_write_large_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    with Worker("tests.workers.handlers:environment", memory=0, is_trusted=True) as worker:
+    with Worker("tests.workers.handlers:environment", memory=0, with_secrets=True) as worker:
         values, _ = worker.ask(["OPENAI_API_KEY"], seconds=60)
     assert values == ["secret"]
-    with Worker("tests.workers.handlers:print_errors", memory=0, is_trusted=True) as worker:
+    with Worker("tests.workers.handlers:print_errors", memory=0, max_file=0) as worker:
         assert list(worker.ask(2_000_000)) == [True]
 
 

@@ -205,7 +205,7 @@ class BuildQueue:
     def _begin(self, entry: _Entry) -> None:
         entry.change(state="running", started=_now())
         entry.log_state()
-        self._running = entry, Worker(HANDLER, memory=0, is_trusted=True)
+        self._running = entry, Worker(HANDLER, memory=0, max_file=0, with_secrets=True)
         self._runner = asyncio.get_running_loop().create_task(self._run(*self._running))
 
     async def _run(self, entry: _Entry, worker: Worker) -> None:

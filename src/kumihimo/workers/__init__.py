@@ -44,12 +44,21 @@ class Worker:
     It starts with the first request and serves many. It has no variables of the environment that look like secrets.
 
     handler: `module:function`. The function gets each request and yields the replies; all are JSON values. memory: the
-    bytes that the process may use, on systems that can limit it; 0: no limit. is_trusted: the handler calls models and
-    writes an index, so it gets all variables of the environment, and may write files of any size.
+    bytes that the process may use, on systems that can limit it; 0: no limit. max_file: the bytes of a file that it may
+    write, likewise. with_secrets: it gets these variables too, as it calls models. variables: more ones.
     """
 
-    def __init__(self, handler: str, *, memory: int, is_trusted: bool = False) -> None:
-        self.handler, self.memory, self.is_trusted = handler, memory, is_trusted
+    def __init__(
+        self,
+        handler: str,
+        *,
+        memory: int,
+        max_file: int = MAX_FILE_BYTES,
+        with_secrets: bool = False,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.handler, self.memory, self.max_file = handler, memory, max_file
+        self.with_secrets, self.variables = with_secrets, variables or {}
         self.requests = 0  # answered by the present process
         self._stopped = Event()
         self._process: subprocess.Popen[bytes] | None = None
@@ -99,14 +108,32 @@ class Worker:
             raise _stop_error(kind, value, process.returncode, timed_out.is_set(), errors)
         self.requests += 1
 
+    @property
+    def pid(self) -> int:
+        """Return the id of the process; 0: it has not started."""
+        return self._process.pid if self._process else 0
+
+    def start(self) -> None:
+        """Start the process, also in place of one that has ended."""
+        if self._process and self._process.poll() is not None:
+            self.close()
+        self._process = self._process or self._start()
+
+    def kill(self) -> None:
+        """Kill the process from any thread.
+
+        The request in progress raises WorkerStopped; the next one starts another process.
+        """
+        if process := self._process:
+            process.kill()
+
     def stop(self) -> None:
         """Kill the process from another thread, for good.
 
         The request in progress, and each later one, raises WorkerStopped.
         """
         self._stopped.set()
-        if process := self._process:
-            process.kill()
+        self.kill()
 
     def close(self) -> str:
         """End the process, and return its last errors.
@@ -130,9 +157,9 @@ class Worker:
         import subprocess
         from tempfile import TemporaryFile
 
-        file_bytes = 0 if self.is_trusted else MAX_FILE_BYTES
-        program = python_command("kumihimo.workers", self.handler, str(file_bytes))
-        environment, pipe = child_environment(os.environ, with_secrets=self.is_trusted), subprocess.PIPE
+        program = python_command("kumihimo.workers", self.handler, str(self.max_file))
+        environment = {**child_environment(os.environ, with_secrets=self.with_secrets), **self.variables}
+        pipe = subprocess.PIPE
         self._errors = TemporaryFile()  # noqa: SIM115 (closed with the process)
         return subprocess.Popen(program, env=environment, stdin=pipe, stdout=pipe, stderr=self._errors)
 

@@ -1,86 +1,53 @@
-"""standard input -> questions; their answers -> standard output: a child process of `QuestionRoom`.
+"""a question about one index -> its answer or its error, both pickled: the handler of a child process."""
 
-Both are streams of pickled values. First comes the IndexAddress, then requests `(number, Request)`, each answered by
-`(succeeded, value)` before the next one comes; `(number, None)` cancels the request of this number.
-"""
-
-import os
 import pickle
-import signal
-import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from queue import SimpleQueue
-from threading import Thread
-from typing import Any, BinaryIO, Literal
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Literal
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.facade import Kumihimo, open_address
-from kumihimo.app.opened.open_index import IndexAddress
-from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import KumiError
 from kumihimo.text.translation import choose_language
 
+HANDLER = f"{__name__}:answer_question"
 Request = tuple[Literal["answer", "search"], Query, str]  # the language of messages
 
 
-@dataclass(slots=True)
-class _Inbox:
-    """The requests of the parent, as a thread reads them."""
-
-    requests: SimpleQueue[tuple[Request, CancelToken]] = field(default_factory=SimpleQueue)
-    number: int = 0
-    token: CancelToken = field(default_factory=CancelToken)  # of the request with this number
-
-    def read(self, stream: BinaryIO) -> None:
-        """Read requests until the parent ends."""
-        with suppress(EOFError):
-            while True:
-                number, request = pickle.load(stream)
-                if request:
-                    self.number, self.token = number, CancelToken()
-                    self.requests.put((request, self.token))
-                elif number == self.number:
-                    self.token.cancel("the caller has left")
-
-    def read_and_exit(self, stream: BinaryIO) -> None:
-        """Read requests, and end this process with its parent."""
-        self.read(stream)
-        os._exit(0)
+def pack(value: object) -> str:
+    """Return a value as text."""
+    return b64encode(pickle.dumps(value)).decode()
 
 
-def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the parent ends this process
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print does not get between the replies
+def unpack(text: str) -> Any:
+    """Return the value that `pack` has written."""
+    return pickle.loads(b64decode(text))
+
+
+def answer_question(request: tuple[str, str]) -> Iterator[str]:
+    """Yield whether a question succeeded, and its result or its error.
+
+    request: the packed IndexAddress, and the packed Request.
+    """
+    address, question = request
     try:
-        address: IndexAddress = pickle.load(sys.stdin.buffer)
-    except EOFError:  # the parent has ended
-        return
-    inbox = _Inbox()
-    Thread(target=inbox.read_and_exit, args=[sys.stdin.buffer], daemon=True).start()
-    with open_address(address) as kumi:
-        while True:
-            request, token = inbox.requests.get()
-            replies.write(_answer(kumi, request, token))
-            replies.flush()
-
-
-def _answer(kumi: Kumihimo, request: Request, token: CancelToken) -> bytes:
-    """Return the pickled reply: the result, or the error."""
-    try:
-        kind, query, language = request
-        choose_language(language)
-        call: Callable[[Query], Any] = kumi.answer if kind == "answer" else kumi.search
-        return pickle.dumps((True, call(replace(query, cancel=token))))
+        yield pack((True, _answer(_open(address), unpack(question))))
     except KumiError as error:
-        return pickle.dumps((False, error))
+        yield pack((False, error))
     except Exception as error:  # noqa: BLE001 (the parent raises it)
         detail = f"{type(error).__name__}: {error}\n{traceback.format_exc()}"
-        return pickle.dumps((False, RuntimeError(detail)))
+        yield pack((False, RuntimeError(detail)))
 
 
-if __name__ == "__main__":
-    main()
+def _answer(kumi: Kumihimo, request: Request) -> Any:
+    kind, query, language = request
+    choose_language(language)
+    return kumi.answer(query) if kind == "answer" else kumi.search(query)
+
+
+@cache
+def _open(address: str) -> Kumihimo:
+    """Return the index, which stays open as long as the process."""
+    return open_address(unpack(address))
