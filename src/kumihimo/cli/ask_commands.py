@@ -99,35 +99,23 @@ def retrieve(
             check_replaceable(path, force=writing.force, is_ours=is_ours)
     with session.open() as kumi:
         session.prepare_method(kumi, method, question or "")
-        if question is not None and html:
-            _write_page(kumi, question, filter, search, session, html)
-        elif question is not None and not (out or session.as_json):
-            _show_evidence(kumi, question, filter, search, explain)
-        else:
+        if question is None or ((out or session.as_json) and not html):
             retrieve_one = partial(_retrieve_one, kumi, filter, search)
             _retrieve_json(retrieve_one, rows, out, session.as_json, single=questions is None)
+            return
+        with kumi.snapshot() as whole:
+            snapshot = whole.narrowed(filter)
+            context = snapshot.retrieve(question, **search)
+            if html:
+                _write_page(html, question, context)
+                message = f"Wrote {html}: {len(context):,} pieces of evidence, and why each was chosen."
+                session.show({"written": str(html), "evidence": len(context)}, message)
+            else:
+                terminal.show_evidence(context, question, reasons=explain)
+                terminal.show_search_notes(snapshot, context)
 
 
-def _write_page(kumi: Kumihimo, question: str, filter: str, search: Row, output: options.Output, path: Path) -> None:
-    """Write the evidence for one question as a page."""
-    with kumi.snapshot() as whole:
-        snapshot = whole.narrowed(filter)
-        context = snapshot.retrieve(question, **search)
-    _write_explanation_page(path, question, context)
-    message = f"Wrote {path}: {len(context):,} pieces of evidence, and why each was chosen."
-    output.show({"written": str(path), "evidence": len(context)}, message)
-
-
-def _show_evidence(kumi: Kumihimo, question: str, filter: str, search: Row, explain: bool) -> None:
-    """Show the evidence for one question."""
-    with kumi.snapshot() as whole:
-        snapshot = whole.narrowed(filter)
-        context = snapshot.retrieve(question, **search)
-        terminal.show_evidence(context, question, reasons=explain)
-        terminal.show_search_notes(snapshot, context)
-
-
-def _write_explanation_page(path: Path, question: str, context: Context) -> None:
+def _write_page(path: Path, question: str, context: Context) -> None:
     """Write the question, its evidence and the reasons as one HTML file.
 
     Raises SettingsError.

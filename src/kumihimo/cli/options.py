@@ -136,7 +136,10 @@ class IndexFolder(Output):
 
     def open(self) -> AbstractContextManager[Kumihimo]:
         """Open the index. Raises Interrupted on Ctrl-C."""
-        return _open_index(self.index, ask=not self.as_json)
+        return _open_index(self.index, **self._open_options())
+
+    def _open_options(self) -> dict[str, Any]:
+        return {"ask": not self.as_json}
 
     @contextmanager
     def snapshot(self, method: str = "", filter: str = "", question: str = "") -> Iterator[Snapshot]:
@@ -173,9 +176,8 @@ class IndexSettings(IndexFolder):
         ),
     ] = None
 
-    def open(self) -> AbstractContextManager[Kumihimo]:
-        """Open the index with these settings."""
-        return _open_index(self.index, ask=not self.as_json, settings=config.parse_options(self.settings or ()))
+    def _open_options(self) -> dict[str, Any]:
+        return {**super()._open_options(), "settings": config.parse_options(self.settings or ())}
 
 
 @dataclass(frozen=True)
@@ -192,11 +194,10 @@ class Session(IndexSettings):
         """Open the index, and show its log on standard error."""
         logging.getLogger("kumihimo").setLevel(logging.INFO if self.verbose else logging.WARNING)
         logging.getLogger("kumihimo.prompts").setLevel(logging.DEBUG if self.show_prompts else logging.WARNING)
-        return _open_index(self.index, **self._open_options())
+        return super().open()
 
     def _open_options(self) -> dict[str, Any]:
-        settings = config.parse_options(self.settings or ())
-        return {"ask": not self.as_json, "settings": settings, "cache": self.cache}
+        return {**super()._open_options(), "cache": self.cache}
 
     def progress_bar(self) -> AbstractContextManager[Progress | None]:
         """Show progress on a terminal, unless the log is shown there."""

@@ -1,7 +1,8 @@
 """`kumi serve`, `kumi mcp` and `kumi key` -> a running server, and the keys for it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
@@ -78,13 +79,9 @@ def serve(
     no_browser: Annotated[bool, Option("--no-browser", help="Do not open the page.")] = False,
 ) -> None:
     """Serve indexes: a page, HTTP, OpenAI-compatible and MCP."""
-    try:
+    with _requiring_server():
         from kumihimo.server.run import run_server
         from kumihimo.server.settings import ServerSettings
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("kumihimo"):
-            raise
-        raise SettingsError(INSTALL_SERVER) from error
     settings = ServerSettings(
         host=host,
         port=port,
@@ -101,6 +98,17 @@ def serve(
     )
     if run_server(indexes.places, settings, _announce, open_browser=not no_browser) == SIGINT:
         raise options.Interrupted
+
+
+@contextmanager
+def _requiring_server() -> Iterator[None]:
+    """Raise SettingsError if a package of the server is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("kumihimo"):
+            raise
+        raise SettingsError(INSTALL_SERVER) from error
 
 
 def _parse_proxy(address: str) -> str:
@@ -121,12 +129,8 @@ def _announce(address: str) -> None:
 
 def mcp(indexes: Indexes = None) -> None:
     """Serve indexes to an AI application that starts this command."""
-    try:
+    with _requiring_server():
         from kumihimo.server.mcp.server import run_stdio
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("kumihimo"):
-            raise
-        raise SettingsError(INSTALL_SERVER) from error
     run_stdio(indexes or [options.DEFAULT_INDEX])
 
 

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.questions import embed_texts, lacking_methods
@@ -36,6 +36,7 @@ Emit = Callable[[Any], None]
 _THREADS_PER_PLACE = 2  # a cancelled call has given up its place, and may still end in its thread
 _READS = 8  # that run together
 _END = object()
+_Kind = Literal["answer", "search"]
 
 
 class AsyncKumihimo:
@@ -150,7 +151,7 @@ class AsyncKumihimo:
     async def answer(self, query: Query) -> Answer:
         """Return the answer to a query, as `ask` does."""
         _check_no_listeners(query)
-        return await self._last(self._questions, lambda cancel, _: self._answer(query, cancel), self._seconds)
+        return await self._last(self._questions, lambda cancel, _: self._ask("answer", query, cancel), self._seconds)
 
     async def events(self, question: str, method: str = "", **options: Any) -> AsyncGenerator[QuestionEvent, None]:
         """Yield progress, the evidence, the text as it arrives, the answer.
@@ -166,7 +167,7 @@ class AsyncKumihimo:
     async def answer_events(self, query: Query) -> AsyncGenerator[QuestionEvent, None]:
         """Yield the events of a query, as `events` does."""
         _check_no_listeners(query)
-        call = self._run(self._questions, lambda cancel, emit: self._answer(query, cancel, emit), self._seconds)
+        call = self._run(self._questions, lambda cancel, emit: self._ask("answer", query, cancel, emit), self._seconds)
         async with aclosing(call) as events:
             async for event in events:
                 yield event
@@ -188,7 +189,7 @@ class AsyncKumihimo:
     async def search(self, query: Query) -> Context:
         """Return the evidence for a query, as `retrieve` does."""
         _check_no_listeners(query)
-        return await self._last(self._questions, lambda cancel, _: self._search(query, cancel), self._seconds)
+        return await self._last(self._questions, lambda cancel, _: self._ask("search", query, cancel), self._seconds)
 
     async def embed(
         self, texts: Sequence[str], *, as_questions: bool = False, budget: Budget | None = None
@@ -204,32 +205,20 @@ class AsyncKumihimo:
             self._seconds,
         )
 
-    def _answer(self, query: Query, cancel: CancelToken, emit: Emit | None = None) -> Answer:
-        start, query = perf_counter(), replace(query, cancel=cancel)
-        if self.room and needs_no_model(self.kumi.opened, named := self._with_method(query), is_answer=True):
-            answer = self._answer_in_room(self.room, named, emit)
+    def _ask(self, kind: _Kind, query: Query, cancel: CancelToken, emit: Emit | None = None) -> Any:
+        """Return the answer to a query, or its evidence."""
+        start, query, is_answer = perf_counter(), replace(query, cancel=cancel), kind == "answer"
+        if self.room and needs_no_model(self.kumi.opened, named := self._with_method(query), is_answer=is_answer):
+            result: Any = self.room.run(kind, named, self._key)
+            if emit:
+                for event in (ProgressEvent("search"), result.context, result.text):
+                    emit(event)
         else:
             if emit:
                 query = replace(query, on_token=emit, on_context=emit, progress=emit)
-            answer = self.kumi.answer(query)
-        self.on_answered(answer.method, perf_counter() - start)
-        return answer
-
-    def _answer_in_room(self, room: QuestionRoom, query: Query, emit: Emit | None) -> Answer:
-        answer: Answer = room.run("answer", query, self._key)
-        if emit:
-            for event in (ProgressEvent("search"), answer.context, answer.text):
-                emit(event)
-        return answer
-
-    def _search(self, query: Query, cancel: CancelToken) -> Context:
-        start, query = perf_counter(), replace(query, cancel=cancel)
-        if self.room and needs_no_model(self.kumi.opened, named := self._with_method(query), is_answer=False):
-            context: Context = self.room.run("search", named, self._key)
-        else:
-            context = self.kumi.search(query)
-        self.on_answered(context.method, perf_counter() - start)
-        return context
+            result = self.kumi.answer(query) if is_answer else self.kumi.search(query)
+        self.on_answered(result.method, perf_counter() - start)
+        return result
 
     def _with_method(self, query: Query) -> Query:
         """Return the query with the name of its method."""

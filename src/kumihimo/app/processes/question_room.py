@@ -79,6 +79,8 @@ class QuestionRoom:
             raise WorkerStopped(stop.reason, message) from stop
         finally:
             forget()
+            if cancel.is_cancelled:  # the next question needs a process that nobody is about to kill
+                process.close()
         result: tuple[bool, Any] = unpack(reply)
         return result
 

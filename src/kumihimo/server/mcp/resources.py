@@ -18,8 +18,8 @@ Kind = Literal["documents", "reports"]
 PAGE_SIZE = 100
 MAX_TEXT = 100_000  # characters of one answer
 _MAX_TITLE = 200
-_ADDRESS = re.compile(r"kumi://([^/]+)/(documents|reports)/([^/?#]+)(?:\?start=(\d{1,12}))?")
-_CURSOR = re.compile(r"([^/]+)/(documents|reports)/([^/]*)")
+_SCHEME = "kumi://"
+_ADDRESS = re.compile(rf"{_SCHEME}([^/]+)/(documents|reports)/([^/?#]*)(?:\?start=(\d{{1,12}}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,15 @@ TEMPLATES = [
 
 def first_cursor(index: str) -> str:
     """Return the cursor of the beginning of an index."""
-    return f"{quote(index, safe='')}/documents/"
+    return str(Address(index, "documents", "")).removeprefix(_SCHEME)
 
 
 def parse_cursor(cursor: str) -> Address:
     """Return the last resource of a page. Raise BadArgument for another cursor."""
-    match = _CURSOR.fullmatch(cursor)
-    if not match:
-        raise BadArgument(f"{cursor!r} is no cursor of this server: begin again without one")
-    return Address(unquote(match[1]), "documents" if match[2] == "documents" else "reports", match[3])
+    try:
+        return Address.parse(_SCHEME + cursor)
+    except BadArgument:
+        raise BadArgument(f"{cursor!r} is no cursor of this server: begin again without one") from None
 
 
 def list_page(snapshot: Snapshot, after: Address) -> tuple[list[types.Resource], str]:
@@ -91,8 +91,7 @@ def list_page(snapshot: Snapshot, after: Address) -> tuple[list[types.Resource],
     found = list(islice(_resources(snapshot, after), PAGE_SIZE + 1))
     if len(found) <= PAGE_SIZE:
         return found, ""
-    last = Address.parse(found[PAGE_SIZE - 1].uri)
-    return found[:PAGE_SIZE], f"{quote(last.index, safe='')}/{last.kind}/{last.id}"
+    return found[:PAGE_SIZE], str(found[PAGE_SIZE - 1].uri).removeprefix(_SCHEME)
 
 
 def _resources(snapshot: Snapshot, after: Address) -> Iterator[types.Resource]:
