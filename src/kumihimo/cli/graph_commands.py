@@ -91,17 +91,12 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
 
     Raises SettingsError, with similar names.
     """
-    table = snapshot.table("entities")
     key, aliases = name_key(name), parse_aliases(cast(Sequence[str], kumi.settings["mentions"]["aliases"]))
-    match: Entity | None = table.get(entity_id(aliases.get(key, key))) or table.get(name)
-    if match:
-        return match
-    name_by_key: dict[str, str] = {}
-    for entity in table:
-        if key in map(name_key, entity.forms):
-            return cast(Entity, entity)
-        name_by_key[name_key(entity.name)] = entity.name
-    suggestions = [repr(name_by_key[close]) for close in get_close_matches(key, name_by_key, n=3, cutoff=0.6)]
+    snapshot.table("entities")  # raises if it has not been built
+    if entity := browse.find_entity(snapshot, aliases.get(key, name)):
+        return entity
+    names = {name_key(known): known for (known,) in snapshot.table("entities").columns("name")}
+    suggestions = [repr(names[close]) for close in get_close_matches(key, names, n=3, cutoff=0.6)]
     hint = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ":"
     raise SettingsError(f"no entity {name!r}{hint} `kumi entities` lists them")
 

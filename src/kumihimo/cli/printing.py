@@ -2,16 +2,17 @@
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from threading import Lock, Timer
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from kumihimo.app.build.progress import describe_event
-from kumihimo.cli.line_breaks import PARTS, find_line_starts
 from kumihimo.core.control_characters import escape_controls, make_visible
 from kumihimo.core.redaction import hide_secrets, redact
 from kumihimo.core.task import Progress, ProgressEvent
@@ -29,6 +30,11 @@ _QUIET_SECONDS = 1.0  # before a person is told what goes on
 _MAX_WORD = 1000  # characters of a word that wait for its end, since a key is hidden as a whole
 _MAX_COLUMNS = 10_000  # no wrapping for programs
 _MAX_TABLE = 120  # columns
+_CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60]"
+_NO_LINE_END = "「『（【〈《〔"  # never at the end of a line
+_NO_LINE_START = "、。，．！？」』）】〉》〕ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"  # never at the start of a line
+_WORD = rf"[{_NO_LINE_END}]*(?:{_CJK}|(?:(?!{_CJK})\S)+)[{_NO_LINE_START}]*"
+_PARTS = re.compile(rf"\n|[^\S\n]+|{_WORD}|\S")
 
 
 def print_text(text: str = "", *, end: str = "\n", flush: bool = False, errors: bool = False) -> None:
@@ -277,6 +283,42 @@ def format_number(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
+# -- where lines end
+
+
+def find_line_starts(text: str, width: int, more: int) -> list[int]:
+    """Return where lines of this width begin, after the first.
+
+    Words stay whole, even if one is longer than a line. more: columns that the first line has in addition.
+
+    >>> find_line_starts("The long old breakwater", 12, 2)
+    [13]
+    """
+    from rich.cells import cell_len
+
+    starts, start, column = [], 0, -more
+    for match in _PARTS.finditer(text):
+        size = cell_len(match[0])
+        if column + size > width and not match[0].isspace() and text[start : match.start()].strip():
+            start, column = match.start(), 0
+            starts.append(start)
+        column += size
+    return starts
+
+
+def align_cells(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each row, its cells below each other.
+
+    >>> align_cells([["Fare", "Crowns"], ["大人", "9"]])
+    ['Fare  Crowns', '大人  9']
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    cells = [[cell.strip() for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip_longest(*cells, fillvalue="")]
+    return ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in cells]
+
+
 # -- a text that arrives in pieces
 
 
@@ -313,7 +355,7 @@ class LineWrapper:
             print_text(text[:end], end="", flush=True)
             self.pending_word = text[end:]
             return
-        *parts, self.pending_word = PARTS.findall(text) or [""]
+        *parts, self.pending_word = _PARTS.findall(text) or [""]
         for part in parts:
             self._print_part(part)
 

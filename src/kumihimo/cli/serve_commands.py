@@ -89,12 +89,10 @@ def serve(
         uploads=limits.uploads and limits.uploads.resolve(),
         hosts=tuple(name.lower() for name in limits.hosts or ()),
         proxies=tuple(map(_parse_proxy, limits.proxies or ())),
-        require_keys=limits.require_keys,
         workers=min(os.cpu_count() or 1, _MOST_WORKERS) if limits.workers is None else limits.workers,
-        questions=limits.questions,
-        seconds=limits.seconds,
-        audit=limits.audit,
-        audit_questions=limits.audit_questions,
+        **{
+            name: getattr(limits, name) for name in ("require_keys", "questions", "seconds", "audit", "audit_questions")
+        },
     )
     if run_server(indexes.places, settings, _announce, open_browser=not no_browser) == SIGINT:
         raise options.Interrupted

@@ -12,7 +12,6 @@ from kumihimo.app.opened.results import CommunityLevel, Status
 from kumihimo.app.settings.trust import TrustRequired
 from kumihimo.app.upkeep.check import CheckResult
 from kumihimo.cli import builds, printing
-from kumihimo.cli.line_breaks import align_cells
 from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Reference
@@ -150,7 +149,7 @@ def _align_tables(lines: Iterable[str], indent: int) -> Iterator[str]:
     """
     for is_table, group in groupby(lines, key=lambda line: bool(_TABLE_ROW.fullmatch(line))):
         rows = list(group)
-        aligned = align_cells([_CELL_END.split(row.strip()[1:-1]) for row in rows]) if is_table else rows
+        aligned = printing.align_cells([_CELL_END.split(row.strip()[1:-1]) for row in rows]) if is_table else rows
         yield from aligned if all(map(printing.fits_line, aligned, repeat(indent))) else rows
 
 

@@ -89,7 +89,7 @@ def find_entity(snapshot: Snapshot, name: str) -> Entity | None:
     entities = table_or_empty(snapshot, "entities")
     entity: Entity | None = entities.get(name) or entities.get(entity_id(name_key(name)))
     if entity is None and name.strip():
-        listing = Listing("mentions", True, name.strip(), _NAMES)
+        listing = Listing("mentions", True, " ".join(name.split()), _NAMES)
         listed: Iterator[Entity] = _list(snapshot, "entities", listing)
         entity = next((each for each in listed if _is_called(each, name)), None)
     return entity

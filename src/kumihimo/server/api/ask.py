@@ -19,7 +19,7 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Allowed
-from kumihimo.server.api.parameters import STRICT, Body, FilterText, Mended, Name, Question, Settings
+from kumihimo.server.api.parameters import STRICT, Body, Mended, Question, QuestionBody
 from kumihimo.server.events import ServerEvent, event_response
 from kumihimo.server.json_responses import json_response
 from kumihimo.server.problems import INTERNAL, problem
@@ -42,18 +42,13 @@ class Turn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchBody:
+class SearchBody(QuestionBody):
     """A question to search for.
 
     settings: of the method, as `/methods` lists them. reasons: say of each piece of evidence why it was found, and
     where it is.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-    question: Question
-    method: Name = ""
-    filter: FilterText = ""
-    settings: Settings = field(default_factory=dict)
     reasons: bool = True
 
 

@@ -1,6 +1,7 @@
 """parts of an address or a body -> checked parameters: every size has a limit."""
 
-from typing import Annotated, Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from fastapi import Path, Query
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -74,3 +75,14 @@ def _check_fields(value: Any) -> Any:
 
 Body = Annotated[T, BeforeValidator(_check_fields)]  # or an object in it
 STRICT: Any = {"extra": "forbid"}  # of a body: a name that does not exist is an error
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionBody:
+    """A question, how to search for it, and where."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+    question: Question
+    method: Name = ""
+    filter: FilterText = ""
+    settings: Settings = field(default_factory=dict)

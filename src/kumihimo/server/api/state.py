@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
@@ -15,7 +15,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import WIDE_QUESTION, missing_tables
 from kumihimo.app.upkeep.status import read_status
 from kumihimo.server.access import Access, Allowed
-from kumihimo.server.api.parameters import STRICT, Body, FilterText, Name, PathText, Question, Settings
+from kumihimo.server.api.parameters import Body, Name, PathText, Question, QuestionBody
 from kumihimo.server.json_responses import JsonResponse, encode_json, json_response
 from kumihimo.server.rights import BUILD_PLAN, FACTS, SPENT
 from kumihimo.server.uploads import allowed_path
@@ -28,14 +28,10 @@ _MAX_LISTED = 1000  # failures, documents read in part, and fields
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanBody:
+class PlanBody(QuestionBody):
     """A question to estimate, or without one a build."""
 
-    __pydantic_config__: ClassVar[Any] = STRICT
     question: Question = ""
-    method: Name = ""
-    filter: FilterText = ""
-    settings: Settings = field(default_factory=dict)
     paths: Annotated[list[PathText], Field(max_length=20)] = field(default_factory=list)
     methods: Annotated[list[Name], Field(max_length=50)] = field(default_factory=list)
 
