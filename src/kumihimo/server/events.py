@@ -3,8 +3,8 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,44 +84,33 @@ class EventLog:
         self._changed = asyncio.Event()
 
 
-def event_response(events: AsyncIterator[bytes], headers: Mapping[str, str] = _HEADERS) -> StreamingResponse:
+def event_response(events: AsyncGenerator[bytes, None], headers: Mapping[str, str] = _HEADERS) -> StreamingResponse:
     """Return a response that streams events."""
     return StreamingResponse(with_heartbeat(events), media_type="text/event-stream", headers=headers)
 
 
 async def with_heartbeat(
-    events: AsyncIterator[bytes], heartbeat: float = _HEARTBEAT_SECONDS
+    events: AsyncGenerator[bytes, None], heartbeat: float = _HEARTBEAT_SECONDS
 ) -> AsyncGenerator[bytes, None]:
     """Yield events, and a comment after each silence.
 
-    heartbeat: seconds of silence. The iterator is closed at the end, also if the client leaves.
+    heartbeat: seconds of silence. The generator is closed at the end, also if the client leaves.
     """
-    waiting: asyncio.Future[bytes] | None = None
-    try:
-        while True:
-            waiting = waiting or asyncio.ensure_future(anext(events))
-            await asyncio.wait([waiting], timeout=heartbeat)
-            if not waiting.done():
-                yield HEARTBEAT
-                continue
-            finished, waiting = waiting, None
-            try:
-                event = finished.result()
-            except StopAsyncIteration:
-                return
-            yield event
-    finally:
-        await _close(events, waiting)
-
-
-async def _close(events: AsyncIterator[bytes], waiting: asyncio.Future[bytes] | None) -> None:
-    """Stop waiting for the next event, and close the iterator."""
-    if waiting:
-        waiting.cancel()
-        with suppress(asyncio.CancelledError, StopAsyncIteration):
-            await waiting
-    if isinstance(events, AsyncGenerator):
-        await events.aclose()
+    async with aclosing(events):
+        waiting = asyncio.ensure_future(anext(events, None))
+        try:
+            while True:
+                await asyncio.wait([waiting], timeout=heartbeat)
+                if not waiting.done():
+                    yield HEARTBEAT
+                elif (event := waiting.result()) is None:
+                    return
+                else:
+                    yield event
+                    waiting = asyncio.ensure_future(anext(events, None))
+        finally:
+            waiting.cancel()
+            await asyncio.wait([waiting])
 
 
 def parse_last_event_id(value: str | None) -> int:

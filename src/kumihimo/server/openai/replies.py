@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from time import time
@@ -105,7 +105,7 @@ async def stream_chunks(
     link: Link,
     *,
     with_usage: bool,
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """Yield the chunks of a reply.
 
     The text of a model is passed on as it arrives; words of documents come with their numbers. An error that comes
