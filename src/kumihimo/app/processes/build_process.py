@@ -36,7 +36,7 @@ def answer_build(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _build(kumi: Kumihimo, build: Callable[..., Built], options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the latest event of a build after each pause, then its result."""
+    """Yield the progress of a build, then its result."""
     latest: deque[ProgressEvent] = deque(maxlen=1)
     with ThreadPoolExecutor(1) as executor:
         future = executor.submit(build, kumi, progress=latest.append, **options)

@@ -1,11 +1,11 @@
 """the graph -> HTTP: entities, their relations and paths, communities and their reports."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import browse
@@ -38,14 +38,13 @@ Parent = Annotated[str, Query(max_length=200, description="Only the parts of thi
 Level = Annotated[int | None, Query(ge=0, le=100, description="All of this level; 0 has the largest.")]
 
 
-@dataclass(frozen=True, slots=True)
-class TreePart:
+class TreePart(BaseModel):
     """The query for a page of communities: those in one, or of a level; without both, of level 0."""
 
-    parent: str
-    level: int | None
-    after: str
-    limit: int
+    parent: Parent = ""
+    level: Level = None
+    after: Cursor = ""
+    limit: Limit = 50
 
     def select(self, snapshot: Snapshot) -> list[str]:
         """Return these communities, largest first."""
@@ -62,13 +61,7 @@ class TreePart:
         return {name: _rows(snapshot, taken), "next": taken[-1] if len(ids) > first + self.limit else ""}
 
 
-# Not a plain function: that would wait for a thread.
-async def find_part(parent: Parent = "", level: Level = None, after: Cursor = "", limit: Limit = 50) -> TreePart:
-    """Return the part of the tree that a request asks for."""
-    return TreePart(parent, level, after, limit)
-
-
-AskedPart = Annotated[TreePart, Depends(find_part)]
+AskedPart = Annotated[TreePart, Query()]
 
 
 @router.get("/entities")

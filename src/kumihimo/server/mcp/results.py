@@ -211,7 +211,7 @@ def show_report(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> R
 def _report_result(
     index: str, report: Report | None, spans: Iterable[Span], related: Iterable[Report], note: str
 ) -> Result:
-    """Return a report, in Markdown, with its sources and related ones; or a list of reports."""
+    """Return a report with its sources, or a list of reports."""
     sources = _places(spans)
     others = [{"id": each.id, "title": shorten_title(each.title, _MAX_LINE)} for each in related]
     head = {"id": report.id, "title": report.title} if report else {"id": "", "title": ""}
