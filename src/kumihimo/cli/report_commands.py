@@ -140,9 +140,12 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
         rating = "" if row["rating"] is None else f"{row['rating']:g}"
         changes = _count_changes(row["changes"]) if row["changes"] else ""
         table.append((title, f"{row['entities']:,}", rating, row["id"][:prefix], changes))
-    width = 5 if any(row["changes"] for row in listed) else 4
-    head = ("report", "entities", "rating", "id", "changes")[:width]
-    printing.show_rows([row[:width] for row in table], head, numeric=(1, 2), dim=(3,))
+    if any(row["changes"] for row in listed):
+        printing.show_rows(table, head=("report", "entities", "rating", "id", "changes"), numeric=(1, 2), dim=(3,))
+    else:
+        printing.show_rows(
+            [row[:4] for row in table], head=("report", "entities", "rating", "id"), numeric=(1, 2), dim=(3,)
+        )
     option = "" if level is None else f" --level {level}"
     if len(listed) < len(rows):
         printing.print_message(
