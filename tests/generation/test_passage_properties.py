@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kumihimo.generation.quoting.windows import MAX_CHARS
+from kumihimo.generation.quoting.windows import MAX_WIDTH
 from kumihimo.text.sentences import split_blocks
 from tests.generation.test_quoting import ask
 
@@ -57,7 +57,7 @@ def check(question: str, *documents: str) -> None:
         kinds = [block.kind for block in split_blocks(span.text)]
         assert kinds[0] != "heading" != kinds[-1]
         assert "Subject:" not in span.text
-        assert len(span.text) <= MAX_CHARS
+        assert len(span.text) <= MAX_WIDTH
     assert len(answer.citations) <= 3
     assert answer.status == "nothing" or answer.citations
 
@@ -78,4 +78,4 @@ def test_a_huge_line_is_cut() -> None:
     for name in ("huge line", "no punctuation", "chinese"):
         answer = ask({"huge line": "boat quay", "no punctuation": "船の綱"}.get(name, "船在码头"), ODD[name])
         assert answer.citations
-        assert all(len(citation.span.text) <= MAX_CHARS for citation in answer.citations)
+        assert all(len(citation.span.text) <= MAX_WIDTH for citation in answer.citations)

@@ -15,8 +15,7 @@ from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting import quote_answer
 from kumihimo.generation.quoting.ranking import choose_passages
 from kumihimo.generation.quoting.requests import read_request
-from kumihimo.generation.quoting.windows import MAX_CHARS, Headings, Region
-from kumihimo.llm.local_embedder import LocalEmbedder
+from kumihimo.generation.quoting.windows import MAX_WIDTH, Headings, Region
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms, tokenize
 
@@ -57,7 +56,8 @@ class FakeIndex:
 
 
 def evidence(*texts: str) -> Context:
-    return Context(tuple(Evidence("chunks", chunk(i, text), 2.0 - i / 10) for i, text in enumerate(texts)))
+    found = tuple(Evidence("chunks", chunk(i, text), 2.0 - i / 10) for i, text in enumerate(texts))
+    return Context(found, method="bm25")
 
 
 def chunk(number: int, text: str = "") -> Chunk:
@@ -68,7 +68,7 @@ def ask(question: str, *texts: str, start: int = 0) -> Answer:
     index = FakeIndex(texts, start)
     asked = ParsedQuestion(question)
     request = read_request(asked)
-    return quote_answer(asked, "bm25", evidence(*texts), index, LocalEmbedder(), words=index, request=request)
+    return quote_answer(asked, evidence(*texts), index, words=index, request=request)
 
 
 def quotes(answer: Answer) -> list[str]:
@@ -91,7 +91,7 @@ def test_a_window_holds_whole_paragraphs() -> None:
 def test_a_long_paragraph_is_cut_at_sentences() -> None:
     text = " ".join(f"Sentence number {n} tells us about the weather of the day." for n in range(60))
     found = windows(text)
-    assert all(len(window) <= MAX_CHARS and window.startswith("Sentence") for window in found)
+    assert all(len(window) <= MAX_WIDTH and window.startswith("Sentence") for window in found)
     assert all(window.endswith("of the day.") for window in found)
 
 
@@ -108,7 +108,7 @@ def test_a_long_list_keeps_its_introduction_and_counts_the_rest() -> None:
     assert "- boat 30 with its own rope and a lamp" in lines
     last = int(lines[-2].split()[2])
     assert lines[-1] == f"… and {49 - last} more."
-    assert len(answer.citations[0].span.text) <= MAX_CHARS
+    assert len(answer.citations[0].span.text) <= MAX_WIDTH
 
 
 def test_a_row_comes_with_the_header_of_its_table() -> None:
@@ -187,7 +187,7 @@ def test_passages_are_from_different_places() -> None:
     many = "\n\n".join(f"The lamp was lit on day {n}. " + "It burned with a clear flame. " * 9 for n in range(20))
     found = quotes(ask("On which day was the lamp lit?", f"# Log\n\n{many}", "# Guide\n\nThe lamp is lit each day."))
     assert len(found) == 2
-    assert all(len(text) <= MAX_CHARS for text in found)
+    assert all(len(text) <= MAX_WIDTH for text in found)
 
 
 def test_copies_stand_with_their_passage() -> None:
@@ -196,7 +196,7 @@ def test_copies_stand_with_their_passage() -> None:
     same = Evidence("chunks", item.record, 2.0, duplicates=(chunk(1),))
     index = FakeIndex(texts)
     asked = ParsedQuestion("Who mended the breakwater?")
-    answer = quote_answer(asked, "bm25", Context((same, oats)), index, LocalEmbedder(), words=index)
+    answer = quote_answer(asked, Context((same, oats)), index, words=index)
     assert [(c.n, c.span.uri) for c in answer.parts[0].citations] == [(1, "d0"), (1, "d1")]
 
 

@@ -486,28 +486,6 @@ def test_topics_are_named_with_their_documents(tmp_path: Path, monkeypatch: pyte
         assert f"{name} — 8 documents" in text
 
 
-def test_topics_of_a_subject_quote_sentences_about_it(tmp_path_factory: pytest.TempPathFactory) -> None:
-    parts = [
-        "Guests say that the harbour needs a night watch as more boats come in.",
-        "Guests say that the harbour earns its keep with the cargo boats of the mainland.",
-        "Guests say that the harbour would be empty without the herring fleet in spring.",
-    ]
-    other = "The bakery on the square opens early and sells bread to all who walk past it."
-    written = {f"{n}.md": f"{parts[n % 3]} It was said in talk {n}." for n in range(12)}
-    written |= {f"other-{n}.md": f"{other} It was said in talk {n}." for n in range(12)}
-    root = fill(tmp_path_factory.mktemp("subject"), written)
-    with Kumihimo.open(root / ".kumi") as kumi:
-        kumi.index(root)
-        text = ask(kumi, "What do the guests say about the harbour?").text
-        assert text.startswith("Topics around “harbour”, in the 12 documents that say most about it:")
-        for name in ("night watch", "cargo boats", "herring fleet"):
-            assert f"{name} — 4 documents" in text
-        assert "bakery" not in text
-        named = kumi.ask("What do the guests say about the harbour?", method="bm25")
-        assert named.method == "bm25"
-        assert "— 4 documents" not in named.text
-
-
 TABLES = {
     "loans.md": """# Loans
 

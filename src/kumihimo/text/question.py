@@ -223,12 +223,13 @@ class ParsedQuestion(Question):
     def is_on_all(self) -> bool:
         """Return whether it is about all documents, whatever they are called.
 
-        >>> texts = ("Give me an overview of these minutes.", "Give me an overview of the ferry.")
+        >>> texts = ("Give an overview of these minutes.", "Give an overview of the ferry.", "会议记录里有哪些议题？")
         >>> [ParsedQuestion(text).is_on_all for text in texts]
-        [True, False]
+        [True, False, True]
         """
-        rest = ParsedQuestion(question_pattern("file kinds").sub(" ", self.text))
-        return self.asks_widely and not rest.corpus_terms - class_stems("wide generic")
+        is_wide = self.asks_widely or question_pattern("topic nouns").search(self.text)
+        rest = ParsedQuestion(question_pattern("file kinds").sub(" ", self.text)) if is_wide else self
+        return not any(len(term) > 1 for term in rest.corpus_terms - class_stems("wide generic")) if is_wide else False
 
     @property
     def wide_topic(self) -> str:

@@ -34,12 +34,12 @@ def answer_without_model(
     searched: the question in the spelling of the documents. words, embedder: of the index. note: on what the question
     took over. is_default: whether the method was chosen by nobody, so that requests are answered.
     """
-    embed: Embedder = LocalEmbedder()
+    encoder: Embedder | None = None
     with suppress(SettingsError):  # that of the index is on a server, or not installed here
-        embed = create_local_embedder(embedder)
-    encoder = None if isinstance(embed, LocalEmbedder) else embed
+        encoder = create_local_embedder(embedder)
+    encoder = None if isinstance(encoder, LocalEmbedder) else encoder  # which knows words, not their meaning
     request = (read_request(searched) or read_request(asked)) if is_default else None
-    result = quote_answer(searched, context.method, context, tracer, embed, encoder, words, request, tables=is_default)
+    result = quote_answer(searched, context, tracer, encoder, words, request, tables=is_default)
     notes = (Part("note", note),) if note else ()
     return replace(result, question=asked.text, parts=notes + result.parts)
 

@@ -4,19 +4,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from kumihimo.core.answer import Answer, Part
+from kumihimo.core.answer import Answer, Part, Status
 from kumihimo.core.context import Context, Evidence, KeyPoint
 from kumihimo.core.spans import Citation
 from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.absent import find_absent_words
-from kumihimo.generation.quoting.drafts import quote_words, say
+from kumihimo.generation.quoting.drafts import Draft, quote_words, say
+from kumihimo.generation.quoting.outlines import write_outline
 from kumihimo.generation.quoting.passages import best_sentence
 from kumihimo.generation.quoting.ranking import IndexReader, Passage, choose_passages
-from kumihimo.generation.quoting.requested import write_requested
 from kumihimo.generation.quoting.requests import Request
+from kumihimo.generation.quoting.selected import write_selected
 from kumihimo.generation.quoting.table_rows import write_rows
+from kumihimo.generation.quoting.topics import write_topics
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import collapse_spaces
@@ -28,10 +30,8 @@ _SAME_BLOCK = {("item", "item"), ("row", "row")}  # lines without an empty one b
 
 def quote_answer(
     asked: ParsedQuestion,
-    method: str,
     context: Context,
     reader: IndexReader,
-    embed: Embedder,
     encoder: Embedder | None = None,
     words: WordIndex | None = None,
     request: Request | None = None,
@@ -46,35 +46,38 @@ def quote_answer(
     words: of the index. request: what the question requests. Without it, and without tables, the evidence answers: as
     for a method that the user named.
     """
-    question = asked.text
-    if request and request.kind != "compare" and (draft := write_requested(request, question, context, reader, embed)):
-        parts, status = tuple(draft.parts), draft.status
-        return Answer(question, method, parts, context, Usage(), status=status, approach=request.kind)
-    if tables and not request and (written := write_rows(question, context, reader)):
+    result = Answer(asked.text, context.method, (), context, Usage())
+    if request and (draft := _write_requested(request, asked.text, context, reader)):
+        return replace(result, parts=tuple(draft.parts), status=draft.status, approach=request.kind)
+    if tables and not request and (written := write_rows(asked.text, context, reader)):
         kind, draft = written
-        parts = tuple(draft.parts)
-        return Answer(question, method, parts, context, Usage(), status=draft.status, approach=kind)
+        return replace(result, parts=tuple(draft.parts), status=draft.status, approach=kind)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
-        parts = tuple(_write_points(points[:_MAX_POINTS], reader))
-        return Answer(question, method, parts, context, Usage(), approach="points")
+        return replace(result, parts=tuple(_write_points(points[:_MAX_POINTS], reader)), approach="points")
     compared = (request.subject, request.other) if request and request.kind == "compare" else ()
     passages = choose_passages(asked, context, reader, encoder, words, compared)
-    language = question_language(question, context)
+    language = question_language(asked.text, context)
     about = ParsedQuestion(f"{request.subject} {request.other}") if request and request.subject else asked
     absent = find_absent_words(about, words.has) if words else []
     notes = [Part("note", say("absent", language, words=quote_words(absent, language)))] if absent else []
     shown = [write_passage(asked, passage, n, language) for n, passage in enumerate(passages, 1)]
-    status = "nothing" if not passages else "answered" if passages[0].answers and not absent else "closest"
-    return Answer(
-        question,
-        method,
-        (*notes, *shown),
-        context,
-        Usage(),
-        status=status,
-        approach="compare" if compared else "passages",
-    )
+    status: Status = "nothing" if not passages else "answered" if passages[0].answers and not absent else "closest"
+    return replace(result, parts=(*notes, *shown), status=status, approach="compare" if compared else "passages")
+
+
+def _write_requested(request: Request, question: str, context: Context, reader: IndexReader) -> Draft | None:
+    """Return the answer to a request for more than passages, or None."""
+    bare = question.replace(request.subject, "")
+    language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
+    match request.kind:
+        case "documents":
+            return write_selected(request.selection, reader, language)
+        case "outline":
+            return write_outline(request.subject, reader, language)
+        case "themes":
+            return write_topics(reader, language)
+    return None
 
 
 def write_passage(asked: ParsedQuestion, passage: Passage, n: int, language: str) -> Part:

@@ -16,12 +16,6 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "zh": "{total}中的常见话题：",
         "zh-Hant": "{total}中的常見話題：",
     },
-    "topics of": {
-        "en": "Topics around “{subject}”, in the {total} that say most about it:",
-        "ja": "「{subject}」に最も多く触れている{total}で、ともに出てくる話題：",
-        "zh": "谈“{subject}”最多的{total}中一同出现的话题：",
-        "zh-Hant": "談「{subject}」最多的{total}中一同出現的話題：",
-    },
     "several documents": {
         "en": "Several documents may be meant by “{subject}”. Name one of them:",
         "ja": "「{subject}」に当たる文書は複数あります。どれか一つを指定してください：",

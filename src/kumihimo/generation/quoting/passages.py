@@ -1,10 +1,11 @@
 """a subject -> the chunks that mention it; a name or description -> the documents that it means."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from functools import reduce
-from math import log, sqrt
+from math import log
 from typing import Any
 from unicodedata import normalize
 
@@ -12,21 +13,18 @@ from kumihimo.core.context import Evidence
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.requests import names_document, read_request, without_document_words
+from kumihimo.generation.quoting.requests import read_request
+from kumihimo.generation.quoting.selection import FILE_NAME, names_document, without_document_words
 from kumihimo.text.dates import find_dates, list_dates
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
 _MIN_MATCH = 0.6  # of the words of a description, by rarity, in the names of a document
-_MIN_NEAR = 0.25  # of them in a title that is offered
 _OPENING_CHARS, _OPENING_WEIGHT = 300, 0.7
+_MIN_NEAR = 0.25  # of them in a title that is offered
 _SHORT = 4  # letters; a shorter word counts only whole
 _LEAD = 0.05  # of the score; a document with a smaller lead may not be the one that is meant
-MIN_SHARE = 0.35  # of the words of a subject, by rarity, that a place about it has
-NEAR = 300  # characters between a subject and what comes with it
-_FILE_NAME = re.compile(r"[\w)-]\.[A-Za-z]\w{1,4}$")  # of no document, if no path fits
-_MAX_PARTS = 30  # documents with one title that are read as one
 
 
 @dataclass(frozen=True)
@@ -70,37 +68,6 @@ def subject_patterns(subject: str) -> list[re.Pattern[str]]:
     return patterns
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The words of a subject with their weights by rarity; sum 1, or none for the whole."""
-
-    weights: Mapping[re.Pattern[str], float]
-
-    def share(self, folded: str) -> float:
-        """Return how much of the subject is in a text without capitals."""
-        return (
-            sum(weight for pattern, weight in self.weights.items() if pattern.search(folded)) if self.weights else 1.0
-        )
-
-    def near(self, folded: str) -> tuple[float, int, str]:
-        """Return the best share of a place, their number and their text."""
-        if not self.weights:
-            return 1.0, 1, folded
-        places = sorted({match.start() for pattern in self.weights for match in pattern.finditer(folded)})
-        around = [folded[max(place - NEAR, 0) : place + NEAR] for place in places]
-        shares = [round(self.share(part), 4) for part in around]
-        best = max(shares, default=0.0)
-        parts = [part for part, share in zip(around, shares, strict=True) if share == best]
-        return best, len(parts), "\n".join(parts)
-
-
-def weigh_subject(subject: str, folded: Sequence[str]) -> Subject:
-    """Return a subject with the weights of its words in texts."""
-    counts = {p: sum(p.search(text) is not None for text in folded) for p in subject_patterns(subject)}
-    weights = {pattern: sqrt(log(1 + len(folded) / (0.5 + count))) for pattern, count in counts.items() if count}
-    return Subject({pattern: weight / sum(weights.values()) for pattern, weight in weights.items()})
-
-
 def read_passages(reader: IndexReader, most: int | None = None) -> Passages | None:
     """Return the chunks of the index; None if it has none.
 
@@ -130,62 +97,56 @@ def best_sentence(text: str, terms: Set[str]) -> tuple[int, int]:
     return max(spans, key=lambda span: len(terms & set(subject_terms(text[slice(*span)]))), default=(0, 0))
 
 
-def find_documents(name: str, reader: IndexReader) -> list[str]:
-    """Return the ids of the document that a name certainly means.
-
-    They are one document, or the rows of a file with one title. Nothing is returned if several fit.
-    """
-    documents = reader.find_table("documents")
-    rows = documents.get_many(rank_documents(name, reader)[0]) if documents is not None else {}
-    if len({row.uri.partition("#")[0] for row in rows.values()}) != 1:
-        return []
-    return sorted(rows, key=lambda id: (len(rows[id].uri), rows[id].uri))[:_MAX_PARTS]
+def is_one_document(rows: Collection[Any]) -> bool:
+    """Return whether rows are one document, or parts of one file."""
+    return len({row.uri.partition("#")[0] for row in rows}) == 1
 
 
 def asks_for_one_document(asked: ParsedQuestion, reader: IndexReader) -> bool:
     """Return whether a question requests the outline of a certain document."""
-    request = read_request(asked)
-    return request is not None and request.kind == "outline" and bool(find_documents(request.subject, reader))
+    request, documents = read_request(asked), reader.find_table("documents")
+    if request is None or request.kind != "outline" or documents is None:
+        return False
+    return is_one_document(documents.get_many(rank_documents(request.subject, reader)[0]).values())
 
 
 def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]]:
     """Return the documents that fit a name, and near ones.
 
-    A path, a file name or a whole title fits alone. Otherwise the words of the title, the file and the opening decide,
-    among the documents of the day that the name has; never for the name of a file. The first list is empty if none
-    fits.
+    A path, a file name or a whole title fits alone. Otherwise the words of the title and the file decide, among the
+    documents of the day that the name has; never for the name of a file. What is called a document may have words of
+    its beginning. The first list is empty if none fits.
     """
-    documents, descriptions = reader.find_table("documents"), reader.find_table("descriptions")
-    chunks, bare = reader.find_table("chunks"), without_document_words(name)
+    tables = [reader.find_table(table) for table in ("documents", "descriptions", "chunks")]
+    documents, descriptions, chunks = tables
     if documents is None or descriptions is None or chunks is None:
         return [], []
-    if exact := _named_exactly((_fold(name), _fold(bare)), documents):
+    if exact := _named_exactly((_fold(name), _fold(without_document_words(name))), documents):
         return exact, exact
     rows = list(descriptions.columns("id", "text", "dates"))
     days = [date for date in list_dates(name) if date[:1].isdigit() and "-" in date]
     dated = [row for row in rows if any(day in row[2] for day in days)]  # a part of JSON
-    if dated:
-        bare = reduce(lambda text, part: text.replace(name[slice(*part)], " "), find_dates(name), bare)
-    terms = dict.fromkeys(subject_terms(bare) or subject_terms(name))
-    words_of_names = {id: frozenset(subject_terms(text)) for id, text, _ in dated or rows}
-    openings = chunks.get_many(f"{id}.00000" for id in words_of_names)
-    opened = {c.document: frozenset(subject_terms(c.text[:_OPENING_CHARS])) for c in openings.values()}
-    counts = {term: sum(term in words for words in words_of_names.values()) for term in terms}
-    rarity = {term: log(1 + len(words_of_names) / (0.5 + count)) for term, count in counts.items()}
-    total = sum(rarity.values()) or 1.0
+    words = {id: frozenset(subject_terms(text)) for id, text, _ in dated or rows}
+    wanted = reduce(lambda text, part: text.replace(name[slice(*part)], " "), find_dates(name) if dated else (), name)
+    counts = Counter(term for own in words.values() for term in own)
+    telling = subject_terms(without_document_words(wanted))  # a word such as `report` counts only where names have it
+    terms = [term for term in dict.fromkeys(subject_terms(wanted)) if term in telling or counts[term]]
+    first = [f"{id}.00000" for id in words] if names_document(name) else []
+    openings = {c.document: frozenset(subject_terms(c.text[:_OPENING_CHARS])) for c in chunks.get_many(first).values()}
+    rarity = {term: log(1 + len(words) / (0.5 + counts[term])) for term in terms}
 
     def score(id: str) -> float:
-        own, opening = words_of_names[id], opened.get(id, frozenset())
-        shares = {term: 1.0 if term in own else _OPENING_WEIGHT * (term in opening) for term in terms}
-        return sum(rarity[term] * share for term, share in shares.items()) / total
+        opening = openings.get(id, frozenset())
+        found = (rarity[t] * (1.0 if t in words[id] else _OPENING_WEIGHT * (t in opening)) for t in terms)
+        return round(sum(found) / (sum(rarity.values()) or 1.0), 4)
 
-    scores = {id: round(score(id), 4) for id in words_of_names}
+    scores = {id: score(id) for id in words}
     best = max(scores.values(), default=0.0)
     certain = dated and names_document(name)  # the day is enough
     near = sorted((id for id in scores if certain or scores[id] >= _MIN_NEAR), key=lambda id: (-scores[id], id))
-    fit = {id: words_of_names[id].intersection(subject_terms(name)) for id in near if scores[id] > best - _LEAD}
+    fit = {id: words[id].intersection(subject_terms(name)) for id in near if scores[id] > best - _LEAD}
     most = [id for id, own in fit.items() if not any(own < other for other in fit.values())]
-    is_certain = certain or (best >= _MIN_MATCH and not _FILE_NAME.search(name))
+    is_certain = certain or (best >= _MIN_MATCH and not FILE_NAME.search(name))
     return (most if is_certain else []), near
 
 

@@ -9,7 +9,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Chunk
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
-from kumihimo.generation.quoting.windows import MAX_CHARS, Headings, Region, Window
+from kumihimo.generation.quoting.windows import MAX_WIDTH, Headings, Region, Window
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import content_tokens, subject_terms, tokenize
@@ -18,7 +18,7 @@ from kumihimo.text.word_variants import WordIndex
 MAX_PASSAGES = 3
 _KATAKANA = re.compile("[ァ-ヺー]{3,}")
 _MAX_EVIDENCE = 10  # items whose text is read
-_LENGTH = MAX_CHARS / 6  # tokens of a window of usual length
+_LENGTH = MAX_WIDTH / 6  # tokens of a window of usual length
 _SATURATION, _BY_LENGTH = 1.0, 0.6  # of BM25
 RANK = 1.24  # how much the rank of the evidence counts; learned (benchmarks.quoting)
 _SIMILARITY, _MAX_ENCODED = 2.5, 12  # how much the cosine of an encoder counts, and how many windows it reads

@@ -34,8 +34,8 @@ _MAX_NAMES = 2
 class Request:
     """What a question asks for.
 
-    kind: compare, documents, themes or outline. subject: what it is about; empty: the whole. other: the
-    second subject of a comparison. selection: of documents.
+    kind: compare, documents, themes or outline. subject: what it is about. other: the second subject of a comparison.
+    selection: of documents.
     """
 
     kind: str
@@ -54,35 +54,12 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     """
     if selection := read_selection(asked.plain):
         return Request("documents", selection.get("mention", ""), selection=selection)
-    for kind in ("compare", "themes", "outline"):
-        for pattern in _patterns(kind):
+    for kind in ("compare", "outline"):
+        for pattern in _patterns(kind) if asked.topic != "" else ():
             if match := pattern.search(asked.plain):
-                groups = {name: (value or "").strip(_QUOTES) for name, value in match.groupdict().items()}
-                return Request(kind, groups.get("X", ""), groups.get("Y", ""))
-        if kind == "themes" and asked.topic is not None:
-            return Request(kind, _clean_topic(asked.topic))
-    return None
-
-
-def _clean_topic(topic: str) -> str:
-    """Return the words of a topic without marks and particles."""
-    words = re.findall(r"[\w'’&-]+", topic)
-    if re.search("[ぁ-ヺ]", topic):
-        words = [word for word in re.findall(r"[a-zA-Z0-9]+|[ァ-ヺー]+|[㐀-鿿々]+", topic) if len(word) > 1] or words
-    return " ".join(words)
-
-
-def names_document(name: str) -> bool:
-    """Return whether a description is one of a document or file."""
-    word = re.search(_rules()["words"]["minutes"], name, re.IGNORECASE)
-    return word is not None or without_document_words(name) != name.strip()
-
-
-def without_document_words(name: str) -> str:
-    """Return a description without words such as `report`."""
-    words = _rules()["words"]
-    pattern = rf"\b{words['documents']}\b|の?{words['jadoc']}$|的?{words['zhdoc']}$"
-    return re.sub(pattern, " ", name, flags=re.IGNORECASE).strip()
+                groups = {name: value.strip(_QUOTES) for name, value in match.groupdict().items()}
+                return Request(kind, groups["X"], groups.get("Y", ""))
+    return Request("themes") if asked.topic == "" or asked.is_on_all else None
 
 
 def light_words() -> frozenset[str]:

@@ -13,6 +13,7 @@ _RULES = Path(__file__).with_suffix(".toml")
 _QUOTES = " \"'“”‘’「」『』《》"
 _MAX_CHARS = 200  # of a question; a longer one asks for more than documents
 _EDGE = "(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of an English word, also in Japanese and Chinese
+FILE_NAME = re.compile(r"[\w)-]\.[A-Za-z]\w{1,4}$")
 _FIELDS = ("author", "date", "language")
 
 
@@ -65,6 +66,28 @@ def has_noun(noun: str, name: str) -> bool:
     (True, True, False)
     """
     return any(pattern.search(name) for _, value, pattern in _patterns("values") if value == noun)
+
+
+def without_document_words(name: str) -> str:
+    """Return a description without words such as `report`.
+
+    >>> [without_document_words(name) for name in ("the snow report", "図書館の手引きの文書", "文書館")]
+    ['the snow', '図書館の手引き', '文書館']
+    """
+    kept = _document_word().sub(lambda word: " " if word[0].isascii() or word.end() == len(name) else word[0], name)
+    return kept.strip()
+
+
+def names_document(name: str) -> bool:
+    """Return whether a description is one of a document or file."""
+    return without_document_words(name) != name.strip() or FILE_NAME.search(name) is not None
+
+
+@cache
+def _document_word() -> re.Pattern[str]:
+    values = _rules()["values"]
+    nouns = "|".join([*values["noun"].values(), *values["kind"].values()])
+    return re.compile(f"[の的]?(?:{nouns})".replace(r"\b", _EDGE), re.IGNORECASE)
 
 
 def _replace(text: str, span: tuple[int, int], by: str = "") -> str:

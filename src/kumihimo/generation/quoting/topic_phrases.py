@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import log
@@ -21,7 +21,6 @@ _NOUN_SHARE = 0.3  # of the occurrences of a phrase between a word that precedes
 _COMMON_SHARE = 0.15  # of the texts: a word in more of them says nothing
 _MIN_COHESION = 0.04  # uses of a phrase, as a share of those of its rarest word
 _MAX_WORDS = 3
-_MIN_LIFT = 0.6  # logarithm of how much more frequent a topic of a subject is near it
 _MANY = 100  # documents, of which a topic needs three texts
 _COMPOUND = 4  # ideographs are several words
 _JAPANESE_COMPOUND = re.compile(  # less names no topic, and no date does
@@ -83,11 +82,6 @@ def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[
 def _count_uses(key: tuple[str, ...], uses: Sequence[_Use]) -> Phrase:
     texts, forms, noun_uses = zip(*uses, strict=True)
     return Phrase(key, Counter(texts), Counter(forms), sum(noun_uses))
-
-
-def phrase_keys(text: str) -> set[tuple[str, ...]]:
-    """Return the keys of all phrases in a text."""
-    return {key for key, _, _ in _find_phrases(text)}
 
 
 def _is_nominal(phrase: Phrase) -> bool:
@@ -173,21 +167,16 @@ def _drop_parts(phrases: Sequence[Phrase]) -> list[Phrase]:
     return [phrase for phrase in phrases if inside[phrase.key] < 0.6 * phrase.texts.total()]
 
 
-def weigh_phrase(phrase: Phrase, here: Set[int], total: int, document_of: Sequence[str]) -> float:
-    """Return how well a phrase names a topic of these texts.
+def weigh_phrase(phrase: Phrase, document_of: Sequence[str]) -> float:
+    """Return how well a phrase names a topic.
 
-    It counts in how many documents of them it is; if they are a part of the corpus, also how much more frequent it is
-    in them, and otherwise how often it comes again within a text. total: the number of texts in the corpus.
-    document_of: the document of each text.
+    It counts in how many documents it is, and how often it comes again within a text. document_of: the document of each
+    text.
     """
-    uses = {number: count for number, count in phrase.texts.items() if number in here}
-    documents = {document_of[number] for number in uses}
-    total_documents = len(set(document_of))
-    if len(uses) < (2 if total_documents < _MANY else 3) or (len(documents) < 2 and total_documents > 1):
+    documents = {document_of[number] for number in phrase.texts}
+    total = len(set(document_of))
+    if len(phrase.texts) < (2 if total < _MANY else 3) or (len(documents) < 2 and total > 1):
         return 0.0
     is_compound = " " in phrase.name or (has_cjk(phrase.name) and len(phrase.name) >= _COMPOUND)
     words = _MANY_WORDS if is_compound else 1.0
-    if len(here) < total:
-        lift = log((len(uses) / len(here)) / (len(phrase.texts) / total))
-        return len(documents) * words * lift**2 if lift > _MIN_LIFT else 0.0
-    return log(1 + len(documents)) * words * (1 + log(sum(uses.values()) / len(uses)))
+    return log(1 + len(documents)) * words * (1 + log(phrase.texts.total() / len(phrase.texts)))

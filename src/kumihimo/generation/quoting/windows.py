@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 from kumihimo.text.sentences import Block, BlockKind, collapse_spaces, is_table_row, split_blocks, split_sentences
 
-MAX_CHARS = 700  # of a window
-_ENOUGH = MAX_CHARS // 2  # characters after which a window ends before the next heading or table
+MAX_WIDTH = 700  # of a window, in letters: an ideograph counts as one and a half
+_ENOUGH = MAX_WIDTH // 2  # letters after which a window ends before the next heading or table
 _MARGIN = 3000  # characters after a passage in which its last list or table may end
 _MAX_INTRODUCTION = 300  # characters of the sentence before a list
 _HEADING = re.compile(r"\n(#{1,6})[ \t]+(.*)")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.M)
 _CODE = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.M | re.S)
-_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\](?:\([^()\s]*\)|\[[^\[\]\n]*\])")
+_WIDE = re.compile("[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]")
 _MIN_HEADINGS = 5  # of an outline
 _RULE_ROW = re.compile(r"[\s|:+-]+")
 _MAIL_FIELD = re.compile(r"[A-Z][A-Za-z-]{1,20}: \S")
@@ -31,7 +32,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some pieces in order, at most `MAX_CHARS` characters.
+    """Some pieces in order, at most `MAX_WIDTH` letters.
 
     first, last: the numbers of its pieces. lead: the introduction of its list, or the header of its table, if it begins
     further down. more: how many items or rows follow, as far as they are near.
@@ -100,7 +101,7 @@ class Region:
     @cached_property
     def pieces(self) -> Sequence[Piece]:
         """Return the pieces, without rules of tables and headers of mails."""
-        begin = max(self.headings.body, self.start - MAX_CHARS)
+        begin = max(self.headings.body, self.start - MAX_WIDTH)
         if begin > self.headings.body:  # at the first line after it
             begin = self.text.find("\n", begin, self.start) + 1 or self.start
         stop = min(len(self.text), self.end + _MARGIN)
@@ -113,19 +114,23 @@ class Region:
         text = self.text[start:end]
         if (kind == "row" and is_rule_row(text)) or (kind == "prose" and is_mail_header(text)):
             return
-        is_cut = end - start > MAX_CHARS and start < self.end + MAX_CHARS  # beyond that, no window gets
+        is_cut = self._width(start, end) > MAX_WIDTH and start < self.end + MAX_WIDTH  # beyond that, no window gets
         spans = split_sentences(self.text, start, end) if is_cut else [(start, end)]
         for first, last in (part for span in spans for part in self._cut_long(*span)):
             yield Piece(first, last, kind)
 
     def _cut_long(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the parts of a long sentence, cut at commas or spaces."""
-        while end - start > MAX_CHARS:
-            part = self.text[start : start + MAX_CHARS // 2]
+        while self._width(start, end) > MAX_WIDTH:
+            part = self.text[start : start + MAX_WIDTH // 2]
             cut = max(part.rfind(mark) for mark in "\n ,、，") + 1 or len(part)
             yield start, start + len(part[:cut].rstrip())
             start += cut + len(self.text[start + cut : end]) - len(self.text[start + cut : end].lstrip())
         yield start, end
+
+    def _width(self, start: int, end: int) -> int:
+        """Return the width of a part; of a long one, at least too much."""
+        return end - start if end - start > MAX_WIDTH else text_width(self.text[start:end])
 
     def windows(self) -> Iterator[Window]:
         """Yield a window from each piece on, as long as possible.
@@ -148,7 +153,7 @@ class Region:
             return i, ""
         first, last = self._groups[i]
         opening = first - 1 if kind == "item" and self._introduces(first - 1) else first
-        if i == first or self.pieces[last].end - self.pieces[opening].start <= MAX_CHARS:
+        if i == first or self._width(self.pieces[opening].start, self.pieces[last].end) <= MAX_WIDTH:
             return opening, "" if opening < first or kind == "item" else self._table_header(start)
         if kind == "row":
             return i, self._table_header(start)
@@ -196,9 +201,9 @@ class Region:
 
     def _extend(self, first: int, lead: str) -> Window:
         """Return the longest window from a piece on."""
-        last, start = first, self.pieces[first].start
-        while last + 1 < len(self.pieces) and self.pieces[last + 1].end - start + len(lead) <= MAX_CHARS:
-            if self._begins_section(last + 1) and self.pieces[last].end - start >= _ENOUGH:
+        last, start, most = first, self.pieces[first].start, MAX_WIDTH - text_width(lead)
+        while last + 1 < len(self.pieces) and self._width(start, self.pieces[last + 1].end) <= most:
+            if self._begins_section(last + 1) and self._width(start, self.pieces[last].end) >= _ENOUGH:
                 break
             last += 1
         while last > first and (self.pieces[last].kind == "heading" or self._introduces(last)):
@@ -226,7 +231,25 @@ class Region:
                 yield kind, "\n".join(line.rstrip() for line in text.splitlines() if not _FENCE.match(line))
                 continue
             line = collapse_spaces(text.split("\n")[0].strip("# \t") if kind == "heading" else text)
-            yield kind, _LINK.sub(r"\1", line)
+            yield kind, unlink(line)
+
+
+def text_width(text: str) -> int:
+    """Return how many letters a text is worth, where an ideograph says more.
+
+    >>> text_width("boat"), text_width("船、boat")
+    (4, 7)
+    """
+    return len(text) if text.isascii() else len(text) + len(_WIDE.findall(text)) // 2
+
+
+def unlink(text: str) -> str:
+    """Return a text with the words of its links alone.
+
+    >>> unlink("see [the rules](a.md) and [1]")
+    'see the rules and [1]'
+    """
+    return _LINK.sub(r"\1", text)
 
 
 def is_rule_row(text: str) -> bool:
