@@ -96,8 +96,6 @@ def test_a_request_knows_its_subjects() -> None:
     subjects = {
         "Compare the old wall and the new wall": ("the old wall", "the new wall"),
         "Which files talk about tides?": ("tides", ""),
-        "What do people say about education?": ("education", ""),
-        "What are the main themes about education?": ("education", ""),
         "What are the main themes of the podcasts?": ("", ""),
         "What are the main themes of these emails?": ("", ""),
         "What topics come up in the reports?": ("", ""),

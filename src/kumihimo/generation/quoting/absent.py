@@ -13,13 +13,14 @@ from kumihimo.text.tokens import subject_terms
 _LETTER = "[A-Za-zÀ-ʯͰ-ԯ0-9]"
 _WORD = re.compile(rf"(?![0-9]){_LETTER}(?:{_LETTER}|['’.-](?={_LETTER}))*")
 _KATAKANA = re.compile("[ァ-ヺ][ァ-ヺー]{2,}")
+_QUOTED = re.compile('["“「『《]([^"“”「」『』《》]{2,})["”」』》]')
 _KANA = re.compile("[ぁ-ヺ]")
 _FILE_NAME = re.compile(r"\w\.\w{1,5}$")
 _KANJI = re.compile("[\u3400-\u4f54\u4f56-\u9fff々]{2,}")  # without 何, which asks
 
 
 def find_absent_words(asked: ParsedQuestion, has: Callable[[str], bool]) -> list[str]:
-    """Return the names and words of a question that occur nowhere.
+    """Return the names, words and quoted phrases that occur nowhere.
 
     A common word in small letters is left out: it may stand for others. Of a run of ideographs in a Japanese question,
     no pair may occur; Chinese has no mark between its words. has: whether a passage has the tokens of a text in order.
@@ -28,16 +29,27 @@ def find_absent_words(asked: ParsedQuestion, has: Callable[[str], bool]) -> list
     >>> has = lambda text: text.casefold() in indexed
     >>> find_absent_words(ParsedQuestion("When does the ferry to Oslo leave for Brannet?"), has)
     ['Oslo']
+    >>> find_absent_words(ParsedQuestion('Barack Obama took which "nine ferry"?'), has)
+    ['nine ferry', 'Barack Obama']
     >>> find_absent_words(ParsedQuestion("富士山へ行く連絡船はありますか"), has)
     ['富士山']
     >>> find_absent_words(ParsedQuestion("Compare ferry.md and the newest 王小明的文档有几篇"), has)
     []
     """
-    return [word for word in dict.fromkeys(_candidates(asked)) if not _occurs(word, has)]
+    absent = list[str]()
+    for word in dict.fromkeys(_candidates(asked)):
+        if _occurs(word, has) or any(word in longer.split() for longer in absent):
+            continue
+        if absent and f"{absent[-1]} {word}" in asked.normalized:
+            absent[-1] += f" {word}"
+        else:
+            absent.append(word)
+    return absent
 
 
 def _candidates(asked: ParsedQuestion) -> Iterator[str]:
     """Yield the words whose absence says something."""
+    yield from (phrase.strip() for phrase in _QUOTED.findall(asked.normalized))
     names = {word.start for word in asked.wording.words if word.is_name}
     for match in _WORD.finditer(asked.normalized):
         word = re.sub("['’]s$", "", match[0])

@@ -14,7 +14,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.requests import read_request
-from kumihimo.generation.quoting.selection import FILE_NAME, names_document, without_document_words
+from kumihimo.generation.quoting.selection import FILE_NAME, QUOTES, names_document, without_document_words
 from kumihimo.text.dates import find_dates, list_dates
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
@@ -46,12 +46,20 @@ class Passages:
         return next(iter(self.reader.spans(Evidence("chunks", self.table[self.ids[number]], 0.0))))
 
     def mentioning(self, subject: str) -> list[int]:
-        """Return the chunks with a subject as written, else its words."""
+        """Return the chunks with a subject as written, else its words.
+
+        One in quotation marks must stand as it is written.
+        """
         folded = [normalize("NFKC", text).casefold() for text in self.texts]
-        phrase = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
+        words = normalize("NFKC", subject).casefold().removeprefix("the ").strip()
+        phrase = re.escape(words.strip(QUOTES)).replace(r"\ ", r"\s+")
+        form = re.compile(rf"(?<![a-z0-9]){phrase}(?![a-z0-9])" if phrase.isascii() else phrase)
         patterns = subject_patterns(subject)
-        exact = [i for i, text in enumerate(folded) if phrase in text] if len(patterns) > 1 else []
-        return exact or [i for i, text in enumerate(folded) if patterns and all(p.search(text) for p in patterns)]
+        is_phrase, has_parts = words != words.strip(QUOTES), len(patterns) > 1 or not words.isascii()
+        exact = [i for i, text in enumerate(folded) if form.search(text)] if is_phrase or has_parts else []
+        if exact or is_phrase:
+            return exact
+        return [i for i, text in enumerate(folded) if patterns and all(p.search(text) for p in patterns)]
 
 
 def subject_patterns(subject: str) -> list[re.Pattern[str]]:
@@ -86,10 +94,14 @@ def read_passages(reader: IndexReader, most: int | None = None) -> Passages | No
 
 
 def best_sentence(text: str, terms: Set[str]) -> tuple[int, int]:
-    """Return where the sentence or row with most terms stands."""
+    """Return where the sentence or row with most terms stands.
+
+    It is a heading only where nothing else is.
+    """
+    blocks = split_blocks(text)
     spans = [
         span
-        for block in split_blocks(text)
+        for block in [block for block in blocks if block.kind != "heading"] or blocks
         for span in (
             [(block.start, block.end)] if block.kind == "row" else split_sentences(text, block.start, block.end)
         )

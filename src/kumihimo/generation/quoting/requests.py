@@ -13,7 +13,7 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import say
-from kumihimo.generation.quoting.selection import read_selection
+from kumihimo.generation.quoting.selection import QUOTES, read_selection
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
 from kumihimo.text.question import ParsedQuestion
@@ -21,7 +21,6 @@ from kumihimo.text.question_types import class_stems, question_pattern
 from kumihimo.text.tokens import subject_terms
 
 _RULES = Path(__file__).with_suffix(".toml")
-_QUOTES = " \"'“”‘’「」『』《》"
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 _JAPANESE_WORD = re.compile(
@@ -57,7 +56,7 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     for kind in ("compare", "outline"):
         for pattern in _patterns(kind) if asked.topic != "" else ():
             if match := pattern.search(asked.plain):
-                groups = {name: value.strip(_QUOTES) for name, value in match.groupdict().items()}
+                groups = {name: value.strip(QUOTES + " ") for name, value in match.groupdict().items()}
                 return Request(kind, groups["X"], groups.get("Y", ""))
     return Request("themes") if asked.topic == "" or asked.is_on_all else None
 

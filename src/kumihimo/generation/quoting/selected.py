@@ -13,7 +13,7 @@ from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_c
 from kumihimo.generation.quoting.outlines import write_outline
 from kumihimo.generation.quoting.passages import Passages, best_sentence, read_passages
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.selection import has_noun
+from kumihimo.generation.quoting.selection import QUOTES, SIGNS, has_noun
 from kumihimo.text.dates import compare_dates
 from kumihimo.text.sentences import split_blocks
 from kumihimo.text.tokens import subject_terms
@@ -95,7 +95,8 @@ def _read_documents(mention: str, passages: Passages | None, reader: IndexReader
     mentions = defaultdict[str, list[int]](list)
     if passages and subject_terms(mention):
         numbers = passages.mentioning(mention)
-        exact = any(mention.casefold() in passages.texts[number].casefold() for number in numbers)
+        phrase = mention.strip(QUOTES).casefold()
+        exact = any(phrase in passages.texts[number].casefold() for number in numbers)
         # words of a description that stand apart are no mention
         is_sure = exact or len(subject_terms(mention)) <= _MAX_SUBJECT or not mention.isascii()
         for number in numbers if is_sure else ():
@@ -129,14 +130,26 @@ def _fitting(selection: Mapping[str, str], documents: Sequence[_Listed]) -> tupl
 def _choose_by_date(documents: Sequence[_Listed], date: str = "", order: str = "") -> Sequence[_Listed]:
     """Return the documents of a date; of them, the newest or oldest.
 
-    There is no newest one if too few have a date.
+    There is no newest one if too few have a date, and nothing of a period that may or may not have a document.
     """
-    chosen = [each for each in documents if not date or (each.day and compare_dates(each.day, date) == 1)]
+    sign, _, limit = date.rpartition(" ")
+    if sign.endswith("?") and any(each.day.startswith(limit) for each in documents):
+        return []
+    chosen = [each for each in documents if not date or (each.day and _is_in(each.day, sign.strip("?"), limit))]
     if not order:
         return chosen
     days = sorted(each.day for each in chosen if each.day)
     is_certain = len(days) >= max(2, _MIN_DATED * len(chosen))
     return [each for each in chosen if is_certain and each.day == days[-1 if order == "newest" else 0]]
+
+
+def _is_in(day: str, sign: str, limit: str) -> bool:
+    """Return whether a day is certainly in a period.
+
+    >>> _is_in("2022-09-05", "<", "2022-10"), _is_in("2022", "<", "2022-10"), _is_in("2023-04-01", ">", "2023")
+    (True, False, False)
+    """
+    return SIGNS[sign](day[: len(limit)], limit) and len(day) >= len(limit) if sign else compare_dates(day, limit) == 1
 
 
 def _plain(text: str) -> str:

@@ -2,17 +2,19 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any
 
 from kumihimo.text.dates import find_dates, parse_iso_date
 
 _RULES = Path(__file__).with_suffix(".toml")
-_QUOTES = " \"'“”‘’「」『』《》"
+QUOTES = "\"'“”‘’「」『』《》"
 _MAX_CHARS = 200  # of a question; a longer one asks for more than documents
 _EDGE = "(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of an English word, also in Japanese and Chinese
+SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "≤": le, "≥": ge, ">": gt}
 FILE_NAME = re.compile(r"[\w)-]\.[A-Za-z]\w{1,4}$")
 _FIELDS = ("author", "date", "language")
 
@@ -20,7 +22,8 @@ _FIELDS = ("author", "date", "language")
 def read_selection(question: str) -> dict[str, str]:
     """Return what a question says of documents; empty for others.
 
-    The keys: mention, title, author, date, language, kind, noun, its word, order, asks (count, contents, list, which).
+    The keys: mention (in quotation marks: a phrase), title, author, date (`< 2023`: before), language, kind, noun, its
+    word, order, asks (count, contents, list, which).
 
     >>> read_selection("How many meetings were held in May 2020?")
     {'date': '2020-05', 'asks': 'count', 'noun': 'meeting', 'word': 'meetings'}
@@ -30,14 +33,19 @@ def read_selection(question: str) -> dict[str, str]:
     found, rest = dict[str, str](), question if len(question) <= _MAX_CHARS else ""
     for name, _, pattern in _patterns("free"):
         if name not in found and (match := pattern.search(rest)):
-            found[name] = match["X"].strip(_QUOTES)
+            value = match["X"].strip(QUOTES + " ")
+            is_phrase = name == "mention" and match["X"][0] in QUOTES and not set(QUOTES) & set(value)
+            found[name] = f'"{value}"' if is_phrase else value
             rest = _replace(rest, match.span(), match.groupdict().get("N") or "which documents")
     if "title" in found:
         return found
     dates = list(find_dates(rest))
     if len(dates) == 1:
-        found["date"] = parse_iso_date(rest[slice(*dates[0])])
-        rest = _replace(rest, dates[0])
+        date = rest[slice(*dates[0])]
+        periods = find_periods(rest, re.escape(date.removesuffix("年")))
+        sign, span = next(((sign, match.span()) for sign, match in periods), ("", dates[0]))
+        found["date"] = f"{sign} {parse_iso_date(date)}".strip()
+        rest = _replace(rest, span)
     for name, value, pattern in _patterns("values"):
         if name not in found and (match := pattern.search(rest)):
             found |= {name: value, "word": match[0]} if name == "noun" else {name: value}
@@ -66,6 +74,16 @@ def has_noun(noun: str, name: str) -> bool:
     (True, True, False)
     """
     return any(pattern.search(name) for _, value, pattern in _patterns("values") if value == noun)
+
+
+def find_periods(text: str, date: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield the sign of each period, such as `before 2023`, and its match.
+
+    date: its pattern. The text may change between the matches of two patterns.
+    """
+    for sign, patterns in _rules()["times"].items():
+        for pattern in patterns:
+            yield from ((sign, match) for match in re.finditer(pattern.replace("<V>", date), text, re.IGNORECASE))
 
 
 def without_document_words(name: str) -> str:

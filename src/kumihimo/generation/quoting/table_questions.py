@@ -2,14 +2,14 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from operator import eq, ge, gt, le, lt
 from pathlib import Path
 from typing import Any
 
+from kumihimo.generation.quoting.selection import SIGNS, find_periods
 from kumihimo.generation.quoting.table_columns import Columns, bare_name, fold, full_name, years_of
 from kumihimo.generation.quoting.table_words import Span, Words, longest_run, stem
 from kumihimo.generation.quoting.tables import Row, Table
@@ -22,7 +22,6 @@ _NUMBER = rf"(?P<V>(?:[£$€¥]\s?)?{_DIGITS}%?)(?:\s?(?P<S>[百千万萬億亿
 _UNIT = r"\s?(?P<U>[^\s\d、,。をがはにの以未超上下]{0,4}?)"
 _YEAR = r"(?<!\d)(?P<V>[12]\d{3})(?!\d)"
 _BARE_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)年?度?")
-_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "≤": le, "=": eq, "≥": ge, ">": gt}
 _NAMELESS = ("light", "verb", "kana")  # words that name nothing
 _COUNTER = re.compile("[人名冊册件回台本枚個个室戸户点頭匹羽軒棟社校座店歳岁円元]")  # is no unit of measure
 _JOINED = "(?![的是了在有得被于於由与和各个個])[㐀-鿿々ァ-ヿ]"  # of a longer word
@@ -81,13 +80,16 @@ def _find_comparisons(words: Words) -> Iterator[tuple[str, bool, re.Match[str]]]
 
     Its words are taken.
     """
-    for section, number in (("times", _YEAR), ("comparisons", _NUMBER)):
-        for sign, patterns in _rules()[section].items():
-            for pattern in patterns:
-                filled = pattern.replace("<V>", number).replace("<U>", _UNIT)
-                for match in re.finditer(filled, words.rest):
-                    words.take([match.span()])
-                    yield sign, section == "times", match
+    for sign, match in find_periods(words.rest, _YEAR):
+        if words.is_free(match.span()):
+            words.take([match.span()])
+            yield sign, True, match
+    for sign, patterns in _rules()["comparisons"].items():
+        for pattern in patterns:
+            filled = pattern.replace("<V>", _NUMBER).replace("<U>", _UNIT)
+            for match in re.finditer(filled, words.rest):
+                words.take([match.span()])
+                yield sign, False, match
 
 
 class _Reader:
@@ -140,7 +142,7 @@ class _Reader:
         if None in values or (sign.endswith("?") and limit in values):
             return False
         sign = sign.strip("?")
-        self._keep(name, f"{sign} {text}", [_TESTS[sign](value, limit) for value in values])
+        self._keep(name, f"{sign} {text}", [SIGNS[sign](value, limit) for value in values])
         return True
 
     def _year_limit(self, name: str, match: re.Match[str]) -> _Limit | None:
