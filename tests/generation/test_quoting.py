@@ -241,6 +241,7 @@ def test_an_absent_fact_is_not_answered() -> None:
     [
         ("Who mended the breakwater in Kubernetes?", "No document mentions “Kubernetes”."),
         ("Who mended the breakwater?", ""),
+        ("Barack Obama was born where?", "No document mentions “Barack Obama”."),
         ("富士山の防波堤を直したのは誰ですか", "「富士山」、「防波堤」に触れている文書はありません。"),
     ],
 )
@@ -296,7 +297,7 @@ def test_the_language_of_a_question() -> None:
     assert language("Who?", "組紐です。") == "en"
     assert language("誰ですか") == language("防波堤修理費用", "堤の修理にはお金がかかります。") == "ja"
     assert language("防波堤修理費用", "東京 (Tokyo)") == language("誰繪製了潮汐閘門", "這座閘門由她設計。") == "zh-Hant"
-    assert language("谁绘制了潮汐闸门") == "zh"
+    assert language("谁绘制了潮汐闸门") == language("合唱的人数是多少", "合唱は六時からです。") == "zh"
 
 
 def test_asking_verbs_are_no_subject_terms() -> None:

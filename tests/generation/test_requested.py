@@ -9,7 +9,7 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.answer import Answer
-from kumihimo.generation.quoting import topics
+from kumihimo.generation.quoting import table_rows, topics
 from kumihimo.generation.quoting.tables import read_tables
 from kumihimo.generation.quoting.topic_phrases import collect_phrases
 from tests.fixtures_index import fill
@@ -613,3 +613,77 @@ def test_documents_that_fit_equally_are_offered(tmp_path_factory: pytest.TempPat
 def test_words_that_stand_apart_are_no_mention(kumi: Kumihimo) -> None:
     text = ask(kumi, "Which documents mention a court that holds steel in the cold?").text
     assert "documents mention" not in text
+
+
+SHORT = {
+    "蔵.md": "# 蔵の案内\n\n## 見学\n見学は平日の午前十時から受け付ける。\n\n## 今後\n検討中。\n",
+    "手册.md": "# 学校手册\n\n## 作息\n早上八点上课，下午四点放学。\n\n## 计划\n明年扩建操场。\n",
+    "wide.csv": "harbour,berths,remarks\n" + "".join(f"Quay {n},{n},{'long remark ' * 9}\n" for n in range(1, 5)),
+}
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kumihimo]:
+    root = fill(tmp_path_factory.mktemp("short"), SHORT)
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        yield kumi
+
+
+@pytest.mark.parametrize(
+    ("question", "lines"),
+    [
+        ("蔵の案内を要約してください", ["- 見学: 見学は平日の午前十時から受け付ける。", "- 今後: 検討中。"]),
+        ("总结学校手册", ["- 作息: 早上八点上课，下午四点放学。", "- 计划: 明年扩建操场。"]),
+    ],
+)
+def test_a_section_of_a_few_words_is_in_the_outline(short: Kumihimo, question: str, lines: list[str]) -> None:
+    assert ask(short, question).parts[1].text.splitlines() == lines
+
+
+def test_a_place_in_a_document_is_no_name_of_it(kumi: Kumihimo) -> None:
+    assert ask(kumi, "What is on the slip?").approach == "passages"
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "cited"),
+    [
+        ("Which documents are from before May 2024?", "1 of 5 documents (date: < 2024-05):", "2023-11-20"),
+        ("List the meetings since 2024", "2 of 5 documents (name: meeting, date: ≥ 2024):", "05-02 2024-09-12"),
+        ("2024年より前の文書はどれですか", "5件の文書のうち1件（日付：< 2024）：", "2023-11-20"),
+        ("2024年之前的文件有哪些？", "5份文档中的1份（日期：< 2024）：", "2023-11-20"),
+        ("How many meetings were held after May 2024?", "1 of 5 documents (name: meetings, date: > 2024-05):", "09-12"),
+    ],
+)
+def test_documents_of_a_period_are_selected(dated: Kumihimo, question: str, first: str, cited: str) -> None:
+    answer = ask(dated, question)
+    assert answer.text.splitlines()[0] == first
+    assert all(name in " ".join(files(answer)) for name in cited.split())
+    assert len(set(files(answer))) == len(cited.split())
+
+
+def test_a_period_that_may_hold_the_year_itself_is_not_selected(dated: Kumihimo) -> None:
+    assert ask(dated, "2024年以前の文書はどれですか").approach == "passages"
+
+
+def test_a_phrase_in_quotation_marks_stands_as_it_is(kumi: Kumihimo) -> None:
+    assert files(ask(kumi, 'Which documents mention "Coastal Works"?')) == ["log.md", "minutes.md"]
+    answer = ask(kumi, "Which documents mention “Works Coastal”?")
+    assert answer.approach == "passages"
+    assert "No document mentions “Works Coastal”." in answer.text
+
+
+def test_rows_are_a_table_as_wide_as_a_terminal(short: Kumihimo, kumi: Kumihimo) -> None:
+    assert ask(kumi, "Which month had the most visitors?").parts[1].text.splitlines() == [
+        "| Month | Visitors | Cost (crowns) |",
+        "| March 2024 | 1310 | 8 |",
+    ]
+    lines = ask(short, "Which harbour has the most berths?").parts[1].text.splitlines()
+    assert lines == ["| harbour | berths | … |", "| Quay 4 | 4 | … |"]
+
+
+def test_a_table_that_is_too_long_to_read_is_named(short: Kumihimo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "_MAX_CHARS", 400)
+    answer = ask(short, "Which harbour has the most berths?")
+    assert answer.approach == "passages"
+    assert answer.text.startswith("The rows of “wide” were not compared: it has more than 400 characters.")

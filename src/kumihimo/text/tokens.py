@@ -192,6 +192,15 @@ def _find_subjects(plain: str) -> list[str]:
     return [word for word in dict.fromkeys(terms) if word not in STOPWORDS and word not in _ASKING_STEMS]
 
 
+def word_root(word: str) -> str:
+    """Return what the forms of an English word share.
+
+    >>> word_root("salaries") == word_root("salary"), word_root("priced") == word_root("prices"), word_root("orchards")
+    (True, True, 'orchard')
+    """
+    return _root(_stem(word))
+
+
 def _root(stem: str) -> str:
     """Return what the stems of `leave` and `leaves` share.
 

@@ -16,6 +16,7 @@ _language: ContextVar[str] = ContextVar("language", default="")  # empty: none
 _FIELD = re.compile(r"\{(\d+)(?::([tmqn]))?\}")
 _VALUES = {"q": r"(['\"].*?['\"])", "n": r"(\D?\d\S*)"}
 _MIN_NESTED = 12  # characters without fields of a message within a message: it may also be a name
+_CHINESE = "[吗嗎呢谁哪们們这這]|[什甚][么麼]|多少|[几幾][个個]|怎[么麼样樣]|是(?![非正認])"  # no words of Japanese
 _KANA, _KANJI = "[\u3041-\u3096\u30a1-\u30fa\uff66-\uff9d]", "[\u3400-\u9fff]"  # compiled at the first use
 
 
@@ -76,8 +77,8 @@ def script_language(question: str, evidence: str = "") -> str:
 
     >>> [script_language(text) for text in ("誰が門を描きましたか。", "东门钥匙", "東門鑰匙", "Who?")]
     ['ja', 'zh', 'zh-Hant', 'en']
-    >>> [script_language(text, "かぎ") for text in ("东门钥匙", "東門鑰匙")]
-    ['zh', 'ja']
+    >>> [script_language(text, "かぎ") for text in ("东门钥匙", "東門鑰匙", "合唱的人数是多少", "目的地")]
+    ['zh', 'ja', 'zh', 'ja']
     """
     letters = re.findall(_KANJI, question)
     if re.search(_KANA, question):
@@ -85,7 +86,11 @@ def script_language(question: str, evidence: str = "") -> str:
     if not letters:
         return "en"
     kana, kanji = (len(re.findall(script, evidence)) for script in (_KANA, _KANJI))
-    if kana > kanji / 10 and _count_encodable("".join(letters), "shift_jis") == len(letters):
+    if (
+        kana > kanji / 10
+        and not re.search(_CHINESE, question)
+        and _count_encodable("".join(letters), "shift_jis") == len(letters)
+    ):
         return "ja"
     # GB 2312 has the simplified characters, Big5 the traditional ones.
     is_simplified = _count_encodable(question, "gb2312") >= _count_encodable(question, "big5")

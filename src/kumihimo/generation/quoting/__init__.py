@@ -46,12 +46,15 @@ def quote_answer(
     words: of the index. request: what the question requests. Without it, and without tables, the evidence answers: as
     for a method that the user named.
     """
+    notes = list[Part]()
     result = Answer(asked.text, context.method, (), context, Usage())
     if request and (draft := _write_requested(request, asked.text, context, reader)):
         return replace(result, parts=tuple(draft.parts), status=draft.status, approach=request.kind)
     if tables and not request and (written := write_rows(asked.text, context, reader)):
         kind, draft = written
-        return replace(result, parts=tuple(draft.parts), status=draft.status, approach=kind)
+        notes = draft.parts
+        if kind != "passages":
+            return replace(result, parts=tuple(draft.parts), status=draft.status, approach=kind)
     points = [item for item in context if isinstance(item.record, KeyPoint)]
     if points:
         return replace(result, parts=tuple(_write_points(points[:_MAX_POINTS], reader)), approach="points")
@@ -60,7 +63,8 @@ def quote_answer(
     language = question_language(asked.text, context)
     about = ParsedQuestion(f"{request.subject} {request.other}") if request and request.subject else asked
     absent = find_absent_words(about, words.has) if words else []
-    notes = [Part("note", say("absent", language, words=quote_words(absent, language)))] if absent else []
+    if absent:
+        notes.append(Part("note", say("absent", language, words=quote_words(absent, language))))
     shown = [write_passage(asked, passage, n, language) for n, passage in enumerate(passages, 1)]
     status: Status = "nothing" if not passages else "answered" if passages[0].answers and not absent else "closest"
     return replace(result, parts=(*notes, *shown), status=status, approach="compare" if compared else "passages")

@@ -88,6 +88,12 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "zh": "全表{total}行中的{n}行{where}：",
         "zh-Hant": "全表{total}列中的{n}列{where}：",
     },
+    "long table": {
+        "en": "The rows of “{title}” were not compared: it has more than {n} characters.",
+        "ja": "「{title}」は{n}文字を超えるため、行を比較していません。",
+        "zh": "“{title}”超过{n}个字符，因此没有比较各行。",
+        "zh-Hant": "「{title}」超過{n}個字元，因此沒有比較各列。",
+    },
     "unclear": {
         "en": "{what} “{column}”: not computed, because it is not clear which number “{one}” is.",
         "ja": "「{column}」の{what}：「{one}」がどの数を表すか分からないため、計算していません。",

@@ -11,9 +11,10 @@ from typing import Any
 
 from kumihimo.generation.quoting.selection import SIGNS, find_periods
 from kumihimo.generation.quoting.table_columns import Columns, bare_name, fold, full_name, years_of
-from kumihimo.generation.quoting.table_words import Span, Words, longest_run, stem
+from kumihimo.generation.quoting.table_words import Span, Words, longest_run
 from kumihimo.generation.quoting.tables import Row, Table
 from kumihimo.text.numbers import Column, number_unit, read_column
+from kumihimo.text.tokens import word_root
 
 _RULES = Path(__file__).with_suffix(".toml")
 _MIN_SHARE = 0.5  # of the name of a column, in the question
@@ -36,7 +37,8 @@ class Reading:
     """What a question asks of a table.
 
     kind: highest, lowest, total, average, count, or rows. measure: its column; empty for a count or for rows. numbers:
-    of the measure, for each row of `all_rows`. rows: that meet the conditions. fit: how much of the question columns
+    of the measure, for each row of `all_rows`. rows: that meet the conditions. columns: the first one and those that
+    count. fit: how much of the question columns
     and cells have.
     """
 
@@ -46,6 +48,7 @@ class Reading:
     all_rows: tuple[Row, ...]
     rows: tuple[Row, ...]
     conditions: tuple[str, ...]
+    columns: tuple[str, ...]
     fit: tuple[float, int]
 
 
@@ -56,6 +59,12 @@ def read_question(question: str, table: Table, title: str) -> Reading | None:
     """
     columns = Columns(table, question)
     return _Reader(question, table, title, columns).read() if columns.are_certain else None
+
+
+def asks_to_compute(question: str) -> bool:
+    """Return whether a question has a word for an operation or a comparison."""
+    words = Words(fold(question))
+    return any(map(words.cut, _rules()["operations"].values())) or any(_find_comparisons(words))
 
 
 def may_ask_of(question: str, text: str) -> bool:
@@ -71,8 +80,8 @@ def may_ask_of(question: str, text: str) -> bool:
     words.cut(_BARE_YEAR.pattern)
     for pattern in (*_rules()["operations"].values(), *(_rules()["words"][name] for name in _NAMELESS)):
         words.cut(pattern)
-    latin = [word for word, start, end in words.latin if words.is_free((start, end))]
-    return all(part.removesuffix("i") in folded for part in (*latin, *re.findall("[㐀-鿿々ァ-ヿ]", words.rest)))
+    latin = [words.text[a:b][: len(word)] for word, a, b in words.latin if words.is_free((a, b))]
+    return all(part.removesuffix("y") in folded for part in (*latin, *re.findall("[㐀-鿿々ァ-ヿ]", words.rest)))
 
 
 def _find_comparisons(words: Words) -> Iterator[tuple[str, bool, re.Match[str]]]:
@@ -104,7 +113,7 @@ class _Reader:
         )
         headings = [line for line in table.above.splitlines() if line.startswith("#")]
         self.title, self.above = fold("\n".join([title, *headings])), table.above
-        self.vocabulary = {stem(word) for word in re.findall(r"[^\W\d_]+", self.title)}
+        self.vocabulary = {word_root(word) for word in re.findall(r"[^\W\d_]+", self.title)}
         self.shown: list[str] = []  # the conditions
         self.used: set[str] = set()  # their columns
 
@@ -283,7 +292,7 @@ class _Reader:
         Some part must not be in the title, whose words mean the table. A part within a longer word is of another name.
         """
         light, rest = _rules()["words"]["light"], self.words.rest
-        latin = [stem(word) for word in re.findall(r"[a-z'’à-ž]+", name) if not re.fullmatch(light, word)]
+        latin = [word_root(word) for word in re.findall(r"[a-z'’à-ž]+", name) if not re.fullmatch(light, word)]
         places = {
             word: [(a, b) for own, a, b in self.words.latin if own == word and "\0" not in rest[a:b]] for word in latin
         }
@@ -324,7 +333,7 @@ class _Reader:
             numeric = [name for name in unused if name != self.first and columns.is_numeric(name)]
             numeric = [name for name in numeric if not columns.years(name)] or self._meant_columns()
             if len(numeric) > 1 and (asked := re.search(_rules()["words"]["asked"], self.words.text)):
-                numeric = [name for name in numeric if not stem(asked["X"]).startswith(stem(bare_name(name)))]
+                numeric = [name for name in numeric if not word_root(asked["X"]).startswith(word_root(bare_name(name)))]
             if len(numeric) != 1:
                 return None
             measure = numeric[0]
@@ -340,7 +349,8 @@ class _Reader:
             return None
         numbers = columns.numbers(measure) if measure else Column(())
         fit = (scores.get(measure, 0.0), taken)
-        return Reading(kind, measure, numbers, columns.rows, self.chosen, tuple(self.shown), fit)
+        shown = tuple(filter(None, (self.first, measure, *sorted(self.used), *scores)))
+        return Reading(kind, measure, numbers, columns.rows, self.chosen, tuple(self.shown), shown, fit)
 
     def _meant_columns(self) -> list[str]:
         """Return the columns of a superlative: `longest` means length."""

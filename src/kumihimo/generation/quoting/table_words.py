@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from kumihimo.text.tokens import word_root
+
 Span = tuple[int, int]
 
 
@@ -37,7 +39,7 @@ class Words:
     @cached_property
     def latin(self) -> Sequence[tuple[str, int, int]]:
         """Return the stem and the place of each word in Latin letters."""
-        return [(stem(match[0]), *match.span()) for match in re.finditer(r"[^\W\d_㐀-鿿々가-힣ぁ-ヿ]+", self.text)]
+        return [(word_root(match[0]), *match.span()) for match in re.finditer(r"[^\W\d_㐀-鿿々가-힣ぁ-ヿ]+", self.text)]
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -46,7 +48,9 @@ class Words:
 
     def find(self, phrase: str) -> list[Span]:
         """Return the places of a whole phrase; Latin words by their stems."""
-        stems = [stem(word) for word in phrase.split()] if phrase.isascii() else []
+        if phrase[:2] not in self.text:  # no ending is so near; most cells of a long table
+            return []
+        stems = [word_root(word) for word in phrase.split()] if phrase.isascii() else []
         if stems and not any(map(str.isdigit, phrase)):
             if stems[0] not in self.stems:
                 return []
@@ -74,13 +78,3 @@ def longest_run(part: str, text: str) -> str:
             if run in text and " " not in run and not cuts and re.search(rf"(?<!\d){re.escape(run)}(?!\d)", text):
                 return run
     return part if len(part) == 1 and part in text else ""
-
-
-def stem(word: str) -> str:
-    """Return what the forms of an English word share.
-
-    >>> stem("suppliers") == stem("supplied"), stem("salary") == stem("salaries"), stem("orchards"), stem("orchard")
-    (True, True, 'orchar', 'orchar')
-    """
-    short = re.sub(r"(?<=\w{3})(?:er|ed|ing|d|e|r)$", "", re.sub(r"(?<=\w{3})s$", "", word.casefold()))
-    return re.sub("y$", "i", short)

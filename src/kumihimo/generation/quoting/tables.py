@@ -29,19 +29,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows of a table and the text above it; header: its own row, if the rows do not repeat their columns."""
+    """The rows of a table and the text above it."""
 
     rows: tuple[Row, ...]
     above: str
-    header: str = ""
 
 
 def read_tables(text: str, begin: int = 0) -> list[Table]:
     r"""Return the tables of a text whose cells have one column each.
 
     >>> [table] = read_tables("| boat | crew |\n|---|---|\n| Ebb | 4 |\n| Tide | 12 |")
-    >>> [dict(row.cells) for row in table.rows], table.header
-    ([{'boat': 'Ebb', 'crew': '4'}, {'boat': 'Tide', 'crew': '12'}], '| boat | crew |')
+    >>> [dict(row.cells) for row in table.rows]
+    [{'boat': 'Ebb', 'crew': '4'}, {'boat': 'Tide', 'crew': '12'}]
     >>> [dict(row.cells) for table in read_tables("boat: Ebb; crew: 4\n\nboat: Tide; crew: 12") for row in table.rows]
     [{'boat': 'Ebb', 'crew': '4'}, {'boat': 'Tide', 'crew': '12'}]
     """
@@ -77,7 +76,6 @@ def _build_tables(text: str, rows: Sequence[tuple[int, int]], above: str) -> Ite
                     if own != header and not is_rule_row(line)
                 ),
                 above,
-                texts[0],
             )
         return
     pieces = [[_PAIR.fullmatch(part.strip()) for part in line.split("; ")] for line in texts]

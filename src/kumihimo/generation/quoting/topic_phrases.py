@@ -10,7 +10,7 @@ from math import log
 from kumihimo.generation.quoting.requests import light_stems, light_words
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
-from kumihimo.text.tokens import subject_terms, word_tokens
+from kumihimo.text.tokens import word_root, word_tokens
 
 _RUN = re.compile(r"[^\W_][\w'’-]*(?: +[^\W_][\w'’-]*)*")
 _LABEL = re.compile(r"^[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])", re.MULTILINE)
@@ -124,11 +124,11 @@ def _read_word(word: str) -> tuple[str, str, bool]:
     folded = word.casefold().replace("’", "'")
     bare = folded.removesuffix("'s")
     is_plain = len(bare) > 2 and "'" not in bare and not bare[0].isdigit() and bare not in _no_topic_words()
-    stem = _stem(bare) if is_plain else ""
+    stem = word_root(bare) if is_plain else ""
     if not is_plain or stem in _no_topic_stems():
         return "", "", folded in _BEFORE_NOUN
     bare = re.sub("['’]s$", "", word)
-    return _stem(bare), bare, False
+    return word_root(bare), bare, False
 
 
 @cache
@@ -139,10 +139,6 @@ def _no_topic_words() -> frozenset[str]:
 @cache
 def _no_topic_stems() -> frozenset[str]:
     return light_stems()
-
-
-def _stem(word: str) -> str:
-    return "".join(subject_terms(word)) or word.casefold()
 
 
 def _phrases_of_run(

@@ -234,13 +234,22 @@ class Region:
             yield kind, unlink(line)
 
 
+def cell_width(text: str) -> int:
+    """Return how many cells of a terminal a text takes.
+
+    >>> cell_width("boat"), cell_width("船、boat")
+    (4, 8)
+    """
+    return len(text) if text.isascii() else len(text) + len(_WIDE.findall(text))
+
+
 def text_width(text: str) -> int:
     """Return how many letters a text is worth, where an ideograph says more.
 
     >>> text_width("boat"), text_width("船、boat")
     (4, 7)
     """
-    return len(text) if text.isascii() else len(text) + len(_WIDE.findall(text)) // 2
+    return (len(text) + cell_width(text)) // 2
 
 
 def unlink(text: str) -> str:
