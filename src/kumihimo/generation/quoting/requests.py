@@ -1,26 +1,22 @@
 """a question -> a request that passages do not answer, by rules; or the question with the names of earlier ones."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
-from pathlib import Path
-from typing import Any
 from unicodedata import normalize
 
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import say
-from kumihimo.generation.quoting.selection import QUOTES, read_selection
+from kumihimo.generation.quoting.selection import QUOTES, read_rules, read_selection
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
 from kumihimo.text.question import ParsedQuestion
-from kumihimo.text.question_types import class_stems, question_pattern
+from kumihimo.text.question_types import question_pattern
 from kumihimo.text.tokens import subject_terms
 
-_RULES = Path(__file__).with_suffix(".toml")
 _CAPITAL_RUN = re.compile(r"(?<!^)\b[A-Z][\w'’&-]*(?:\s+(?:(?:of|the|de|van|von)\s+)?[A-Z][\w'’&-]*)*")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 _JAPANESE_WORD = re.compile(
@@ -61,34 +57,19 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     return Request("themes") if asked.topic == "" or asked.is_on_all else None
 
 
-def light_words() -> frozenset[str]:
-    """Return the words that name no topic."""
-    return frozenset(_rules()["topics"]["light"].split())
-
-
-def light_stems() -> frozenset[str]:
-    """Return the stems of words that ask for topics."""
-    return class_stems("corpus parts", "possible parts", "topics", "views", "generic")
-
-
 def _matches(section: str, kind: str, text: str) -> bool:
-    return any(re.search(pattern, text, re.IGNORECASE) for pattern in _rules()[section][kind])
-
-
-@cache
-def _rules() -> Mapping[str, Any]:
-    return tomllib.loads(_RULES.read_text(encoding="utf-8"))
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in read_rules("requests")[section][kind])
 
 
 @cache
 def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
     """Return the patterns of a kind, with words filled in."""
-    words: Mapping[str, str] = _rules()["words"]
+    words: Mapping[str, str] = read_rules("requests")["words"]
 
     def expand(pattern: str) -> str:
         return reduce(lambda text, word: text.replace(f"<{word[0]}>", word[1]), words.items(), pattern)
 
-    groups = _rules()[kind].values()
+    groups = read_rules("requests")[kind].values()
     return tuple(re.compile(expand(pattern), re.IGNORECASE) for group in groups for pattern in group)
 
 
@@ -131,7 +112,7 @@ def _needs_last(plain: str, last: Answer) -> bool:
     It has a pronoun and no name before that, goes on with a word such as `and`, or names nothing. In Japanese, which
     leaves out the subject, it may also name one word that stands in the documents of the last answer.
     """
-    rules: Mapping[str, list[str]] = _rules()["follow_up"]
+    rules: Mapping[str, list[str]] = read_rules("requests")["follow_up"]
     if _matches("follow_up", "own", plain):
         return False
     starts = [m.start() for pattern in rules["pronoun"] if (m := re.search(pattern, plain, re.IGNORECASE))]

@@ -10,7 +10,6 @@ from typing import Any
 
 from kumihimo.text.dates import find_dates, parse_iso_date
 
-_RULES = Path(__file__).with_suffix(".toml")
 QUOTES = "\"'“”‘’「」『』《》"
 _MAX_CHARS = 200  # of a question; a longer one asks for more than documents
 _EDGE = "(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of an English word, also in Japanese and Chinese
@@ -81,7 +80,7 @@ def find_periods(text: str, date: str) -> Iterator[tuple[str, re.Match[str]]]:
 
     date: its pattern. The text may change between the matches of two patterns.
     """
-    for sign, patterns in _rules()["times"].items():
+    for sign, patterns in read_rules("selection")["times"].items():
         for pattern in patterns:
             yield from ((sign, match) for match in re.finditer(pattern.replace("<V>", date), text, re.IGNORECASE))
 
@@ -103,7 +102,7 @@ def names_document(name: str) -> bool:
 
 @cache
 def _document_word() -> re.Pattern[str]:
-    values = _rules()["values"]
+    values = read_rules("selection")["values"]
     nouns = "|".join([*values["noun"].values(), *values["kind"].values()])
     return re.compile(f"[の的]?(?:{nouns})".replace(r"\b", _EDGE), re.IGNORECASE)
 
@@ -113,17 +112,18 @@ def _replace(text: str, span: tuple[int, int], by: str = "") -> str:
 
 
 @cache
-def _rules() -> Mapping[str, Any]:
-    return tomllib.loads(_RULES.read_text(encoding="utf-8"))
+def read_rules(name: str) -> Mapping[str, Any]:
+    """Return the rules in a file of this folder."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def _patterns(section: str) -> list[tuple[str, str, re.Pattern[str]]]:
     """Return the patterns of a section with their names and values."""
-    values = _rules()["values"]
+    values = read_rules("selection")["values"]
     nouns = "|".join([*values["kind"].values(), *values["noun"].values()])
     return [
         (name, value, re.compile(pattern.replace("<noun>", f"(?:{nouns})").replace(r"\b", _EDGE), re.IGNORECASE))
-        for name, group in _rules()[section].items()
+        for name, group in read_rules("selection")[section].items()
         for value, pattern in (group.items() if isinstance(group, dict) else (("", each) for each in group))
     ]

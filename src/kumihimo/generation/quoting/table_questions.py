@@ -1,22 +1,18 @@
 """a question + a table -> what it asks of the rows: the measure, the conditions, the operation; or None if unsure."""
 
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from kumihimo.generation.quoting.selection import SIGNS, find_periods
+from kumihimo.generation.quoting.selection import SIGNS, find_periods, read_rules
 from kumihimo.generation.quoting.table_columns import Columns, bare_name, fold, full_name, years_of
 from kumihimo.generation.quoting.table_words import Span, Words, longest_run
 from kumihimo.generation.quoting.tables import Row, Table
 from kumihimo.text.numbers import Column, number_unit, read_column
 from kumihimo.text.tokens import word_root
 
-_RULES = Path(__file__).with_suffix(".toml")
 _MIN_SHARE = 0.5  # of the name of a column, in the question
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?![\d,]*\d)(?!\.\d{3}(?!\d))(?:\.\d+)?"  # 1.250 may be two numbers
 _NUMBER = rf"(?P<V>(?:[£$€¥]\s?)?{_DIGITS}%?)(?:\s?(?P<S>[百千万萬億亿]+))?"
@@ -64,7 +60,7 @@ def read_question(question: str, table: Table, title: str) -> Reading | None:
 def asks_to_compute(question: str) -> bool:
     """Return whether a question has a word for an operation or a comparison."""
     words = Words(fold(question))
-    return any(map(words.cut, _rules()["operations"].values())) or any(_find_comparisons(words))
+    return any(map(words.cut, read_rules("table_questions")["operations"].values())) or any(_find_comparisons(words))
 
 
 def may_ask_of(question: str, text: str) -> bool:
@@ -78,7 +74,10 @@ def may_ask_of(question: str, text: str) -> bool:
     words, folded = Words(fold(question)), fold(text)
     list(_find_comparisons(words))
     words.cut(_BARE_YEAR.pattern)
-    for pattern in (*_rules()["operations"].values(), *(_rules()["words"][name] for name in _NAMELESS)):
+    for pattern in (
+        *read_rules("table_questions")["operations"].values(),
+        *(read_rules("table_questions")["words"][name] for name in _NAMELESS),
+    ):
         words.cut(pattern)
     latin = [words.text[a:b][: len(word)] for word, a, b in words.latin if words.is_free((a, b))]
     return all(part.removesuffix("y") in folded for part in (*latin, *re.findall("[㐀-鿿々ァ-ヿ]", words.rest)))
@@ -93,7 +92,7 @@ def _find_comparisons(words: Words) -> Iterator[tuple[str, bool, re.Match[str]]]
         if words.is_free(match.span()):
             words.take([match.span()])
             yield sign, True, match
-    for sign, patterns in _rules()["comparisons"].items():
+    for sign, patterns in read_rules("table_questions")["comparisons"].items():
         for pattern in patterns:
             filled = pattern.replace("<V>", _NUMBER).replace("<U>", _UNIT)
             for match in re.finditer(filled, words.rest):
@@ -124,7 +123,9 @@ class _Reader:
         if not (named := self._name_columns()):
             return None
         taken = len(self.words.taken) - before
-        kinds = [kind for kind, pattern in _rules()["operations"].items() if self.words.cut(pattern)]
+        kinds = [
+            kind for kind, pattern in read_rules("table_questions")["operations"].items() if self.words.cut(pattern)
+        ]
         if (partly := self._name_by_parts(set(self.columns.names) - set(named[0]))) is None:
             return None
         scores = named[0] | partly
@@ -257,7 +258,7 @@ class _Reader:
         A number or a letter needs the name of its column beside it; before it if Latin: `shelf A`, not `a shelf`.
         """
         if len(fold(cell)) > 1 and number_unit(cell) != "":
-            return re.fullmatch(_rules()["words"]["light"], cell, re.IGNORECASE) is None
+            return re.fullmatch(read_rules("table_questions")["words"]["light"], cell, re.IGNORECASE) is None
         own = (other for other, name in names if name == column and self._are_near(span, other))
         return any(other[1] <= span[0] or not cell.isascii() for other in own)
 
@@ -291,7 +292,7 @@ class _Reader:
 
         Some part must not be in the title, whose words mean the table. A part within a longer word is of another name.
         """
-        light, rest = _rules()["words"]["light"], self.words.rest
+        light, rest = read_rules("table_questions")["words"]["light"], self.words.rest
         latin = [word_root(word) for word in re.findall(r"[a-z'’à-ž]+", name) if not re.fullmatch(light, word)]
         places = {
             word: [(a, b) for own, a, b in self.words.latin if own == word and "\0" not in rest[a:b]] for word in latin
@@ -322,7 +323,7 @@ class _Reader:
                 start = words.rest.index(part, start)
                 words.take([(start, start + len(part))])
         for name in _NAMELESS:
-            words.cut(_rules()["words"][name])
+            words.cut(read_rules("table_questions")["words"][name])
         return not re.search(r"\w", words.rest)
 
     def _conclude(self, kind: str, scores: Mapping[str, float], taken: int) -> Reading | None:
@@ -332,19 +333,23 @@ class _Reader:
         if kind in ("highest", "lowest", "total", "average"):
             numeric = [name for name in unused if name != self.first and columns.is_numeric(name)]
             numeric = [name for name in numeric if not columns.years(name)] or self._meant_columns()
-            if len(numeric) > 1 and (asked := re.search(_rules()["words"]["asked"], self.words.text)):
+            if len(numeric) > 1 and (
+                asked := re.search(read_rules("table_questions")["words"]["asked"], self.words.text)
+            ):
                 numeric = [name for name in numeric if not word_root(asked["X"]).startswith(word_root(bare_name(name)))]
             if len(numeric) != 1:
                 return None
             measure = numeric[0]
-            who = re.search(_rules()["words"]["who"], self.words.text) is not None
+            who = re.search(read_rules("table_questions")["words"]["who"], self.words.text) is not None
             targets = [name for name in unused if name != measure] or ([self.first] if who else [])
             certain = all(columns.differ(name, self.chosen, as_names=who) for name in targets)
         elif kind == "count":
             certain = set(unused) <= {self.first}
         else:  # what is asked about the thing of a row, and of no column, need not be about the table
             about = self.used - {self.first} or (self.used and set(unused) - {self.first})
-            certain = bool(about) and re.search(_rules()["words"]["asks"], self.words.text) is not None
+            certain = (
+                bool(about) and re.search(read_rules("table_questions")["words"]["asks"], self.words.text) is not None
+            )
         if not certain:
             return None
         numbers = columns.numbers(measure) if measure else Column(())
@@ -354,11 +359,6 @@ class _Reader:
 
     def _meant_columns(self) -> list[str]:
         """Return the columns of a superlative: `longest` means length."""
-        measures = _rules()["measures"].items()
+        measures = read_rules("table_questions")["measures"].items()
         meant = [name for name, pattern in measures if re.search(pattern, self.words.text)]
         return [name for name in self.columns.names if bare_name(name) in meant and self.columns.is_numeric(name)]
-
-
-@cache
-def _rules() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(_RULES.read_text(encoding="utf-8"))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import log
 
-from kumihimo.generation.quoting.requests import light_stems, light_words
+from kumihimo.generation.quoting.selection import read_rules
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
+from kumihimo.text.question_types import class_stems
 from kumihimo.text.tokens import word_root, word_tokens
 
 _RUN = re.compile(r"[^\W_][\w'’-]*(?: +[^\W_][\w'’-]*)*")
@@ -123,22 +124,17 @@ def _read_word(word: str) -> tuple[str, str, bool]:
     """
     folded = word.casefold().replace("’", "'")
     bare = folded.removesuffix("'s")
-    is_plain = len(bare) > 2 and "'" not in bare and not bare[0].isdigit() and bare not in _no_topic_words()
-    stem = word_root(bare) if is_plain else ""
-    if not is_plain or stem in _no_topic_stems():
+    words, stems = _no_topics()
+    if len(bare) < 3 or "'" in bare or bare[0].isdigit() or bare in words or word_root(bare) in stems:
         return "", "", folded in _BEFORE_NOUN
-    bare = re.sub("['’]s$", "", word)
-    return word_root(bare), bare, False
+    return word_root(bare), re.sub("['’]s$", "", word), False
 
 
 @cache
-def _no_topic_words() -> frozenset[str]:
-    return WORDS["stop_words"] | WORDS["sentence_openers"] | light_words()
-
-
-@cache
-def _no_topic_stems() -> frozenset[str]:
-    return light_stems()
+def _no_topics() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words and the stems that name no topic."""
+    words = WORDS["stop_words"] | WORDS["sentence_openers"] | {*read_rules("requests")["topics"]["light"].split()}
+    return words, class_stems("corpus parts", "possible parts", "topics", "views", "generic")
 
 
 def _phrases_of_run(
