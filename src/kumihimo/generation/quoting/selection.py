@@ -76,7 +76,7 @@ def has_noun(noun: str, name: str) -> bool:
 
 
 def find_periods(text: str, date: str) -> Iterator[tuple[str, re.Match[str]]]:
-    """Yield the sign of each period, such as `before 2023`, and its match.
+    """Yield the sign of each `before 2023`, and its match.
 
     date: its pattern. The text may change between the matches of two patterns.
     """

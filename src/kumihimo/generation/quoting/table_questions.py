@@ -58,7 +58,7 @@ def read_question(question: str, table: Table, title: str) -> Reading | None:
 
 
 def asks_to_compute(question: str) -> bool:
-    """Return whether a question has a word for an operation or a comparison."""
+    """Return whether a question computes or compares."""
     words = Words(fold(question))
     return any(map(words.cut, read_rules("table_questions")["operations"].values())) or any(_find_comparisons(words))
 

@@ -86,7 +86,7 @@ def _write_reading(reading: Reading, uri: str, text: str, language: str) -> Draf
 
 
 def _write_table(rows: Sequence[Row], first: Sequence[str]) -> list[str]:
-    """Return the lines of a Markdown table, at most as wide as a terminal.
+    """Return the lines of a Markdown table for a terminal.
 
     first: the columns that are kept first, if there is not room for all.
 

@@ -129,7 +129,7 @@ class Region:
         yield start, end
 
     def _width(self, start: int, end: int) -> int:
-        """Return the width of a part; of a long one, at least too much."""
+        """Return the width of a part, exactly if it may fit."""
         return end - start if end - start > MAX_WIDTH else text_width(self.text[start:end])
 
     def windows(self) -> Iterator[Window]:
@@ -244,7 +244,7 @@ def cell_width(text: str) -> int:
 
 
 def text_width(text: str) -> int:
-    """Return how many letters a text is worth, where an ideograph says more.
+    """Return the letters of a text; an ideograph counts one and a half.
 
     >>> text_width("boat"), text_width("船、boat")
     (4, 7)
