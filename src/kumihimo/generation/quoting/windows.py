@@ -244,7 +244,7 @@ def cell_width(text: str) -> int:
 
 
 def text_width(text: str) -> int:
-    """Return the letters of a text; an ideograph counts one and a half.
+    """Return the letters of a text, with 1.5 for an ideograph.
 
     >>> text_width("boat"), text_width("船、boat")
     (4, 7)
