@@ -21,6 +21,7 @@ from kumihimo.core.errors import Cancelled
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
 from kumihimo.core.task import ProgressEvent
+from kumihimo.llm.budget import Caps
 from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.protocols import LLM, ChatRequest, Reply
 from kumihimo.llm.registry import ModelRegistry
@@ -363,6 +364,41 @@ def test_a_question_on_one_document_is_not_read_widely(world: World) -> None:
     name = uri.rpartition("/")[2]
     assert world.kumi.ask(f"Give me an overview of {name}").method == "braid"
     assert world.kumi.ask("Give me an overview of missing.txt").method == "wide"
+
+
+@pytest.mark.parametrize(
+    ("caps", "method", "approach"),
+    [
+        (Caps(calls=1), "braid", "capped"),
+        (Caps(calls=4), "braid", "capped"),
+        (Caps(tokens=4000), "braid", "capped"),
+        (Caps(calls=5), "wide", "model"),
+        (Caps(tokens=100_000), "wide", "model"),
+    ],
+)
+def test_a_question_is_read_widely_if_its_caps_leave_room(world: World, caps: Caps, method: str, approach: str) -> None:
+    answer = world.kumi.ask(OVERVIEW, caps=caps)
+    assert (answer.method, answer.approach) == (method, approach)
+    assert answer.usage.calls <= (caps.calls or 5)
+
+
+def test_cached_replies_of_a_wide_reading_need_no_room(world: World) -> None:
+    first = world.kumi.ask(OVERVIEW)
+    again = world.kumi.ask(OVERVIEW, caps=Caps(calls=0))
+    assert (again.method, again.text, again.usage.calls) == ("wide", first.text, 0)
+
+
+def test_a_narrow_question_reads_what_a_model_wrote_of_named_things(world: World, tmp_path: Path) -> None:
+    """Sentences that a passage of the prompt has are not repeated."""
+    graph, reader = World(tmp_path / "graph"), FakeChat(fake_graph_reader.answer, join_messages=True)
+    with graph.kumi:
+        graph.models.chat = lambda scope: reader  # type: ignore[method-assign]
+        graph.kumi.index(fill(graph.notes, NOTES), methods=["braid", "local"])
+        graph.models.chat = lambda scope: FakeChat(lambda _: "Cal Roe did [1].")  # type: ignore[method-assign]
+        answer = graph.kumi.ask(QUESTION)
+        assert [item.title for item in answer.context if item.table == "entities"] == ["Fenwick"]
+        assert "entities" not in {item.table for item in graph.kumi.ask(QUESTION, "naive").context}
+    assert "entities" not in {item.table for item in world.kumi.ask(QUESTION).context}
 
 
 def test_a_search_without_a_method_asks_no_model(world: World) -> None:

@@ -18,7 +18,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import Cancelled
 from kumihimo.core.records import Chunk
 from kumihimo.core.task import ProgressEvent
-from kumihimo.generation.search_again import MAX_PASSAGES, OFFER, SearchFilter, add_found, read_queries
+from kumihimo.generation.search_again import MAX_PASSAGES, NO_SEARCH, OFFER, SearchFilter, add_found, split_reply
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
@@ -115,8 +115,109 @@ def test_a_model_that_always_searches_ends_with_the_last_prompt(kumi: Kumihimo) 
     queries = ["SEARCH: Where is Selby?", "SEARCH: On which river is Selby?", "SEARCH: Who cut stone?"]
     script = scripted(kumi, *queries, ANSWER)
     result = ask(kumi)
-    assert script.offers == [True, True, False]
-    assert (result.text, len(result.context.rounds)) == (queries[2], 3)  # nobody asked for a search: it is text
+    assert script.offers == [True, True, False, False]
+    assert script.prompts[-1] == f"{NO_SEARCH} Reply again, in full."
+    assert (result.text, len(result.context.rounds), result.usage.calls) == (ANSWER, 3, 4)
+
+
+WAYS = [
+    "SEARCH: Who cut stone?",
+    "**SEARCH:** Who cut stone?",
+    "**SEARCH**: *Who cut stone?*",
+    "search: Who cut stone?",
+    "Search: Who cut stone?",
+    "```\nSEARCH: Who cut stone?\n```",
+    "```text\nSEARCH: Who cut stone?\n```",
+    "The notes do not say. SEARCH: Who cut stone?",
+    "I have to look further:\n\n**SEARCH:** Who cut stone?",
+    "SEARCH：誰が石を切りましたか。",
+    "1. SEARCH: Who cut stone?\n2. SEARCH: Where was it cut?",
+    "- `SEARCH:` Who cut stone?",
+    "> SEARCH: Who cut stone?",
+    "[SEARCH: Who cut stone?]",
+    "<SEARCH>Who cut stone?</SEARCH>",
+    "<think>It is missing.</think>\n\nSEARCH: Who cut stone?",
+    "SEARCH:\n- Who cut stone?",
+    "## SEARCH: Who cut stone?",
+    "“SEARCH: Who cut stone?”",
+]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("method", ["bm25", "mapreduce"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_search_is_never_the_answer(way: str, method: str, is_streamed: bool, folder: Path, tmp_path: Path) -> None:
+    """A model that only searches: after its last prompt, passages of the documents stand there."""
+    told: list[str] = []
+    with Kumihimo(folder / ".kumi", {"answer": {"rounds": 1}}, cache=tmp_path / "cache.db") as kumi:
+        script = scripted(kumi, way)
+        options: dict[str, Any] = {"on_token": told.append} if is_streamed else {}
+        result = kumi.ask(QUESTION, method, **options) if method == "bm25" else ask_points(kumi, **options)
+    assert result.parts
+    assert (result.model, result.approach) == ("", "passages" if method == "bm25" else "points")
+    assert result.usage.calls == len(script.prompts) <= 3
+    for text in (result.text, "".join(told)):
+        assert "search" not in text.casefold()
+        assert "cut stone?" not in text
+        assert "石" not in text
+
+
+def ask_points(kumi: Kumihimo, **options: Any) -> Answer:
+    """Ask by a method with a prompt of its own, over one point."""
+    script = kumi.models.script  # type: ignore[attr-defined]
+
+    def reply(prompt: str) -> str:
+        if "score" not in prompt:
+            return script(prompt)
+        script.prompts.append(prompt)
+        return '[{"description": "Tobit Garrow built it.", "score": 90, "sources": [1]}]'
+
+    kumi.models.chat = lambda scope: FakeChat(reply)  # type: ignore[method-assign]
+    return kumi.ask(QUESTION, "mapreduce", **options)
+
+
+@pytest.mark.parametrize("caps", [None, Caps(calls=2)])
+def test_passages_answer_where_no_call_is_left(caps: Caps | None, kumi: Kumihimo) -> None:
+    script = scripted(kumi, FIRST)
+    result = ask(kumi, caps=caps)
+    assert len(script.prompts) == (2 if caps else 4)
+    assert (result.approach, result.model) == ("passages", "")
+    assert "Tobit Garrow" in result.text
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_an_answer_before_a_search_is_the_answer(is_streamed: bool, kumi: Kumihimo) -> None:
+    told: list[str] = []
+    script = scripted(kumi, f"{ANSWER}\n\nSEARCH: Who cut stone?")
+    result = ask(kumi, **({"on_token": told.append} if is_streamed else {}))
+    assert (result.text, len(script.prompts)) == (ANSWER, 1)
+    assert "".join(told) == (ANSWER if is_streamed else "")
+
+
+def test_a_reply_after_text_that_cites_nothing(kumi: Kumihimo) -> None:
+    """A stream cannot take it back; without one, the search is made."""
+    before = "The notes do not say."
+    scripted(kumi, f"{before}\n{FIRST}", ANSWER)
+    assert ask(kumi).text == ANSWER
+    told: list[str] = []
+    scripted(kumi, f"{before}\n{FIRST}", ANSWER)
+    result = ask(kumi, on_token=told.append, length="brief")
+    assert result.text == "".join(told) == f"{before}\n\n{ANSWER}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- SEARCH: finds mail [1].\n- FETCH: reads it [1].",
+        "Search: the field on top [1].",
+        "It knows FETCH and SEARCH: both are fast [1].",
+        "SEARCH parties left at nine [1].",
+    ],
+)
+def test_an_answer_may_hold_the_word(text: str, kumi: Kumihimo) -> None:
+    scripted(kumi, text)
+    told: list[str] = []
+    assert ask(kumi, on_token=told.append).text == "".join(told) == text
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
@@ -253,24 +354,21 @@ def test_a_question_begins_again_if_the_index_changes_between_rounds(tmp_path: P
         ("SEARCH:\n- Who?", ["Who?"]),
         ("SEARCH:", []),
         (f"SEARCH: {'a' * 600}", []),
-        ("They lack it.\nSEARCH: Who?", None),
+        ("They lack it.\nSEARCH: Who?", ["Who?"]),
         ("SEARCH parties left at nine [1].", None),
-        ("search: no", None),
+        ("search: no", ["no"]),
     ],
 )
 def test_a_reply_is_a_search_or_an_answer(reply: str, queries: list[str] | None) -> None:
-    assert read_queries(reply) == queries
+    text, found = split_reply(reply)
+    assert found == queries
     for size in range(1, len(reply) + 1):
         pieces: list[str] = []
         stream = SearchFilter(pieces.append, partial(pieces.append, "<"))
         for start in range(0, len(reply), size):
             stream(reply[start : start + size])
-        if queries is None:
-            assert "".join(pieces) == f"<{reply}"
-        else:
-            assert pieces == []
-            stream.start()
-            assert "".join(pieces) == f"<{reply}"
+        stream.end()
+        assert "".join(pieces) == (f"<{text}" if text else "")
 
 
 def test_an_answer_streams_from_its_first_token() -> None:

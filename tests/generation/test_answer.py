@@ -151,9 +151,9 @@ def test_a_document_that_looks_like_a_prompt_stays_inside_its_source() -> None:
 def test_the_length_of_an_answer_is_limited() -> None:
     requests: list[dict[str, Any]] = []
 
-    def llm(_: Any, **parameters: Any) -> Reply:
+    def llm(_: Any, *, parse: Any, **parameters: Any) -> Any:
         requests.append(parameters)
-        return Reply("At ni", "length")
+        return parse(Reply("At ni", "length"))
 
     llm.fingerprint = "m"  # type: ignore[attr-defined]
     result = answer("When?", "naive", context(FERRY), spans, describe, llm, WordTokenizer(), PROMPT, None, max_tokens=3)  # type: ignore[arg-type]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,9 @@ from kumihimo.core.answer import Answer
 from kumihimo.generation.quoting import table_rows, topics
 from kumihimo.generation.quoting.tables import read_tables
 from kumihimo.generation.quoting.topic_phrases import collect_phrases
+from kumihimo.llm.cached_llm import Chat
+from kumihimo.llm.registry import ModelRegistry
+from kumihimo.testing.fake_models import FakeChat
 from tests.fixtures_index import fill
 
 FILES = {
@@ -303,6 +308,109 @@ def test_an_answer_says_how_it_was_made_and_of_which_parts(
 ) -> None:
     answer = ask(kumi, question)
     assert (answer.approach, [part.kind for part in answer.parts][: len(kinds)]) == (approach, kinds)
+
+
+# -- with a model
+
+
+class Writer(ModelRegistry):
+    """A chat model that writes answers, and its prompts."""
+
+    prompts: list[str]
+    reply = "So it is [1][2]."
+
+    def chat(self, scope: str) -> Chat | None:
+        return FakeChat(self.write) if scope in ("answer", "wide") else None
+
+    def write(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        return self.reply
+
+
+@contextmanager
+def writing(kumi: Kumihimo, tmp_path: Path, reply: str = Writer.reply, **settings: Any) -> Iterator[Writer]:
+    """Give the index a model."""
+    with Kumihimo(kumi.folder, {"answer": settings}, cache=tmp_path / "cache.db") as own:
+        own.models = writer = Writer(own.models.settings, own.models.cache)
+        writer.prompts, writer.reply, writer.kumi = [], reply, own  # type: ignore[attr-defined]
+        yield writer
+
+
+@pytest.mark.parametrize(
+    ("index", "question", "approach", "held", "missing"),
+    [
+        ("kumi", "Which documents mention the seed library?", "documents", ["2 of 6 documents", "- Log (1 pa"], []),
+        ("kumi", "組紐に触れている文書は？", "documents", ["6件の文書のうち1件", "田中さんは"], ["ferry"]),
+        ("dated", "How many meetings were held in 2024?", "documents", ["2 of 5 documents", "2024-05-02.md"], []),
+        ("dated", "What did Ann Lee write?", "documents", ["1 of 5 documents", "All tides were"], ["Hemp"]),
+        (
+            "dated",
+            "What was discussed in the most recent meeting?",
+            "documents",
+            ["needs a new rope"],
+            ["Hemp", "loft"],
+        ),
+        ("pages", "Summarise admin/backups.md", "outline", ["Stop the server before"], ["chairs the committee"]),
+        ("pages", "Give me an overview of admin/backups.md", "outline", ["Stop the server before"], []),
+        ("pages", "What is in setup.md?", "outline", ["Several documents may be meant", "two disks"], []),
+        ("lists", "What is the total salary of the librarians?", "total", ["Role = Librarian): 65,100", "Pavla"], []),
+        ("lists", "各区面积一共是多少平方公里？", "total", ["287"], []),
+        ("kumi", "Who wrote to the Coastal Works Office?", "model", ["The keeper wrote"], ["(result)"]),
+    ],
+)
+def test_a_model_reads_what_rules_find(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    index: str,
+    question: str,
+    approach: str,
+    held: list[str],
+    missing: list[str],
+) -> None:
+    with writing(request.getfixturevalue(index), tmp_path) as writer:
+        answer = ask(writer.kumi, question)  # type: ignore[attr-defined]
+        (prompt,) = writer.prompts
+    assert (answer.approach, answer.method != "wide", answer.usage.calls) == (approach, True, 1)
+    assert all(text in prompt for text in held)
+    assert not any(text in prompt for text in missing)
+    assert ("<source 1 (result" in prompt or "(result)" in prompt) == (approach != "model")
+
+
+def test_each_document_of_a_list_can_be_cited(kumi: Kumihimo, tmp_path: Path) -> None:
+    with writing(kumi, tmp_path) as writer:
+        first = ask(writer.kumi, "Which documents mention the seed library?")  # type: ignore[attr-defined]
+        numbers = {n: line for line in writer.prompts[0].split("<source ") if (n := line[:1]).isdigit()}
+        (guide,) = (n for n, text in numbers.items() if "- Guide" in text)
+        writer.reply = f"The guide does [{guide}]."
+        answer = ask(writer.kumi, "Which documents mention the seed library ?")  # type: ignore[attr-defined]
+    assert first.approach == answer.approach == "documents"
+    assert files(answer) == ["guide.md"]
+
+
+def test_a_long_document_is_read_in_stretches(tmp_path: Path) -> None:
+    days = [f"On day {n} they sailed further to the north, and the ice was {n} fathoms thick." for n in range(400)]
+    root = fill(tmp_path / "long", {"tale.txt": " ".join(days), "other.txt": "The desk needs a chair."})
+    with Kumihimo.open(root / ".kumi") as kumi:
+        kumi.index(root)
+        with writing(kumi, tmp_path, budget=4000) as writer:
+            ask(writer.kumi, "Summarise tale.txt")  # type: ignore[attr-defined]
+            read = [n for n in range(400) if f"On day {n} " in writer.prompts[0].partition("(result")[0]]
+    assert 100 < len(read) < 200
+    assert [sum(n // 100 == part for n in read) > 20 for part in range(4)] == [True] * 4
+    assert "(result" in writer.prompts[0]
+
+
+def test_rules_answer_where_a_model_does_nothing_but_search(kumi: Kumihimo, tmp_path: Path) -> None:
+    with writing(kumi, tmp_path, "SEARCH: What is there?") as writer:
+        answer = ask(writer.kumi, "Which documents mention the seed library?")  # type: ignore[attr-defined]
+    assert (answer.model, answer.approach, sorted(files(answer))) == ("", "documents", ["guide.md", "log.md"])
+
+
+def test_a_method_that_is_named_reads_no_results(kumi: Kumihimo, tmp_path: Path) -> None:
+    with writing(kumi, tmp_path) as writer:
+        answer = writer.kumi.ask("Which documents mention the seed library?", "bm25")  # type: ignore[attr-defined]
+        assert "(result)" not in writer.prompts[0]
+    assert answer.approach == "model"
 
 
 def test_a_follow_up_says_what_it_is_about(kumi: Kumihimo) -> None:

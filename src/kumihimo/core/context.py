@@ -273,3 +273,8 @@ class KeyPoint(Record):
 
     def parents(self) -> tuple[Reference, ...]:
         return self.sources
+
+
+@dataclass(frozen=True, slots=True)
+class Result(KeyPoint):
+    """A line of what rules found out: which documents there are, what one holds, a sum over a table."""

@@ -12,20 +12,28 @@ from typing import Annotated, Any, Literal, cast
 
 from kumihimo.core.answer import PART_SEPARATOR, Answer, Marker, Part, PartKind
 from kumihimo.core.context import Context, Evidence, SpanFinder, Tokenizer
-from kumihimo.core.errors import ItemFailed, SettingsError
+from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, SettingsError, UnparsableReply
 from kumihimo.core.settings import Bounds, Share, Tokens
 from kumihimo.core.signature import settings_of
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
-from kumihimo.generation.search_again import SearchAgain, SearchFilter, add_found, offer_searches, read_queries
+from kumihimo.generation.search_again import (
+    NO_SEARCH,
+    SearchAgain,
+    SearchFilter,
+    add_found,
+    offer_searches,
+    split_reply,
+)
 from kumihimo.generation.source_packing import MAX_SOURCES, SCORE_SHARE, PackedSource, label_sources, pack_sources
 from kumihimo.llm.prompts import Source, number_sources, render_prompt, require_text
-from kumihimo.llm.protocols import LLM, Reply, TokenCallback
+from kumihimo.llm.protocols import LLM, Messages, Reply, TokenCallback
 from kumihimo.text.sentences import LIST_ITEM, collapse_spaces, split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
 PROMPT = Path(__file__).with_suffix(".md")
 _FENCE = re.compile(r"^(?:`{3,}|~{3,})", re.M)
+_CITATION = re.compile(r"[\[［【]\s*\d")
 _MAX_QUOTE_CHARS = 1000  # of a document that is cited as a whole
 Length = Literal["brief", "normal", "full"]
 LENGTHS: dict[Length, str] = {  # what the prompt says of the length
@@ -58,6 +66,7 @@ def answer(
     on_token: TokenCallback | None,
     on_context: Callable[[Context], None] | None = None,
     search_again: SearchAgain | None = None,
+    quote: Callable[[Context], Answer] | None = None,
     *,
     length: Length = "normal",
     budget: Tokens = 12000,
@@ -72,7 +81,8 @@ def answer(
     The text is the model's, without citations of missing sources; those are counted. prompt_path: the prompt file.
     describe_document: returns the title and the date of a document by its id. on_token: receives the text as it comes.
     on_context: receives the evidence before that. From then on nothing is read: the index may change under the model.
-    search_again: lets the model reply with queries instead; None: it has to answer.
+    search_again: lets the model reply with queries instead; None: it has to answer. quote: returns the answer without a
+    model, for one that does nothing but search.
     length: `normal` is as broad as the question. budget: maximum evidence tokens for the model. sources: their maximum
     number in the prompt. score_share: the best texts with this share of all scores are given; 1: all. max_tokens: of
     the answer. response: wanted form, such as `one paragraph` or `a table`; empty for a free form. rounds: how often
@@ -88,24 +98,50 @@ def answer(
     wishes = {"length": LENGTHS[length], "form": response, "question": question}
     while True:
         packed = _pack(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
-        quotable = [_read_spans(source, spans) for source in packed]
+        quotable = [[(rows, [*chain.from_iterable(map(spans, rows))]) for rows in each.quoted_rows] for each in packed]
         wishes["searched_for"] = "\n".join(f"- {collapse_spaces(query)}" for query in context.queries)
         prompt = render_prompt(prompt_path, sources=number_packed_sources(packed, describe_document), **wishes)
-        live_filter = CitationFilter(len(packed), on_token)
-        stream = SearchFilter(live_filter, partial(on_context, context) if on_context else lambda: None)
-        if search_again and rounds > 0 and search_again.is_affordable(prompt):
-            prompt = offer_searches(prompt)
-        else:
-            stream.start()
-        reply: Reply = llm(prompt, parse=_check_text, on_token=on_token and stream, max_tokens=max_tokens)
-        queries = read_queries(reply.text) if not stream.has_started else None
-        if search_again is None or queries is None:
+        stream = SearchFilter(
+            live_filter := CitationFilter(len(packed), on_token), on_context and partial(on_context, context)
+        )
+        searches = search_again if search_again and rounds > 0 and search_again.is_affordable(prompt) else None
+        if not (read := _ask(llm, prompt, stream, searches is not None, on_token and stream, max_tokens)):
+            return announce(quote(context) if quote else empty, on_token, None)
+        reply, text, queries = read
+        if searches is None or queries is None:
             break
-        found = search_again.search(context, queries)
+        found = searches.search(context, queries)
         context, rounds = add_found(context, found), rounds - 1 if found else 0
     stream.start()
     live_filter.end()
-    return _cite(replace(empty, context=context, truncated=reply.truncated), reply.text, packed, quotable)
+    return _cite(replace(empty, context=context, truncated=reply.truncated), text, packed, quotable)
+
+
+Read = tuple[Reply, str, list[str] | None]  # a reply, and its answer or its queries
+
+
+def _ask(
+    llm: LLM,
+    prompt: Messages,
+    stream: SearchFilter,
+    may_search: bool,
+    on_token: TokenCallback | None,
+    max_tokens: int,
+) -> Read | None:
+    """Return what a reply says; None if it does nothing but search."""
+    if may_search:
+        prompt = offer_searches(prompt)
+    else:
+        stream.start()
+    try:
+        read: Read = llm(
+            prompt, parse=partial(_read_reply, stream, may_search), on_token=on_token, max_tokens=max_tokens
+        )
+    except (BudgetExceeded, UnparsableReply):
+        if not stream.is_refused:
+            raise
+        return None
+    return read
 
 
 def _pack(question: str, context: Context, tokenizer: Tokenizer, *, budget: int, **limits: Any) -> list[PackedSource]:
@@ -150,16 +186,24 @@ def number_packed_sources(packed: Sequence[PackedSource], describe_document: Cal
     return [Source(n, source.text, label) for n, (source, label) in enumerate(zip(packed, labels, strict=True), 1)]
 
 
-def _read_spans(source: PackedSource, spans: SpanFinder) -> list[QuotableRows]:
-    return [(rows, [*chain.from_iterable(map(spans, rows))]) for rows in source.quoted_rows]
+def _read_reply(stream: SearchFilter, may_search: bool, reply: Reply) -> Read:
+    """Return the reply, and its answer or its queries.
 
-
-def _check_text(reply: Reply) -> Reply:
-    """Return the reply. Raise ItemFailed if its limit left no text."""
+    Text without a citation before a search is no answer. Raises ItemFailed if the limit of the reply left no text,
+    MalformedReply if it searches where it has to answer.
+    """
     if reply.truncated and not reply.text:
         raise ItemFailed("the model's reply reached its maximum length before its text began: raise answer.max_tokens")
-    require_text(reply)
-    return reply
+    text, queries = split_reply(require_text(reply))
+    stream.end()
+    if queries is None or _CITATION.search(text):
+        return reply, stream.before + text, None
+    if may_search and not stream.has_started:
+        return reply, "", queries
+    if stream.is_refused:
+        raise UnparsableReply("the model only searches where it has to answer")
+    stream.refuse()
+    raise MalformedReply(NO_SEARCH)
 
 
 def _split_parts(text: str, markers: Sequence[Marker], sources: Sequence[Sequence[QuotableRows]]) -> Iterator[Part]:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kumihimo.core.answer import PART_SEPARATOR
 from kumihimo.core.context import Context, Evidence
 from kumihimo.core.records import Reference
 from kumihimo.llm.protocols import Messages, TokenCallback
@@ -22,9 +23,20 @@ OFFER = (
     " now."
 )
 MAX_PASSAGES = 8  # of a round, at most
-_MARKUP = r"[\s*`_>#-]*"
-_MARK = re.compile(rf"^{_MARKUP}SEARCH[*`_]*[ \t]*[:：]", re.M)
-_MAYBE_MARK = re.compile(rf"{_MARKUP}(?:S(?:E(?:A(?:R(?:C(?:H[*`_]*[ \t]*)?)?)?)?)?)?\Z")
+NO_SEARCH = (  # to a model that searches where it has to answer
+    "No search is possible now. Answer the question from these sources, as far as they answer it, and do not write"
+    " `SEARCH:`."
+)
+_MARKUP = r"[\s\d.)*`_>#(\[<\"'“「-]{0,20}"
+_FENCED = rf"{_MARKUP}(?:`{{3}}\w*\n{_MARKUP})?"
+_BEFORE = rf"(?:(?:\A|\n){_FENCED}|(?<=[.!?:)\]。！？：…])[ \t*`_(\[<]{{0,20}})"  # on its line, or after a sentence
+_CITED = r"[\[［【][\d\s,、–-]{1,20}[\]］】][.。]?[ \t]*$"  # the end of a line that answers
+_SEARCH = r"SEARCH(?:>|[*`_]{0,4}[ \t]{0,4}[:：])"
+_MARK = re.compile(rf"{_BEFORE}{_SEARCH}(?!.*{_CITED})", re.M)
+_ALONE = re.compile(rf"\A{_FENCED}search(?:>|[*`_]{{0,4}}[:：])(?![\s\S]*{_CITED})", re.I | re.M)  # the whole reply
+_PART = rf"{_BEFORE}[SEARCH]{{0,6}}[*`_]{{0,4}}[ \t]{{0,4}}\Z"
+_MAYBE_MARK = re.compile(rf"{_PART}|\A{_FENCED}(?i:[SEARCH]{{0,6}})[*`_]{{0,4}}\Z")
+_NEXT_QUERY = re.compile(rf"{_BEFORE}{_SEARCH}", re.I)
 _REPEATED_SHARE = 0.8  # of the terms of a passage in another one, which says it already
 _NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
 
@@ -47,51 +59,80 @@ def offer_searches(prompt: Messages) -> Messages:
     return [*earlier, {**last, "content": f"{last['content']}\n\n{OFFER}"}]
 
 
-def read_queries(reply: str) -> list[str] | None:
-    r"""Return the queries of a reply; None if it is an answer.
+def split_reply(reply: str) -> tuple[str, list[str] | None]:
+    r"""Return the answer before a request to search, and its queries.
 
-    >>> read_queries("**SEARCH:** Who built the pier?\nSEARCH: \"When did it burn?\""), read_queries("Ada [1].")
-    (['Who built the pier?', 'When did it burn?'], None)
+    The queries of a reply without a request are None.
+
+    >>> split_reply("**SEARCH:** Who built the pier?\nSEARCH: \"When did it burn?\"")
+    ('', ['Who built the pier?', 'When did it burn?'])
+    >>> split_reply("Ada [1]. SEARCH: And who paid?"), split_reply("Ada [1].")
+    (('Ada [1].', ['And who paid?']), ('Ada [1].', None))
     """
-    if not (first := _MARK.match(reply)):
-        return None
-    pieces = _MARK.split(reply[first.start() :])[1:]
-    lines = (next(iter(piece.strip().splitlines()), "").strip(" \t*`_-\"'“”「」") for piece in pieces)
-    return [line for line in dict.fromkeys(lines) if 0 < len(line) <= MAX_QUERY_CHARS][:MAX_QUERIES]
+    if not (mark := _find_mark(reply)):
+        return reply, None
+    pieces = _NEXT_QUERY.split(reply[mark.start() :])[1:]
+    lines = (next(iter(piece.partition("</")[0].strip().splitlines()), "") for piece in pieces)
+    queries = dict.fromkeys(line.strip(" \t*`_-\"'“”「」[]()<>") for line in lines)
+    return reply[: mark.start()], [query for query in queries if 0 < len(query) <= MAX_QUERY_CHARS][:MAX_QUERIES]
 
 
 class SearchFilter:
     """A token callback that passes on an answer, but no request to search.
 
-    The beginning of a reply is held back until it is known to be one or the other. on_start: called before the first
-    text of an answer.
+    Text is held back until it is known to be no request. on_start: called before the first text. before: what was
+    passed on of replies that were no answer. is_refused: whether there was one.
 
     >>> pieces = []
-    >>> for reply in (["SEA", "RCH: Who?"], ["Sea", " gulls."]):
-    ...     stream = SearchFilter(pieces.append, lambda: None)
+    >>> for reply in (["SEA", "RCH: Who?"], ["Sea ", "gulls.", " SEA", "RCH: Who?"]):
+    ...     stream = SearchFilter(pieces.append, None)
     ...     for piece in reply:
     ...         stream(piece)
+    ...     stream.end()
     >>> pieces
-    ['Sea', ' gulls.']
+    ['Sea ', 'gulls.']
     """
 
-    def __init__(self, on_token: TokenCallback, on_start: Callable[[], None]) -> None:
+    def __init__(self, on_token: TokenCallback, on_start: Callable[[], object] | None) -> None:
         self.on_token, self.on_start = on_token, on_start
-        self.has_started, self._held = False, ""
+        self.has_started, self.is_refused, self.before = False, False, ""
+        self._text, self._passed = "", 0
 
     def __call__(self, piece: str) -> None:
-        self._held += piece
-        if self.has_started or not (_MARK.match(self._held) or _MAYBE_MARK.match(self._held)):
-            self.start()
+        self._text += piece
+        self._pass_on(_find_mark(self._text, self._passed) or _MAYBE_MARK.search(self._text, self._passed))
 
     def start(self) -> None:
-        """Pass on the beginning and all that follows, as an answer."""
+        """Tell that an answer begins."""
         if not self.has_started:
             self.has_started = True
-            self.on_start()
-        if self._held:
-            held, self._held = self._held, ""
-            self.on_token(held)
+            if self.on_start:
+                self.on_start()
+
+    def end(self) -> None:
+        """Pass on the rest of a reply."""
+        self._pass_on(_find_mark(self._text, self._passed))
+
+    def refuse(self) -> None:
+        """Begin again after a reply that was no answer."""
+        self.is_refused = True
+        if passed := self._text[: self._passed]:
+            self.before += passed + PART_SEPARATOR
+            self.on_token(PART_SEPARATOR)
+        self._text, self._passed = "", 0
+
+    def _pass_on(self, mark: re.Match[str] | None) -> None:
+        """Pass on the text before a mark."""
+        begin, end = self._passed, mark.start() if mark else len(self._text)
+        if begin < end:
+            self.start()
+            self._passed = end
+            self.on_token(self._text[begin:end])
+
+
+def _find_mark(text: str, begin: int = 0) -> re.Match[str] | None:
+    """Return where a request to search begins."""
+    return _ALONE.match(text) or _MARK.search(text, begin)
 
 
 def add_found(context: Context, found: Mapping[str, Context]) -> Context:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import log
 
-from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
+from kumihimo.core.context import Context, Evidence, KeyPoint, Result, Tokenizer
 from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Relation, Report
 from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
@@ -31,6 +31,7 @@ _KINDS: Mapping[type, str] = {
     Claim: "claim",
     Report: "report",
     KeyPoint: "point",
+    Result: "result",
 }
 
 
@@ -202,6 +203,8 @@ def _kind(item: Evidence) -> str:
 def _unrepeated_text(item: Evidence, repeats: "_Repeats") -> str:
     """Return the text of a row without its repeated sentences."""
     record = item.record
+    if isinstance(record, Result):  # a line of a list stands for itself
+        return record.text
     if isinstance(record, KeyPoint):
         return "" if repeats.contain(record.text, share=1.0) else record.text
     if isinstance(record, Entity):

@@ -166,15 +166,15 @@ class Budget:
                         self._charge(account, usage, size)
                     self._condition.notify_all()
 
-    def is_last_request(self, account: Account, size: int) -> bool:
-        """Return whether its caps leave room for one request only.
+    def has_room_below(self, calls: int, account: Account, size: int) -> bool:
+        """Return whether its caps leave room, but for fewer requests.
 
         size: bytes of the prompt of each. What another budget pays too is not considered.
         """
         with self._condition:
             estimate = self._estimate(account, size)
             spent = sum(self._in_flight, self.total)
-        return bool(not self.caps.reached_by(spent) and self.caps.reached_by(spent + estimate + estimate, over=True))
+        return bool(not self.caps.reached_by(spent) and self.caps.reached_by(sum([estimate] * calls, spent), over=True))
 
     def record_saved(self, scope: str, model: str, usage: Usage) -> None:
         """Record the usage that a cached reply saved."""

@@ -10,6 +10,8 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
 from kumihimo.generation.answer import rewrite_standalone
 from kumihimo.generation.quoting import quote_answer
+from kumihimo.generation.quoting.drafts import Draft
+from kumihimo.generation.quoting.requested import write_result
 from kumihimo.generation.quoting.requests import carry_names, read_request
 from kumihimo.llm.cached_llm import StructuredLLM
 from kumihimo.llm.local_embedder import LocalEmbedder, create_local_embedder
@@ -18,13 +20,25 @@ from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.word_variants import WordIndex
 
 
+def find_result(
+    asked: ParsedQuestion, searched: ParsedQuestion, context: Context, tracer: SourceTracer
+) -> tuple[str, Draft] | None:
+    """Return the kind of what rules find for a model, and its text.
+
+    Topics are left to the model, which reads widely.
+    """
+    request = read_request(searched) or read_request(asked)
+    found = write_result(request, searched.text, context, tracer)
+    return found if found and found[0] not in ("passages", "themes") else None
+
+
 def answer_without_model(
     asked: ParsedQuestion,
     searched: ParsedQuestion,
     context: Context,
+    *,
     tracer: SourceTracer,
     words: WordIndex | None,
-    *,
     embedder: str,
     note: str,
     is_default: bool,

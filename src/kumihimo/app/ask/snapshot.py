@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Self, cast
 
 from kumihimo.app.ask import data_frames
-from kumihimo.app.ask.answers_without_model import add_history, answer_without_model
+from kumihimo.app.ask.answers_without_model import add_history, answer_without_model, find_result
 from kumihimo.app.ask.further_queries import search_queries
 from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.visible_tables import VisibleTables
@@ -17,6 +17,8 @@ from kumihimo.app.evidence.source_tracer import SourceTracer
 from kumihimo.app.opened.catalogue import (
     AUTO,
     INSTALL_AGAIN,
+    WIDE_CALL_BYTES,
+    WIDE_CALLS,
     answering_method,
     default_method,
     missing_entries,
@@ -27,17 +29,15 @@ from kumihimo.app.opened.catalogue import (
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import check_cancelled
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Record, Reference
+from kumihimo.core.records import Reference
 from kumihimo.core.settings import override_settings
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
 from kumihimo.core.usage import Usage
-from kumihimo.core.wiring import ROOT
 from kumihimo.generation.answer import PROMPT, Length, announce, answer, suggest_questions
 from kumihimo.generation.phrases import replaced_text
-from kumihimo.generation.quoting.passages import asks_for_one_document
+from kumihimo.generation.quoting.requested import add_result, asks_for_documents
 from kumihimo.generation.quoting.requests import put_cited_first
 from kumihimo.generation.search_again import SearchAgain
 from kumihimo.generation.source_packing import PackedSource, pack_sources
@@ -56,6 +56,7 @@ from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.word_variants import WordIndex, rewrite_question
 
 BoundMethod = Callable[[ParsedQuestion], Context]
+_PASSAGE_SHARE = 0.9  # of the tokens of an answer, for the passages of one document
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,6 @@ class Snapshot(VisibleTables):
         """Return the visible rows of a table for pandas."""
         return data_frames.to_pandas(self.table(name))
 
-    @property
-    def record_types(self) -> Mapping[str, type[Record]]:
-        """Return the record class of each table."""
-        return self.catalogue.record_types
-
     def method(self, name: str) -> Signature:
         """Return a method. Raise SettingsError if it does not exist."""
         if name not in self.catalogue.methods and (origin := missing_entries(self.db, self.catalogue).get(name)):
@@ -96,10 +92,10 @@ class Snapshot(VisibleTables):
     def answering_method(self, question: ParsedQuestion) -> str:
         """Return the method for an answer to a question without one.
 
-        One document is not read widely.
+        A list of documents, or one document, is not read widely.
         """
         chosen, default = answering_method(self.db, self.catalogue, self.models, question), self.default_method()
-        return default if chosen != default and asks_for_one_document(question, self.tracer) else chosen
+        return default if chosen != default and asks_for_documents(question, self.tracer) else chosen
 
     def retrieve(self, question: str, name: str = "", **options: Any) -> Context:
         """Return the evidence for the question, best first.
@@ -189,13 +185,6 @@ class Snapshot(VisibleTables):
         """Return whether the method may call a chat model."""
         return uses_llm(self.models, signature)
 
-    def matching_documents(self, filter: str) -> frozenset[str]:
-        """Return the ids of the documents that match the filter.
-
-        Raises SettingsError.
-        """
-        return self.narrowed(filter).visible_documents()
-
     def uses_local_embedders(self) -> bool:
         """Return whether models inside this process made the vectors."""
         return all(is_local(state["embedder"]) for state in self.db.view_states("vectors"))
@@ -227,40 +216,43 @@ class Snapshot(VisibleTables):
         bound = snapshot._bind_method(method, query.settings, budget, is_remote=query.is_remote)
         query.report("search")
         asked, note = add_history(asked, query.history, self._llm("answer", budget) if chat and query.history else None)
-        method, bound = snapshot._choose_method(query, asked, method, bound, budget)
+        method, bound, is_capped = snapshot._choose_method(query, asked, method, bound, budget)
         context, searched = snapshot._find(method, bound, asked, explain=query.explain)
         if note:
             context = put_cited_first(context, query.history[-1])
+        quote = partial(
+            answer_without_model,
+            asked,
+            searched,
+            tracer=snapshot.tracer,
+            words=snapshot.indexed_words(),
+            embedder=self.embedder_of("chunks"),
+            note=note,
+            is_default=method == default,
+        )
         if chat:
             query.report("answer", chat.fingerprint.partition(" ")[0])
-            result = snapshot._write(query, asked, method, context, budget)
+            result = snapshot._write(query, asked, searched, context, quote, budget, is_default=method == default)
+            result = replace(result, approach="capped") if is_capped else result
         else:
-            result = answer_without_model(
-                asked,
-                searched,
-                context,
-                snapshot.tracer,
-                snapshot.indexed_words(),
-                embedder=self.embedder_of("chunks"),
-                note=note,
-                is_default=method == default,
-            )
-            if query.on_token or query.on_context:
-                announce(result, query.on_token, query.on_context)
+            result = announce(quote(context), query.on_token, query.on_context)
         usage, saved = replace(budget.total, seconds=perf_counter() - start), sum(budget.saved.values(), Usage())
         return replace(result.located(snapshot.tracer.locate), usage=usage, saved=saved)
 
     def _choose_method(
         self, query: Query, asked: ParsedQuestion, default: str, bound: BoundMethod, budget: Budget
-    ) -> tuple[str, BoundMethod]:
-        """Return the method that the question chooses.
+    ) -> tuple[str, BoundMethod, bool]:
+        """Return the method that the question chooses, and whether caps forbid it.
 
         It has a choice where the query names neither a method nor settings.
         """
         chosen = default if query.method or query.settings else self.answering_method(asked)
         if chosen == default:
-            return default, bound
-        return chosen, self._bind_method(chosen, {}, budget, is_remote=query.is_remote)
+            return default, bound, False
+        chat = self.models.required_chat(chosen)
+        if budget.has_room_below(WIDE_CALLS, Account(chosen, chat.fingerprint, chat.prices), WIDE_CALL_BYTES):
+            return default, bound, True
+        return chosen, self._bind_method(chosen, {}, budget, is_remote=query.is_remote), False
 
     def _narrowed_for(self, query: Query) -> Self:
         """Return the part of the snapshot that a query asks.
@@ -286,16 +278,40 @@ class Snapshot(VisibleTables):
         queries = (written.text, *context.queries) if replaced else context.queries
         rounds = (tuple(dict.fromkeys((asked.text, *queries))),)
         context = replace(context, queries=queries, replaced=replaced, rounds=rounds, method=method)
-        context = self.tracer.locate_evidence(context)
-        return explain_context(self.tracer, asked.text, context) if explain else context, written
+        return self._complete(asked, context, explain=explain), written
 
-    def _write(self, query: Query, asked: ParsedQuestion, method: str, context: Context, budget: Budget) -> Answer:
+    def _complete(self, asked: ParsedQuestion, context: Context, *, explain: bool) -> Context:
+        """Return the evidence with its places, and why it was found."""
+        context = self.tracer.locate_evidence(context)
+        return explain_context(self.tracer, asked.text, context) if explain else context
+
+    def _write(
+        self,
+        query: Query,
+        asked: ParsedQuestion,
+        searched: ParsedQuestion,
+        context: Context,
+        quote: Callable[[Context], Answer],
+        budget: Budget,
+        *,
+        is_default: bool,
+    ) -> Answer:
         """Return the answer of a chat model.
 
-        It may search again, unless the method has a prompt of its own: that one reads points, not passages.
+        It may search again, unless the method has a prompt of its own: that one reads points, not passages. is_default:
+        it reads what rules find over documents and tables, or else what a model wrote of the things that are named.
         """
+        settings, method = self._answer_settings(query.length, query.max_tokens), context.method
+        found = find_result(asked, searched, context, self.tracer) if is_default else None
+        if found:
+            more = add_result(*found, context, self.tracer, self.tokenizer, int(_PASSAGE_SHARE * settings["budget"]))
+            settings["score_share"] = 1.0
+        else:
+            more = context + self.describe_names(asked.text) if is_default else context
+        if more != context:
+            context = self._complete(asked, replace(context, evidence=more.evidence), explain=query.explain)
         own_prompt = self.method(method).declaration.answer_prompt
-        return answer(
+        result = answer(
             asked.text,
             method,
             context,
@@ -307,8 +323,10 @@ class Snapshot(VisibleTables):
             query.on_token,
             query.on_context,
             None if own_prompt else self._search_again(query, asked, method, budget),
-            **self._answer_settings(query.length, query.max_tokens),
+            quote,
+            **settings,
         )
+        return replace(result, approach=found[0]) if found and result.model else result
 
     def _search_again(self, query: Query, asked: ParsedQuestion, method: str, budget: Budget) -> SearchAgain | None:
         """Return how the answer to a query may search again."""
@@ -327,7 +345,7 @@ class Snapshot(VisibleTables):
             return found
 
         account = Account("answer", chat.fingerprint, chat.prices)
-        return SearchAgain(search, lambda prompt: not budget.is_last_request(account, ChatRequest(prompt).size))
+        return SearchAgain(search, lambda prompt: not budget.has_room_below(2, account, ChatRequest(prompt).size))
 
     def _answer_settings(self, length: Length | None = None, max_tokens: int | None = None) -> dict[str, Any]:
         """Return the settings of the answer, with this length and limit."""
@@ -379,22 +397,3 @@ class Snapshot(VisibleTables):
         That is the part itself where the text is a passage of a document, else all sources.
         """
         return self.tracer.trace_part(item, start, end)
-
-    def find(self, id: str) -> Evidence:
-        """Return the row with this id, or the document with this uri.
-
-        The id may name its table: `chunks:0f8c….00003`.
-        """
-        table, colon, rest = replace_surrogates(id).partition(":")
-        tables = [table] if colon and table in self.record_types else list(self.record_types)
-        row_id = rest if colon and table in self.record_types else replace_surrogates(id)
-        for name in tables:
-            if self.db.has(name) and (record := self.table(name).get(row_id)):
-                return Evidence(name, record, 1.0)
-        if document := self.table(ROOT).get(hash_parts(replace_surrogates(id))):
-            return Evidence(ROOT, document, 1.0)
-        raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")
-
-    def row_counts(self) -> dict[str, int]:
-        """Return the number of visible rows of each table."""
-        return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}

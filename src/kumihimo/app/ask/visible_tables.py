@@ -1,13 +1,14 @@
 """a read transaction + expressions over metadata -> the tables of an index, as far as they are visible."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Self
 
 from kumihimo.app.opened.catalogue import method_with, steps_without_llm
-from kumihimo.core.context import Tokenizer
+from kumihimo.core.context import Context, Evidence, Tokenizer
+from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, SettingsError, describe_unknown
-from kumihimo.core.records import NOT_READ
+from kumihimo.core.records import NOT_READ, Record
 from kumihimo.core.settings import SettingValues
 from kumihimo.core.signature import Signature
 from kumihimo.core.table import NO_ROWS, Rows, Table, codec
@@ -15,8 +16,11 @@ from kumihimo.core.task import Task
 from kumihimo.core.views import ViewMemory, Views
 from kumihimo.core.wiring import ROOT, Catalogue, Port, Step
 from kumihimo.llm.registry import RULES, SET_MODEL_HINT, ModelRegistry
+from kumihimo.methods.shared.ranking import link_entities
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.database import as_database
+
+_MAX_NAMES = 3  # things of a question that are described
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,18 @@ class VisibleTables:
             return self
         return replace(self, filter=f"({self.filter}) and ({filter})" if self.filter else filter)
 
+    @property
+    def record_types(self) -> Mapping[str, type[Record]]:
+        """Return the record class of each table."""
+        return self.catalogue.record_types
+
+    def matching_documents(self, filter: str) -> frozenset[str]:
+        """Return the ids of the documents that match the filter.
+
+        Raises SettingsError.
+        """
+        return self.narrowed(filter).visible_documents()
+
     def visible_documents(self) -> frozenset[str]:
         """Return the ids of the visible documents.
 
@@ -111,6 +127,33 @@ class VisibleTables:
         from kumihimo.search.metadata_filter import count_fields
 
         return count_fields(*self._filtered_tables()) if self.db.has(ROOT) else {}
+
+    def find(self, id: str) -> Evidence:
+        """Return the row with this id, or the document with this uri.
+
+        The id may name its table: `chunks:0f8c….00003`.
+        """
+        table, colon, rest = replace_surrogates(id).partition(":")
+        tables = [table] if colon and table in self.record_types else list(self.record_types)
+        row_id = rest if colon and table in self.record_types else replace_surrogates(id)
+        for name in tables:
+            if self.db.has(name) and (record := self.table(name).get(row_id)):
+                return Evidence(name, record, 1.0)
+        if document := self.table(ROOT).get(hash_parts(replace_surrogates(id))):
+            return Evidence(ROOT, document, 1.0)
+        raise SettingsError(f"nothing in the index has the id {id!r}: `kumi retrieve QUESTION` shows ids")
+
+    def describe_names(self, question: str) -> Context:
+        """Return the descriptions of named things, if a model wrote them."""
+        makers = self.db.meta("models", {})
+        if not self.db.has("entities") or {makers.get(name, RULES) for name in ("mentions", "entities")} == {RULES}:
+            return Context()
+        entities = [entity for entity in link_entities(question, self.table("entities"))[0] if entity.text]
+        return Context(tuple(Evidence("entities", entity, 1.0) for entity in entities)).top(_MAX_NAMES)
+
+    def row_counts(self) -> dict[str, int]:
+        """Return the number of visible rows of each table."""
+        return {name: len(self.table(name)) for name in self.record_types if self.db.has(name)}
 
     def _filtered_tables(self) -> tuple[Table[Any], Table[Any] | None, str]:
         """Return documents, a model's metadata, and the field without a filter."""

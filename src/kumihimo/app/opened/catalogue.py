@@ -29,6 +29,7 @@ Function = Callable[..., Any]
 
 DEFAULT_METHOD = "braid"
 WIDE_METHOD = "wide"  # for a question on many documents, where a chat model is set
+WIDE_CALLS, WIDE_CALL_BYTES = 5, 15_000  # at most, with that of the answer; and of the prompt of each
 WIDE_QUESTION = ParsedQuestion("What are the main themes?")  # such a one
 AUTO = "auto"  # another name for no method: the choice by the question
 GRAPH_METHOD = "global"  # whose tables hold the entities, relations, communities and reports

@@ -11,14 +11,11 @@ from kumihimo.core.usage import Usage
 from kumihimo.generation.answer import make_quoter
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.absent import find_absent_words
-from kumihimo.generation.quoting.drafts import Draft, quote_words, say
-from kumihimo.generation.quoting.outlines import write_outline
+from kumihimo.generation.quoting.drafts import quote_words, say
 from kumihimo.generation.quoting.passages import best_sentence
 from kumihimo.generation.quoting.ranking import IndexReader, Passage, choose_passages
+from kumihimo.generation.quoting.requested import write_result
 from kumihimo.generation.quoting.requests import Request
-from kumihimo.generation.quoting.selected import write_selected
-from kumihimo.generation.quoting.table_rows import write_rows
-from kumihimo.generation.quoting.topics import write_topics
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import collapse_spaces
@@ -48,10 +45,8 @@ def quote_answer(
     """
     notes = list[Part]()
     result = Answer(asked.text, context.method, (), context, Usage())
-    if request and (draft := _write_requested(request, asked.text, context, reader)):
-        return replace(result, parts=tuple(draft.parts), status=draft.status, approach=request.kind)
-    if tables and not request and (written := write_rows(asked.text, context, reader)):
-        kind, draft = written
+    if (tables or request) and (found := write_result(request, asked.text, context, reader)):
+        kind, draft = found
         notes = draft.parts
         if kind != "passages":
             return replace(result, parts=tuple(draft.parts), status=draft.status, approach=kind)
@@ -68,20 +63,6 @@ def quote_answer(
     shown = [write_passage(asked, passage, n, language) for n, passage in enumerate(passages, 1)]
     status: Status = "nothing" if not passages else "answered" if passages[0].answers and not absent else "closest"
     return replace(result, parts=(*notes, *shown), status=status, approach="compare" if compared else "passages")
-
-
-def _write_requested(request: Request, question: str, context: Context, reader: IndexReader) -> Draft | None:
-    """Return the answer to a request for more than passages, or None."""
-    bare = question.replace(request.subject, "")
-    language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
-    match request.kind:
-        case "documents":
-            return write_selected(request.selection, reader, language)
-        case "outline":
-            return write_outline(request.subject, reader, language)
-        case "themes":
-            return write_topics(reader, language)
-    return None
 
 
 def write_passage(asked: ParsedQuestion, passage: Passage, n: int, language: str) -> Part:

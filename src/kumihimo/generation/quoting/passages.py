@@ -13,10 +13,8 @@ from kumihimo.core.context import Evidence
 from kumihimo.core.spans import Span
 from kumihimo.core.table import Table
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.requests import read_request
 from kumihimo.generation.quoting.selection import FILE_NAME, QUOTES, names_document, without_document_words
 from kumihimo.text.dates import find_dates, list_dates
-from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
@@ -112,14 +110,6 @@ def best_sentence(text: str, terms: Set[str]) -> tuple[int, int]:
 def is_one_document(rows: Collection[Any]) -> bool:
     """Return whether rows are one document, or parts of one file."""
     return len({row.uri.partition("#")[0] for row in rows}) == 1
-
-
-def asks_for_one_document(asked: ParsedQuestion, reader: IndexReader) -> bool:
-    """Return whether a question requests the outline of a certain document."""
-    request, documents = read_request(asked), reader.find_table("documents")
-    if request is None or request.kind != "outline" or documents is None:
-        return False
-    return is_one_document(documents.get_many(rank_documents(request.subject, reader)[0]).values())
 
 
 def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]]:
