@@ -17,6 +17,7 @@ from kumihimo.core.settings import Bounds, Share, Tokens
 from kumihimo.core.signature import settings_of
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
+from kumihimo.generation.citation_filter import CitationFilter
 from kumihimo.generation.search_again import (
     NO_SEARCH,
     SearchAgain,
@@ -88,8 +89,6 @@ def answer(
     the answer. response: wanted form, such as `one paragraph` or `a table`; empty for a free form. rounds: how often
     the model may search again; each is one more call.
     """
-    from kumihimo.generation.citation_filter import CitationFilter  # here: unused by builds
-
     if max_tokens < 1:
         raise SettingsError(f"answer.max_tokens is {max_tokens}: it has to be 1 or more, such as 4096")
     empty = Answer(question, method, (), context, Usage(), llm.fingerprint, approach="model")
@@ -101,9 +100,8 @@ def answer(
         quotable = [[(rows, [*chain.from_iterable(map(spans, rows))]) for rows in each.quoted_rows] for each in packed]
         wishes["searched_for"] = "\n".join(f"- {collapse_spaces(query)}" for query in context.queries)
         prompt = render_prompt(prompt_path, sources=number_packed_sources(packed, describe_document), **wishes)
-        stream = SearchFilter(
-            live_filter := CitationFilter(len(packed), on_token), on_context and partial(on_context, context)
-        )
+        live_filter = CitationFilter(len(packed), on_token)
+        stream = SearchFilter(live_filter, on_context and partial(on_context, context))
         searches = search_again if search_again and rounds > 0 and search_again.is_affordable(prompt) else None
         if not (read := _ask(llm, prompt, stream, searches is not None, on_token and stream, max_tokens)):
             return announce(quote(context) if quote else empty, on_token, None)
@@ -155,8 +153,6 @@ def _cite(
     empty: Answer, text: str, packed: Sequence[PackedSource], quotable: Sequence[Sequence[QuotableRows]]
 ) -> Answer:
     """Return the answer with this text and its citations."""
-    from kumihimo.generation.citation_filter import CitationFilter  # here: unused by builds
-
     whole = CitationFilter(len(packed))
     whole(text)
     whole.end()
