@@ -305,7 +305,6 @@ class Snapshot(VisibleTables):
         found = find_result(asked, searched, context, self.tracer) if is_default else None
         if found:
             more = add_result(*found, context, self.tracer, self.tokenizer, int(_PASSAGE_SHARE * settings["budget"]))
-            settings["score_share"] = 1.0
         else:
             more = context + self.describe_names(asked.text) if is_default else context
         if more != context:

@@ -77,7 +77,7 @@ def add_result(
         Result(id=hash_parts(text, *chain(*sources)), text=text, sources=sources, tokens=len(tokenizer(text)))
         for text, sources in texts
     )
-    return Context((*(Evidence("points", result, 1.0) for result in results), *passages), context.queries)
+    return Context((*(Evidence("points", result, 1.0) for result in results), *passages))
 
 
 def _split_lines(parts: Sequence[Part]) -> Iterator[tuple[str, list[Span]]]:
@@ -105,7 +105,7 @@ def _chunks_at(spans: Iterable[Span], chunks: Table[Chunk] | None) -> tuple[Refe
 def _read_documents(documents: Sequence[str], chunks: Table[Chunk], budget: int) -> tuple[Context, bool]:
     """Return the passages of documents, and whether these are all.
 
-    Those of a longer document are stretches at equal distances.
+    Those of a longer document are stretches at equal distances. Their score is 0: none is left out of a prompt.
     """
     ids, sizes = ([*chain(*chunks.child_values(documents, column).values())] for column in ("id", "tokens"))
     count = len(ids) * budget // (sum(sizes) or 1)
@@ -113,4 +113,4 @@ def _read_documents(documents: Sequence[str], chunks: Table[Chunk], budget: int)
         parts = min(count, _MAX_STRETCHES) or 1
         ids = [id for n in range(parts) for id in ids[n * len(ids) // parts :][: count // parts or 1]]
     rows = chunks.get_many(ids).values()
-    return Context(tuple(Evidence(chunks.name, row, 1.0) for row in rows)), count >= len(sizes)
+    return Context(tuple(Evidence(chunks.name, row, 0.0) for row in rows)), count >= len(sizes)
