@@ -23,7 +23,7 @@ from kumihimo.text.word_variants import WordIndex
 def find_result(
     asked: ParsedQuestion, searched: ParsedQuestion, context: Context, tracer: SourceTracer
 ) -> tuple[str, Draft] | None:
-    """Return the kind of what rules find for a model, and its text.
+    """Return what rules find for a model: its kind and text.
 
     Topics are left to the model, which reads widely.
     """
