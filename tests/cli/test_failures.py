@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from kumihimo.app.facade import StorageError
 from kumihimo.cli.main import describe_failure
 from tests.cli_runner import kumi
 
@@ -22,17 +22,17 @@ FULL = "the disk is full: free some room on it, and run the same command again"
     [
         (OSError(errno.ENOSPC, "No space left on device", "a.db"), f"a.db: No space left on device: {FULL}"),
         (OSError(errno.EDQUOT, "Disk quota exceeded"), f"Disk quota exceeded: {FULL}"),
-        (sqlite3.OperationalError("database or disk is full"), f"database or disk is full: {FULL}"),
+        (StorageError("database or disk is full"), f"database or disk is full: {FULL}"),
         (OSError(errno.EACCES, "Permission denied", "a"), "a: Permission denied: check that you may read and write it"),
         (OSError(errno.ENAMETOOLONG, "File name too long", "b"), "b: File name too long"),
         (TimeoutError(), "TimeoutError"),
         (
-            sqlite3.OperationalError("disk I/O error"),
+            StorageError("disk I/O error"),
             "the database of the index or of its cache: disk I/O error: check that you may write to its folder",
         ),
     ],
 )
-def test_an_error_says_what_happened_and_only_a_full_disk_is_full(error: OSError | sqlite3.Error, text: str) -> None:
+def test_an_error_says_what_happened_and_only_a_full_disk_is_full(error: OSError | StorageError, text: str) -> None:
     assert describe_failure(error) == text
 
 

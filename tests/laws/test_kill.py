@@ -30,7 +30,7 @@ def read_repeatedly(folder: Path, stop: Event, states: Counter[tuple[int, int]],
     while not stop.is_set():
         try:
             with world.store.read_transaction() as db:
-                counts = db.count("documents"), db.count("lines")
+                counts = db.rows("documents").count(), db.rows("lines").count()
                 entities = f"SELECT id FROM {db.relation('entities')}"
                 inconsistent = db.all(f"SELECT id FROM {db.relation('relations')} WHERE source NOT IN ({entities})")
                 inconsistent += db.all(f"SELECT id FROM {db.relation('mentions')} WHERE entity NOT IN ({entities})")

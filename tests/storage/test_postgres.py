@@ -63,7 +63,7 @@ def contents(kumi: Kumihimo, methods: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with kumi.snapshot() as snapshot:
         db = as_database(snapshot.db)
-        for table in db.column("steps", "step"):
+        for (table,) in db.all("SELECT step FROM steps ORDER BY step"):
             found[table] = [row for page in db.rows(table).pages() for row in page]
         found["failed"] = db.failures()
     for question in QUESTIONS:
@@ -98,7 +98,7 @@ def test_both_stores_have_the_same_tables_rankings_and_citations(home: Path, pla
 
 def test_an_index_is_copied_there_and_back(home: Path, place: IndexPlace) -> None:
     with Kumihimo.open(home / ".kumi") as kumi:
-        kumi.index(home / "notes")
+        kumi.index(home / "notes", methods=["bm25", "naive", "braid", "global"])  # the questions need all their tables
         kumi.cache.put_many([(b"key", b"1")])
         kumi.cache.record_usage("spent", "answer", "m", Usage(1, 10), 5)
         before = contents(kumi, ["bm25", "naive", "braid"])
@@ -135,7 +135,7 @@ def test_a_table_of_an_old_build_that_is_gone_is_a_changed_index(kumi: Kumihimo,
             builder.index(rebuild=True)
             builder.index()  # drops the tables of the first build
         with pytest.raises(IndexChanged, match="ask again"):
-            old.count("documents")
+            old.rows("documents").count()
 
 
 def test_one_build_runs_at_a_time(kumi: Kumihimo, place: IndexPlace) -> None:
@@ -217,7 +217,7 @@ def test_any_text_is_kept(home: Path, place: IndexPlace) -> None:
             (each, each.encode()) for each in texts * 20
         ]
         assert len(db.all(f"SELECT id FROM {db.relation('notes')} WHERE id = ?", texts[0])) == 20
-        assert len(db.all_in(f"SELECT id FROM {db.relation('notes')} WHERE id IN (?)", texts[:2])) == 40
+        assert len(db.all_in(f"SELECT id FROM {db.relation('notes')} WHERE id", texts[:2])) == 40
 
 
 def read_statements(section: str) -> list[str]:

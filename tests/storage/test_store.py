@@ -58,23 +58,6 @@ def test_a_missing_index_names_the_remedy(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_statement_is_read_as_far_as_needed(tmp_path: Path) -> None:
-    store, rows = SqliteStore(tmp_path), []
-    fill(store, "a", "b", "c")
-    with store.read_transaction() as db:
-        with db.rows_one_by_one("SELECT text FROM t WHERE id >= ? ORDER BY id", "") as cursor:
-            for row in cursor:
-                rows.append((row, db.one("SELECT count(*) FROM t")))  # another query in the meantime
-                if row == ("b",):
-                    break
-        assert rows == [(("a",), (3,)), (("b",), (3,))]
-        with db.rows_one_by_one("SELECT text FROM t WHERE id > ? ORDER BY id", "00001") as cursor:
-            assert list(cursor) == [("c",)]
-    fill(store, "d")  # no cursor holds the table
-    assert texts(store) == ["d"]
-    store.close()
-
-
 def test_a_reader_sees_one_build_throughout(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     fill(store, "old")
@@ -466,8 +449,6 @@ def test_damage_names_the_file_and_the_remedy(tmp_path: Path) -> None:
         db.all("SELECT * FROM t")
     with pytest.raises(IndexDamaged) as writing, store.write_transaction() as db:
         db.many("INSERT INTO t VALUES (?, ?, ?)", [("x", "", 1)])
-    with pytest.raises(IndexDamaged), store.read_transaction() as db, db.rows_one_by_one("SELECT * FROM t") as rows:
-        list(rows)
     assert str(reading.value) == str(writing.value) == message
 
 

@@ -173,7 +173,7 @@ def remove_source(
         return set()
     target = find_mirrored_uri({source.name: source.path for source in sources.values()}, target)
     nested_uris = [source.uri(path) for source in sources.values() if source.path in path.parents]
-    uris = db.column(ROOT, "uri") if db.has(ROOT) else []
+    uris = sorted(uri for page in db.rows(ROOT).pages("uri") for (uri,) in page) if db.has(ROOT) else []
     uris += [item for step, item, _ in db.failures() if step == ROOT]
     target = target.rstrip("/")
     for uri in [target, encode_uri_part(target), *nested_uris]:

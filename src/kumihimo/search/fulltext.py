@@ -147,7 +147,7 @@ class Bm25Search:
 
         relation = self.db.relation(self._postings(table).slot_table)
         places = np.array([1, 1 << 8, 1 << 16], dtype=np.uint32)  # of the three bytes of a number
-        rows = self.db.all_in(f"SELECT id, words, subwords FROM {relation} WHERE id IN (?)", ids)
+        rows = self.db.all_in(f"SELECT id, words, subwords FROM {relation} WHERE id", ids)
         if any(words is None or len(words) % 3 or len(subwords) % 2 for _, words, subwords in rows):
             raise IndexDamaged(f"the tokens of {table.name} are damaged: `kumi check --repair` makes them again")
         found = {

@@ -43,7 +43,7 @@ class MatrixReader:
         places = slots.array if slots else np.arange(len(scores))
         scores = scores[places] if slots else scores
         count = min(len(scores), 2 * k + 16)
-        query = f"SELECT slot, id FROM {self.db.relation(name)} WHERE slot IN (?)"
+        query = f"SELECT slot, id FROM {self.db.relation(name)} WHERE slot"
         while count:
             threshold = np.partition(scores, -count)[-count] - SCORE_MARGIN
             ids = dict(self.db.all_in(query, places[scores >= threshold].tolist()))
@@ -53,7 +53,7 @@ class MatrixReader:
         return ids
 
     def select(self, table: Table[Any], ids: Collection[str]) -> tuple[Sequence[str], StoredVectors]:
-        query = f"SELECT slot, id FROM {self.db.relation(VECTOR_INDEX + table.name)} WHERE id IN (?)"
+        query = f"SELECT slot, id FROM {self.db.relation(VECTOR_INDEX + table.name)} WHERE id"
         rows = [
             (slot, id) for slot, id in self.db.all_in(query, list(ids)) if table.view is None or table.view.is_whole(id)
         ]

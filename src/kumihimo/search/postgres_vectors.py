@@ -60,8 +60,10 @@ class PostgresVectors:
     def remove(self, ids: Sequence[str]) -> None:
         if not ids:
             return
-        query = f"DELETE FROM {self.db.relation(self.name)} WHERE id IN (?) RETURNING slot, id"
-        slots = [slot for slot, _ in self.db.all_in(query, ids)]
+        slots = [
+            slot
+            for (slot,) in self.db.all_in(f"DELETE FROM {self.db.relation(self.name)} WHERE id", ids, "RETURNING slot")
+        ]
         if self.db.has(self.near):
             self.db.run(f"DELETE FROM {self.db.relation(self.near)} WHERE slot = ANY(?)", slots)
         self.next_slot = -1  # look for free places again
@@ -89,7 +91,7 @@ class PostgresVectors:
     def finish(self) -> None:
         """Make the index of pgvector as soon as there are many rows."""
         dimensions = self._state()["dimensions"]
-        if self.db.has(self.near) or self.db.count(self.name) < MIN_INDEXED or dimensions > _MAX_DIMENSIONS:
+        if self.db.has(self.near) or self.db.rows(self.name).count() < MIN_INDEXED or dimensions > _MAX_DIMENSIONS:
             return
         self.db.run("CREATE EXTENSION IF NOT EXISTS vector")
         self.db.create_table(self.near, f"slot {self.db.types['INTEGER']} PRIMARY KEY, vector halfvec({dimensions})")
@@ -159,7 +161,7 @@ class PostgresReader:
 
     def select(self, table: Table[Any], ids: Collection[str]) -> tuple[Sequence[str], StoredVectors]:
         name = VECTOR_INDEX + table.name
-        rows = self.db.all_in(f"SELECT id, vector FROM {self.db.relation(name)} WHERE id IN (?)", list(ids))
+        rows = self.db.all_in(f"SELECT id, vector FROM {self.db.relation(name)} WHERE id", list(ids))
         return self._stack(name, [(id, data) for id, data in rows if table.view is None or table.view.is_whole(id)])
 
     def _stack(self, name: str, rows: Sequence[tuple[Any, ...]]) -> tuple[list[str], StoredVectors]:

@@ -131,7 +131,7 @@ class Postings:
             return
         self.finish()
         relation = self.db.relation(self.slot_table)
-        slots: dict[str, int] = dict(self.db.all_in(f"SELECT id, slot FROM {relation} WHERE id IN (?)", [*texts]))
+        slots: dict[str, int] = dict(self.db.all_in(f"SELECT id, slot FROM {relation} WHERE id", [*texts]))
         self.db.many(f"DELETE FROM {relation} WHERE slot = ?", ((slot,) for slot in slots.values()))
         terms: defaultdict[int, set[str]] = defaultdict(set)
         for id, slot in slots.items():
@@ -146,7 +146,7 @@ class Postings:
         import numpy as np
 
         relation = self.db.relation(self.blocks)
-        blocks = self.db.all_in(f"SELECT term, data FROM {relation} WHERE segment = {segment} AND term IN (?)", terms)
+        blocks = self.db.all_in(f"SELECT term, data FROM {relation} WHERE segment = {segment} AND term", terms)
         kept, emptied = [], []
         for term, data in blocks:
             block = np.frombuffer(data, np.uint32)
@@ -169,7 +169,7 @@ class Postings:
             return "another version made it: `kumi index` makes it again"
         relation = self.db.relation(self.slot_table)
         slots: dict[str, int] = dict(self.db.all(f"SELECT id, slot FROM {relation}"))
-        query, expected, totals = f"SELECT id, words, subwords FROM {relation} WHERE id IN (?)", 0, [0, 0]
+        query, expected, totals = f"SELECT id, words, subwords FROM {relation} WHERE id", 0, [0, 0]
         lengths = self._read_lengths()
         for page in pages:
             stored = self.db.all_in(query, [row.id for row in page])
@@ -217,7 +217,7 @@ class Postings:
             found = found[np.isin(found, slots.array, assume_unique=True)]
         if len(found) > k:
             found = found[scores[found] >= np.partition(scores[found], -k)[-k]]
-        query = f"SELECT slot, id FROM {self.db.relation(self.slot_table)} WHERE slot IN (?)"
+        query = f"SELECT slot, id FROM {self.db.relation(self.slot_table)} WHERE slot"
         return [(float(scores[slot]), id) for slot, id in self.db.all_in(query, found.tolist())]
 
     def _read_blocks(self, words: Sequence[str]) -> dict[str, Numbers]:
@@ -225,7 +225,7 @@ class Postings:
         import numpy as np
 
         blocks: defaultdict[str, list[Numbers]] = defaultdict(list)
-        query = f"SELECT term, segment, data FROM {self.db.relation(self.blocks)} WHERE term IN (?)"
+        query = f"SELECT term, segment, data FROM {self.db.relation(self.blocks)} WHERE term"
         for term, segment, data in sorted(self.db.all_in(query, [*dict.fromkeys(filter(None, words))])):
             blocks[term].append(_read_block(segment, data))
         return {term: np.concatenate(parts, axis=1) for term, parts in blocks.items()}
@@ -273,7 +273,7 @@ class Postings:
         """Return whether one of these rows has the words in this order."""
         phrase = pack_tokens(list(words))
         size = len(phrase) // len(words)
-        query = f"SELECT words FROM {self.db.relation(self.slot_table)} WHERE slot IN (?)"
+        query = f"SELECT words FROM {self.db.relation(self.slot_table)} WHERE slot"
         for (tokens,) in self.db.all_in(query, slots):
             if tokens is None:
                 raise IndexUnavailable(f"{self.table} has no forward index, so phrases cannot be found in it")

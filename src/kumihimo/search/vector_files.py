@@ -76,14 +76,14 @@ class FileVectors:
 
     def finish(self) -> None:
         state = self._state()
-        if state["rows"] > _MIN_COPIED and self.db.count(self.name) < state["rows"] / 2:
+        if state["rows"] > _MIN_COPIED and self.db.rows(self.name).count() < state["rows"] / 2:
             self._compact(state)
         self._sync()
 
     def erase(self) -> None:
         """Copy the used vectors to a new file without the others."""
         state = self._state()
-        if self.db.count(self.name) < state["rows"]:
+        if self.db.rows(self.name).count() < state["rows"]:
             self._compact(state)
             self._sync()
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
-from sqlite3 import Error as StorageError
 from typing import Any, Protocol, TypeVar
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.table import Rows
 
-__all__ = ["IndexTransaction", "StorageError", "Store"]  # an error: what a full disk or a broken file raises
-
-
 T = TypeVar("T")
+
+
+class StorageError(Exception):
+    """A failure of a store without a known remedy, such as a full disk."""
 
 
 class IndexTransaction(Protocol):
@@ -19,20 +19,17 @@ class IndexTransaction(Protocol):
 
     def has(self, table: str) -> bool: ...
     def rows(self, table: str) -> Rows: ...
-    def count(self, table: str) -> int: ...
-    def value(self, table: str, id: str, column: str) -> Any: ...  # None where there is no such row
     def values(self, table: str, id: str, *columns: str) -> Sequence[Any]: ...  # None for each where there is no row
     def values_in(self, table: str, ids: Sequence[str], *columns: str) -> list[Any]: ...  # of the rows that exist
-    def column(self, table: str, column: str) -> list[Any]: ...  # all values, sorted
 
     # facts about the index, such as its sources and models
     def meta(self, name: str, default: Any = None) -> Any: ...
     def set_meta(self, name: str, value: object) -> None: ...
+    def meta_names(self, *beginnings: str) -> list[str]: ...  # of facts that begin so, sorted
 
     # the state of the last build
     def fingerprints(self) -> dict[str, str]: ...  # by step
     def failures(self) -> tuple[tuple[str, str, str], ...]: ...  # (step, item, error)
-    def view_states(self, kind: str) -> list[Any]: ...  # kind: words or vectors
 
     def once_per_build(self, key: Hashable, compute: Callable[[], T]) -> T: ...  # only while reading
     def check_cancelled(self) -> None: ...

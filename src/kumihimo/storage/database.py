@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from threading import Lock, RLock
 from typing import Any, ClassVar, TypeVar
 
-from kumihimo.core.cancel import check_cancelled, locked
+from kumihimo.core.cancel import CancelToken, check_cancelled, locked
 from kumihimo.core.redaction import redact
 from kumihimo.core.table import Codec, Row
 from kumihimo.storage import IndexTransaction
-from kumihimo.storage.session import Session
+from kumihimo.storage.session import Connection, Session
 
 T = TypeVar("T")
 _MAX_VALUES = 64
@@ -87,14 +87,18 @@ class Database(ABC):
     lock: RLock = field(default_factory=RLock, kw_only=True)
     memory: BuildMemory = field(default_factory=BuildMemory, kw_only=True)  # of all connections of a store
     session: Session | None = field(default=None, kw_only=True)  # the transaction that is under way
+    relations: dict[str, str] | None = field(default=None, kw_only=True)  # table -> its name in SQL, once looked up
 
     # -- statements
 
     @abstractmethod
     def all(self, sql: str, *values: object) -> list[Row]: ...
     @abstractmethod
-    def all_in(self, sql: str, values: Sequence[object]) -> list[Row]:
-        """Return the rows of a query with `IN (?)`, for many values."""
+    def all_in(self, sql: str, values: Sequence[object], rest: str = "") -> list[Row]:
+        """Return the rows with one of many values.
+
+        sql: ends with the name of the column. rest: what follows the test.
+        """
 
     @abstractmethod
     def run(self, sql: str, *values: object) -> None: ...
@@ -132,8 +136,6 @@ class Database(ABC):
         columns: in SQL.
         """
 
-    @abstractmethod
-    def create_index(self, table: str, columns: Sequence[str]) -> None: ...
     @abstractmethod
     def drop_table(self, table: str) -> None: ...
     @abstractmethod
@@ -178,44 +180,39 @@ class Database(ABC):
     def rows(self, table: str) -> "SqlRows":
         return SqlRows(self, table)
 
-    def count(self, table: str) -> int:
-        return SqlRows(self, table).count()
-
-    def value(self, table: str, id: str, column: str) -> Any:
-        (value,) = self.values(table, id, column)
-        return value
-
     def values(self, table: str, id: str, *columns: str) -> Sequence[Any]:
         names = ", ".join(f'"{column}"' for column in columns)
         return self.one(f"SELECT {names} FROM {self.relation(table)} WHERE id = ?", id) or (None,) * len(columns)
 
     def values_in(self, table: str, ids: Sequence[str], *columns: str) -> list[Row]:
         names = ", ".join(f'"{column}"' for column in columns)
-        return self.all_in(f"SELECT {names} FROM {self.relation(table)} WHERE id IN (?)", ids)
-
-    def column(self, table: str, column: str) -> list[Any]:
-        return [value for (value,) in self.all(f'SELECT "{column}" FROM {self.relation(table)} ORDER BY 1')]
+        return self.all_in(f"SELECT {names} FROM {self.relation(table)} WHERE id", ids)
 
     # -- damage
 
-    @abstractmethod
     def find_damage(self) -> list[str]:
-        """Return what is wrong with the files of the store."""
+        """Return what is wrong with the files; a server checks its own."""
+        return []
 
-    @abstractmethod
     def find_wrong_texts(self) -> list[str]:
         """Return what is wrong with shared texts."""
-
-    @abstractmethod
-    def stored_columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table; none without a table."""
+        return []
 
     # -- the transaction
 
-    def begin(self, session: Session) -> None:
-        """Open a transaction."""
+    def begin(self, cancel: CancelToken | None = None, *, only_reads: bool = False) -> None:
+        """Open the transaction of a question or a build.
+
+        cancel: can stop it.
+        """
+        self.relations = None
+        session = Session(self.connect_session(only_reads=only_reads), self.lock, only_reads, cancel)
         self._guard(session.begin)
         self.session = session
+
+    @abstractmethod
+    def connect_session(self, *, only_reads: bool) -> Connection:
+        """Return the connection as a session uses it."""
 
     def commit(self) -> None:
         """Commit the transaction, which no token stops any more."""
@@ -243,6 +240,7 @@ class Database(ABC):
         finally:
             self.run("ROLLBACK TO undone")
             self.run("RELEASE undone")
+            self.relations = None
 
     def check_cancelled(self) -> None:
         """Raise Cancelled if the command of this connection is to stop."""
@@ -292,9 +290,6 @@ class Database(ABC):
         rows = self.all("SELECT step, maker, error FROM failed ORDER BY step, maker")
         return tuple((step, item, error) for step, item, error in rows)
 
-    def view_states(self, kind: str) -> list[Any]:
-        return [self.meta(name) for name in self.meta_names(f"{kind}_")]
-
     def documents_with(self, key: str) -> list[tuple[str, Any]]:
         """Return (uri, value) of each document with this metadata key."""
         test, value = self.contains("metadata", json.dumps(key, ensure_ascii=False))
@@ -327,7 +322,7 @@ class SqlRows:
         return self.db.one(f"SELECT * FROM {self.db.relation(self.table)} WHERE id = ?", id)
 
     def get_many(self, ids: Sequence[str]) -> list[Row]:
-        return self.db.all_in(f"SELECT * FROM {self.db.relation(self.table)} WHERE id IN (?)", ids)
+        return self.db.all_in(f"SELECT * FROM {self.db.relation(self.table)} WHERE id", ids)
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         return self._select("*", columns, values)
@@ -349,9 +344,8 @@ class SqlRows:
     def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
         if limit is not None:
             return self.db.ids_grouped(self.table, column, values, limit)
-        relation = self.db.relation(self.table)
-        query = f'SELECT "{column}", id FROM {relation} WHERE "{column}" IN (?) ORDER BY "{column}", id'
-        return self.db.all_in(query, values)
+        query = f'SELECT "{column}", id FROM {self.db.relation(self.table)} WHERE "{column}"'
+        return self.db.all_in(query, values, f'ORDER BY "{column}", id')
 
     def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
         return self.db.child_values(self.table, parents, column)

@@ -105,8 +105,8 @@ class SqlLedger:
         position = self._codecs[table].columns.index(column)
         by_key: defaultdict[str, list[Row]] = defaultdict(list)
         order = "id" if column == "id" else f'"{column}", id'
-        query = f'SELECT * FROM {self.db.relation(table)} WHERE "{column}" IN (?) ORDER BY {order}'
-        for row in self.db.all_in(query, keys):
+        query = f'SELECT * FROM {self.db.relation(table)} WHERE "{column}"'
+        for row in self.db.all_in(query, keys, f"ORDER BY {order}"):
             by_key[row[position]].append(row)
         return by_key
 
@@ -192,7 +192,7 @@ class SqlLedger:
         while batch := list(islice(remaining, PAGE_ROWS)):
             levels = dict.fromkeys(batch, _REMOVED_WAVE if wave else 0)
             if wave:
-                query = f'SELECT "{key}", -"{wave}" FROM {self.db.relation(source)} WHERE "{key}" IN (?)'
+                query = f'SELECT "{key}", -"{wave}" FROM {self.db.relation(source)} WHERE "{key}"'
                 levels |= dict(self.db.all_in(query, batch))
             open_keys = (
                 (level, k) for k, level in levels.items() if self._last_wave is None or level > self._last_wave

@@ -71,20 +71,6 @@ class Session:
                 self._pause()
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """Keep the transaction open while a cursor is read."""
-        try:
-            with self.locked():
-                self._enter()
-                try:
-                    yield
-                finally:
-                    self._running -= 1
-        except self.connection.interrupted:
-            check_cancelled(self.cancel)
-            raise
-
-    @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other threads from the connection."""
         try:

@@ -49,7 +49,7 @@ from kumihimo.llm.registry import ModelRegistry
 from kumihimo.llm.telemetry import span
 from kumihimo.search.fulltext import Bm25Search, IndexedWords
 from kumihimo.search.postings import Postings
-from kumihimo.search.protocols import KeywordSearch, Matrices, VectorSearch
+from kumihimo.search.protocols import VECTOR_INDEX, KeywordSearch, Matrices, VectorSearch
 from kumihimo.search.vectors import CosineSearch
 from kumihimo.storage.database import as_database
 from kumihimo.text.question import ParsedQuestion
@@ -187,7 +187,7 @@ class Snapshot(VisibleTables):
 
     def uses_local_embedders(self) -> bool:
         """Return whether models inside this process made the vectors."""
-        return all(is_local(state["embedder"]) for state in self.db.view_states("vectors"))
+        return all(is_local(self.db.meta(name)["embedder"]) for name in self.db.meta_names(VECTOR_INDEX))
 
     def search(self, query: Query, budget: Budget | None = None) -> Context:
         """Return the evidence for a query, as `retrieve` does.

@@ -145,7 +145,7 @@ def list_passages(snapshot: Snapshot, entity: Entity, *, after: str = "", limit:
     forms = entity.forms or (entity.name,)
     spans = []
     for chunk in rows.values():
-        uri = snapshot.db.value(ROOT, chunk.document, "uri")
+        (uri,) = snapshot.db.values(ROOT, chunk.document, "uri")
         spans.append(snapshot.tracer.locate(cut_excerpt(chunk, forms, uri, _EXCERPT)))
     return Page(tuple(spans), chunks[limit - 1] if len(chunks) > limit else "")
 

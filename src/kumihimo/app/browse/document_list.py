@@ -132,7 +132,7 @@ class DocumentList:
         return self._read(id) if self.table.ids(id=id) else None
 
     def _read(self, id: str) -> ListedDocument:
-        columns = {name: self.snapshot.db.value(ROOT, id, name) for name in _COLUMNS}
+        columns = dict(zip(_COLUMNS, self.snapshot.db.values(ROOT, id, *_COLUMNS), strict=True))
         metadata: dict[str, object] = json.loads(columns.pop("metadata"))
         unread = metadata.pop(NOT_READ, [])
         metadata = replace_metadata(metadata, json.loads(columns.pop("fields")))

@@ -119,7 +119,7 @@ def _measure_reading(build: Build, stored: Mapping[str, int]) -> ReadingSizes:
         chunk_names = ((row.id, _names_of(row)) for row in table)
         names, repeated = step_rates.count_names(chunk_names, asked, limit)
     claims = bool(build.settings.get("mentions", {}).get("claims"))
-    rows = {name: min(n, build.db.count(name)) for name, n in stored.items() if build.db.has(name)}
+    rows = {name: min(n, build.db.rows(name).count()) for name, n in stored.items() if build.db.has(name)}
     return ReadingSizes({name: len(keys) for name, keys in items.items()}, rows, names, repeated, claims)
 
 

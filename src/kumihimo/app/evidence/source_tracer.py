@@ -114,8 +114,8 @@ class SourceTracer:
 
     def describe_document(self, id: str) -> str:
         """Return the title of a document, or its uri, and its date."""
-        title = readable_title(self.db.value(ROOT, self._visible_id(id), "title")) or self.db.value(ROOT, id, "uri")
-        title = shorten_title(title, _MAX_TITLE_CHARS)
+        (title,), (uri,) = self.db.values(ROOT, self._visible_id(id), "title"), self.db.values(ROOT, id, "uri")
+        title = shorten_title(readable_title(title) or uri, _MAX_TITLE_CHARS)
         descriptions = self.find_table("descriptions")
         description = descriptions.get(id) if descriptions else None
         date = document_date(description)

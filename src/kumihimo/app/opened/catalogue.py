@@ -206,4 +206,4 @@ def without_missing_scopes(store: Store, catalogue: Catalogue, layers: Iterable[
 
 def row_counts(db: IndexTransaction, catalogue: Catalogue) -> dict[str, int]:
     """Return the number of rows of each table."""
-    return {table: db.count(table) for table in catalogue.record_types if db.has(table)}
+    return {table: db.rows(table).count() for table in catalogue.record_types if db.has(table)}

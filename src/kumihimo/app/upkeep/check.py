@@ -91,7 +91,7 @@ def _tables(index: OpenIndex, db: Database) -> list[str]:
     The next build makes the others again.
     """
     types = index.catalogue.record_types
-    return [name for name in types if db.stored_columns(name) == codec(types[name]).columns]
+    return [name for name in types if db.has(name) and db.has_columns_of(name, codec(types[name]))]
 
 
 def _table_damage(db: Database, name: str) -> list[str]:

@@ -85,10 +85,10 @@ class _Copy:
         rows: dict[str, int] = {}
         for step, fingerprint, shape in self.old.all("SELECT step, fingerprint, shape FROM steps ORDER BY step"):
             table = self._codec(step)
-            if self.old.stored_columns(step) != table.columns:
+            if not self.old.has_columns_of(step, table):
                 raise IndexUnavailable(f"{step} was built by another version: run `kumi index`, then copy")
             self.new.create_rows(step, table)
-            rows[step], total = 0, self.old.count(step)
+            rows[step], total = 0, self.old.rows(step).count()
             for page in self.old.rows(step).pages():
                 self.new.write_rows(step, table, [], page)
                 rows[step] += len(page)
@@ -145,7 +145,7 @@ class _Copy:
 
     def check(self) -> None:
         """Raise IndexDamaged unless every table has the rows of the old one."""
-        for name in self.old.column("steps", "step"):
+        for (name,) in self.old.all("SELECT step FROM steps ORDER BY step"):
             if sum(map(sum_rows, self.new.rows(name).pages())) != self.old.meta(checksum_name(name), 0):
                 raise IndexDamaged(f"the rows of {name} are not those that the last build wrote: run `kumi check`")
 

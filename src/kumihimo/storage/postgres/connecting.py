@@ -8,6 +8,7 @@ from zlib import crc32
 
 from kumihimo.connections import connect_postgres
 from kumihimo.core.errors import IndexChanged, IndexUnavailable, KumiError
+from kumihimo.storage import StorageError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -83,7 +84,7 @@ def interruption() -> type[Exception]:
 def explain_errors(location: str, *, is_reading: bool = False) -> Iterator[None]:
     """Raise IndexUnavailable with a remedy where the server fails.
 
-    is_reading: a missing table is one of a build that has ended. Errors of our own SQL stay as they are.
+    is_reading: a missing table is one of a build that has ended. Other errors become StorageError.
     """
     import psycopg
     from psycopg import errors
@@ -93,7 +94,7 @@ def explain_errors(location: str, *, is_reading: bool = False) -> Iterator[None]
     except errors.UndefinedTable as error:
         if is_reading:
             raise IndexChanged("another build has ended in the middle of the question: ask again") from error
-        raise
+        raise StorageError(str(error)) from error
     except errors.InsufficientPrivilege as error:
         reason = str(error).splitlines()[0]
         raise IndexUnavailable(
@@ -101,6 +102,8 @@ def explain_errors(location: str, *, is_reading: bool = False) -> Iterator[None]
         ) from error
     except psycopg.OperationalError as error:
         raise _explain(location, error) from error
+    except psycopg.Error as error:
+        raise StorageError(str(error)) from error
 
 
 def _explain(location: str, error: Exception) -> KumiError:

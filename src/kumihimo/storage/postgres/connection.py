@@ -7,8 +7,7 @@ build.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -18,7 +17,6 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Codec, Row
 from kumihimo.storage.database import Database
 from kumihimo.storage.postgres.connecting import explain_errors, interruption
-from kumihimo.storage.session import Session
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -39,7 +37,6 @@ class PostgresDb(Database):
 
     connection: "Connection[Any]"
     location: str
-    relations: dict[str, str] | None = None  # table -> relation, once it is looked up
     build: Hashable = None
     written: Counter[str] = field(default_factory=Counter)  # rows by table, since the planner looked
 
@@ -48,9 +45,8 @@ class PostgresDb(Database):
     def all(self, sql: str, *values: object) -> list[Row]:
         return self._guard(lambda: self._fetch(with_placeholders(sql), encode_row(values)))
 
-    def all_in(self, sql: str, values: Sequence[object]) -> list[Row]:
-        query = with_placeholders(sql.replace("IN (?)", "= ANY(?)"))
-        return self._guard(lambda: self._fetch(query, [list(encode_row(values))])) if values else []
+    def all_in(self, sql: str, values: Sequence[object], rest: str = "") -> list[Row]:
+        return self.all(f"{sql} = ANY(?) {rest}", list(values)) if values else []
 
     def _fetch(self, query: str, values: Sequence[object]) -> list[Row]:
         rows: list[Row] = self._cursor().execute(query, values).fetchall()
@@ -130,11 +126,6 @@ class PostgresDb(Database):
         self.run(f"INSERT INTO relations VALUES (?, ?) {update}", table, relation)
         self._relations()[table] = relation
 
-    def create_index(self, table: str, columns: Sequence[str]) -> None:
-        name = f"{self._relations()[table]}/{'_'.join(columns)}".encode()[:_MAX_NAME].decode(errors="ignore")
-        names = ", ".join(f'"{column}"' for column in columns)
-        self.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON {self.relation(table)} ({names})')
-
     def drop_table(self, table: str) -> None:
         if self._relations().pop(table, None):
             self.run("DELETE FROM relations WHERE name = ?", table)
@@ -159,7 +150,9 @@ class PostgresDb(Database):
 
     def index_rows(self, table: str, codec: Codec[Any]) -> None:
         for columns in codec.lookup_keys[1:]:  # the first one is the id
-            self.create_index(table, [*columns, "id"])
+            name = f"{self._relations()[table]}/{'_'.join(columns)}_id".encode()[:_MAX_NAME].decode(errors="ignore")
+            names = ", ".join(f'"{column}"' for column in (*columns, "id"))
+            self.run(f'CREATE INDEX IF NOT EXISTS "{name}" ON {self.relation(table)} ({names})')
         if self.written.pop(table, 0) >= _MIN_ANALYZED:
             self.run(f"ANALYZE {self.relation(table)}")
 
@@ -184,41 +177,11 @@ class PostgresDb(Database):
     def contains(self, value: str, text: str) -> tuple[str, str]:
         return f"{value} ILIKE ? ESCAPE '!'", f"%{re.sub('[!%_]', lambda sign: '!' + sign[0], text)}%"
 
-    # -- damage
-
-    def find_damage(self) -> list[str]:
-        """Return nothing: the server checks its own files."""
-        return []
-
-    def find_wrong_texts(self) -> list[str]:
-        """Return nothing: each row has its own text."""
-        return []
-
-    def stored_columns(self, table: str) -> tuple[str, ...]:
-        query = "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 ORDER BY attnum"
-        return tuple(name for (name,) in self.all(query, self.relation(table)))
-
     # -- the transaction
 
-    def begin_reading(self, cancel: CancelToken | None = None) -> None:
-        """Open a transaction that only reads; a token can stop it."""
-        self.relations, self.build = None, None
-        statement = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        self.begin(Session(PostgresConnection(self, statement, interruption()), self.lock, True, cancel))
-
-    def begin_writing(self, cancel: CancelToken | None = None) -> None:
-        """Open the transaction of a build; a token can stop it."""
-        self.relations = None
-        self.begin(Session(PostgresConnection(self, "BEGIN", interruption()), self.lock, False, cancel))
-
-    @contextmanager
-    def rolled_back(self) -> Iterator[None]:
-        """Undo every change made inside the context."""
-        try:
-            with Database.rolled_back(self):
-                yield
-        finally:
-            self.relations = None
+    def connect_session(self, *, only_reads: bool) -> "PostgresConnection":
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if only_reads else "BEGIN"
+        return PostgresConnection(self, begin, interruption())
 
     def build_id(self) -> Hashable:
         """Return what tells this build from others."""

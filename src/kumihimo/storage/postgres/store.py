@@ -72,7 +72,7 @@ class PostgresStore:
         """
         with self._pooled() as db:
             try:
-                db.begin_reading(cancel)
+                db.begin(cancel, only_reads=True)
                 if not self._has_tables(db) or not (version := db.meta("format", 0)):
                     raise IndexUnavailable(
                         f"there is no index in {self.location}: make one with `kumi index PATH --index ADDRESS`"
@@ -99,7 +99,7 @@ class PostgresStore:
             with connecting.explain_errors(self.location), connecting.creating(db.connection, self.place.schema):
                 if not self.place.cache_file:  # now: the cache does not wait for this build, and roles can get rights
                     db.connection.execute(CACHE_TABLES)
-            db.begin_writing(cancel)
+            db.begin(cancel)
             self._prepare_tables(db, rebuild=rebuild)
             yield db
             check_cancelled(cancel)

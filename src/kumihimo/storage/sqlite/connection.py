@@ -2,8 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -12,9 +11,8 @@ from typing import Any, ClassVar, TypeVar
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.table import Codec, Row
-from kumihimo.storage.database import PAGE_ROWS, Database
-from kumihimo.storage.session import Session
-from kumihimo.storage.sqlite.database_file import raise_if_unusable, truncate_log
+from kumihimo.storage.database import Database
+from kumihimo.storage.sqlite.database_file import explain_error, in_lists, truncate_log
 from kumihimo.storage.sqlite.shared_texts import drop_rows, find_wrong_uses, stored_rows, stored_table, table_ddl
 
 T = TypeVar("T")
@@ -31,34 +29,14 @@ class Db(Database):
     path: Path
     version: int = -1  # of the file, when its build was identified
     build: Hashable = None
-    tables: frozenset[str] | None = None  # once a transaction that only reads has looked
 
     # -- statements
 
     def all(self, sql: str, *values: object) -> list[Row]:
         return self._guard(lambda: self.connection.execute(sql, values).fetchall())
 
-    def all_in(self, sql: str, values: Sequence[object]) -> list[Row]:
-        """Return the rows of a query that contains `IN (?)`.
-
-        It runs in batches, for any number of values. An open cursor would keep the log from being truncated.
-        """
-        rows: list[Row] = []
-        for i in range(0, len(values), PAGE_ROWS):
-            batch = values[i : i + PAGE_ROWS]
-            rows += self.all(sql.replace("IN (?)", f"IN ({','.join('?' * len(batch))})"), *batch)
-        return rows
-
-    @contextmanager
-    def rows_one_by_one(self, sql: str, *values: object) -> Iterator[Iterable[Row]]:
-        """Yield an iterable that computes each row as it is read."""
-        try:
-            running = self.session.running() if self.session else self.lock
-            with running, closing(self.connection.execute(sql, values)) as rows:
-                yield rows
-        except sqlite3.DatabaseError as error:
-            raise_if_unusable(self.path, error)
-            raise
+    def all_in(self, sql: str, values: Sequence[object], rest: str = "") -> list[Row]:
+        return [row for in_list, batch in in_lists(values) for row in self.all(f"{sql} {in_list} {rest}", *batch)]
 
     def run(self, sql: str, *values: object) -> None:
         self._guard(lambda: self.connection.execute(sql, values))
@@ -77,9 +55,8 @@ class Db(Database):
                 return self.session.run(statement)
             with self.lock:
                 return statement()
-        except sqlite3.DatabaseError as error:
-            raise_if_unusable(self.path, error)
-            raise
+        except sqlite3.Error as error:
+            raise explain_error(self.path, error) from error
 
     def close(self) -> None:
         """Close the connection once no statement is running."""
@@ -97,17 +74,13 @@ class Db(Database):
         session, tables = self.session, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
         if not session or not session.only_reads:
             return self.one(f"{tables} AND name = ?", table) is not None
-        if self.tables is None:  # once, since a question looks for its tables at each row
-            self.tables = frozenset(name for (name,) in self.all(tables))
-        return table in self.tables
+        if self.relations is None:  # once, since a question looks for its tables at each row
+            self.relations = {name: name for (name,) in self.all(tables)}
+        return table in self.relations
 
     def create_table(self, table: str, columns: str) -> None:
         self.drop_table(table)
         self.run(f'CREATE TABLE "{table}" ({columns})')
-
-    def create_index(self, table: str, columns: Sequence[str]) -> None:
-        names = ", ".join(f'"{column}"' for column in columns)
-        self.run(f'CREATE INDEX IF NOT EXISTS "{"_".join([table, *columns])}" ON "{table}" ({names})')
 
     def drop_table(self, table: str) -> None:
         drop_rows(self, table)
@@ -159,19 +132,10 @@ class Db(Database):
     def find_wrong_texts(self) -> list[str]:
         return find_wrong_uses(self)
 
-    def stored_columns(self, table: str) -> tuple[str, ...]:
-        return tuple(name for (name,) in self.all("SELECT name FROM pragma_table_info(?)", table))
-
     # -- the transaction
 
-    def begin_reading(self, cancel: CancelToken | None = None) -> None:
-        """Open a transaction that only reads; a token can stop it."""
-        self.tables = None
-        self.begin(Session(SqliteConnection(self.connection, self.path, "BEGIN"), self.lock, True, cancel))
-
-    def begin_writing(self, cancel: CancelToken | None = None) -> None:
-        """Open the transaction of a build; a token can stop it."""
-        self.begin(Session(SqliteConnection(self.connection, self.path, "BEGIN IMMEDIATE"), self.lock, False, cancel))
+    def connect_session(self, *, only_reads: bool) -> "SqliteConnection":
+        return SqliteConnection(self.connection, self.path, "BEGIN" if only_reads else "BEGIN IMMEDIATE")
 
     def build_id(self) -> Hashable:
         """Return what tells this build from others.

@@ -2,12 +2,14 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePath
 
 from kumihimo.core.errors import IndexDamaged, IndexUnavailable
+from kumihimo.storage import StorageError
 
+_MAX_LISTED = 1000  # values of one query
 _BUSY_TIMEOUT = 5000  # milliseconds; the default of Python
 
 
@@ -34,22 +36,28 @@ def truncate_log(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT}")
 
 
-def raise_if_unusable(path: Path, error: sqlite3.DatabaseError) -> None:
-    """Raise IndexUnavailable with a remedy if the file is unusable."""
+def explain_error(path: Path, error: sqlite3.Error) -> IndexUnavailable | StorageError:
+    """Return our error for one of SQLite, with a remedy if there is one."""
     if "unable to open" in str(error):
         remedy = "check its permissions; if its disk is read-only, copy the folder to a place where you can write"
-        raise IndexUnavailable(f"{path} cannot be opened: {remedy}") from error
+        return IndexUnavailable(f"{path} cannot be opened: {remedy}")
     if "readonly" in str(error):
-        message = f"{path} cannot be written: allow it, or name another folder with `--index DIR`"
-        raise IndexUnavailable(message) from error
+        return IndexUnavailable(f"{path} cannot be written: allow it, or name another folder with `--index DIR`")
     if "not a database" in str(error):
-        message = f"{path} is no index ({error}): move it away and run `kumi index PATH` again"
-        raise IndexDamaged(message) from error
+        return IndexDamaged(f"{path} is no index ({error}): move it away and run `kumi index PATH` again")
     # a lock or a full disk does no harm to the file
     damage = ("Could not decode to UTF-8", "malformed JSON")
     if type(error) is sqlite3.DatabaseError or any(message in str(error) for message in damage):
-        message = f"{path} is damaged ({error}): run `kumi check --repair`, or put your back-up in its place"
-        raise IndexDamaged(message) from error
+        remedy = "run `kumi check --repair`, or put your back-up in its place"
+        return IndexDamaged(f"{path} is damaged ({error}): {remedy}")
+    return StorageError(str(error))
+
+
+def in_lists(values: Sequence[object]) -> Iterator[tuple[str, Sequence[object]]]:
+    """Yield tests of a column for many values, with their values."""
+    for i in range(0, len(values), _MAX_LISTED):
+        batch = values[i : i + _MAX_LISTED]
+        yield f"IN ({','.join('?' * len(batch))})", batch
 
 
 def database_address(path: PurePath, options: str = "") -> str:
@@ -76,7 +84,10 @@ def exclusive_lock(path: Path, *, timeout: float) -> Iterator[None]:
 
     timeout: in seconds.
     """
-    with closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as lock:
-        lock.execute("BEGIN EXCLUSIVE")
-        yield
-        lock.execute("ROLLBACK")
+    try:
+        with closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as lock:
+            lock.execute("BEGIN EXCLUSIVE")
+            yield
+            lock.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        raise StorageError(str(error)) from error

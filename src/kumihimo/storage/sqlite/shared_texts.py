@@ -74,7 +74,7 @@ def _share_lines(db: Database, old: list[Row], new: list[Row]) -> list[Row]:
     added = ((keys[line], line, count) for line, count in uses.items() if count > 0)
     update = "ON CONFLICT (id) DO UPDATE SET uses = uses + excluded.uses"
     db.many(f"INSERT INTO texts (id, text, uses) VALUES (?, ?, ?) {update}", added)
-    by_key: dict[bytes, int] = dict(db.all_in("SELECT id, n FROM texts WHERE id IN (?)", list(keys.values())))
+    by_key: dict[bytes, int] = dict(db.all_in("SELECT id, n FROM texts WHERE id", list(keys.values())))
     numbers = {line: by_key[key] for line, key in keys.items()}
     _release(db, [(numbers[line], -count) for line, count in uses.items() if count < 0])
     references = {text: _reference([numbers[line] for line in parts]) for text, parts in lines.items()}

@@ -9,9 +9,10 @@ from threading import Lock
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import IndexBusy, IndexUnavailable, NewerFormat
+from kumihimo.storage import StorageError
 from kumihimo.storage.database import BuildMemory
 from kumihimo.storage.sqlite.connection import Db
-from kumihimo.storage.sqlite.database_file import database_address, is_immutable
+from kumihimo.storage.sqlite.database_file import database_address, explain_error, is_immutable
 
 _REWRITE_TIMEOUT = 10_000  # milliseconds to wait for other processes
 _BUSY_TIMEOUT = 1000  # milliseconds to wait for another build
@@ -52,7 +53,7 @@ class SqliteStore:
         """
         inode, db = self._acquire()
         try:
-            db.begin_reading(cancel)
+            db.begin(cancel, only_reads=True)
             version = file_format(db)  # the first read fixes the snapshot
             self._check_format(version)
             if version == 0 and not self.path.stat().st_size:
@@ -147,8 +148,8 @@ class SqliteStore:
                 db.all("PRAGMA journal_mode = WAL")
                 db.run("PRAGMA synchronous = NORMAL")
                 db.run("PRAGMA cache_size = -131072")
-                db.begin_writing(cancel)
-            except sqlite3.OperationalError as error:
+                db.begin(cancel)
+            except StorageError as error:
                 if "locked" not in str(error):
                     raise
                 tries += 1
@@ -176,7 +177,12 @@ class SqliteStore:
 
 def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     address = database_address(path.resolve(), "?immutable=1") if immutable else str(path)
-    return sqlite3.connect(address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=128)
+    try:
+        return sqlite3.connect(
+            address, uri=immutable, isolation_level=None, check_same_thread=False, cached_statements=128
+        )
+    except sqlite3.Error as error:
+        raise explain_error(path, error) from error
 
 
 def _file_size(path: Path) -> int:
@@ -191,7 +197,7 @@ def _rewrite_file(db: Db) -> bool:
     db.run(f"PRAGMA busy_timeout = {_REWRITE_TIMEOUT}")
     try:
         db.run("VACUUM")
-    except sqlite3.OperationalError as error:
+    except StorageError as error:
         if "locked" not in str(error):
             raise
         return False
