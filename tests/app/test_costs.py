@@ -25,7 +25,7 @@ from kumihimo.llm.budget import Caps
 from kumihimo.llm.protocols import LLM
 from kumihimo.search.protocols import KeywordSearch
 from kumihimo.storage.postgres import cache_tables
-from kumihimo.storage.sqlite import cache_file
+from kumihimo.storage.sqlite import database_file
 from tests.factories_paid_steps import install, notes, opened, paid
 from tests.fake_clock import FakeClock, clock as clock
 from tests.fake_server import FakeServer
@@ -347,7 +347,7 @@ def test_requests_are_spaced_where_a_limit_is_set(
     tmp_path: Path, server: FakeServer, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.moves = False
-    for writer in (cache_file._Writer, cache_tables.SqlRunner):  # the clock that all processes share
+    for writer in (database_file.SqliteWriter, cache_tables.SqlRunner):  # the clock that all processes share
         monkeypatch.setattr(writer, "microseconds", lambda _: round(clock.now * 1_000_000))
     with opened(tmp_path, server, chat={"requests_per_minute": 600}) as kumi:
         kumi.index(notes(tmp_path / "notes", 7), methods=["told"])

@@ -116,7 +116,7 @@ def test_a_full_disk_is_no_reason_to_delete_keys(store: KeyStore) -> None:
     store.add(ANA, b"1")
     database = store.database
     assert isinstance(database, KeyFile)
-    with database.open() as db:
+    with database.write() as db:
         db.run("PRAGMA max_page_count = 1")
     large = BO._replace(rights="x" * 100_000)
     with pytest.raises(IndexUnavailable, match=r"full\): check the disk and its free space$"):

@@ -1,54 +1,27 @@
 """requests -> the same, spaced within the limits of one server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Event, Lock, Semaphore
 from time import monotonic
-from typing import Protocol
 
 from kumihimo.core.cancel import CancelToken
 from kumihimo.core.errors import Cancelled
 from kumihimo.llm.concurrency import POLL_SECONDS, acquire_lock
 from kumihimo.llm.protocols import Q, R
+from kumihimo.storage.request_times import QueueTimes, Times
 
 
-class QueueTimes(Protocol):
-    """The queue for requests to one server. Times are seconds of a clock."""
-
-    def reserve(self, request_seconds: float, token_seconds: float) -> tuple[float, float]:
-        """Take the next time; return it, and the time now.
-
-        Later requests wait so long after it: for the limit of requests, and for that of tokens.
-        """
-
-    def move(self, request_seconds: float, token_seconds: float) -> None: ...  # later requests
-    def pause(self, seconds: float) -> None: ...
-    def paused_until(self) -> float: ...
-
-
-class OwnTimes:
-    """The times of this process."""
+class OwnTimes(QueueTimes):
+    """The times of this process, by `monotonic`."""
 
     def __init__(self) -> None:
-        self._next_request = self._next_tokens = self._paused_until = 0.0  # times of `monotonic`
-        self._lock = Lock()
+        self.times, self._lock = [0.0, 0.0, 0.0], Lock()
 
-    def reserve(self, request_seconds: float, token_seconds: float) -> tuple[float, float]:
+    @contextmanager
+    def open(self) -> Iterator[tuple[float, Times]]:
         with self._lock:
-            now = monotonic()
-            send_at = max(now, self._next_request, self._next_tokens, self._paused_until)
-            self._next_request, self._next_tokens = send_at + request_seconds, send_at + token_seconds
-        return send_at, now
-
-    def move(self, request_seconds: float, token_seconds: float) -> None:
-        with self._lock:
-            self._next_request += request_seconds
-            self._next_tokens += token_seconds
-
-    def pause(self, seconds: float) -> None:
-        self._paused_until = max(self._paused_until, monotonic() + seconds)
-
-    def paused_until(self) -> float:
-        return self._paused_until
+            yield monotonic(), self.times
 
 
 class RateLimiter:

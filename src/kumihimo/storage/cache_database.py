@@ -192,7 +192,7 @@ def _lock_offset(key: bytes) -> int:
     return crc32(key) >> 1
 
 
-class CacheWriter(Protocol):
+class Writer(Protocol):
     """A transaction that writes."""
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...
@@ -201,23 +201,33 @@ class CacheWriter(Protocol):
     def microseconds(self) -> int: ...  # since 1970, by the clock that all processes share
 
 
-class CacheDatabase(Protocol):
-    """The storage of cached replies.
+class SharedTables(Protocol):
+    """Tables beside an index, which processes write one after the other.
 
-    claims: on keys, between processes. A failure raises IndexUnavailable with a remedy.
+    A failure raises IndexUnavailable with a remedy.
+    """
+
+    def exists(self) -> bool: ...
+    def prepare(self) -> None: ...  # the tables that are missing
+    def write(self) -> AbstractContextManager[Writer]: ...
+    def close(self) -> None: ...
+
+
+class CacheDatabase(SharedTables, Protocol):
+    """The storage of cached replies, prepared before anything is paid.
+
+    claims: on keys, between processes.
     """
 
     claims: KeyClaims
 
     @property
     def location(self) -> str: ...  # for messages
-    def exists(self) -> bool: ...
     def is_writable(self) -> bool: ...  # an absent one may be created
-    def prepare(self) -> None: ...  # so that writing succeeds: before anything is paid
     def has_table(self, name: str) -> bool: ...
     def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...  # no rows without a cache
-    def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]: ...  # with `IN (?)`
-    def write(self, *, synced: bool = False, erasing: bool = False) -> AbstractContextManager[CacheWriter]:
+    def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]: ...  # as `Database.all_in`
+    def write(self, *, synced: bool = False, erasing: bool = False) -> AbstractContextManager[Writer]:
         """Open a transaction.
 
         synced: it is on disk when it ends. erasing: what it deletes is overwritten.
@@ -231,4 +241,3 @@ class CacheDatabase(Protocol):
         """
 
     def disconnect(self) -> None: ...
-    def close(self) -> None: ...

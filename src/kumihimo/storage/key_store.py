@@ -1,13 +1,13 @@
 """keys of a server -> what is stored of them and of their use; of a key, only its hash."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kumihimo.core.errors import Cancelled
 from kumihimo.core.usage import Usage
+from kumihimo.storage.cache_database import SharedTables, Writer
 from kumihimo.storage.sqlite.key_file import KeyFile
 
 _KEY_COLUMNS = "id, name, role, rights, daily_tokens, requests_per_minute, created, revoked"
@@ -16,22 +16,6 @@ _ADD_USAGE = """INSERT INTO key_usage VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key
     calls = key_usage.calls + excluded.calls, prompt_tokens = key_usage.prompt_tokens + excluded.prompt_tokens,
     completion_tokens = key_usage.completion_tokens + excluded.completion_tokens,
     cost = key_usage.cost + excluded.cost"""
-
-
-class KeyDatabase(Protocol):
-    """Where the keys of an index are: the tables `keys`, `key_usage` and `key_reservations`."""
-
-    def exists(self) -> bool: ...
-    def create(self) -> None: ...  # the tables that are missing
-    def open(self) -> "AbstractContextManager[KeyTransaction]": ...
-    def close(self) -> None: ...
-
-
-class KeyTransaction(Protocol):
-    """A transaction over the keys."""
-
-    def all(self, sql: str, *values: object) -> Sequence[tuple[Any, ...]]: ...
-    def run(self, sql: str, *values: object) -> int: ...
 
 
 class StoredKey(NamedTuple):
@@ -54,10 +38,11 @@ class StoredKey(NamedTuple):
 class KeyStore:
     """The keys of one index.
 
-    database: or the folder of an index; its file is created with the first key.
+    database: with the tables `keys`, `key_usage` and `key_reservations`; or the folder of an index, where the first key
+    creates a file.
     """
 
-    def __init__(self, database: KeyDatabase | Path) -> None:
+    def __init__(self, database: SharedTables | Path) -> None:
         self.database = KeyFile(database / "keys.db") if isinstance(database, Path) else database
 
     def close(self) -> None:
@@ -65,8 +50,8 @@ class KeyStore:
 
     def add(self, key: StoredKey, digest: bytes) -> None:
         """Store a new key."""
-        self.database.create()
-        with self.database.open() as db:
+        self.database.prepare()
+        with self.database.write() as db:
             db.run(f"INSERT INTO keys ({_KEY_COLUMNS}, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *key, digest)
 
     def find(self, digest: bytes) -> StoredKey | None:
@@ -82,7 +67,7 @@ class KeyStore:
         """Revoke a key; return whether there is one with this id."""
         if not self.database.exists():
             return False
-        with self.database.open() as db:
+        with self.database.write() as db:
             db.run("UPDATE keys SET revoked = ? WHERE id = ? AND revoked = ''", now, id)
             return bool(db.all("SELECT 1 FROM keys WHERE id = ?", id))
 
@@ -96,7 +81,7 @@ class KeyStore:
         Cancelled if the key is revoked.
         """
         reservation = token_hex(8)
-        with self.database.open() as db:
+        with self.database.write() as db:
             db.run(_ADD_USAGE, id, day, *_counts(Usage()))  # no other process reserves until the end
             if not db.all("SELECT 1 FROM keys WHERE id = ? AND revoked = ''", id):
                 raise Cancelled(f"the key {id} was revoked")
@@ -109,7 +94,7 @@ class KeyStore:
 
     def settle(self, reservation: str, usage: Usage) -> None:
         """Replace a reservation by what was used."""
-        with self.database.open() as db:
+        with self.database.write() as db:
             for id, day in db.all("SELECT key, day FROM key_reservations WHERE id = ?", reservation):
                 db.run(_ADD_USAGE, id, day, *_counts(usage))
             db.run("DELETE FROM key_reservations WHERE id = ?", reservation)
@@ -121,14 +106,14 @@ class KeyStore:
         """
         if not self.database.exists():
             return Usage()
-        with self.database.open() as db:
+        with self.database.write() as db:
             tables = ("key_usage", "key_reservations")
             return sum((_sum(db, f"{table} WHERE key = ? AND day = ?", id, day) for table in tables), Usage())
 
     def _all(self, query: str, *values: object) -> Sequence[tuple[Any, ...]]:
         if not self.database.exists():
             return []
-        with self.database.open() as db:
+        with self.database.write() as db:
             return db.all(query, *values)
 
 
@@ -136,7 +121,7 @@ def _counts(usage: Usage) -> tuple[object, ...]:
     return usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost
 
 
-def _sum(db: KeyTransaction, rows: str, *values: object) -> Usage:
+def _sum(db: Writer, rows: str, *values: object) -> Usage:
     """Return the sum of the usage in these rows."""
     counts = db.all(f"SELECT {_COUNTS} FROM {rows}", *values)
     return sum((Usage(calls, prompt, 0, completion, cost) for calls, prompt, completion, cost in counts), Usage())

@@ -10,8 +10,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.network import DATABASE
 from kumihimo.storage import Store
-from kumihimo.storage.cache_database import CacheDatabase
-from kumihimo.storage.key_store import KeyDatabase
+from kumihimo.storage.cache_database import CacheDatabase, SharedTables
 from kumihimo.storage.sqlite.cache_file import CacheFile
 from kumihimo.storage.sqlite.key_file import KeyFile
 from kumihimo.storage.sqlite.store import SqliteStore
@@ -111,13 +110,13 @@ class IndexPlace:
 
         return CacheTables(self)
 
-    def open_keys(self) -> KeyDatabase:
+    def open_keys(self) -> SharedTables:
         """Return the keys of a server."""
         if not self.database:
             return KeyFile(self.folder / "keys.db")
-        from kumihimo.storage.postgres.cache_tables import KeyTables
+        from kumihimo.storage.postgres.cache_tables import KEY_TABLES, SchemaTables
 
-        return KeyTables(self)
+        return SchemaTables(self, f"the keys of {self}", KEY_TABLES)
 
     def open_store(self) -> Store:
         """Return the store of the index, which may be empty."""

@@ -1,65 +1,70 @@
-"""a response cache -> the times of the next requests to a server, shared by all processes that use the cache."""
+"""one clock and three times for each server -> when the next request may go, for all processes that share them."""
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from kumihimo.storage.cache_database import CacheDatabase, CacheWriter
+from kumihimo.storage.cache_database import CacheDatabase
 
-_KINDS = ("request", "tokens", "pause")  # when the next request may go, by the limits of both kinds; the end of a pause
+Times = list[float]  # when the next request may go, by the limits of requests and of tokens; the end of a pause
+_KINDS = ("request", "tokens", "pause")
 _MICRO = 1_000_000
-_MAX_AHEAD = 3600 * _MICRO  # a later time was written with a wrong clock
+_MAX_AHEAD = 3600  # seconds; a later time was written with a wrong clock
 _LOCK = "INSERT INTO counts VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET value = counts.value"  # until the end
 _STORE = "INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
+class QueueTimes(ABC):
+    """The queue for requests to one server. Times are seconds of a clock."""
+
+    @abstractmethod
+    def open(self) -> AbstractContextManager[tuple[float, Times]]:
+        """Yield the time now, and the times to change.
+
+        Nobody else changes them until the end.
+        """
+
+    def reserve(self, request_seconds: float, token_seconds: float) -> tuple[float, float]:
+        """Take the next time; return it, and the time now.
+
+        Later requests wait so long after it: for the limit of requests, and for that of tokens.
+        """
+        with self.open() as (now, times):
+            send_at = max(now, *times)
+            times[:2] = send_at + request_seconds, send_at + token_seconds
+        return send_at, now
+
+    def move(self, request_seconds: float, token_seconds: float) -> None:
+        """Move later requests."""
+        with self.open() as (_, times):
+            times[:2] = times[0] + request_seconds, times[1] + token_seconds
+
+    def pause(self, seconds: float) -> None:
+        with self.open() as (now, times):
+            times[2] = max(times[2], now + seconds)
+
+    def paused_until(self) -> float:
+        with self.open() as (_, times):
+            return times[2]
+
+
 @dataclass(frozen=True, slots=True)
-class RequestTimes:
-    """The `QueueTimes` of a server, in the response cache. name: of the server and the account."""
+class RequestTimes(QueueTimes):
+    """The times of a server in the response cache. name: of the server and the account."""
 
     database: Callable[[], CacheDatabase]
     name: str
 
-    def reserve(self, request_seconds: float, token_seconds: float) -> tuple[float, float]:
+    @contextmanager
+    def open(self) -> Iterator[tuple[float, Times]]:
+        keys = [f"{kind} {self.name}" for kind in _KINDS]
         with self.database().write() as db:
-            now, times = self._load(db)
-            send_at = max(now, *times)
-            request, tokens = send_at + _micro(request_seconds), send_at + _micro(token_seconds)
-            self._save(db, [request, tokens, times[2]])
-        return send_at / _MICRO, now / _MICRO
-
-    def move(self, request_seconds: float, token_seconds: float) -> None:
-        with self.database().write() as db:
-            _, times = self._load(db)
-            self._save(db, [times[0] + _micro(request_seconds), times[1] + _micro(token_seconds), times[2]])
-
-    def pause(self, seconds: float) -> None:
-        with self.database().write() as db:
-            now, times = self._load(db)
-            self._save(db, [times[0], times[1], max(times[2], now + _micro(seconds))])
-
-    def paused_until(self) -> float:
-        with self.database().write() as db:
-            return self._load(db)[1][2] / _MICRO
-
-    def _load(self, db: CacheWriter) -> tuple[int, list[int]]:
-        """Return the time now, and the stored times.
-
-        No other process changes them until the transaction ends.
-        """
-        db.run(_LOCK, self._key(_KINDS[0]))
-        stored: dict[str, int] = {}
-        for kind in _KINDS:
-            stored |= db.all("SELECT name, value FROM counts WHERE name = ?", self._key(kind))
-        now = db.microseconds()
-        times = [stored.get(self._key(kind), 0) for kind in _KINDS]
-        return now, [time if time <= now + _MAX_AHEAD else now for time in times]
-
-    def _save(self, db: CacheWriter, times: list[int]) -> None:
-        db.many(_STORE, [(self._key(kind), time) for kind, time in zip(_KINDS, times, strict=True)])
-
-    def _key(self, kind: str) -> str:
-        return f"{kind} {self.name}"
-
-
-def _micro(seconds: float) -> int:
-    return round(seconds * _MICRO)
+            db.run(_LOCK, keys[0])
+            stored: dict[str, int] = {}
+            for key in keys:
+                stored |= db.all("SELECT name, value FROM counts WHERE name = ?", key)
+            now = db.microseconds() / _MICRO
+            times = [time if (time := stored.get(key, 0) / _MICRO) <= now + _MAX_AHEAD else now for key in keys]
+            yield now, times
+            db.many(_STORE, [(key, round(time * _MICRO)) for key, time in zip(keys, times, strict=True)])

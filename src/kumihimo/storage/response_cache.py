@@ -156,7 +156,7 @@ class ResponseCache:
 
     def _load(self, keys: Iterable[bytes], parse: Parser) -> dict[bytes, Any]:
         replies: dict[bytes, Any] = {}
-        for key, value in self.database.select_in("SELECT key, value FROM replies WHERE key IN (?)", list(keys)):
+        for key, value in self.database.select_in("SELECT key, value FROM replies WHERE key", list(keys)):
             try:
                 replies[key] = parse(value)
             except DAMAGE_ERRORS:

@@ -178,7 +178,7 @@ def _copy_cache(old: CacheDatabase, new: CacheDatabase) -> int:
         pages = [keys[i : i + _PAGE_ROWS] for i in range(0, len(keys), _PAGE_ROWS)] if name == "replies" else [[]]
         for page in pages:
             query = f"SELECT * FROM {name}"
-            rows = old.select_in("SELECT key, value FROM replies WHERE key IN (?)", page) if page else old.select(query)
+            rows = old.select_in("SELECT key, value FROM replies WHERE key", page) if page else old.select(query)
             with new.write() as db:
                 db.many(insert, rows)
     return len(keys)

@@ -98,7 +98,7 @@ class IndexKeys:
         """Return the keys of an index."""
         store = KeyStore(index.place.open_keys())
         if store.database.exists():
-            store.database.create()  # tables that an earlier version has not made
+            store.database.prepare()  # tables that an earlier version has not made
         return cls(index, store)
 
     def find(self, digest: bytes) -> StoredKey | None:

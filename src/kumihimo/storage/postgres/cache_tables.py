@@ -5,6 +5,7 @@ Claims on keys of the cache are advisory locks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -39,17 +40,19 @@ _SHRINK_TIMEOUT = "10s"  # to wait for readers
 _PAGE_ROWS = 500
 
 
-class SharedConnection:
-    """A connection to a schema for all threads.
+class SchemaTables:
+    """The `SharedTables` in a schema, over one connection for all threads.
 
-    One that was lost is opened again, except in the middle of a transaction.
+    tables: the statements that create them. A connection that was lost is opened again, except in the middle of a
+    transaction.
     """
 
-    def __init__(self, place: SchemaPlace, location: str) -> None:
-        self.place, self.location = place, location
+    def __init__(self, place: SchemaPlace, location: str, tables: str) -> None:
+        self.place, self.location, self.tables = place, location, tables
+        self._names = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", tables)
+        self._found: set[str] = set()  # tables that were there: nobody drops them
         self._lock = RLock()
         self._connection: Connection[Any] | None = None
-        self._tables: set[str] = set()  # that were there: nobody drops them
 
     @contextmanager
     def open(self) -> Iterator[Connection[Any]]:
@@ -63,16 +66,26 @@ class SharedConnection:
             return SqlRunner(connection).all(sql, *values)
 
     def has_table(self, name: str) -> bool:
-        if name not in self._tables:
+        if name not in self._found:
             if self.all("SELECT to_regclass(?)", f'"{self.place.schema}".{name}')[0][0] is None:
                 return False
-            self._tables.add(name)
+            self._found.add(name)
         return True
 
-    def create_tables(self, tables: str) -> None:
+    def exists(self) -> bool:
+        return self.has_table(self._names[0])
+
+    def prepare(self) -> None:
         """Create the schema and tables that are missing."""
-        with self.open() as connection, creating(connection, self.place.schema):
-            connection.execute(tables)
+        if not self.has_table(self._names[-1]):
+            with self.open() as connection, creating(connection, self.place.schema):
+                connection.execute(self.tables)
+
+    @contextmanager
+    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[SqlRunner]:  # noqa: ARG002 (always synced)
+        self.prepare()
+        with self.open() as connection, connection.transaction():
+            yield SqlRunner(connection)
 
     def disconnect(self) -> None:
         with self._lock:
@@ -80,49 +93,34 @@ class SharedConnection:
                 self._connection.close()
             self._connection = None
 
+    def close(self) -> None:
+        self.disconnect()
 
-class CacheTables:
+
+class CacheTables(SchemaTables):
     """The `CacheDatabase` in the schema of an index."""
 
     def __init__(self, place: SchemaPlace) -> None:
-        self.location = f"the cache of {place}"
+        super().__init__(place, f"the cache of {place}", CACHE_TABLES)
         self.claims = KeyClaims(lambda: _AdvisoryLocks(place, self.location))
-        self._shared = SharedConnection(place, self.location)
-
-    def exists(self) -> bool:
-        return self.has_table("replies")
 
     def is_writable(self) -> bool:
         can_write = "has_schema_privilege(current_schema(), 'CREATE')"
         if self.exists():
             can_write = "has_table_privilege('replies', 'INSERT') AND has_table_privilege('usage', 'INSERT')"
-        return bool(self._shared.all(f"SELECT {can_write}")[0][0])
-
-    def prepare(self) -> None:
-        """Create the tables if needed."""
-        if not self.exists():
-            self._shared.create_tables(CACHE_TABLES)
-
-    def has_table(self, name: str) -> bool:
-        return self._shared.has_table(name)
+        return bool(self.all(f"SELECT {can_write}")[0][0])
 
     def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._shared.all(sql, *values) if self.exists() else []
+        return self.all(sql, *values) if self.exists() else []
 
     def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return self.select(sql.replace("IN (?)", "= ANY(?)"), list(values)) if values else []
-
-    @contextmanager
-    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[SqlRunner]:  # noqa: ARG002 (always synced)
-        self.prepare()
-        with self._shared.open() as connection, connection.transaction():
-            yield SqlRunner(connection)
+        return self.select(f"{sql} = ANY(?)", list(values)) if values else []
 
     def shrink(self) -> bool:
         """Rewrite the replies; return whether no reader is in the way."""
         from psycopg.errors import LockNotAvailable
 
-        with self._shared.open() as connection:
+        with self.open() as connection:
             try:
                 connection.execute(f"SET lock_timeout = '{_SHRINK_TIMEOUT}'")
                 rewrite_table(connection, "replies")
@@ -144,9 +142,6 @@ class CacheTables:
             with self.write() as db:
                 db.run("DELETE FROM replies WHERE key = ANY(?)", damaged)
         return [f"{len(damaged):,} replies cannot be read"] if damaged else []
-
-    def disconnect(self) -> None:
-        self._shared.disconnect()
 
     def close(self) -> None:
         self.disconnect()
@@ -223,7 +218,7 @@ class _AdvisoryLocks:
         return self.connection
 
 
-_KEY_TABLES = """
+KEY_TABLES = """
 CREATE TABLE IF NOT EXISTS keys (
     id TEXT COLLATE "C" PRIMARY KEY, hash BYTEA UNIQUE NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
     rights TEXT NOT NULL, daily_tokens BIGINT, requests_per_minute BIGINT NOT NULL, created TEXT COLLATE "C" NOT NULL,
@@ -239,26 +234,3 @@ CREATE TABLE IF NOT EXISTS key_reservations (
     cost DOUBLE PRECISION NOT NULL
 )
 """
-
-
-class KeyTables:
-    """The `KeyDatabase` in the schema of an index."""
-
-    def __init__(self, place: SchemaPlace) -> None:
-        self._shared = SharedConnection(place, f"the keys of {place}")
-
-    def exists(self) -> bool:
-        return self._shared.has_table("keys")
-
-    def create(self) -> None:
-        if not self._shared.has_table("key_reservations"):
-            self._shared.create_tables(_KEY_TABLES)
-
-    @contextmanager
-    def open(self) -> Iterator[SqlRunner]:
-        """Yield a transaction. Raise IndexUnavailable if it fails."""
-        with self._shared.open() as connection, connection.transaction():
-            yield SqlRunner(connection)
-
-    def close(self) -> None:
-        self._shared.disconnect()

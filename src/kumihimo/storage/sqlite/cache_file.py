@@ -4,9 +4,8 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage
 from threading import Lock
@@ -14,7 +13,7 @@ from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.storage.cache_database import KeyClaims
-from kumihimo.storage.sqlite.database_file import database_address, is_immutable
+from kumihimo.storage.sqlite.database_file import SqliteWriter, database_address, in_lists, is_immutable
 
 _CREATE_TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key BLOB NOT NULL UNIQUE, value BLOB NOT NULL);
@@ -37,9 +36,6 @@ _MAX_TRIES, _PAUSE = 3000, 0.02  # to switch to the log; seconds between
 _MIN_FREE = 1_000_000  # bytes
 _MAX_GAP = 1000  # missing row numbers for each one found
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-_BATCH_KEYS = 500  # values of one query
 
 
 class CacheFile:
@@ -84,14 +80,10 @@ class CacheFile:
             return self._reader.execute(sql, values).fetchall() if self._reader else []
 
     def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = []
-        for i in range(0, len(values), _BATCH_KEYS):
-            batch = values[i : i + _BATCH_KEYS]
-            rows += self.select(sql.replace("IN (?)", f"IN ({','.join('?' * len(batch))})"), *batch)
-        return rows
+        return [row for in_list, batch in in_lists(values) for row in self.select(f"{sql} {in_list}", *batch)]
 
     @contextmanager
-    def write(self, *, synced: bool = False, erasing: bool = False) -> "Iterator[_Writer]":
+    def write(self, *, synced: bool = False, erasing: bool = False) -> Iterator[SqliteWriter]:
         with self._write_lock, explain_cache_errors(self.path):
             connection = self._connect()
             connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
@@ -99,7 +91,7 @@ class CacheFile:
                 connection.execute("BEGIN IMMEDIATE")
                 if erasing:
                     connection.execute("PRAGMA secure_delete = ON")
-                yield _Writer(connection)
+                yield SqliteWriter(connection)
 
     def shrink(self) -> bool:
         """Overwrite free space; return whether no reader is in the way."""
@@ -122,25 +114,6 @@ class CacheFile:
     def close(self) -> None:
         self.disconnect()
         self.claims.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Writer:
-    """A transaction that writes."""
-
-    connection: sqlite3.Connection
-
-    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, values).fetchall()
-
-    def run(self, sql: str, *values: object) -> int:
-        return self.connection.execute(sql, values).rowcount
-
-    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
-        return self.connection.executemany(sql, rows).rowcount
-
-    def microseconds(self) -> int:
-        return time.time_ns() // 1000
 
 
 @contextmanager

@@ -2,9 +2,12 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
 from kumihimo.core.errors import IndexDamaged, IndexUnavailable
 from kumihimo.storage import StorageError
@@ -37,7 +40,7 @@ def truncate_log(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def explain_error(path: Path, error: sqlite3.Error) -> IndexUnavailable | StorageError:
-    """Return our error for one of SQLite, with a remedy if there is one."""
+    """Return our error for one of SQLite, with the remedy."""
     if "unable to open" in str(error):
         remedy = "check its permissions; if its disk is read-only, copy the folder to a place where you can write"
         return IndexUnavailable(f"{path} cannot be opened: {remedy}")
@@ -51,6 +54,25 @@ def explain_error(path: Path, error: sqlite3.Error) -> IndexUnavailable | Storag
         remedy = "run `kumi check --repair`, or put your back-up in its place"
         return IndexDamaged(f"{path} is damaged ({error}): {remedy}")
     return StorageError(str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteWriter:
+    """A transaction that writes."""
+
+    connection: sqlite3.Connection
+
+    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, values).fetchall()
+
+    def run(self, sql: str, *values: object) -> int:
+        return self.connection.execute(sql, values).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> int:
+        return self.connection.executemany(sql, rows).rowcount
+
+    def microseconds(self) -> int:
+        return time.time_ns() // 1000
 
 
 def in_lists(values: Sequence[object]) -> Iterator[tuple[str, Sequence[object]]]:

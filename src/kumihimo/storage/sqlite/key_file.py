@@ -3,12 +3,11 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from kumihimo.core.errors import IndexUnavailable
+from kumihimo.storage.sqlite.database_file import SqliteWriter
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (id TEXT PRIMARY KEY, hash BLOB UNIQUE NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
@@ -23,21 +22,8 @@ CREATE TABLE IF NOT EXISTS key_reservations (id TEXT PRIMARY KEY, key TEXT NOT N
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Transaction:
-    """A transaction over the keys."""
-
-    connection: sqlite3.Connection
-
-    def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, values).fetchall()
-
-    def run(self, sql: str, *values: object) -> int:
-        return self.connection.execute(sql, values).rowcount
-
-
 class KeyFile:
-    """The `KeyDatabase` in a file. One that takes its place is read from the next call on."""
+    """The keys in a file. One that takes its place is read from the next call on."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -48,19 +34,19 @@ class KeyFile:
     def exists(self) -> bool:
         return self.path.exists()
 
-    def create(self) -> None:
+    def prepare(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if not self.path.exists():
             self.path.touch(mode=0o600)
-        with self.open():
+        with self.write():
             pass
 
     @contextmanager
-    def open(self) -> Iterator[_Transaction]:
+    def write(self) -> Iterator[SqliteWriter]:
         """Yield a transaction. Raise IndexUnavailable if it fails."""
         try:
             with self._lock, self._connect() as connection:
-                yield _Transaction(connection)
+                yield SqliteWriter(connection)
         except (sqlite3.DatabaseError, OSError) as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 raise IndexUnavailable(
