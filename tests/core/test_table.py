@@ -48,15 +48,12 @@ class ListRows:
     codec: Codec[Every]
     rows: list[Row]
 
-    def get(self, id: str) -> Row | None:
-        return next((row for row in self.rows if row[0] == id), None)
-
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         positions = [self.codec.columns.index(column) for column in columns]
         return [row for row in self.rows if tuple(row[position] for position in positions) == values]
 
     def get_many(self, ids: Sequence[str]) -> list[Row]:
-        return [row for id in ids if (row := self.get(id))]
+        return [row for id in ids for row in self.rows if row[0] == id]
 
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
         return [row[0] for row in self.where(columns, values)]

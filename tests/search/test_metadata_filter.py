@@ -273,9 +273,6 @@ class ListRows:
 
     documents: list[Row]
 
-    def get(self, id: str) -> Row | None:
-        raise NotImplementedError
-
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         raise NotImplementedError
 

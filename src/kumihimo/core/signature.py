@@ -51,9 +51,9 @@ class QueryCost:
 QueryBound = Callable[[MethodSettings, IndexSizes], QueryCost]  # the settings of the method, the index
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """The facts about a step or a method beside its signature.
+    """The facts about a step or a method beside its signature, as a decorator `@declare(...)`.
 
     scope: of a step, the step whose settings and model it shares. best_for: of a method, the questions it suits.
     answer_prompt: of a method, a prompt of its own for the answer. calls: of a method with an LLM, the bound of its
@@ -67,22 +67,13 @@ class Declaration:
     answer_prompt: Path | None = None
     calls: QueryBound | None = None
 
-
-def declare(
-    *,
-    scope: str = "",
-    when: tuple[str, str, object] | None = None,
-    best_for: str = "",
-    answer_prompt: Path | None = None,
-    calls: QueryBound | None = None,
-) -> Callable[[F], F]:
-    """Return a decorator that attaches a `Declaration`."""
-
-    def attach(function: F) -> F:
-        function.declaration = Declaration(scope, when, best_for, answer_prompt, calls)  # type: ignore[attr-defined]
+    def __call__(self, function: F) -> F:
+        """Attach these facts to a function."""
+        function.declaration = self  # type: ignore[attr-defined]
         return function
 
-    return attach
+
+declare = Declaration
 
 
 @dataclass(frozen=True, slots=True)

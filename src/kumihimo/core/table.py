@@ -26,7 +26,6 @@ class Rows(Protocol):
     Every result is sorted by id.
     """
 
-    def get(self, id: str) -> Row | None: ...
     def get_many(self, ids: Sequence[str]) -> list[Row]: ...
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]: ...
     def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]: ...
@@ -51,20 +50,10 @@ class View(Protocol):
 class _NoRows:
     """The rows of a table not built yet."""
 
-    def get(self, *_: Any, **__: Any) -> Row | None:
-        return None
-
-    def get_many(self, *_: Any, **__: Any) -> list[Row]:
+    def get_many(self, *_: Any, **__: Any) -> list[Any]:
         return []
 
-    def where(self, *_: Any, **__: Any) -> list[Row]:
-        return []
-
-    def ids(self, *_: Any, **__: Any) -> list[str]:
-        return []
-
-    def ids_grouped(self, *_: Any, **__: Any) -> list[tuple[str, str]]:
-        return []
+    where = ids = ids_grouped = get_many
 
     def child_values(self, parents: Sequence[str], *_: Any) -> dict[str, list[Any]]:
         return {parent: [] for parent in parents}
@@ -224,10 +213,7 @@ class Table(Generic[R]):
 
     def get(self, id: str) -> R | None:
         """Return the record with this id, or None."""
-        row = self.rows.get(id)
-        if self.record_lookup:
-            self.record_lookup(self.name, ("id",), (id,), row is not None)
-        return None if row is None else self.codec.decode(row)
+        return self.get_many([id]).get(id)
 
     def get_many(self, ids: Iterable[str]) -> dict[str, R]:
         """Return the existing records by id, in the order of `ids`.

@@ -33,7 +33,8 @@ class ViewRows:
     """The rows of one table in a view.
 
     state: of a maker, the row or group that a row comes from. maker_of: the maker of a row, from its id. partial: None
-    if no row is. computed: what `once` remembers. guard: holds the lock of the view.
+    if no row is. computed: what `once` remembers. guard: holds the lock of the view. blank: hides values of rows with
+    these columns; none: all.
 
     A lookup finds a partial row by a value that its stored row has too.
     """
@@ -44,6 +45,7 @@ class ViewRows:
     partial: PartialRows | None = None
     computed: dict[Hashable, Any] = field(default_factory=dict)
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    blank: Callable[[list[Row], Sequence[str]], list[Row]] = lambda rows, _: rows
 
     def state_of(self, id: str) -> IsWhole:
         """Return the state of a stored row."""
@@ -70,13 +72,8 @@ class ViewRows:
 
     # -- the rows
 
-    def get(self, id: str) -> Row | None:
-        if self.is_whole(id):
-            return self.stored.get(id)
-        return next((row for row in self._make([id]) if row[0] == id), None)
-
     def get_many(self, ids: Sequence[str]) -> list[Row]:
-        rows = self.stored.get_many([id for id in ids if self.is_whole(id)])
+        rows = self.blank(self.stored.get_many([id for id in ids if self.is_whole(id)]), ())
         if made := self._make(ids):
             wanted = set(ids)
             rows += [row for row in made if row[0] in wanted]
@@ -86,7 +83,7 @@ class ViewRows:
         if columns == ("id",):
             return self.get_many([str(value) for value in values])
         stored = self.stored.where(columns, values)
-        rows = [row for row in stored if self.is_whole(row[0])]
+        rows = self.blank([row for row in stored if self.is_whole(row[0])], ())
         made = self._make_where([row[0] for row in stored], columns, values)
         return sorted([*rows, *made], key=itemgetter(0)) if made else rows
 
@@ -118,7 +115,7 @@ class ViewRows:
     def pages(self, *columns: str) -> Iterator[list[Row]]:
         last = ""
         for page in self.stored.pages(*(("id", *columns) if columns else ())):
-            yield self._show(page, columns, last)
+            yield self.blank(self._show(page, columns, last), columns)
             last = self.maker_of(page[-1][0])
 
     def count(self) -> int:
@@ -168,45 +165,10 @@ class ViewRows:
         return list(map(self.partial.columns.index, columns)) if self.partial else []
 
 
-@dataclass(frozen=True, slots=True)
-class BlankedRows:
-    """Rows whose values in one column are shown as empty texts.
-
-    columns: of the table, as `Rows.get` returns them. column: may rest on other documents than the row.
-    """
-
-    stored: Rows
-    columns: tuple[str, ...]
-    column: str
-
-    def get(self, id: str) -> Row | None:
-        row = self.stored.get(id)
-        return row and self._blank([row])[0]
-
-    def get_many(self, ids: Sequence[str]) -> list[Row]:
-        return self._blank(self.stored.get_many(ids))
-
-    def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
-        return self._blank(self.stored.where(columns, values))
-
-    def ids(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[str]:
-        return self.stored.ids(columns, values)
-
-    def ids_grouped(self, column: str, values: Sequence[str], limit: int | None = None) -> list[tuple[str, str]]:
-        return self.stored.ids_grouped(column, values, limit)
-
-    def child_values(self, parents: Sequence[str], column: str) -> dict[str, list[Any]]:
-        return self.stored.child_values(parents, column)
-
-    def pages(self, *columns: str) -> Iterator[list[Row]]:
-        return (self._blank(page, columns) for page in self.stored.pages(*columns))
-
-    def count(self) -> int:
-        return self.stored.count()
-
-    def _blank(self, rows: Iterable[Row], columns: Sequence[str] = ()) -> list[Row]:
-        place = next((i for i, name in enumerate(columns or self.columns) if name == self.column), None)
-        return list(rows) if place is None else [(*row[:place], "", *row[place + 1 :]) for row in rows]
+def blank_column(column: str, all_columns: Sequence[str], rows: list[Row], columns: Sequence[str]) -> list[Row]:
+    """Return rows of these columns, or of all, with an empty column."""
+    place = next((i for i, name in enumerate(columns or all_columns) if name == column), None)
+    return rows if place is None else [(*row[:place], "", *row[place + 1 :]) for row in rows]
 
 
 def hide(stored: Rows, visible: Callable[[str], bool]) -> ViewRows:

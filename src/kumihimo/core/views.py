@@ -17,7 +17,7 @@ from kumihimo.core.lineage import starts_with_document
 from kumihimo.core.records import Document, Record, Reference
 from kumihimo.core.table import Row, Rows, codec
 from kumihimo.core.task import Task
-from kumihimo.core.view_rows import BlankedRows, IsWhole, PartialRows, ViewRows, hide, merge_states
+from kumihimo.core.view_rows import IsWhole, PartialRows, ViewRows, blank_column, hide, merge_states
 from kumihimo.core.wiring import ROOT, Step
 
 RowsByTable = Callable[[str], Rows]
@@ -70,9 +70,9 @@ class Views:
         computed = self.memory.computed.setdefault(table, {})
         if starts_with_document(self.steps, table):
             lacking = self._lacking_rows(table)
-            if table == ROOT:  # what another system has made of a document may rest on others, too
-                stored = BlankedRows(stored, codec(Document).columns, "imported")
             rows = hide(stored, lambda id: id.partition(".")[0] in documents and id not in lacking())
+            if table == ROOT:  # what another system has made of a document may rest on others, too
+                rows = replace(rows, blank=partial(blank_column, "imported", codec(Document).columns))
             return replace(rows, computed=computed, guard=self._guard)
         step, states = self.steps[table], partial(self._states, table)
         one_each = step.keyed and step.signature.makes_one_row

@@ -16,7 +16,7 @@ from kumihimo.llm import openai, rerank
 from kumihimo.llm.budget import Account, Budget, CacheLedger, Caps
 from kumihimo.llm.cached_llm import EMBEDDING, RERANKING, CachedEmbedder, Chat, StructuredLLM, connect, create_llm
 from kumihimo.llm.local_embedder import LOCAL_PREFIX, LocalEmbedder, create_local_embedder, is_local
-from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, Reply, RerankerName, TextsReply, TextsRequest
+from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, Reply, RerankerName, TextsReply
 from kumihimo.llm.recorded import RECORDED_PREFIX, RecordedChat
 from kumihimo.llm.transport import ModelServer
 from kumihimo.storage.request_times import RequestTimes
@@ -76,11 +76,6 @@ def scope_chat_settings(own_settings: Mapping[str, Setting]) -> dict[str, Settin
 @cache
 def _unset_chat_settings() -> tuple[Setting, ...]:
     return tuple(replace(setting, type=setting.type | None, default=None) for setting in MODEL_SETTINGS[CHAT].values())
-
-
-def _send_to(embedder: Embedder) -> Callable[[TextsRequest], TextsReply]:
-    """Return an embedder as a server that charges nothing."""
-    return lambda request: TextsReply(embedder(request.texts), Usage())
 
 
 @dataclass
@@ -214,7 +209,10 @@ class ModelRegistry:
     def embedder(self, budget: Budget, table: str = "chunks") -> Embedder:
         """Return the embedder for the rows of a table."""
         if self._embeds(table) and (local := self.local_embedder):
-            return CachedEmbedder(_send_to(local), local.fingerprint, local.batch, local.workers, self.cache())
+            limits = local.batch, local.workers
+            return CachedEmbedder(
+                lambda r: TextsReply(local(r.texts), Usage()), local.fingerprint, *limits, self.cache()
+            )
         if self._embeds(table) and (server := self.paid_embedder):
             return self._server_embedder(server, server.passage_prefix, budget)
         return LocalEmbedder()

@@ -93,8 +93,7 @@ class VectorIndex:
     def finish(self) -> None:
         """Embed the queued texts, and make the vectors last."""
         rows = SqlRows(self.db, self.table)
-        retried = {id: row for id in sorted(self.failed_ids) if (row := rows.get(id))}
-        self.pending |= {id: self.codec.decode(row).index_text for id, row in retried.items()}
+        self.pending |= {row[0]: self.codec.decode(row).index_text for row in sorted(rows.get_many([*self.failed_ids]))}
         self._embed_pending()
         self.vectors.finish()
 

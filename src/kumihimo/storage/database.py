@@ -318,9 +318,6 @@ class SqlRows:
     db: Database
     table: str
 
-    def get(self, id: str) -> Row | None:
-        return self.db.one(f"SELECT * FROM {self.db.relation(self.table)} WHERE id = ?", id)
-
     def get_many(self, ids: Sequence[str]) -> list[Row]:
         return self.db.all_in(f"SELECT * FROM {self.db.relation(self.table)} WHERE id", ids)
 

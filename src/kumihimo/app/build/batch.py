@@ -18,7 +18,7 @@ from kumihimo.app.build.cost import NOT_ASKED, PlanEstimator, RequestTally, usag
 from kumihimo.app.build.prepare_build import WAITING_METHODS, run_and_save
 from kumihimo.app.opened.catalogue import row_counts
 from kumihimo.app.opened.open_index import OpenIndex
-from kumihimo.app.opened.results import BatchState, Built, Consent, Estimate, UsageEntry
+from kumihimo.app.opened.results import BatchState, Built, Consent, Estimate
 from kumihimo.core.cancel import CancelToken, check_cancelled
 from kumihimo.core.errors import (
     IndexUnavailable,
@@ -327,7 +327,11 @@ class _Submission:
     def _within_caps(self) -> dict[bytes, _CollectedRequest]:
         """Return the requests whose estimated sum stays below the caps."""
         caps, total, allowed = self.build.budget.caps, Usage(), dict[bytes, _CollectedRequest]()
-        past = {entry.scope: entry.usage for entry in self._past() if entry.kind == "spent" and entry.usage.calls}
+        past = {
+            entry.scope: entry.usage
+            for entry in self.build.models.cache().usage()
+            if entry.kind == "spent" and entry.usage.calls
+        }
         for key, each in self.requests.missing.items():
             usage = past.get(each.scope)
             reply = usage.completion_tokens // usage.calls if usage else Account("", "", Prices()).reply
@@ -339,9 +343,6 @@ class _Submission:
             allowed[key] = each
         return allowed
 
-    def _past(self) -> Sequence[UsageEntry]:
-        return self.build.models.cache().usage()
-
     def _estimates(self, submitted: Iterable[_CollectedRequest]) -> tuple[Estimate, ...]:
         """Return the estimated cost of the requests, by step."""
         tallies: dict[str, RequestTally] = {}
@@ -349,7 +350,7 @@ class _Submission:
             prices = _openai(each).batch_prices
             tally = tallies.setdefault(each.scope, RequestTally(each.chat.fingerprint, prices, each.chat.workers))
             tally.add_request([message["content"] for message in each.request.messages], self.build.tokenizer)
-        past = self._past()
+        past = self.build.models.cache().usage()
         return tuple(PlanEstimator(tallies, past=usage_history(past, tallies), spent=past).estimates())
 
 

@@ -1,6 +1,6 @@
 """a prepared build -> what it would ask of models, whether it needs consent, and the cached replies it uses."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -86,14 +86,10 @@ def plan_build(build: Build, sample: int = 0) -> Plan:
         dry_models.tallies, scopes, cost.usage_history(spent, dry_models.tallies) | past, spent,
         dry_models.embedded, tables, sizes, _windows(build),
     )  # fmt: skip
-    totals = [Total.of(name, estimator.estimates(*model_dependencies(_alone(build, name)))) for name in build.methods]
+    alone = {name: model_dependencies(replace(build, methods=[name])) for name in build.methods}
+    totals = [Total.of(name, estimator.estimates(*steps)) for name, steps in alone.items()]
     local_work = cost.estimate_local_work(build.models.local_embedder, dry_models.local_texts)
     return Plan(tuple(estimator.estimates()), tuple(each for each in totals if each.calls[1]), local_work=local_work)
-
-
-def _alone(build: Build, method: str) -> Build:
-    """Return the build for one of its methods."""
-    return replace(build, methods=[method])
 
 
 def _windows(build: Build) -> dict[str, int]:
@@ -112,20 +108,15 @@ def _measure_reading(build: Build, stored: Mapping[str, int]) -> ReadingSizes:
         if error == cost.NOT_ASKED:
             items.setdefault(scope(step), set()).add(item)
     asked = items.get("mentions", set())
-    names, repeated = step_rates.assumed_names(len(asked)), 0
+    names, repeated = step_rates.FEW_PER_CHUNK * len(asked), 0
     if asked and build.db.has("names"):
         limit = int(str(build.settings.get("entities", {}).get("description_tokens", 0)))
-        table = Table("names", codec(build.catalogue.record_types["names"]), build.db.rows("names"))
-        chunk_names = ((row.id, _names_of(row)) for row in table)
+        table: Table[Any] = Table("names", codec(build.catalogue.record_types["names"]), build.db.rows("names"))
+        chunk_names = ((row.id, [name for *_, names in row.sentences for name, _ in names]) for row in table)
         names, repeated = step_rates.count_names(chunk_names, asked, limit)
     claims = bool(build.settings.get("mentions", {}).get("claims"))
     rows = {name: min(n, build.db.rows(name).count()) for name, n in stored.items() if build.db.has(name)}
     return ReadingSizes({name: len(keys) for name, keys in items.items()}, rows, names, repeated, claims)
-
-
-def _names_of(row: Any) -> Iterator[str]:
-    """Yield the names in a chunk, one for each occurrence."""
-    return (name for *_, names in row.sentences for name, _ in names)
 
 
 def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:
@@ -137,7 +128,7 @@ def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:
 
 def _run_sample(build: Build, size: int) -> dict[str, cost.PastUsage]:
     documents = build.db.rows(ROOT)
-    sample = SamplingPool(size, build.pool, build.budget, lambda id: documents.get(id) is not None)
+    sample = SamplingPool(size, build.pool, build.budget, lambda id: bool(documents.get_many([id])))
     replace(build, pool=sample).dry_run(with_views=False)
     return usage_from_sample(sample)
 

@@ -181,9 +181,7 @@ class PlanEstimator:
         calls, prompt = (0.0, 0.0), (0.0, 0.0)
         if tally.calls:
             calls = _call_range(tally, past)
-            prompt_tokens = tally.bytes * usage.prompt_tokens / size if size else tally.tokens
-            spread = _spread(_CALIBRATION, usage.calls, tally.calls) if size else _UNCALIBRATED
-            counted = _scale(spread, prompt_tokens)
+            counted = _prompt_range(tally, usage, size)
             repeated = reply[1] if tally.followups else 0  # the next call repeats the reply
             prompt = (counted[0], (counted[1] / tally.calls + repeated) * calls[1])
         if upstream[1]:
@@ -194,9 +192,8 @@ class PlanEstimator:
                 spread = _spread(_PROMPTS, past.usage.calls, later[1])
                 tokens = _scale(spread, past.usage.prompt_tokens / past.usage.calls)
             calls, prompt = sum_ranges([calls, later]), sum_ranges([prompt, _multiply(later, tokens)])
-        seconds = _seconds(calls, reply, usage, tally.workers)
         exact = not upstream[1] and calls[0] == calls[1]
-        return _price(scope, tally, calls, prompt, _multiply(calls, reply), seconds, exact=exact)
+        return _price(scope, tally, calls, prompt, reply, usage, exact=exact)
 
     def _later_calls(self, scope: str, rate: step_rates.Rate, past: PastUsage | None, upstream: Range) -> Range:
         """Return the calls about rows that other calls will make.
@@ -227,22 +224,16 @@ class PlanEstimator:
         tally = self.embedded[table]
         spent = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
         usage, size = sum((s.usage for s in spent), Usage()), sum(s.bytes for s in spent)
-        prompt_tokens = tally.bytes * usage.prompt_tokens / size if size else tally.tokens
-        spread = _spread(_CALIBRATION, usage.calls, tally.calls) if size else _UNCALIBRATED
         requests: Range = (tally.calls, tally.calls)
-        tokens = _scale(spread, prompt_tokens)
+        tokens = _prompt_range(tally, usage, size)
         upstream = [calls[name] for name in self.table_dependencies.get(table, ()) if name in calls]
         if upstream:
             rate = step_rates.TABLES.get(table, step_rates.PLUGIN_TABLE)
             unit = sum_ranges(upstream) if rate.unit == "calls" else self.sizes.unit(rate.unit)
             rows = _multiply(rate.rows, unit)
-            more = (
-                ceil(rows[0] / tally.batch),
-                ceil(rows[1] / tally.batch) + 1,
-            )  # the last batch of a step may be small
+            more = ceil(rows[0] / tally.batch), ceil(rows[1] / tally.batch) + 1  # the last batch may be small
             requests, tokens = sum_ranges([requests, more]), sum_ranges([tokens, _multiply(rows, rate.tokens)])
-        seconds = _seconds(requests, (0, 0), usage, tally.workers)
-        return _price(EMBEDDING, tally, requests, tokens, (0, 0), seconds, exact=requests[0] == requests[1])
+        return _price(EMBEDDING, tally, requests, tokens, (0, 0), usage, exact=requests[0] == requests[1])
 
 
 def merge_embedding(estimates: Iterable[Estimate]) -> list[Estimate]:
@@ -259,19 +250,33 @@ def merge_embedding(estimates: Iterable[Estimate]) -> list[Estimate]:
 
 
 def _price(
-    step: str, tally: RequestTally, calls: Range, prompt: Range, completion: Range, seconds: Range, *, exact: bool
+    step: str, tally: RequestTally, calls: Range, prompt: Range, reply: Range, usage: Usage, *, exact: bool
+) -> Estimate:
+    """Return an estimate; its seconds as before, else by published speeds."""
+    seconds = call_seconds(calls, reply, tally.workers)
+    if usage.calls:
+        seconds = _scale((calls[0] / tally.workers, calls[1] / tally.workers), usage.seconds / usage.calls)
+    return priced(
+        step, tally.model, tally.prices, calls, _round(prompt), _round(_multiply(calls, reply)), seconds, exact
+    )
+
+
+def priced(
+    step: str, model: str, prices: Prices, calls: Range, prompt: Range, completion: Range, seconds: Range, exact: bool
 ) -> Estimate:
     """Return an estimate, with its cost if prices are set."""
-    low, high = (tally.prices.cost(round(prompt[i]), 0, round(completion[i]), round(calls[i])) for i in (0, 1))
-    cost = (low, high) if tally.prices.is_set else None
-    return Estimate(step, tally.model, exact, calls, _round(prompt), _round(completion), cost, seconds)
+    low, high = (prices.cost(round(prompt[i]), 0, round(completion[i]), round(calls[i])) for i in (0, 1))
+    return Estimate(step, model, exact, calls, prompt, completion, (low, high) if prices.is_set else None, seconds)
 
 
-def _seconds(calls: Range, reply: Range, usage: Usage, workers: int) -> Range:
-    """Return the seconds of calls: as before, else by published speeds."""
-    if usage.calls:
-        return _scale((calls[0] / workers, calls[1] / workers), usage.seconds / usage.calls)
-    return call_seconds(calls, reply, workers)
+def _prompt_range(tally: RequestTally, usage: Usage, size: int) -> Range:
+    """Return the tokens of the requests, as a server counts them.
+
+    usage, size: of earlier requests, and the bytes of their prompts.
+    """
+    if not size:
+        return _scale(_UNCALIBRATED, tally.tokens)
+    return _scale(_spread(_CALIBRATION, usage.calls, tally.calls), tally.bytes * usage.prompt_tokens / size)
 
 
 def call_seconds(calls: Range, reply: Range, workers: int = 1) -> Range:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels
-from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds
+from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds, priced
 from kumihimo.app.opened.catalogue import AUTO, WIDE_QUESTION, searching_method
 from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.core.errors import SettingsError
@@ -195,6 +195,5 @@ def _estimate(scope: str, model: str, calls: Range, prompt: Range, reply: Range,
     """Return the estimate of a scope from its bounds."""
     prompt = (round(_TOKENIZER_SPREAD[0] * prompt[0]), round(_TOKENIZER_SPREAD[1] * prompt[1]))
     completion = (round(calls[0] * reply[0]), round(calls[1] * reply[1]))
-    low, high = (prices.cost(round(prompt[i]), 0, completion[i], round(calls[i])) for i in (0, 1))
-    cost = (low, high) if prices.is_set else None
-    return Estimate(scope, model, calls[0] == calls[1], calls, prompt, completion, cost, call_seconds(calls, reply))
+    exact = calls[0] == calls[1]
+    return priced(scope, model, prices, calls, prompt, completion, call_seconds(calls, reply), exact)

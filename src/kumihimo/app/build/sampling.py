@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 
 from kumihimo.app.build.cost import PastUsage
 from kumihimo.core.digests import hash_parts
@@ -48,7 +48,7 @@ class SamplingPool:
         before = self._scope_usage(step)
         yield from self.pool(run_sampled, all_jobs)
         if step:
-            used = _subtract(self._scope_usage(step), before)
+            used = self._scope_usage(step) - before
             self.usage[step.name] = self.usage.get(step.name, Usage()) + used
 
     def _scope_usage(self, step: Step | None) -> Usage:
@@ -79,8 +79,3 @@ def usage_from_sample(sample: SamplingPool) -> dict[str, PastUsage]:
         scope = sample.scopes[step]
         longest[scope] = max(longest.get(scope, Usage()), usage, key=lambda each: each.calls)
     return {scope: PastUsage(sample.keys[scope], usage) for scope, usage in longest.items() if usage.calls}
-
-
-def _subtract(after: Usage, before: Usage) -> Usage:
-    """Return what was used in between."""
-    return Usage(*(end - start for end, start in zip(astuple(after), astuple(before), strict=True)))

@@ -15,7 +15,7 @@ Range = tuple[float, float]  # minimum, maximum
 
 _DESCRIPTION_TOKENS = 60  # of one mention: 20 to 60 in the five builds
 _AGAIN = 3  # merges of a name that has many descriptions already, relative to those of a first build
-_FEW_PER_CHUNK = 10  # names of a chunk, where no rules look for names
+FEW_PER_CHUNK = 10  # names of a chunk, where no rules look for names
 
 
 class Rate(NamedTuple):
@@ -124,8 +124,3 @@ def count_names(chunk_names: Iterable[tuple[str, Iterable[str]]], asked: set[str
             here.update(names)
     repeated = sum(count for name, count in here.items() if everywhere[name] * _DESCRIPTION_TOKENS > limit)
     return len(here), repeated
-
-
-def assumed_names(chunks: int) -> int:
-    """Return how many names to expect without rules."""
-    return _FEW_PER_CHUNK * chunks
