@@ -19,9 +19,8 @@ from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.llm.local_embedder import find_subwords
 from kumihimo.search.partial_rows import count_by_words, score_by_words
 from kumihimo.search.postings import Postings
-from kumihimo.search.protocols import RowTokens, WordRow
+from kumihimo.search.protocols import RowTokens, WordRow, visible_slots
 from kumihimo.search.stores import drop_index
-from kumihimo.search.visible_slots import visible_slots
 from kumihimo.storage.database import Database, SqlRows
 from kumihimo.storage.ledger import DerivedView, SqlLedger
 from kumihimo.text.tokens import pack_tokens, search_tokens, tokenize, word_tokens
@@ -78,9 +77,6 @@ class KeywordIndex:
     def finish(self) -> None:
         self.words.finish()
 
-    def erase(self) -> None:
-        """Do nothing: removed postings are in no block."""
-
     def find_damage(self) -> str:
         """Return what is wrong with the index; empty: nothing."""
         pages = SqlRows(self.db, self.table).pages()
@@ -136,7 +132,7 @@ class Bm25Search:
         terms = search_tokens(text) if isinstance(text, str) else list(text)
         if not terms or k < 1:
             return Context()
-        ranked = words.rank(terms, k, visible_slots(self.db, words.slot_table, table.view) if table.view else None)
+        ranked = words.rank(terms, k, visible_slots(self.db, words.slot_table, table.view))
         partial = score_by_words(words, table, table.view, terms) if table.view else []
         top_pairs = sorted((-score, id) for score, id in (*ranked, *partial))[:k]
         rows = table.get_many(id for _, id in top_pairs)
@@ -177,7 +173,6 @@ class SearchIndex(DerivedView, Protocol):
     def ensure(self, fingerprint: str) -> bool: ...
     def fill(self, pages: Iterator[list[Row]], executor: BuildExecutor) -> Iterator[int]: ...
     def finish(self) -> None: ...
-    def erase(self) -> None: ...  # what deleted rows left
 
 
 @contextmanager
@@ -241,7 +236,7 @@ class IndexedWords:
     store: Postings
 
     def has(self, text: str) -> bool:
-        slots = visible_slots(self.db, self.store.slot_table, self.table.view) if self.table.view else None
+        slots = visible_slots(self.db, self.store.slot_table, self.table.view)
         return self.store.has_phrase(word_tokens(text), slots)
 
     def passages(self, text: str, k: int) -> Sequence[str]:
@@ -250,7 +245,7 @@ class IndexedWords:
 
     def rarity(self, tokens: Sequence[str]) -> Sequence[float]:
         view, total = self.table.view, self.store.totals()[0]
-        slots = visible_slots(self.db, self.store.slot_table, view) if view else None
+        slots = visible_slots(self.db, self.store.slot_table, view)
         counts = self.store.count_each(tokens, slots)
         if view and slots:
             partial, shown = count_by_words(self.table, view, tokens)
@@ -264,6 +259,6 @@ class IndexedWords:
             else self.db.once_per_build((_STEMS, self.table.name), dict)
         )
         if letter not in by_letter:
-            slots = visible_slots(self.db, self.store.slot_table, self.table.view) if self.table.view else None
+            slots = visible_slots(self.db, self.store.slot_table, self.table.view)
             by_letter[letter] = self.store.count_words(letter, slots)
         return by_letter[letter]

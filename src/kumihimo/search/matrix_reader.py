@@ -6,8 +6,7 @@ from typing import Any
 
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Vectors
-from kumihimo.search.protocols import SCORE_MARGIN, VECTOR_INDEX, Matrices, StoredVectors
-from kumihimo.search.visible_slots import visible_slots
+from kumihimo.search.protocols import SCORE_MARGIN, VECTOR_INDEX, Matrices, StoredVectors, visible_slots
 from kumihimo.storage.database import Database
 
 BLOCK_ROWS = 256  # so few rows that BLAS uses one thread: on a busy machine threads wait for each other
@@ -39,7 +38,7 @@ class MatrixReader:
         import numpy as np
 
         name, ids = VECTOR_INDEX + table.name, dict[int, str]()
-        slots = visible_slots(self.db, name, table.view) if table.view else None
+        slots = visible_slots(self.db, name, table.view)
         places = slots.array if slots else np.arange(len(scores))
         scores = scores[places] if slots else scores
         count = min(len(scores), 2 * k + 16)

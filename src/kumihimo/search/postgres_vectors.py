@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Vectors
 from kumihimo.search.matrix_reader import MatrixReader
-from kumihimo.search.protocols import NUMBER_BYTES, VECTOR_INDEX, VECTOR_SCALE, StoredVectors
-from kumihimo.search.visible_slots import visible_slots
+from kumihimo.search.protocols import NUMBER_BYTES, VECTOR_INDEX, VECTOR_SCALE, StoredVectors, visible_slots
 from kumihimo.storage.database import Database
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class PostgresReader:
         Rows that a view hides are no reason to miss others: then every visible row is compared.
         """
         name = VECTOR_INDEX + table.name
-        slots = visible_slots(self.db, name, table.view) if table.view else None
+        slots = visible_slots(self.db, name, table.view)
         near = self.db.relation(f"{name}_near")
         values: list[object] = [_as_text(question)]
         if slots is None and count <= _MAX_SEARCHED:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from kumihimo.core.errors import IndexUnavailable
-from kumihimo.search.protocols import K1, MIN_IDF, B, WordRow
-from kumihimo.search.visible_slots import Slots
+from kumihimo.search.protocols import K1, MIN_IDF, B, Slots, WordRow
 from kumihimo.storage.database import Database
 from kumihimo.text.tokens import pack_tokens
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from kumihimo.core.context import Context
-from kumihimo.core.table import Table
+from kumihimo.core.table import Table, View
 from kumihimo.llm.protocols import Vectors
+from kumihimo.storage.database import Database
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,3 +114,30 @@ class WordRow(NamedTuple):
     text: str
     words: bytes | None
     subwords: bytes | None
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The places in a search index whose rows a view shows as they are stored."""
+
+    visible: tuple[int, ...]
+
+    @cached_property
+    def array(self) -> NDArray[np.int64]:
+        """Return the visible places as numbers of numpy, sorted."""
+        import numpy as np
+
+        return np.array(self.visible, dtype=np.int64)
+
+
+def visible_slots(db: Database, slot_table: str, view: View | None) -> Slots | None:
+    """Return the visible places of an index, found once; None: all.
+
+    slot_table: has the columns slot and id.
+    """
+
+    def find() -> Slots:
+        rows = db.all(f"SELECT slot, id FROM {db.relation(slot_table)} ORDER BY slot")
+        return Slots(tuple(slot for slot, id in rows if view and view.is_whole(id)))
+
+    return view.once(slot_table, find) if view else None

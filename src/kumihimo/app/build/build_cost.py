@@ -1,19 +1,22 @@
-"""a prepared build -> what it would ask of models, whether it needs consent, and the cached replies it uses."""
+"""a prepared build -> what it would ask of models, also by a sample; whether it needs consent; the replies it uses."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kumihimo.app.build import cost, step_rates
 from kumihimo.app.build.build import Build, models_by_scope
-from kumihimo.app.build.sampling import SamplingPool, usage_from_sample
 from kumihimo.app.build.step_rates import ReadingSizes
 from kumihimo.app.opened.catalogue import row_counts
 from kumihimo.app.opened.results import Consent, Plan, Total
+from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import ConsentRequired
 from kumihimo.core.table import Table, codec
-from kumihimo.core.wiring import ROOT
+from kumihimo.core.task import Job, Pool, RunJob, StepResult, Task
+from kumihimo.core.usage import Usage
+from kumihimo.core.wiring import ROOT, Step
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.local_embedder import LOCAL_MODEL, is_local
 from kumihimo.llm.registry import RULES
@@ -189,3 +192,72 @@ def used_cache_keys(build: Build, cache: ResponseCache) -> set[bytes]:
     finally:
         cache.used_keys = None
     return used_keys
+
+
+@dataclass(slots=True)
+class SamplingPool:
+    """A pool that runs a sample of chunks, spread over all.
+
+    It also runs the rows made from them. size: chunks in the sample. budget: what the build pays from.
+    """
+
+    size: int
+    pool: Pool
+    budget: Budget
+    is_document: Callable[[str], bool]
+    keys: Counter[str] = field(default_factory=Counter)  # by step: number of sampled keys
+    scopes: dict[str, str] = field(default_factory=dict)  # by step: where its settings and its model are set
+    usage: dict[str, Usage] = field(default_factory=dict)  # by step: paid or cached
+    _sample_keys: set[str] = field(default_factory=set)
+
+    def __call__(self, call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]:
+        all_jobs = list(jobs)
+        chunks = {self._chunk_id(key) for job in all_jobs for key, _ in job if self.is_document(key.partition(".")[0])}
+        if {"." in chunk for chunk in chunks} - {"." in chunk for chunk in self._sample_keys}:
+            # sample from the keys of this step, not from all chunks: steps over documents may run before their chunks
+            self._sample_keys |= set(sorted(chunks, key=hash_parts)[: self.size])
+            self._sample_keys |= {chunk.partition(".")[0] for chunk in self._sample_keys}
+
+        def run_sampled(job: Job) -> list[StepResult]:
+            sampled_job = [(key, rows) for key, rows in job if rows and self._in_sample(key)]
+            if isinstance(call, Task):
+                self.keys[call.step.name] += len(sampled_job)
+                self.scopes[call.step.name] = call.step.scope
+            results = {result.key: result for result in call(sampled_job)}
+            return [results.get(key) or StepResult(key, [], b"", "not in the sample") for key, _ in job]
+
+        step = call.step if isinstance(call, Task) else None
+        before = self._scope_usage(step)
+        yield from self.pool(run_sampled, all_jobs)
+        if step:
+            used = self._scope_usage(step) - before
+            self.usage[step.name] = self.usage.get(step.name, Usage()) + used
+
+    def _scope_usage(self, step: Step | None) -> Usage:
+        """Return what the scope of a step has used so far."""
+        none, scope = Usage(), step.scope if step else ""
+        return self.budget.spent.get(scope, none) + self.budget.saved.get(scope, none)
+
+    def _in_sample(self, key: str) -> bool:
+        """Return whether the key is in the sample.
+
+        Keys are documents, chunks, rows made from them, or groups of such rows; groups hold sampled rows only.
+        """
+        return not self.is_document(key.partition(".")[0]) or self._chunk_id(key) in self._sample_keys
+
+    @staticmethod
+    def _chunk_id(key: str) -> str:
+        """Return the chunk of a key, or its whole document."""
+        return ".".join(key.split(".")[:2])
+
+
+def usage_from_sample(sample: SamplingPool) -> dict[str, cost.PastUsage]:
+    """Return the usage of a sample by scope.
+
+    Steps that share a conversation repeat its turns: only the longest one counts.
+    """
+    longest: dict[str, Usage] = {}
+    for step, usage in sample.usage.items():
+        scope = sample.scopes[step]
+        longest[scope] = max(longest.get(scope, Usage()), usage, key=lambda each: each.calls)
+    return {scope: cost.PastUsage(sample.keys[scope], usage) for scope, usage in longest.items() if usage.calls}

@@ -95,7 +95,7 @@ def remove_documents(
 def _erase_rows(build: Build) -> None:
     """Erase what deleted rows left in the search indexes and retired tables."""
     drop_retired_tables(as_database(build.db), [step.name for step in build.steps])
-    for index in build.search_indexes():
+    for index in build.vector_indexes():  # removed words are in no block
         index.erase()
 
 

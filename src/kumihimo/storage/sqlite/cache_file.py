@@ -5,7 +5,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from shutil import disk_usage
 from threading import Lock
@@ -146,29 +146,24 @@ def open_to_read(path: Path) -> sqlite3.Connection | None:
     """Return a connection that reads; None without a cache."""
     if not path.exists():
         return None
-    db = _connect_to_read(path)
-    try:
-        if _has_tables(db, path):
-            return db
-    except BaseException:
-        db.close()
-        raise
-    db.close()
-    return None
+    with ExitStack() as stack:
+        db = stack.enter_context(closing(_connect_to_read(path)))
+        if not _has_tables(db, path):
+            return None
+        stack.pop_all()
+    return db
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
     """Return a connection that writes, and create the file if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    db = _connect(path)
-    try:
+    with ExitStack() as stack:
+        db = stack.enter_context(closing(_connect(path)))
         _has_tables(db, path)
         _switch_to_log(db)
         db.execute("PRAGMA synchronous = NORMAL")
         db.executescript(f"BEGIN IMMEDIATE; {_CREATE_TABLES}; COMMIT")
-    except BaseException:
-        db.close()
-        raise
+        stack.pop_all()
     return db
 
 
