@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -178,13 +178,13 @@ class _Loaded:
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedMatrices(Mapping[str, StoredVectors]):
+class LoadedMatrices(dict[str, StoredVectors]):
     """The vectors of a snapshot by table, read once for each build."""
 
-    db: Database
+    def __init__(self, db: Database) -> None:
+        self.db = db
 
-    def __getitem__(self, table: str) -> StoredVectors:
+    def __missing__(self, table: str) -> StoredVectors:
         name = VECTOR_INDEX + table
         return self.db.once_per_build(name, lambda: self._load(name)).matrix
 
@@ -197,12 +197,6 @@ class LoadedMatrices(Mapping[str, StoredVectors]):
         for slot, data in rows:
             matrix[slot] = _decode(data)
         return _Loaded(matrix, size)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(name.removeprefix(VECTOR_INDEX) for name in self.db.meta_names(VECTOR_INDEX))
-
-    def __len__(self) -> int:
-        return len(self.db.meta_names(VECTOR_INDEX))
 
 
 def _decode(data: bytes) -> StoredVectors:
