@@ -26,12 +26,10 @@ class Held:
         self.columns, self.rows, self.read = columns, {row[0]: row for row in rows}, 0
         self.found: dict[tuple[str, ...], dict[tuple[object, ...], list[Row]]] = {}
 
-    def get(self, id: str) -> Row | None:
-        self.read += id in self.rows
-        return self.rows.get(id)
-
     def get_many(self, ids: Sequence[str]) -> list[Row]:
-        return [row for id in ids if (row := self.get(id))]
+        rows = [self.rows[id] for id in ids if id in self.rows]
+        self.read += len(rows)
+        return rows
 
     def where(self, columns: tuple[str, ...], values: tuple[object, ...]) -> list[Row]:
         if columns not in self.found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
@@ -17,11 +18,12 @@ import pytest
 
 from kumihimo.core.errors import IndexBusy, IndexDamaged, IndexUnavailable, NewerFormat
 from kumihimo.core.redaction import register_secret
-from kumihimo.storage import database
+from kumihimo.storage import StorageError, database
 from kumihimo.storage.database import SqlRows
 from kumihimo.storage.ledger import sum_rows
 from kumihimo.storage.sqlite import store as module
 from kumihimo.storage.sqlite.store import FORMAT, SqliteStore
+from tests.stores import OPEN_STORES
 
 
 def fill(store: SqliteStore, *texts: str) -> None:
@@ -49,6 +51,15 @@ def test_a_build_creates_the_folder_and_keeps_it_out_of_git(tmp_path: Path) -> N
     assert texts(store) == ["one"]
     assert (tmp_path / "a" / ".kumi" / ".gitignore").read_text() == "*\n"
     store.close()
+
+
+@pytest.mark.parametrize("open_store", OPEN_STORES)
+def test_what_fails_without_a_remedy_is_an_error_of_the_store(
+    open_store: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    error = pytest.raises(StorageError, match="missing")
+    with closing(open_store(tmp_path)) as store, error, store.write_transaction() as db:
+        db.run("SELECT * FROM missing")
 
 
 def test_a_missing_index_names_the_remedy(tmp_path: Path) -> None:
@@ -364,8 +375,7 @@ def test_rows_are_read_in_pages_without_a_live_cursor(tmp_path: Path, monkeypatc
         assert sizes == [2, 2, 1]
         assert [row for page in rows.pages("n", "text") for row in page] == [(3, "two"), (4, "four")]
         assert rows.count() == 2
-        assert rows.get("00001") == ("00001", "two", 3)
-        assert rows.get("00000") is None
+        assert rows.get_many(["00001", "00000"]) == [("00001", "two", 3)]
         assert rows.where(("n", "text"), (4, "four")) == [("00003", "four", 4)]
         assert rows.where(("n",), (5,)) == []
     store.close()
