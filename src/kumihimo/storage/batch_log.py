@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kumihimo.core.usage import Usage
-from kumihimo.storage.cache_database import CacheDatabase, Writer
+from kumihimo.storage.cache_database import CacheDatabase, TableWriter
 from kumihimo.storage.response_cache import ADD_USAGE, USAGE_COLUMNS
 from kumihimo.storage.sqlite.cache_file import CacheFile
 
@@ -116,7 +116,7 @@ class BatchLog:
             db.many(ADD_USAGE, [("spent", *owner, *counts(usage), size) for owner, (usage, size) in amounts])
 
     @contextmanager
-    def _write(self) -> Iterator[Writer]:
+    def _write(self) -> Iterator[TableWriter]:
         """Yield one transaction; sync it to disk. No connection stays open."""
         with self.database.write(synced=True) as db:
             yield db

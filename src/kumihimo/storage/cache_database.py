@@ -192,7 +192,7 @@ def _lock_offset(key: bytes) -> int:
     return crc32(key) >> 1
 
 
-class Writer(Protocol):
+class TableWriter(Protocol):
     """A transaction that writes."""
 
     def all(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...
@@ -209,7 +209,7 @@ class SharedTables(Protocol):
 
     def exists(self) -> bool: ...
     def prepare(self) -> None: ...  # the tables that are missing
-    def write(self) -> AbstractContextManager[Writer]: ...
+    def write(self) -> AbstractContextManager[TableWriter]: ...
     def close(self) -> None: ...
 
 
@@ -227,7 +227,7 @@ class CacheDatabase(SharedTables, Protocol):
     def has_table(self, name: str) -> bool: ...
     def select(self, sql: str, *values: object) -> list[tuple[Any, ...]]: ...  # no rows without a cache
     def select_in(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]: ...  # as `Database.all_in`
-    def write(self, *, synced: bool = False, erasing: bool = False) -> AbstractContextManager[Writer]:
+    def write(self, *, synced: bool = False, erasing: bool = False) -> AbstractContextManager[TableWriter]:
         """Open a transaction.
 
         synced: it is on disk when it ends. erasing: what it deletes is overwritten.

@@ -256,12 +256,12 @@ def _price(
     seconds = call_seconds(calls, reply, tally.workers)
     if usage.calls:
         seconds = _scale((calls[0] / tally.workers, calls[1] / tally.workers), usage.seconds / usage.calls)
-    return priced(
+    return price_estimate(
         step, tally.model, tally.prices, calls, _round(prompt), _round(_multiply(calls, reply)), seconds, exact
     )
 
 
-def priced(
+def price_estimate(
     step: str, model: str, prices: Prices, calls: Range, prompt: Range, completion: Range, seconds: Range, exact: bool
 ) -> Estimate:
     """Return an estimate, with its cost if prices are set."""

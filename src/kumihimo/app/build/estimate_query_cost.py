@@ -9,7 +9,7 @@ from typing import Any
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels
-from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds, priced
+from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds, price_estimate
 from kumihimo.app.opened.catalogue import AUTO, WIDE_QUESTION, searching_method
 from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.core.errors import SettingsError
@@ -196,4 +196,4 @@ def _estimate(scope: str, model: str, calls: Range, prompt: Range, reply: Range,
     prompt = (round(_TOKENIZER_SPREAD[0] * prompt[0]), round(_TOKENIZER_SPREAD[1] * prompt[1]))
     completion = (round(calls[0] * reply[0]), round(calls[1] * reply[1]))
     exact = calls[0] == calls[1]
-    return priced(scope, model, prices, calls, prompt, completion, call_seconds(calls, reply), exact)
+    return price_estimate(scope, model, prices, calls, prompt, completion, call_seconds(calls, reply), exact)
