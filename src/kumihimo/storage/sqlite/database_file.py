@@ -51,8 +51,8 @@ def explain_error(path: Path, error: sqlite3.Error) -> IndexUnavailable | Storag
     # a lock or a full disk does no harm to the file
     damage = ("Could not decode to UTF-8", "malformed JSON")
     if type(error) is sqlite3.DatabaseError or any(message in str(error) for message in damage):
-        remedy = "run `kumi check --repair`, or put your back-up in its place"
-        return IndexDamaged(f"{path} is damaged ({error}): {remedy}")
+        message = f"{path} is damaged ({error}): run `kumi check --repair`, or put your back-up in its place"
+        return IndexDamaged(message)
     return StorageError(str(error))
 
 
