@@ -208,10 +208,9 @@ _FORMS: list[Callable[[Mapping[str, list[str]], str], str]] = [
 def make_fillers(scenes: Iterable[Scene], find: Callable[[Scene], Iterable[SlotText]]) -> Iterator[SlotFiller]:
     """Yield the slot fillers of the scenes, a passage each."""
     for scene in scenes:
-        passage = f"{hash_parts(scene.id)}.00000.00000"
+        chunk = f"{hash_parts(scene.id)}.00000"
         for n, one in enumerate(find(scene)):
-            value = hash_parts(one.slot, one.name)
-            yield SlotFiller(value, one.slot, one.name, passage, id=f"{passage}.{n:05}", text=one.text)
+            yield SlotFiller(one.slot, one.name, 0, id=f"{chunk}.{n:05}", text=one.text)
 
 
 def gold_slots(scene: Scene) -> list[SlotText]:

@@ -65,9 +65,7 @@ def make_tables(count: int) -> dict[str, Any]:
         rows["passages"].append(Passage(id=id, text=f"{text} {n}", chunk=chunk, start=n, end=n + 50, tokens=50))
         for i, slot in enumerate(SLOTS):
             name = f"name {i * 1000 + n % 997}".replace(" ", "-")
-            rows["frames"].append(
-                SlotFiller(id=f"{id}.{i}", value=hash_parts(slot, name), slot=slot, name=name, passage=id)
-            )
+            rows["frames"].append(SlotFiller(slot, name, within % 10, id=f"{chunk}.{within % 10 * 10 + i:05}"))
         if within < 99:
             following = f"{document}.{(within + 1) // 10:05}.{(within + 1) % 10:05}"
             rows["links"].append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.records import Chunk, DiscourseRelation, Document, Passage, Record, SlotFiller, SlotValue
+from kumihimo.core.records import Chunk, DiscourseRelation, Document, Passage, Record, SlotFiller
 from kumihimo.core.table import Table
 from tests.factories_tables import table
 
@@ -104,18 +104,9 @@ def _passages() -> list[Passage]:
 
 def _frames() -> list[SlotFiller]:
     said = sorted((n, slot, name) for slot, name, places in SAID for n in places)
-    ordinal = dict.fromkeys(P, 0)
-    found = []
-    for n, slot, name in said:
-        id = f"{P[n]}.{ordinal[P[n]]:05}"
-        ordinal[P[n]] += 1
-        found.append(SlotFiller(hash_parts(slot, name), slot, name, P[n], id=id, text=name.capitalize()))
-    return found
-
-
-def _values() -> list[SlotValue]:
     return [
-        SlotValue(slot, (name.capitalize(),), len(at), id=hash_parts(slot, name), text=name) for slot, name, at in SAID
+        SlotFiller(slot, name, int(P[n][-5:]), id=f"{P[n][:-6]}.{i:05}", text=name.capitalize())
+        for i, (n, slot, name) in enumerate(said)
     ]
 
 
@@ -124,7 +115,6 @@ ROWS: dict[str, tuple[Record, ...]] = {
     "chunks": tuple(_chunks()),
     "passages": tuple(_passages()),
     "frames": tuple(_frames()),
-    "values": tuple(_values()),
     "links": LINKS,
 }
 

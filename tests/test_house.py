@@ -122,7 +122,7 @@ def test_the_catalogues_hold_what_we_think() -> None:
     ]
     imported = ["imported_units", "imported_descriptions", "imported_communities"]
     meta = ["metadata", "questions", "tags", "summaries"]
-    pieces = ["passages", "frames", "values", "links"]
+    pieces = ["passages", "frames", "links"]
     assert list(STEPS) == ["chunks", "descriptions", *graph[:2], *imported, *graph[2:], *meta, *pieces]
     old = ["braid", "wide", "bm25", "naive", "hyde", "rq", "mapreduce", "global", "local", "drift", "light"]
     assert list(METHODS) == [*old, "meta", "discourse"]

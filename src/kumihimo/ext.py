@@ -33,7 +33,6 @@ from kumihimo.core.records import (
     RelationMention,
     Report,
     SlotFiller,
-    SlotValue,
     Summary,
     Tag,
 )
@@ -92,7 +91,6 @@ __all__ = [
     "RowTokens",
     "SettingsError",
     "SlotFiller",
-    "SlotValue",
     "Source",
     "SourceError",
     "Summary",

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Chunk, Passage, SlotFiller
-from kumihimo.core.table import Group
 from kumihimo.index.frames import (
     MAX_SLOT_CHARS,
     MAX_SLOT_VALUES,
@@ -23,7 +21,6 @@ from kumihimo.index.frames import (
     normalise_slots,
     parse_slots_reply,
     slot_messages,
-    values,
 )
 from kumihimo.llm.budget import Budget
 from kumihimo.llm.cached_llm import StructuredLLM, create_llm
@@ -97,7 +94,6 @@ def test_a_frame_for_each_value_of_each_passage(cache: ResponseCache) -> None:
         ("0", "predicate", "met", "meet"),
         ("2", "who", "Bo", "bo"),
     ]
-    assert [frame.value for frame in fillers] == [hash_parts(frame.slot, frame.name) for frame in fillers]
     [prompt] = chat.prompt_counts
     assert "<passage 2>\nYes.\n</passage 2>" in prompt
     assert "Cyd" not in prompt
@@ -152,7 +148,7 @@ def test_a_call_that_fails_leaves_the_others(cache: ResponseCache) -> None:
     chat = FakeChat(lambda prompt: "No." if "Bo" in prompt else numbered({"who": ["Ada"]}), join_messages=True)
     with pytest.raises(ItemFailed) as error:
         chunk_frames(create_llm(chat, cache, Budget()), "Ada.", "Bo.", "Ada!", paper=True)
-    assert [row.passage[-1] for row in error.value.fallback if isinstance(row, SlotFiller)] == ["0", "2"]
+    assert [str(row.ordinal) for row in error.value.fallback if isinstance(row, SlotFiller)] == ["0", "2"]
     assert sum(chat.prompt_counts.values()) == 5
 
 
@@ -239,20 +235,6 @@ def test_hostile_passages_break_no_rule(text: str) -> None:
     assert fillers == list(frames(chunk, rows, None))
     assert all(frame.slot in SLOTS and frame.name and frame.text for frame in fillers)
     assert len(fillers) < 1500
-
-
-# -- values
-
-
-def slot_filler(n: int, text: str, slot: str = "who", value_name: str = "ada") -> SlotFiller:
-    return SlotFiller(
-        hash_parts(slot, value_name), slot, value_name, f"d.00000.{n:05}", id=f"d.00000.{n:05}.00000", text=text
-    )
-
-
-def test_a_value_holds_its_forms_the_most_used_first() -> None:
-    value = values(Group([slot_filler(0, "ada"), slot_filler(1, "Ada"), slot_filler(2, "Ada"), slot_filler(3, "ADA")]))
-    assert (value.text, value.slot, value.forms, value.frames) == ("ada", "who", ("Ada", "ADA", "ada"), 4)
 
 
 def test_the_order_of_what_is_said_makes_no_difference() -> None:

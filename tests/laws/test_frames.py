@@ -1,4 +1,4 @@
-"""passages, frames and values of hostile documents, by rule and by a model -> the laws hold."""
+"""passages and frames of hostile documents, by rule and by a model -> the laws hold."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from kumihimo import Kumihimo
 from kumihimo.core.context import Context, Evidence
-from kumihimo.core.records import Passage, SlotFiller, SlotValue
+from kumihimo.core.records import Passage, SlotFiller
 from kumihimo.core.table import Table
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 from tests.factories_paid_steps import install
 from tests.fixtures_index import Held, fill, tables
 
-TABLES = ("passages", "frames", "values")
+TABLES = ("passages", "frames")
 PLAIN = {
     "a.txt": "Ada met Bea in Oban on 3 May 1972. Cal left by train because of the rain. " * 40,
     "b.txt": "翌朝、エイダは寝室で手紙を読んだ。雨のため、彼は駅に行った。" * 40,
@@ -34,7 +34,7 @@ HOSTILE = {
 ALL = {**PLAIN, **HOSTILE}
 
 
-def fivew(question: str, passages: Table[Passage], frames: Table[SlotFiller], values: Table[SlotValue]) -> Context:
+def fivew(question: str, passages: Table[Passage], frames: Table[SlotFiller]) -> Context:
     """Return all passages: a test method that reads these tables."""
     return Context(tuple(Evidence("passages", passage, 1.0) for passage in passages))
 

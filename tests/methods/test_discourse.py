@@ -48,7 +48,7 @@ def search(
     question: str = "Why did the Tern wait?", first: Sequence[int] = (0, 5, 3), llm: Any = None, **settings: Any
 ) -> list[int]:
     """Return the positions of the passages found; `first`: those that are nearest."""
-    inputs: dict[str, Any] = {name: tables()[name] for name in ("passages", "frames", "values", "links")}
+    inputs: dict[str, Any] = {name: tables()[name] for name in ("passages", "frames", "links")}
     searches: dict[str, Any] = {
         "keyword_search": returns_passages(),
         "vector_search": PassageSearch(returns_passages(*first)),
@@ -159,7 +159,7 @@ def test_passages_rank_by_matching_slots(slots: Sequence[tuple[str, str]], expec
 
 def test_order_of_results_follows_the_paper() -> None:
     assert search(paper=True) == [0, 1, 4, 7]
-    assert search(paper=True, k=3, top_up=True, fallback="any", words=True, alike=0.1) == [0, 1, 4, 7]
+    assert search(paper=True, k=3, top_up=True, fallback="any", words=True) == [0, 1, 4, 7]
 
 
 def test_linked_passages_follow_their_passage_once() -> None:
@@ -183,12 +183,6 @@ def test_several_senses_and_none() -> None:
     assert search(llm=scripted_llm("none"), framed=0, top_up=False) == [0]
 
 
-def test_similar_values_match() -> None:
-    frame = {"what": ["winch rope"]}
-    assert search(llm=scripted_llm(frame=frame), top_up=False) == [0, 1]
-    assert search(llm=scripted_llm(frame=frame), top_up=False, alike=0.5) == [0, 1, 3, 5]
-
-
 def test_rare_values_count_more() -> None:
     frame = {"who": ["the Tern"], "where": ["Oban"], "predicate": ["left"]}
     common = {"who": ["the Tern"]}
@@ -197,7 +191,7 @@ def test_rare_values_count_more() -> None:
 
 
 def test_keyword_search_is_optional() -> None:
-    all_tables = {name: each for name, each in tables().items() if name in ("passages", "frames", "values", "links")}
+    all_tables = {name: each for name, each in tables().items() if name in ("passages", "frames", "links")}
 
     def first(**settings: Any) -> str:
         llm = scripted_llm("none", {"who": "none"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import log2
 
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import SlotFiller
 from kumihimo.core.table import Table
 from kumihimo.methods.discourse import rank_by_slots
@@ -22,9 +21,9 @@ def frames() -> Table[SlotFiller]:
     return table(
         SlotFiller,
         [
-            SlotFiller(hash_parts(*slot), *slot, passage, id=f"{passage}.{n:05}", text=slot[1])
+            SlotFiller(*slot, int(passage[-5:]), id=f"{passage[:-6]}.{n:05}", text=slot[1])
             for passage, slots in SLOTS.items()
-            for n, slot in enumerate(slots)
+            for n, slot in enumerate(slots, 10 * int(passage[-5:]))
         ],
     )
 

@@ -24,7 +24,6 @@ from kumihimo.core.records import (
     Question,
     Record,
     SlotFiller,
-    SlotValue,
     Summary,
     Tag,
 )
@@ -47,9 +46,7 @@ def frames(p: Passage, **slots: str) -> list[SlotFiller]:
     """`who="orrell/annie"`: two values of one slot."""
     given_values = [(slot, name) for slot, names in slots.items() for name in names.split("/")]
     return [
-        SlotFiller(
-            id=f"{p.id}.{n:05}", text=name.upper(), value=hash_parts(slot, name), slot=slot, name=name, passage=p.id
-        )
+        SlotFiller(slot, name, p.ordinal, id=f"{p.chunk}.{p.ordinal * 50 + n:05}", text=name.upper())
         for n, (slot, name) in enumerate(given_values)
     ]
 
@@ -270,7 +267,10 @@ def test_metadata_questions_and_summaries(tmp_path: Path) -> None:
         "questions": [Question(id=f"{DOCUMENT}.00000", text="Qui ?", answer="Annie.", title="A", tokens=3)],
         "tags": [Tag(id=f"{DOCUMENT}.00000.00000", text="Qui ?", summary=hash_parts(label), label=label)],
         "summaries": [Summary(id=hash_parts(label), text="Nets.", label=label, questions=1, tokens=2)],
-        "values": [SlotValue(id="v", text="annie", slot="who", forms=("Annie", "アニー"), frames=2)],
+        "frames": [
+            SlotFiller("who", "annie", 0, id=f"{DOCUMENT}.00000.{n:05}", text=form)
+            for n, form in enumerate(("Annie", "アニー", "Annie"))
+        ],
     }
     store = open_store(triples_of(rows_made), tmp_path / "store")
     query_text = "SELECT ?v { ?d <field/research%20field> ?v ; kumi:uri 'a' } ORDER BY ?v"
@@ -358,7 +358,7 @@ def hostile(text: str) -> dict[str, list[Any]]:
         "documents": [doc],
         "chunks": [Chunk(id=f"{DOCUMENT}.00000", text=text, title=text, start=0, end=1, tokens=1)],
         "passages": [p],
-        "frames": [SlotFiller(id="f", text=text, value="v", slot="who", name=text, passage=p.id)],
+        "frames": [SlotFiller("who", text, p.ordinal, id=p.id, text=text)],
         "links": [DiscourseRelation(id=f"{DOCUMENT}.0", text=text, first=p.id, second=p.id, confidence=None)],
         "metadata": [Metadata(id=f"{DOCUMENT}.0", document=DOCUMENT, field=text, values=(text,))],
     }

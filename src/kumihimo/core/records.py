@@ -363,36 +363,34 @@ class Passage(Record):
     end: int
     tokens: int
 
+    @property
+    def ordinal(self) -> int:
+        """Return its position among the passages of the chunk, from 0."""
+        return int(self.id.rpartition(".")[2])
+
 
 @dataclass(frozen=True, slots=True)
 class SlotFiller(Record):
     """A filler of a 5W1H or predicate slot in a passage; text: its words."""
 
-    GROUP: ClassVar[str] = "value"
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = (("slot", "name"),)
     SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
-    value: str  # hash of slot and name
     slot: str
     name: str  # the normalised words, equal for equal meanings
-    passage: str
+    ordinal: int  # of its passage in the chunk
 
-
-@dataclass(frozen=True, slots=True)
-class SlotValue(Record):
-    """A normalised slot value, merged from its fillers; text: the normalised name. frames: the number of fillers."""
-
-    SEARCHED_BY: ClassVar[tuple[str, ...]] = ("vectors",)
-
-    slot: str
-    forms: tuple[str, ...]  # as written in passages, most frequent first
-    frames: int
+    @property
+    def passage(self) -> str:
+        """Return the id of its passage."""
+        return f"{self.id.rpartition('.')[0]}.{self.ordinal:05}"
 
 
 @dataclass(frozen=True, slots=True)
 class DiscourseRelation(Record):
     """A discourse relation between two passages; text: the label of its sense, a class of the PDTB."""
 
-    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("first", "second", "text")
+    INDEX: ClassVar[tuple[str | tuple[str, ...], ...]] = ("first", "second")
     SEARCHED_BY: ClassVar[tuple[str, ...]] = ()
 
     first: str  # id of the passage in the role of Arg1

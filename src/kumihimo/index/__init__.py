@@ -23,6 +23,6 @@ _RESOLUTION = (same_names.name_uses, same_names.name_clusters, same_names.same_n
 _EXTRACTION = (mentions.mentions, mentions.ties, mentions.assertions)
 _GRAPH = (graph.entities, graph.relations, graph.claims, communities.communities, communities.members, reports.reports)
 _METADATA = (metadata.metadata, metadata.questions, summaries.tags, summaries.summaries)
-_DISCOURSE = (chunks.passages, frames.frames, frames.values, links.links)
+_DISCOURSE = (chunks.passages, frames.frames, links.links)
 
 STEPS = collect_signatures(*_NAMES, *_IMPORTS, *_RESOLUTION, *_EXTRACTION, *_GRAPH, *_METADATA, *_DISCOURSE)

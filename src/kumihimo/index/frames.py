@@ -1,18 +1,16 @@
-"""a chunk's passages -> frames, values: 5W1H slots and predicates, and their values across passages."""
+"""a chunk's passages -> frames: 5W1H slots and predicates."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import make_dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import MalformedReply
-from kumihimo.core.records import Chunk, Passage, SlotFiller, SlotValue
+from kumihimo.core.records import Chunk, Passage, SlotFiller
 from kumihimo.core.settings import Batch
-from kumihimo.core.table import Group, Table
+from kumihimo.core.table import Table
 from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.rules import srl
 from kumihimo.llm.prompts import number_sources, render_prompt, reply_form
@@ -55,7 +53,7 @@ def frames(
 ) -> Iterable[SlotFiller]:
     """Extract the 5W1H slots and predicates of a chunk's passages.
 
-    (江上・福田, section 3.1.2.) One call reads up to `batch` passages. Texts with the same name share one value: width,
+    (江上・福田, section 3.1.2.) One call reads up to `batch` passages. Texts with the same name are one value: width,
     case, articles, plurals, particles, verb endings and date formats do not count. paper: one passage in a call, and
     only case and English lemmas do not count, as in the paper.
     But: a slot may have several values; without a model the rules fill the slots (`rules/srl.py`).
@@ -65,16 +63,9 @@ def frames(
         slots_by_passage = find_slots([passage.text for passage in batch], llm, language)
         for passage, slots in zip(batch, slots_by_passage, strict=True):
             for slot, text, name in normalise_slots(slots, paper=paper):
-                yield SlotFiller(value=hash_parts(slot, name), slot=slot, name=name, passage=passage.id, text=text)
+                yield SlotFiller(slot, name, passage.ordinal, text=text)
 
     return collect_rows(fill_slots, passages.where(chunk=chunk.id), 1 if paper else batch)
-
-
-def values(frames: Group[SlotFiller]) -> SlotValue:
-    """Merge equal slot fillers of all passages (江上・福田, section 3.1.1)."""
-    form_counts = Counter(frame.text for frame in frames)
-    ranked = sorted(form_counts, key=lambda form: (-form_counts[form], form))
-    return SlotValue(slot=frames[0].slot, forms=tuple(ranked), frames=len(frames), text=frames[0].name)
 
 
 def find_slots(texts: Sequence[str], llm: LLM | None, language: str = "") -> list[Slots]:

@@ -6,8 +6,9 @@ they are long. If the merge fails, they stay joined and the failure is listed.
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import fsum
 from pathlib import Path
 from typing import TypeVar
@@ -101,6 +102,11 @@ def claims(
     return _with_description(bare, names, _ordered_texts(assertions, descriptions), tokenizer, llm, description_tokens)
 
 
+@lru_cache(maxsize=16_384)  # several entities and relations have the same sentences
+def _count_tokens(tokenize: Callable[[str], Sequence[int]], text: str) -> int:
+    return len(tokenize(text))
+
+
 def _with_imported(
     rows: Sequence[Record], subject: str, imported_descriptions: Table[ImportedDescription]
 ) -> Sequence[Record]:
@@ -175,7 +181,7 @@ def _with_description(
     except ItemFailed as failure:
         text = "\n".join(texts)
         raise ItemFailed(str(failure), fallback=[replace(bare, text=text, tokens=len(tokenizer(text)))]) from failure
-    return replace(bare, text=text, tokens=len(tokenizer(text)))
+    return replace(bare, text=text, tokens=_count_tokens(tokenizer.__call__, text))
 
 
 def _merge_descriptions(
@@ -202,7 +208,7 @@ def _merge_descriptions(
 def _first_texts(texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> Iterator[str]:
     """Yield texts while they fit the limit, at least one."""
     for i, text in enumerate(texts):
-        limit -= len(tokenizer(text))
+        limit -= _count_tokens(tokenizer.__call__, text)
         if limit < 0 and i:
             return
         yield text

@@ -9,26 +9,23 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import MalformedReply, UnparsableReply
-from kumihimo.core.records import DiscourseRelation, Passage, SlotFiller, SlotValue
+from kumihimo.core.records import DiscourseRelation, Passage, SlotFiller
 from kumihimo.core.settings import Bounds, Results, Share, StartRows, Tokens, Weight
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index import pdtb_senses
-from kumihimo.index.frames import MAX_SLOT_VALUES, PROMPT as SLOTS_PROMPT, find_slots, normalise_slots
+from kumihimo.index.frames import PROMPT as SLOTS_PROMPT, find_slots, normalise_slots
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Reply, Reranker, RerankerName
 from kumihimo.methods.shared.ranking import hybrid_search, scale_scores
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
-from kumihimo.text.lemmas import SLOTS
 
 SENSES_PROMPT = Path(__file__).with_name("discourse_senses.md")
 Fallback = Literal["none", "parent", "any", "neighbours"]  # each one includes the earlier ones
 SlotWeighting = Literal["count", "rare"]
 _OUTLINE_TOKENS = 900  # at most, of the list of senses in a prompt
 _SLOTS_FORM_TOKENS = 300  # at most, of the schema of slots in a prompt
-_VALUE_POOL = 50  # similar values considered for each value of the question
 log = logging.getLogger("kumihimo")
 
 # Cue words of questions in English, Japanese and Chinese, and the senses that an answer needs. The senses are broad: a
@@ -75,11 +72,10 @@ _CUES = (
 )
 
 
-def discourse_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
+def discourse_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:  # noqa: ARG001
     """Return two calls: one for the senses, one for the slots."""
     prompts = [sizes.prompt_tokens(prompt) for prompt in (SENSES_PROMPT, SLOTS_PROMPT)]
-    texts = 1 + 2 * MAX_SLOT_VALUES * len(SLOTS) * (settings["alike"] < 1)
-    return QueryCost((2, 2), (sum(prompts), sum(prompts) + _OUTLINE_TOKENS + _SLOTS_FORM_TOKENS), (1, texts))
+    return QueryCost((2, 2), (sum(prompts), sum(prompts) + _OUTLINE_TOKENS + _SLOTS_FORM_TOKENS), (1, 1))
 
 
 @declare(best_for="why, how, when: the passages next to a fact", calls=discourse_cost)
@@ -87,7 +83,6 @@ def discourse(
     question: str,
     passages: Table[Passage],
     frames: Table[SlotFiller],
-    values: Table[SlotValue],
     links: Table[DiscourseRelation],
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
@@ -102,7 +97,6 @@ def discourse(
     fallback: Fallback = "parent",
     min_confidence: Share = 0.0,
     framed: Annotated[int, Bounds(0, 1000, asked=(0, 100))] = 10,
-    alike: Share = 1.0,
     weights: SlotWeighting = "count",
     top_up: bool = True,
     budget: Tokens = 8000,
@@ -115,11 +109,11 @@ def discourse(
     which a chain of thought names (Listing 1). Then L_w: `framed` passages, ranked by the number of slots that match
     the question (Listing 2). Without a model, rules find senses and slots from the wording of the question.
     But: L_v uses keywords too (`words`), and the rest of L_v fills up the budget (`top_up`); if no link has a needed
-    sense, broader senses may count (`fallback`). alike: minimum cosine between a value and one of the question; 1:
-    equal values only. weights: `rare` weighs rare values more. paper: none of these changes, k = 1, no reranking.
+    sense, broader senses may count (`fallback`). weights: `rare` weighs rare values more. paper: none of these changes,
+    k = 1, no reranking.
     """
     if paper:
-        k, words, fallback, min_confidence, alike = 1, False, "none", 0.0, 1.0
+        k, words, fallback, min_confidence = 1, False, "none", 0.0
         weights, top_up, reranker = "count", False, "none"
     if words:
         [hits] = hybrid_search([question], passages, keyword_search, vector_search, pool=pool, meaning=meaning)
@@ -134,8 +128,7 @@ def discourse(
                 passage, needed_senses, links, passages, fallback=fallback, min_confidence=min_confidence
             )
             order |= {each.id: each for each in (passage, *linked)}
-    slots = _expand_slots(_question_slots(question, llm), values, vector_search, alike)
-    ranked_slots = rank_by_slots(slots, frames, weights=weights)[:framed]
+    ranked_slots = rank_by_slots(_question_slots(question, llm), frames, weights=weights)[:framed]
     order |= passages.get_many(id for id, _ in ranked_slots)
     # scores of different searches do not compare, so the position decides
     ordered = Context(tuple(Evidence("passages", row, 2 - n / len(order)) for n, row in enumerate(order.values())))
@@ -275,23 +268,6 @@ def _extract_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
     return slots
 
 
-def _expand_slots(
-    slots: Sequence[tuple[str, str]], values: Table[SlotValue], vector_search: VectorSearch, minimum: float
-) -> Iterator[tuple[str, str]]:
-    """Yield the slots, and similar values found in passages.
-
-    Similar: of the same slot, with a cosine of `minimum` or more.
-    """
-    yield from slots
-    if minimum >= 1 or not slots:
-        return
-    similar = vector_search.search_many(values, [name for _, name in slots], k=_VALUE_POOL)
-    for (slot, _), hits in zip(slots, similar, strict=True):
-        for item in hits:
-            if isinstance(item.record, SlotValue) and item.record.slot == slot and item.score >= minimum:
-                yield slot, item.record.text
-
-
 def rank_by_slots(
     pairs: Iterable[tuple[str, str]], frames: Table[SlotFiller], *, weights: SlotWeighting = "count"
 ) -> list[tuple[str, float]]:
@@ -301,10 +277,9 @@ def rank_by_slots(
     3.2.3, Listing 2). weights: `rare` counts 1 / log2(1 + n) for a value that n passages share, in place of 1.
     But: the listing sorts by similarity; here the number of matches decides, as in the text of the paper.
     """
-    slots = {hash_parts(slot, name): slot for slot, name in pairs}
     weights_by_slot: dict[str, dict[str, float]] = defaultdict(dict)
-    for value, slot in slots.items():
-        passages = dict.fromkeys(frame.passage for frame in frames.where(value=value))
+    for slot, name in dict.fromkeys(pairs):
+        passages = dict.fromkeys(frame.passage for frame in frames.where(slot=slot, name=name))
         weight = 1 / log2(1 + len(passages)) if weights == "rare" and passages else 1.0
         for passage in passages:
             weights_by_slot[passage][slot] = max(weights_by_slot[passage].get(slot, 0.0), weight)

@@ -259,10 +259,9 @@ def _describe_frame(world: RdfContext, f: records.SlotFiller) -> Iterator[Resour
     if f.name not in world.labelled_ids:
         world.labelled_ids.add(f.name)
         yield _resource(value, "Value", f.name)
-
-
-def _describe_value(world: RdfContext, v: records.SlotValue) -> Iterator[Resource]:
-    yield world.value_iri(v.text), [(kumi_term("form"), world.text_literals(v.forms))]
+    if (form := f"{f.name}\n{f.text}") not in world.labelled_ids:
+        world.labelled_ids.add(form)
+        yield value, [(kumi_term("form"), world.text_literal(f.text))]
 
 
 def _describe_link(world: RdfContext, link: records.DiscourseRelation) -> Iterator[Resource]:
@@ -366,7 +365,6 @@ _DESCRIBERS: Mapping[str, Any] = {  # by table
     "chunks": _describe_chunk,
     "passages": _describe_passage,
     "frames": _describe_frame,
-    "values": _describe_value,
     "links": _describe_link,
     "entities": _describe_entity,
     "relations": _describe_relation,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 BlockKind = Literal["heading", "item", "row", "prose"]
@@ -32,6 +33,7 @@ _SPACES = re.compile(r"[ \t\n\r\f\xa0]+")  # without the ideographic space, whic
 _IDEOGRAPHIC = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 MAX_CUT_WORD = 12  # a shortened title loses a shorter word rather than a part of it
 _INVISIBLE = re.compile("[\xad\u200b\ufeff]")
+_KEPT_TEXTS, _MAX_KEPT_CHARS = 16_384, 2_000  # chunks, names and passages split the same paragraphs
 
 
 # These are slow to compile, so `re` does it at the first use.
@@ -103,10 +105,17 @@ def split_sentences(text: str, start: int = 0, end: int | None = None) -> list[t
     >>> [text[a:b] for a, b in split_sentences(text)]
     ['彼は「行く。」と言った。', '雨だった。', 'Dr. Tose left.', 'It rained.']
     """
-    end = len(text) if end is None else end
-    piece, pieces, spans = text[start:end], [(start, end)], list[tuple[int, int]]()
-    if not piece.isascii() and re.search(_UNSPACED_STOP, piece):
-        pieces = list(_split_at_terminals(text, start, end))
+    piece = text[start:end]
+    find = _sentences_in if len(piece) <= _MAX_KEPT_CHARS else _sentences_in.__wrapped__
+    return [(start + first, start + last) for first, last in find(piece)]
+
+
+@lru_cache(maxsize=_KEPT_TEXTS)
+def _sentences_in(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the spans of the sentences of a text."""
+    pieces, spans = [(0, len(text))], list[tuple[int, int]]()
+    if not text.isascii() and re.search(_UNSPACED_STOP, text):
+        pieces = list(_split_at_terminals(text))
     for a, b in pieces:
         parts: Sequence[tuple[int, int]] = [(0, b - a)]
         if _SPACED.search(text, a, b):
@@ -117,7 +126,7 @@ def split_sentences(text: str, start: int = 0, end: int | None = None) -> list[t
             if sentence := text[a + c : a + d].strip():
                 first = text.index(sentence, a + c)
                 spans.append((first, first + len(sentence)))
-    return spans
+    return tuple(spans)
 
 
 def ends_sentence(text: str) -> bool:
@@ -129,10 +138,10 @@ def ends_sentence(text: str) -> bool:
     return text.rstrip(f"{_CLOSING_CHARS} \n").endswith((".", *_STOPS))
 
 
-def _split_at_terminals(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_at_terminals(text: str) -> Iterator[tuple[int, int]]:
     """Yield spans that end with a terminal outside quotation marks."""
-    balanced = sum(text.count(c, start, end) for c in _OPEN) == sum(text.count(c, start, end) for c in _CLOSE)
-    depth, begin, i = 0, start, start
+    balanced = sum(map(text.count, _OPEN)) == sum(map(text.count, _CLOSE))
+    depth, begin, i, end = 0, 0, 0, len(text)
     while i < end:
         char = text[i]
         depth += (char in _OPEN) - (char in _CLOSE) if balanced else 0

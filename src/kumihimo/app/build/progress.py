@@ -20,7 +20,6 @@ _STEPS = {
     "summaries": ("writing summaries", 1),
     "passages": ("splitting texts into passages", 1),
     "frames": ("finding who did what", 1),
-    "values": ("finding values", 1),
     "links": ("finding how sentences connect", 1),
     "imported_units": ("reading what was imported", 1),
     "imported_descriptions": ("reading what was imported", 1),

@@ -69,7 +69,6 @@ TABLES: Mapping[str, RowRate] = {
     "questions": RowRate("documents", (1, 30), (10, 90)),  # 8 and 9 of a document
     "summaries": RowRate("documents", (0, 20), (60, 700)),  # 9.7 of a document
     "metadata": RowRate("documents", (1, 20), (2, 60)),
-    "values": RowRate("chunks", (1, 60), (2, 40)),  # 11 and 2 of a chunk
 }
 # The steps of plug-ins: the calls and rows for each call before them.
 PLUGIN_STEP = Rate("calls", (0, 2), (100, 3000), (16, 600), (0.5, 1.25))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,7 +103,8 @@ def _split_relation(earlier: str, later: str) -> tuple[str, bool, float] | None:
 
 def _leading_connective(text: str, *kinds: str) -> tuple[str, str] | None:
     """Return kind and sense of a leading connective of these kinds."""
-    match = _leading_pattern().match(_strip_line_start(text))
+    start = _strip_line_start(text)
+    match = _leading_pattern(start[:1].casefold()[:1]).match(start)
     connective = _connective_of(match[0]) if match else None
     return connective if connective and connective[0] in kinds else None
 
@@ -150,10 +151,11 @@ def _connective_of(word: str) -> tuple[str, str]:
     return _connectives_by_word()[" ".join(word.casefold().split())]
 
 
-@cache
-def _leading_pattern() -> re.Pattern[str]:
-    """Return the pattern of leading connectives and their look-alikes."""
-    return re.compile("|".join(_word_pattern(word) for word in _load_connectives() if word.kind != "ending"), re.I)
+@lru_cache(maxsize=1024)
+def _leading_pattern(letter: str) -> re.Pattern[str]:
+    """Return the pattern of leading connectives and look-alikes with a first letter."""
+    words = [word for word in _load_connectives() if word.kind != "ending" and word.text.startswith(letter)]
+    return re.compile("|".join(map(_word_pattern, words)) or "(?!)", re.I)
 
 
 def _word_pattern(word: _Connective) -> str:

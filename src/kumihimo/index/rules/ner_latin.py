@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Set
+from functools import lru_cache
 from typing import NamedTuple
 
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS, NameSpan, alternatives
@@ -158,6 +159,7 @@ def _is_name_possessor(word: str, first: str) -> bool:
     return not WORDS["name_possessors"].isdisjoint((word[:-2].lower(), first.rstrip(".").lower()))
 
 
+@lru_cache(maxsize=65536)
 def _is_stop_word(word: str) -> bool:
     small = word.lower()
     if small in _PARTICLES:

@@ -10,7 +10,7 @@ is k.
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,17 +93,17 @@ _EN_MAX_REASON_WORDS = 12
 
 
 class _TaggedText(NamedTuple):
-    """An English text with a letter for the kind of each word, and the words' spans."""
+    """An English text with a letter for the kind of each word, and the words."""
 
     text: str
     kinds: str
-    spans: list[tuple[int, int]]
+    matches: list[re.Match[str]]
 
     def words(self, start: int, end: int) -> str:
         """Return the text of a range of words, without leading articles."""
         while start < end and self.kinds[start] in "dbf,":
             start += 1
-        return self.text[self.spans[start][0] : self.spans[end - 1][1]] if start < end else ""
+        return self.text[self.matches[start].start() : self.matches[end - 1].end()] if start < end else ""
 
     def items(self, start: int, end: int) -> Iterator[str]:
         """Yield the items of a list such as `Ada, Bo and Cy`."""
@@ -111,7 +111,7 @@ class _TaggedText(NamedTuple):
 
     def small_word(self, index: int) -> str:
         """Return a word in small letters."""
-        return self.text[slice(*self.spans[index])].lower()
+        return self.matches[index][0].lower()
 
 
 @cache
@@ -140,19 +140,21 @@ def find_slots(text: str) -> Iterator[tuple[str, str]]:
     {'when': '1883年', 'where': '倫敦', 'who': '福爾摩斯', 'predicate': '發現', 'what': '毒蛇'}
     """
     text = text[:MAX_CHARS]
-    for start, end in find_dates(text):
-        yield "when", text[start:end]
+    dates = list(find_dates(text))
+    yield from (("when", text[start:end]) for start, end in dates)
     kana, han = (0 if text.isascii() else len(_pattern(script).findall(text)) for script in ("kana", "han"))
     if (kana + han) * 4 < len(text):
-        yield from find_english_slots(text)
+        yield from find_english_slots(text, dates)
     elif kana * 20 >= kana + han:
         yield from find_japanese_slots(text)
     else:
         yield from find_chinese_slots(text)
 
 
-def find_english_slots(text: str) -> Iterator[tuple[str, str]]:
+def find_english_slots(text: str, dates: Sequence[tuple[int, int]] = ()) -> Iterator[tuple[str, str]]:
     """Yield slots and values, in the words of the text.
+
+    dates: the spans of dates in it.
 
     >>> text = "The horse boy does not know Abe Slaney's past, and he ran into the garden with a lamp."
     >>> slots = find_english_slots(text)
@@ -161,7 +163,7 @@ def find_english_slots(text: str) -> Iterator[tuple[str, str]]:
     """
     for speaker in _EN_SPEAKER.finditer(text):
         yield "who", speaker[1].title()
-    tagged = _tag_words(text)
+    tagged = _tag_words(text, dates)
     for clause in _EN_CLAUSE.finditer(tagged.kinds):
         yield from _clause_slots(tagged, clause)
     for phrase in _EN_PHRASE.finditer(tagged.kinds):
@@ -172,16 +174,15 @@ def find_english_slots(text: str) -> Iterator[tuple[str, str]]:
         yield "why", " ".join(why[1].split()[:_EN_MAX_REASON_WORDS])
 
 
-def _tag_words(text: str) -> _TaggedText:
-    matches = list(_EN_WORDS.finditer(text))
-    spans = [word.span() for word in matches]
-    kinds = "".join([_word_kind(word[0]) for word in matches])
-    for start, end in find_dates(text):
-        kinds = "".join("t" if start <= spans[i][0] < end else kind for i, kind in enumerate(kinds))
+def _tag_words(text: str, dates: Iterable[tuple[int, int]]) -> _TaggedText:
+    words = list(_EN_WORDS.finditer(text))
+    kinds = "".join([_word_kind(word[0]) for word in words])
+    for start, end in dates:
+        kinds = "".join("t" if start <= words[i].start() < end else kind for i, kind in enumerate(kinds))
     if "M" in kinds:
         kinds = _EN_IMPERATIVE.sub("c", kinds).replace("M", "m")
     kinds = _EN_NOMINAL.sub("k", _EN_VERB_AS_NOUN.sub(lambda run: "k" * len(run[0]), kinds))
-    return _TaggedText(text, kinds, spans)
+    return _TaggedText(text, kinds, words)
 
 
 @cache
