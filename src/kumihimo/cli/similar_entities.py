@@ -190,15 +190,8 @@ class Review:
         return ", ".join([*pair.reasons, *([f"the model says: {verdict}"] if verdict else [])])
 
     def _accepted_lines(self) -> list[str]:
-        """Return the lines of the pairs, but not of rejected ones.
-
-        A pair that is alike in meaning only needs a verdict.
-        """
-        return [
-            pair.alias_line
-            for pair in self.pairs
-            if self.verdicts.get(pair.alias_line, "same" if pair.is_spelled else "unsure") == "same"
-        ]
+        """Return the lines of the pairs, but not of rejected ones."""
+        return [line for pair in self.pairs if self.verdicts.get(line := pair.alias_line, "same") == "same"]
 
     def _add_aliases(self, accepted: Sequence[str]) -> None:
         config.append_aliases(self.aliases_path, accepted)

@@ -1,149 +1,22 @@
 """entities, relations -> pairs that are likely the same entity, with lines for aliases.txt.
 
-Names of a pair are written alike, or share no letters while their meaning and neighbours are alike.
+Names of a pair are written alike.
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
 
 from kumihimo.core.records import Entity, Relation
 from kumihimo.core.table import Table
 from kumihimo.index.name_records import PERSON_TYPES
 from kumihimo.llm.protocols import Embedder
 from kumihimo.text.name_keys import name_key
-from kumihimo.text.similarity import fold_key, is_abbreviation, is_cjk, name_numbers, similar_pairs
+from kumihimo.text.similarity import fold_key, similar_pairs
 
-_MAX_DEGREE = 30  # a neighbour of more entities says nothing about two of them
 _MAX_EMBED_CHARS = 400  # of a description
 _NEIGHBOUR_PRIOR = 2  # added to the number of neighbours: one in common of one is weak evidence
-_MIN_SCORE, _MAX_SCORE = 0.6, 0.8  # meaning alone never decides
-_STEM = 2  # letters that derived words share
-_ACRONYM = re.compile(r"[A-Z]{2,6}s?")
-
-
-@dataclass(frozen=True, slots=True)
-class MeaningPair:
-    """A pair of positions, with the cosines of names and descriptions and the neighbours in common."""
-
-    first: int
-    second: int
-    names: float
-    texts: float
-    common: int
-    fewer: int  # neighbours of the one with fewer
-    same_initial: bool
-
-    @property
-    def score(self) -> float:
-        """Return the likelihood that both are one thing, 0 to 1."""
-        overlap = self.common / (self.fewer + _NEIGHBOUR_PRIOR)
-        likelihood = 0.6 * self.names + 0.3 * self.texts + 0.3 * overlap + 0.15 * self.same_initial
-        return round(min(max(likelihood, 0.0), _MAX_SCORE), 4)
-
-
-def find_meaning_pairs(
-    entities: Sequence[Entity], neighbours: Mapping[str, set[str]], embed: Embedder, known: Container[tuple[int, int]]
-) -> list[MeaningPair]:
-    """Return pairs of different words that may mean one thing.
-
-    Both share a neighbour, have no relation and no line of their descriptions in common, and their names do not look
-    derived from each other. known: pairs to leave out, the smaller position first.
-    """
-    pairs = _find_candidates(entities, neighbours, known)
-    positions = sorted({position for pair in pairs for position in pair})
-    if not positions:
-        return []
-    row_of = {position: row for row, position in enumerate(positions)}
-    name_vectors = embed([entities[position].name for position in positions])
-    text_vectors = embed([entities[position].text[:_MAX_EMBED_CHARS] for position in positions])
-    first, second = ([row_of[pair[end]] for pair in pairs] for end in (0, 1))
-    name_cosines = (name_vectors[first] * name_vectors[second]).sum(axis=1)
-    text_cosines = (text_vectors[first] * text_vectors[second]).sum(axis=1)
-    sizes = [len(neighbours.get(entity.id, ())) for entity in entities]
-    initials = [fold_key(name_key(entity.name))[:1] for entity in entities]
-    scored = (
-        MeaningPair(i, j, float(by_name), float(by_text), common, min(sizes[i], sizes[j]), initials[i] == initials[j])
-        for ((i, j), common), by_name, by_text in zip(pairs.items(), name_cosines, text_cosines, strict=True)
-    )
-    return [pair for pair in scored if pair.score >= _MIN_SCORE]
-
-
-def _find_candidates(
-    entities: Sequence[Entity], neighbours: Mapping[str, set[str]], known: Container[tuple[int, int]]
-) -> dict[tuple[int, int], int]:
-    """Return possible pairs, with their number of common neighbours."""
-    position_of = {entity.id: position for position, entity in enumerate(entities)}
-    common: Counter[tuple[int, int]] = Counter()
-    for near in neighbours.values():
-        if 1 < len(near) <= _MAX_DEGREE:
-            common.update(combinations(sorted(position_of[id] for id in near if id in position_of), 2))
-    facts = [_NameFacts.of(entity) for entity in entities]
-    return {
-        (i, j): count
-        for (i, j), count in sorted(common.items())
-        if (i, j) not in known
-        and entities[j].id not in neighbours.get(entities[i].id, ())
-        and facts[i].may_equal(facts[j])
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _NameFacts:
-    """Facts about an entity for comparison, apart from its meaning."""
-
-    key: str
-    types: frozenset[str]
-    lines: frozenset[str]
-    is_acronym: bool
-    is_full_person: bool
-
-    @classmethod
-    def of(cls, entity: Entity) -> "_NameFacts":
-        """Return the facts of an entity."""
-        key = fold_key(name_key(entity.name))
-        is_person = not PERSON_TYPES.isdisjoint(entity.types)
-        types, lines = frozenset(entity.types), frozenset(entity.text.splitlines())
-        return cls(key, types, lines, bool(_ACRONYM.fullmatch(entity.name)), is_person and " " in key)
-
-    def may_equal(self, other: "_NameFacts") -> bool:
-        """Return whether nothing keeps the two apart."""
-        return (
-            self._fits_in_spelling(other)
-            and self.lines.isdisjoint(other.lines)
-            and (not self.types or not other.types or not self.types.isdisjoint(other.types))
-            and not (self.is_full_person and other.is_full_person)
-        )
-
-    def _fits_in_spelling(self, other: "_NameFacts") -> bool:
-        """Return whether the letters allow another word for the same thing.
-
-        The static vectors of two Chinese or Japanese names are alike if they share a character, so that only
-        abbreviations count there. Two acronyms are two things.
-        """
-        shorter, longer = sorted((self, other), key=lambda facts: (len(facts.key), facts.key))
-        if is_cjk(shorter.key) and is_cjk(longer.key):
-            return is_abbreviation(shorter.key, longer.key)
-        if name_numbers(shorter.key) != name_numbers(longer.key) or (shorter.is_acronym and longer.is_acronym):
-            return False
-        if shorter.is_acronym:
-            return is_abbreviation(shorter.key, longer.key)
-        return not any(map(_are_derived, *zip(*product(shorter.key.split(), longer.key.split()), strict=True)))
-
-
-def _are_derived(one: str, other: str) -> bool:
-    """Return whether one word may be derived from the other: `Egyptian`.
-
-    A short word that a much longer one begins with is an abbreviation.
-
-    >>> _are_derived("egypt", "egyptian"), _are_derived("france", "french"), _are_derived("fed", "federal")
-    (True, True, False)
-    """
-    shorter, longer = sorted((one, other), key=len)
-    is_clipped = longer.startswith(shorter) and len(longer) >= 2 * len(shorter)
-    return shorter[:_STEM] == longer[:_STEM] and not is_clipped
 
 
 _MAX_UNSURE = 0.89  # of names that differ in more than how their words are joined
@@ -167,15 +40,13 @@ _REASON_TEXTS = {
 class EntityPair:
     """Pair of entities that may be the same.
 
-    one: the entity with more mentions, whose name both would get. score: 0 to 1. reasons: from names first. is_spelled:
-    whether the letters of the names are a reason; without one, the pair is only listed.
+    one: the entity with more mentions, whose name both would get. score: 0 to 1. reasons: from names first.
     """
 
     one: Entity
     other: Entity
     score: float
     reasons: tuple[str, ...]
-    is_spelled: bool = True
 
     @property
     def alias_line(self) -> str:
@@ -210,11 +81,11 @@ def find_similar_entities(
     """Return the pairs that are most likely the same entity.
 
     The name similarity, from 0 to 1, moves up or down by evidence, as far as it leaves room: three quarters of the
-    evidence are the cosine of both descriptions, one quarter is neighbours in common. A relation between the two counts
-    against, and so do disjoint types. Names with different numbers or dates are never a pair. Other pairs are alike in
-    meaning only. neighbours: as `neighbour_ids` returns them. embed: the built-in embedder, whose cosines fit the
-    weights. limit: of pairs; None: all. aliases: keys that are merged already, as `parse_aliases` returns them.
-    distinct: pairs of keys that the user keeps apart.
+    evidence are the cosine of both descriptions, one quarter is neighbours in common. A relation between the two
+    counts against, and so do disjoint types. Names with different numbers or dates are never a pair. neighbours: as
+    `neighbour_ids` returns them. embed: the built-in embedder, whose cosines fit the weights. limit: of pairs; None:
+    all. aliases: keys that are merged already, as `parse_aliases` returns them. distinct: pairs of keys that the user
+    keeps apart.
     """
     ranked = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
     keys = [name_key(entity.name) for entity in ranked]
@@ -233,15 +104,7 @@ def find_similar_entities(
     ]
     candidates.sort(key=lambda pair: (-pair.score(cosine=1.0), pair.one.name, pair.other.name))
     compared = candidates if limit is None else candidates[: _COMPARED_PER_PAIR * limit]
-    scored = [
-        *_score_pairs(compared, embed),
-        *(
-            _pair_by_meaning(ranked, pair)
-            for pair in find_meaning_pairs(ranked, neighbours, embed, spelled)
-            if may_merge(pair.first, pair.second)
-        ),
-    ]
-    pairs = [pair for pair in scored if pair.score >= least and pair.alias_line]
+    pairs = [pair for pair in _score_pairs(compared, embed) if pair.score >= least and pair.alias_line]
     return sorted(pairs, key=lambda pair: (-pair.score, pair.one.name, pair.other.name, pair.other.id))[:limit]
 
 
@@ -330,9 +193,3 @@ def _score_pairs(candidates: Sequence[_NamePair], embed: Embedder) -> Iterator[E
         reasons += [f"{pair.common} of {pair.fewer} neighbours"] if pair.common else []
         reasons += ["but related"] if pair.related else []
         yield EntityPair(pair.one, pair.other, pair.score(cosine), tuple(reasons))
-
-
-def _pair_by_meaning(ranked: Sequence[Entity], pair: MeaningPair) -> EntityPair:
-    near = f"{pair.common} of {pair.fewer} neighbours"
-    reasons = (f"names mean {pair.names:.2f}", f"meaning {pair.texts:.2f}", near)
-    return EntityPair(ranked[pair.first], ranked[pair.second], pair.score, reasons, is_spelled=False)
