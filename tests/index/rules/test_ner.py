@@ -8,9 +8,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from kumihimo.core.records import Chunk, Mention, RelationMention
+from kumihimo.core.records import Chunk, Entity, Mention, RelationMention
 from kumihimo.index import mentions as steps
 from kumihimo.index.rules import ner
+from kumihimo.index.rules.listed_names import select_named
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names
 from kumihimo.index.rules.ner_words import drop_overlaps
 from kumihimo.text import name_keys, parts_of_speech
@@ -358,3 +359,19 @@ def test_spans_match_their_names_and_do_not_overlap(text: str) -> None:
 )
 def test_work_grows_with_the_text(piece: str) -> None:
     check_linear(mentions, piece, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_listed"),
+    [
+        ("Ruta Haverlock", "Ruta Haverlock opened the workshop.", True),
+        ("Nominating Haverlock", "Nominating Haverlock was easy.", True),  # introduced
+        ("Nominating Haverlock", "Nominating Haverlock for the board.", False),  # its first word is a common one
+        ("Quarry Road", "The fence on Quarry Road fell.", True),
+        ("Account Settings", "Open Account Settings, where the settings of an account are.", False),
+        ("Account Settings", "Account Settings are a page; an account has settings.", False),
+    ],
+)
+def test_one_mention_shows_a_name_if_its_words_are_rare_or_have_capitals(name: str, text: str, is_listed: bool) -> None:
+    entity = Entity(name, "", (name,), (), mentions=1, tokens=9, id="e", text=text)
+    assert bool(select_named([entity])) == is_listed

@@ -1,7 +1,8 @@
 """entities -> those that something beside capital letters or ideographs shows to be named things."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kumihimo.core.records import Entity
 from kumihimo.index.rules.name_forms import NAME_WORDS
@@ -16,6 +17,8 @@ _ARTICLE = re.compile(r"\b(?:an?|this|that|these|each|every|any|no|single|anothe
 _INTRODUCED = re.compile(r"['’]s\b| \(| (?:is|was|are|were|has|had|said|says)\b|, (?:an?|the|who|born)\b")
 _PROSE = re.compile(rf"(?:^|\s)[a-zß-ÿ]\w|[{_CJK}]")
 _SMALL = re.compile(r"(?<![\w'’-])[a-zß-ÿ][^\W\d_]+")
+_TITLE = re.compile(r"[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})+")
+_CASED = re.compile(r"(?<![\w'’-])[A-Za-z][a-z]{2,}(?![\w'’-])")
 _PART = re.compile(r"[^\W\d_a-zß-ÿ]?[a-zß-ÿ]+|[^\W\d_]+")  # `Email`, `Domain`, `Block`
 _UNIT = re.compile(rf"(?i:{alternatives('units')}) ?\d*")
 _MAX_ACRONYM = 4  # of `HTTP Status`
@@ -30,36 +33,42 @@ def select_named(entities: Iterable[Entity]) -> list[Entity]:
     """
     rows = list(entities)
     small = load_common_words().union(*(_SMALL.findall(row.text) for row in rows))
-    return [row for row in rows if row.types or _is_named(row, small)]
+    cases = Counter(word for row in rows for word in _CASED.findall(row.text))
+    return [row for row in rows if row.types or _is_named(row, small, cases)]
 
 
-def _is_named(entity: Entity, small: Collection[str]) -> bool:
+def _is_named(entity: Entity, small: Collection[str], cases: Mapping[str, int]) -> bool:
     if has_cjk(entity.name):
         is_proper = is_proper_chinese if is_chinese(entity.text) else is_proper_japanese
         return is_proper(entity.name, entity.mentions)
     sentences = [line for line in entity.text.splitlines() if _PROSE.search(line.replace(entity.name, ""))]
-    return not entity.name.islower() and any(_is_shown(form, sentences, small) for form in entity.forms)
+    return not entity.name.islower() and any(_is_shown(form, sentences, small, cases) for form in entity.forms)
 
 
-def _is_shown(name: str, sentences: Sequence[str], small: Collection[str]) -> bool:
+def _is_shown(name: str, sentences: Sequence[str], small: Collection[str], cases: Mapping[str, int]) -> bool:
     """Return whether sentences show a name in scripts with capitals.
 
-    It stands within a sentence, is introduced, or has several words and begins two sentences. Two common words must
-    stand within two sentences; one is no name.
+    It stands within a sentence, is introduced, or has several words and begins two sentences, or one if they are rare.
+    Two common words must stand within two sentences, or within one if the sentences mostly write them with capitals;
+    one is no name. cases: how often the sentences have each word with a capital, or in small letters.
     """
     words = name.split()
     if _UNIT.fullmatch(name) or any(word.islower() and word not in WORDS["lowercase_words"] for word in words):
         return False
     places = [place for sentence in sentences for place in re.finditer(rf"\b{re.escape(name)}(?!\w)", sentence)]
     inner = [before for place in places if _INNER.search(before := place.string[: place.start()])]
+    introduced = any(_INTRODUCED.match(place.string, place.end()) for place in places)
     if _is_common(name, small):
         is_word = " " not in name and name.lower() not in load_common_words()  # `MediaItem`, but not `JavaScript`
         has_acronym = any(word.rstrip("s").isupper() for word in words)
         is_one = len(_PART.findall(name)) == 1 or is_word or has_acronym
         shown = sum(not _ARTICLE.search(before) for before in inner)
-        return not is_one and shown > (0 if len(words) > 2 else 1)
-    introduced = any(_INTRODUCED.match(place.string, place.end()) for place in places)
-    return bool(inner) or introduced or (len(words) > 1 and len(places) > 1)
+        is_title = bool(_TITLE.fullmatch(name)) and all(cases[word] > cases[word.lower()] for word in words)
+        least = 1 if len(words) > 2 or is_title else 2
+        return not is_one and (shown >= least or (is_title and introduced))
+    are_rare = "&" not in words and all(word.istitle() and word.lower() not in small for word in (words[0], words[-1]))
+    are_rare = are_rare and not words[0].endswith(tuple(WORDS["opener_suffixes"]))  # `Nominating Haverlock`
+    return bool(inner) or introduced or (len(words) > 1 and len(places) > (0 if are_rare else 1))
 
 
 def _is_common(name: str, small: Collection[str]) -> bool:
