@@ -159,7 +159,7 @@ def test_the_command_line_says_that_it_builds(home: Path) -> None:
         f"{LOCAL_LINE}\n",
     )
     ran = run_kumi(home, "ask", QUESTION, "-m", "discourse")
-    assert ran.stderr.startswith("discourse needs passages, frames, values, links: building them\n")
+    assert ran.stderr.startswith("discourse needs passages, frames, links: building them\n")
     ran = run_kumi(home, "ask", typed=f"/method light\n{QUESTION}\n")
     assert (ran.returncode, "building" in ran.stderr) == (0, False)  # local has the same tables
 

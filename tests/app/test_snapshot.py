@@ -17,7 +17,6 @@ from kumihimo.core.context import Evidence, KeyPoint
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.methods import METHODS
-from kumihimo.search.fulltext import stored_indexes
 from kumihimo.storage.database import as_database
 from kumihimo.storage.sqlite.connection import Db
 from kumihimo.text.question import MAX_QUESTION_CHARS, ParsedQuestion
@@ -137,15 +136,6 @@ def test_tables_are_read_by_name(snapshot: Snapshot) -> None:
         snapshot.table("chunk")
     with pytest.raises(KumiError, match="has no row 'nobody'"):
         snapshot.table("chunks")["nobody"]
-
-
-def test_slot_values_are_found_by_vectors_alone(tmp_path: Path) -> None:
-    with Kumihimo.open(tmp_path / ".kumi") as kumi:
-        kumi.index(fill(tmp_path / "notes", FILES), methods=["discourse"])
-        with kumi.store.read_transaction() as db:
-            assert {"words_passages", "vectors_passages", "vectors_values"} <= {*stored_indexes(as_database(db))}
-            assert "words_values" not in stored_indexes(as_database(db))
-        assert len(kumi.retrieve("Who keeps the ferry?", "discourse"))
 
 
 @NEEDS_FILES
