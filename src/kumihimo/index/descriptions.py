@@ -13,15 +13,19 @@ _CASE_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")  # in Annu
 _URL = re.compile(r"^\w+://(?:www\.)?([^/?#]+).*$", re.S)
 _ONLY_DATE = re.compile(r"[\d\s:.,/+TZ-]*")
 _ADDRESS = re.compile(r"<[^<>]*>")
+_STATED = ("front matter", "metadata", "letter")  # where the metadata have the date of the document
 
 
 def descriptions(document: Document) -> Description | None:
     """Describe a document by its title, file, folders and metadata.
 
-    The id of a row gives a date only with its month: any number may look like a year.
+    The id of a row gives a date only with its month: any number may look like a year. The date in the metadata counts
+    if it is that of the document: some programs write the date of a template.
     """
     path, _, row = document.uri.partition("#")
-    values = [name for field, value in document.metadata.items() for name in _value_names(field, value)]
+    is_stated = document.fields.get("date_source") in _STATED
+    fields = {field: value for field, value in document.metadata.items() if field != "date" or is_stated}
+    values = [name for field, value in fields.items() for name in _value_names(field, value)]
     parts = [_CASE_CHANGE.sub(" ", _SUFFIX.sub("", part)) for part in (*path.split("/"), *row.split("/"))]
     names = dict.fromkeys(" ".join(name.replace("_", " ").split()) for name in (document.title, *parts, *values))
     dates = [date for text in (document.title, path.replace("/", "_"), *values) for date in list_dates(text)]
