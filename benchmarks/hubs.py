@@ -167,7 +167,6 @@ def _add_communities(tables: Tables, entities: int, rng: random.Random) -> None:
             level=level,
             elements=1000,
             tokens=450,
-            extractive=True,
         )
 
 

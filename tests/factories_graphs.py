@@ -226,7 +226,7 @@ def _reports(
                 id=community.id, text=text, title=title, summary=summary, rating=float(n % 11),
                 reason="It feeds the town.", findings=findings,
                 sources=((rows[0],), *(tuple(rows) for _ in findings)), dropped=1, level=community.level,
-                elements=200, tokens=120, extractive=n % 4 == 0,
+                elements=200, tokens=120,
                 written_with="" if n % 4 < 2 else "a model",
             )
         )  # fmt: skip

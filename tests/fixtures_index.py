@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kumihimo import Kumihimo
@@ -12,6 +13,7 @@ from kumihimo.app.opened.catalogue import BUILT_IN
 from kumihimo.llm.cached_llm import Chat
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.methods import METHODS
+from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
 from tests import fake_graph_reader
 
@@ -79,6 +81,23 @@ def connected(kumi: Kumihimo) -> Kumihimo:
     """The same, with a made-up model to ask."""
     kumi.models = MadeUp(kumi.models.settings, kumi.models.cache)
     return kumi
+
+
+class ReportWriter(ModelRegistry):
+    """A made-up model for reports alone."""
+
+    def chat(self, scope: str) -> Chat | None:
+        return FakeChat(fake_graph_reader.answer, join_messages=True) if scope == "reports" else None
+
+
+def write_reports(kumi: Kumihimo) -> None:
+    """Build the graph by rule, and its reports by a made-up model."""
+    own = kumi.models
+    with TemporaryDirectory() as folder:
+        cache = ResponseCache(Path(folder, "cache.db"))
+        kumi.models = ReportWriter(own.settings, lambda: cache)
+        kumi.index(methods=[*dict.fromkeys([*kumi.status().methods, "global"])])
+    kumi.models = own
 
 
 def tables(kumi: Kumihimo) -> Held:

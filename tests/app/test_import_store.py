@@ -53,7 +53,7 @@ def test_the_index_holds_what_the_store_holds(kumi: Kumihimo, tmp_path: Path) ->
     leaves = {frozenset(row.members) for row in rows["communities"] if row.members}
     pair = frozenset(entities[name].id for name in ("Ada Quill", "tide clock"))
     assert pair in leaves
-    written = {row.title: row for row in rows["reports"] if not row.extractive}
+    written = {row.title: row for row in rows["reports"]}
     assert set(written) == {"Report on Ada Quill", "Report on Bo Lind"}
     with kumi.snapshot() as snapshot:
         for reference in written["Report on Ada Quill"].citations():
@@ -93,12 +93,12 @@ def test_no_model_is_asked_for_what_was_imported(kumi: Kumihimo, tmp_path: Path)
 
 def test_much_new_evidence_replaces_a_report(kumi: Kumihimo, tmp_path: Path) -> None:
     import_store(kumi, "graphrag", write_graphrag(tmp_path / "letters"), methods=["global"])
-    titles = {row.title for row in tables(kumi)["reports"] if not row.extractive}
+    titles = {row.title for row in tables(kumi)["reports"]}
     (tmp_path / "note.md").write_text("Bo Lind sails to Gull Pier. Bo Lind stays at Gull Pier.", "utf-8")
     kumi.index(tmp_path / "note.md")
-    assert {row.title for row in tables(kumi)["reports"] if not row.extractive} < titles
+    assert {row.title for row in tables(kumi)["reports"]} < titles
     kumi.remove("note.md")
-    assert {row.title for row in tables(kumi)["reports"] if not row.extractive} == titles
+    assert {row.title for row in tables(kumi)["reports"]} == titles
 
 
 def test_importing_again_is_the_update(kumi: Kumihimo, tmp_path: Path) -> None:

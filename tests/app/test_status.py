@@ -17,7 +17,7 @@ from kumihimo.core.records import Chunk, Community, Report
 from kumihimo.core.table import Table
 from kumihimo.llm.protocols import Reply
 from tests.factories_tables import table
-from tests.fixtures_index import EXAMPLES, fill
+from tests.fixtures_index import EXAMPLES, fill, write_reports
 
 
 def community(id: str, level: int, parent: str = "", *children: str) -> Community:
@@ -82,6 +82,7 @@ def test_an_index_without_communities_has_no_levels(tmp_path: Path) -> None:
 def test_levels_and_modularity_of_an_index(tmp_path: Path) -> None:
     with Kumihimo.open(tmp_path / ".kumi") as kumi:
         kumi.index(EXAMPLES, methods=["global"])
+        write_reports(kumi)
         status = kumi.status(levels=True)
         rows = status.rows
     *upper, source = status.levels

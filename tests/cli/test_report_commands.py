@@ -79,13 +79,12 @@ def test_the_tree_has_two_levels_at_first(graph: Run) -> None:
         assert before[-1] == parent, "parts follow what they are part of"
     code, out, _ = graph("report")
     assert code == 0
-    head, *lines, levels, extractive, by_rule = out.splitlines()
+    head, *lines, levels, by_rule = out.splitlines()
     assert head.split() == ["report", "entities", "rating", "id"]
     assert [line.split()[-1] for line in lines] == [row["id"][:6] for row in listing]
     inner = next(line for line in lines if line.endswith(listing[1]["id"][:6]))
     assert inner.startswith("  ")
     assert levels.startswith("There are 3 levels: ")
-    assert "without a model" in extractive
     count = sum(row["maker"] == "rows" for row in listing)
     assert by_rule.startswith(f"{count} of them ")
 

@@ -415,7 +415,6 @@ def test_parquet_is_given_columns_of_their_types(snapshot: Snapshot, tmp_path: P
     assert types["entities"]["forms"].startswith("list<")
     assert types["entities"]["mentions"] == "int64"
     assert types["relations"]["strength"] == "double"
-    assert types["reports"]["extractive"] == "bool"
     assert types["members"]["community"] == "string"
     forms = parquet.read_table(tmp_path / "out" / "entities.parquet").column("forms").to_pylist()
     assert forms == [list(entity.forms) for entity in snapshot.table("entities")]

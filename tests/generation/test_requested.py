@@ -589,9 +589,39 @@ def test_topics_are_named_with_their_documents(tmp_path: Path, monkeypatch: pyte
         text = ask(kumi, "What are the main themes?").text
         monkeypatch.setattr(topics, "_MAX_READ_TEXTS", 23)
         assert ask(kumi, "What are the main themes?").text.endswith("\n(Counted in a sample: 12 of 24 passages.)")
-    assert text.startswith("Frequent topics in 24 documents:")
+    assert text.startswith("24 documents · English 24\n\nFrequent topics:\n\n1. mail ferry — 8 documents\n")
     for name in ("tide mill", "seed library", "mail ferry"):
         assert f"{name} — 8 documents" in text
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "cited"),
+    [
+        ("What is this folder about?", "8 documents · texts 6, tables 2", 8),
+        ("このフォルダには何が書いてありますか", "8件の文書", 8),
+        ("这些文件主要讲什么？", "8份文档", 8),
+        ("What is in the folder admin?", "2 documents · English 2", 2),
+    ],
+)
+def test_a_small_mixed_folder_is_described_by_its_titles(tmp_path: Path, question: str, first: str, cited: int) -> None:
+    folder = {
+        f"admin/{n}.md": f"# {name}\n\nThe {name} has a lid and a key of iron.\n"
+        for n, name in ((1, "Box"), (2, "Tin"))
+    }
+    with Kumihimo.open(fill(tmp_path, FILES | folder) / ".kumi") as kumi:
+        kumi.index(tmp_path)
+        answer = ask(kumi, question)
+    assert answer.approach in ("themes", "outline")
+    assert answer.text.startswith(first)
+    assert len(set(files(answer))) == cited
+
+
+def test_topics_of_a_year_are_those_of_its_documents(dated: Kumihimo) -> None:
+    assert sorted(files(ask(dated, "What are the main topics of 2024?"))) == [
+        "2024-05-02.md",
+        "2024-09-12.md",
+        "culture.md",
+    ]
 
 
 TABLES = {

@@ -119,7 +119,7 @@ def test_numbers_become_rows_and_those_of_no_row_go() -> None:
         (("claims", PAIR[-1].id), ("entities", entity_id("Bob"))),
     )
     assert set(result.citations()) == {source for part in result.sources for source in part}
-    assert (result.dropped, result.level, result.extractive) == (2, 2, False)
+    assert (result.dropped, result.level) == (2, 2)
     assert (result.rating, result.reason) == (6.5, "The boats need it.")
     assert result.written_with
 
@@ -201,7 +201,7 @@ def test_one_entity_is_reported_as_it_is_described() -> None:
     assert (result.title, result.summary, result.findings) == ("Ann", "Ann mends boats.", ())
     assert result.sources == ((("entities", entity_id("Ann")),),)
     assert (result.text, result.tokens, result.level) == ("# Ann\n\nAnn mends boats.", 5, 1)
-    assert (result.rating, result.reason, result.extractive) == (2.0, "Named 3 times.", False)
+    assert (result.rating, result.reason) == (2.0, "Named 3 times.")
     assert not result.written_with
 
 
@@ -224,7 +224,7 @@ def test_few_entities_or_one_chunk_take_no_model(community: Community, sentences
     )
     assert result.sources[1] == (("entities", entity_id("Bob")), ("relations", PAIR[4].id), ("claims", PAIR[5].id))
     assert len(result.sources) == len(result.findings) + 1
-    assert (result.extractive, result.written_with) == (False, "")
+    assert not result.written_with
 
 
 def test_a_parent_of_one_chunk_takes_no_model() -> None:
@@ -312,14 +312,8 @@ def test_parts_that_are_too_long_are_told_by_their_reports() -> None:
     assert result.elements == 104 + 40
 
 
-def test_without_a_model_it_is_made_of_sentences() -> None:
-    mention_table = mentions(
-        {"Ann mends the boats of the harbour.": ["Ann"], "Bob pays Ann for her work in May.": ["Ann", "Bob"]}
-    )
-    result = make_report(COMMUNITY, PAIR, None, mention_table)
-    assert result
-    assert result.extractive
-    assert (result.title, result.level) == ("Ann, Bob, Cy", 2)
+def test_without_a_model_there_is_none() -> None:
+    assert make_report(COMMUNITY, PAIR, None, mentions({"Ann mends the boats of the harbour.": ["Ann"]})) is None
 
 
 # -- the report of the last build

@@ -151,7 +151,7 @@ def community(level: int, parent: str = "", children: Sequence[str] = (), member
 
 
 def report(text: str, *, level: int = 0, rating: float = 5.0, elements: int = 10, **others: Any) -> Report:
-    fields: dict[str, Any] = {"summary": text, "findings": (), "sources": (), "extractive": False, **others}
+    fields: dict[str, Any] = {"summary": text, "findings": (), "sources": (), **others}
     return Report(
         text=text,
         title="A report",

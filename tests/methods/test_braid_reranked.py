@@ -56,14 +56,6 @@ def test_without_subjects_all_candidates_are_judged(tmp_path: Path, server: Fake
         assert judged == [plain[3], *plain[:3]]
 
 
-def test_corpus_level_question_is_not_reranked(tmp_path: Path, server: FakeServer) -> None:
-    with opened(tmp_path, server, mentions=RULES, reports=RULES, entities=RULES, relations=RULES) as kumi:
-        kumi.index(fill(tmp_path / "notes", NOTES), methods=["braid", "global"])
-        context = kumi.retrieve("What are these documents about?", reranker="model")
-        assert context.query_type.startswith("corpus-level question")
-        assert server.counts()["chats"] == 0
-
-
 def test_prompt_matches_golden_file(tmp_path: Path, server: FakeServer) -> None:
     prompts: list[str] = []
 

@@ -1,4 +1,4 @@
-"""reports of a level -> points: by batch with a model, by sentence without one."""
+"""reports of a level -> points: by batch with a model, sentences of documents without one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from kumihimo.core.context import Context, KeyPoint
 from kumihimo.core.records import Chunk, Community, Report
 from kumihimo.core.table import Table
 from kumihimo.methods.global_ import _level_ids, global_, select_communities
+from kumihimo.text.question import ParsedQuestion
 from tests.methods.factories_search import (
     ScriptedLLM,
     chunk,
@@ -50,7 +51,15 @@ def search(
 ) -> Context:
     chunk_table = table("chunks", Chunk, chunks)
     return global_(
-        question, chunk_table, *tables(reports), keyword_search, vector_search, tokenizer, llm, rerank, **settings
+        ParsedQuestion(question),
+        chunk_table,
+        *tables(reports),
+        keyword_search,
+        vector_search,
+        tokenizer,
+        llm,
+        rerank,
+        **settings,
     )
 
 
@@ -94,8 +103,12 @@ def test_missing_report_is_skipped() -> None:
     llm = ScriptedLLM(lambda text: [])
     assert len(search(llm, {id: one for id, one in REPORTS.items() if id != "b"})) == 0
     assert "of c all" in llm.prompts[0]
-    assert len(search(llm, {})) == 0
-    assert len(llm.prompts) == 1
+
+
+def test_without_reports_the_chunks_are_read() -> None:
+    llm = ScriptedLLM(lambda text: [])
+    assert len(search(llm, {}, "What are the main themes?")) == 0
+    assert "A long text." in llm.prompts[0]
 
 
 SUBJECTS = {"a": "ferry", "b": "ferry timetable", "c": "oats", "d": "wages", "e": "schools", "z": "gate"}
@@ -189,66 +202,17 @@ def test_dynamic_reads_selected_reports() -> None:
     assert point.sources == (("reports", "z"),)
 
 
-def extractive(*sentences: str, chunk: str, **others: Any) -> Report:
-    chunks = [("chunks", f"{chunk}.{n:05}") for n in range(1, len(sentences) + 1)]
-    return report(
-        " ".join(sentences),
-        summary="\n".join(sentences[:2]),
-        findings=tuple(("finding", text) for text in sentences[2:]),
-        sources=(tuple(chunks[:2]), *((each,) for each in chunks[2:])),
-        extractive=True,
-        **others,
-    )
+def test_without_a_model_a_question_about_the_whole_corpus_gets_a_sample_of_passages() -> None:
+    chunks = {f"doc{n}.00000": chunk(f"Mill {n} grinds oats.") for n in range(9)}
+    found = search(None, {}, "What are the main themes?", chunks)
+    assert {item.record.id for item in found} == set(chunks)
+    assert len(search(None, {}, "What are the main themes?", chunks, window=9)) == 2
 
 
-SENTENCES = {
-    "z": extractive(
-        "year: 1902; oats: 6", "The mill ground oats.", "A miller ran it.", chunk="z", elements=90, rating=9.0
-    ),
-    "b": extractive("The ferry crossed at nine.", "It carried mail.", chunk="b", elements=50),
-    "c": extractive("渡し船は九時に出る。", "The ferry was blue.", chunk="c", elements=10, rating=1.0),
-}
-
-
-def test_without_model_corpus_level_question_gets_sentences_of_each_report() -> None:
-    texts = points(search(None, SENTENCES, "What are the main themes?"))
-    assert [point.text for point in texts] == [
-        "The mill ground oats.",
-        "The ferry crossed at nine.",
-        "渡し船は九時に出る。",
-        "A miller ran it.",
-        "It carried mail.",
-        "The ferry was blue.",
-        "year: 1902; oats: 6",
-    ]
-    assert all(point.verbatim for point in texts)
-    assert texts[3].sources == (("chunks", "z.00003"),)
-    scores = [item.score for item in search(None, SENTENCES, "What are the main themes?")]
-    assert scores == sorted(scores, reverse=True)
-
-
-def test_without_model_only_matching_reports_count() -> None:
-    texts = [point.text for point in points(search(None, SENTENCES, "Which colour was the ferry: blue?"))]
-    assert texts[0] == "The ferry was blue."
-    assert not any("mill" in text for text in texts)
-    assert points(search(None, SENTENCES, "渡し船は何時に出るか"))[0].text == "渡し船は九時に出る。"
-
-
-def test_without_model_abstractive_report_gives_its_summary() -> None:
-    (point,) = points(search(None, {"z": REPORTS["z"]}))
-    assert (point.text, point.sources, point.verbatim) == ("of z all", (("reports", "z"),), False)
-
-
-def test_without_model_sentences_are_distinct_and_fit_the_window() -> None:
-    twice = {id: extractive("The mill ground oats.", chunk=id, elements=n) for n, id in enumerate("bcz", 1)}
-    (point,) = points(search(None, twice))
-    assert point.sources == (("chunks", "z.00001"),)
-    assert [p.text for p in points(search(None, SENTENCES, window=6))] == [
-        "The mill ground oats.",
-        "渡し船は九時に出る。",
-    ]
-    assert len(search(None, {})) == 0
-
-
-def test_without_model_unknown_subject_finds_nothing() -> None:
-    assert len(search(None, SENTENCES, "At what temperature does tungsten boil?")) == 0
+def test_without_a_model_documents_speak_on_a_topic() -> None:
+    texts = ("The ferry crossed to the mill at nine.", "A blue ferry carried the mail.", "Oats grow in the north.")
+    chunks = {f"doc{n}.00000": chunk(text) for n, text in enumerate(texts)}
+    found = points(search(None, {}, "What do they say about the ferry?", chunks))
+    assert {point.text for point in found} == set(texts[:2])
+    assert all(point.verbatim for point in found)
+    assert len(search(None, {}, "At what temperature does tungsten boil?", chunks)) == 0

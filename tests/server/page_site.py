@@ -12,7 +12,7 @@ from kumihimo import Kumihimo
 from kumihimo.core.usage import Usage
 from kumihimo.llm.protocols import ChatRequest, Reply
 from kumihimo.testing.fake_models import FakeChat
-from tests.fixtures_index import fill
+from tests.fixtures_index import fill, write_reports
 from tests.server.running import HARBOUR
 
 HOSTILE = """"'><img src=x onerror="window.pwned=1"><script>window.pwned=1</script>"""
@@ -36,7 +36,7 @@ def build_site(folder: Path) -> Path:
     fill(folder / "files", {**HARBOUR, HOSTILE_NAME: HOSTILE_FILE, "long.md": LONG})
     with Kumihimo.open(folder / ".kumi") as kumi:
         kumi.index(folder / "files")
-        kumi.prepare_method("reports")
+        write_reports(kumi)
     return folder / ".kumi"
 
 

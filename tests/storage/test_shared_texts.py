@@ -79,7 +79,7 @@ def test_lines_are_shared(tmp_path: Path) -> None:
 
 
 def test_a_text_that_other_columns_determine_is_not_stored(tmp_path: Path) -> None:
-    empty = Report("Piers", "", 1.0, "", (), (), 0, 0, 0, 0, extractive=True)
+    empty = Report("Piers", "", 1.0, "", (), (), 0, 0, 0, 0)
     full = replace(empty, summary='Ada "Vane"\n\tbuilt.', findings=(("Ada", "She built."), ("潮", ""), ("", "é")))
     reports = [replace(report, text=report.derived_text) for report in (empty, full)]
     reports += [replace(empty, text="other words"), replace(full, findings=(("A\0b", "c"),), text="")]

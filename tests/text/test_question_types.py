@@ -27,6 +27,11 @@ def test_broad_questions_are_detected(kind: str, question: str) -> None:
     assert kind != "broad" or subject_terms(extract_topic(question))
 
 
+@pytest.mark.parametrize(("kind", "question"), CORPUS_LEVEL)
+def test_corpus_level_questions_are_detected(kind: str, question: str) -> None:
+    assert (not ParsedQuestion(question).corpus_terms) == (kind == "whole")
+
+
 @pytest.mark.parametrize("question", [question for kind, question in CORPUS_LEVEL if kind == "one"])
 def test_specific_questions_are_not_broad(question: str) -> None:
     assert ParsedQuestion(question).is_broad is (question == BROAD_BUT_NOT_CORPUS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kumihimo.app.ask.query import Length, Query
-from kumihimo.app.ask.questions import answer_from_one_build, lacking_methods, open_snapshot, read_one_build
+from kumihimo.app.ask.questions import answer_from_one_build, lacking_method, open_snapshot, read_one_build
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.sparql import run_sparql
 from kumihimo.app.build import import_store as stores
@@ -211,27 +211,25 @@ class Kumihimo:
 
     # -- reading
 
-    def prepare_method(self, name: str, progress: Progress | None = None, *, question: str = "") -> None:
+    def prepare_method(self, name: str, progress: Progress | None = None) -> None:
         """Build the tables that a method lacks, if they cost nothing.
 
         The documents are not read again. The index remembers the method. name: empty for the default; that of a table,
-        such as entities or reports, for a method that has it. question: one for the method, which may read more tables.
+        such as entities or reports, for a method that has it.
         """
         with self.store.read_transaction() as db:
-            lacking = lacking_methods(self.opened, db, name, _parse(question))
-        for method, is_needed in lacking.items():
-            build_method(self.opened, method, progress, is_needed=is_needed)
+            lacking = lacking_method(self.opened, db, name)
+        if lacking:
+            build_method(self.opened, lacking, progress)
 
     @contextmanager
-    def snapshot(
-        self, method: str = "", *, question: str = "", rights: str = "", cancel: CancelToken | None = None
-    ) -> Iterator[Snapshot]:
+    def snapshot(self, method: str = "", *, rights: str = "", cancel: CancelToken | None = None) -> Iterator[Snapshot]:
         """Open a snapshot: one read transaction over one finished build.
 
-        method, question: to be prepared first, as by `prepare_method`. rights: an expression over document metadata;
+        method: to be prepared first, as by `prepare_method`. rights: an expression over document metadata;
         documents that do not match do not exist for this snapshot. cancel: stops what reads it, which raises Cancelled.
         """
-        with open_snapshot(self.opened, method, rights, cancel, build_method, _parse(question)) as snapshot:
+        with open_snapshot(self.opened, method, rights, cancel, build_method) as snapshot:
             yield snapshot
 
     def retrieve(
@@ -363,11 +361,6 @@ class Kumihimo:
     def drop_batches(self) -> int:
         """Give up all batches; return how many requests waited."""
         return drop_batches(self.opened)
-
-
-def _parse(question: str) -> ParsedQuestion | None:
-    parsed = ParsedQuestion(question)
-    return None if parsed.find_problem() else parsed  # the question itself raises the error
 
 
 def open_address(address: IndexAddress) -> Kumihimo:

@@ -45,7 +45,7 @@ def ask(
             failed = repl.Repl(kumi, method, filter, session.caps, show, suggest=suggest, length=length).run()
         raise Exit(1 if failed else 0)
     suggest_language(question)
-    with session.snapshot(method, filter, question) as snapshot:
+    with session.snapshot(method, filter) as snapshot:
         answer, followup_error = repl.ask_question(
             snapshot, question, method, session.caps, quiet=session.as_json, suggest=suggest, length=length
         )
@@ -98,7 +98,7 @@ def retrieve(
         if path:
             check_replaceable(path, force=writing.force, is_ours=is_ours)
     with session.open() as kumi:
-        session.prepare_method(kumi, method, question or "")
+        session.prepare_method(kumi, method)
         if question is None or ((out or session.as_json) and not html):
             retrieve_one = partial(_retrieve_one, kumi, filter, search)
             _retrieve_json(retrieve_one, rows, out, session.as_json, single=questions is None)
@@ -188,7 +188,7 @@ def _retrieve_one(kumi: Kumihimo, filter: str, search: Row, row: Row, failed: li
     """
     head = {"id": row["id"], "question": str(row["question"])}
     try:
-        with kumi.snapshot(search["name"], question=head["question"]) as whole:
+        with kumi.snapshot(search["name"]) as whole:
             return {**head, **whole.retrieve(head["question"], filter=filter, **search).to_dict()}
     except ItemFailed as failure:
         failed.append(str(failure))

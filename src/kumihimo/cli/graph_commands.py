@@ -5,7 +5,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from heapq import nsmallest
 from io import BytesIO, StringIO
 from itertools import chain, islice
 from pathlib import Path
@@ -102,14 +101,9 @@ def _find_entity(kumi: Kumihimo, snapshot: Snapshot, name: str) -> Entity:
 
 
 def _list_entities(snapshot: Snapshot, limit: int) -> dict[str, Any]:
-    table = snapshot.table("entities")
-    named = browse.list_named(snapshot)
-    ranked = nsmallest(limit, named, key=lambda entity: (-entity.mentions, entity.name, entity.id))
-    return {
-        "entities": [entity_json(entity) for entity in ranked],
-        "total": len(named),
-        "other": len(table) - len(named),
-    }
+    snapshot.table("entities")  # raises if it has not been built
+    page = browse.list_entities(snapshot, limit=limit)
+    return {"entities": list(map(entity_json, page.items)), **browse.count_listed(snapshot)}
 
 
 def _entity_details(snapshot: Snapshot, entity: Entity) -> dict[str, Any]:

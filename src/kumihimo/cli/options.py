@@ -142,20 +142,20 @@ class IndexFolder(Output):
         return {"ask": not self.as_json}
 
     @contextmanager
-    def snapshot(self, method: str = "", filter: str = "", question: str = "") -> Iterator[Snapshot]:
+    def snapshot(self, method: str = "", filter: str = "") -> Iterator[Snapshot]:
         """Open the index, prepare the method, and read the documents that match."""
-        with self.open() as kumi, self.read(kumi, method, question) as snapshot:
+        with self.open() as kumi, self.read(kumi, method) as snapshot:
             yield snapshot.narrowed(filter)
 
-    def read(self, kumi: Kumihimo, method: str, question: str = "") -> AbstractContextManager[Snapshot]:
+    def read(self, kumi: Kumihimo, method: str) -> AbstractContextManager[Snapshot]:
         """Prepare the method, and read the open index."""
-        self.prepare_method(kumi, method, question)
+        self.prepare_method(kumi, method)
         return kumi.snapshot()
 
-    def prepare_method(self, kumi: Kumihimo, name: str, question: str = "") -> None:
+    def prepare_method(self, kumi: Kumihimo, name: str) -> None:
         """Build the tables that a method lacks, with a progress bar."""
         with self.progress_bar() as progress:
-            kumi.prepare_method(name, progress, question=question)
+            kumi.prepare_method(name, progress)
 
     def progress_bar(self) -> AbstractContextManager[Progress | None]:
         """Show progress on a terminal."""

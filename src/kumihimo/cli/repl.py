@@ -69,7 +69,7 @@ class Repl:
 
     def _ask(self, question: str) -> None:
         suggest_language(question)
-        with self.kumi.snapshot(self.method, question=question) as whole:
+        with self.kumi.snapshot(self.method) as whole:
             snapshot = whole.narrowed(self.filter)
             if not self.show and not _is_interactive():  # piped input is not visible otherwise
                 printing.print_text(f"> {question}")

@@ -17,10 +17,7 @@ from kumihimo.index.summaries import resolve_label_id
 _TREE_LEVELS = 2
 _MAX_LISTED = 20
 _MAX_PLACES = 20
-_MAKER_NOTES = {
-    "sentences": "(Extractive: sentences of the documents, selected without a model.)",
-    "rows": "(By rule: descriptions of its entities and relations, without a model.)",
-}
+_BY_RULE = "(By rule: descriptions of its entities and relations, without a model.)"
 
 Row = dict[str, Any]
 
@@ -132,6 +129,12 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
     if not rows:
         printing.print_message("There are no communities: no related entities were found in the documents.")
         return
+    if not any(row["title"] for row in rows):
+        printing.print_message(
+            "There are no reports: a chat model writes them. "
+            "`kumi ask` names the topics without one: What are the main topics?"
+        )
+        return
     largest = {row["id"] for row in sorted(rows, key=lambda row: -row["entities"])[:most]}
     listed = [row for row in rows if row["id"] in largest]
     table, prefix = [], _id_prefix_length(tree)
@@ -155,10 +158,6 @@ def _show_report_tree(rows: list[Row], tree: community_tree.CommunityTree, level
         printing.print_message(
             f"There are {tree.depth} levels: `kumi report --level {tree.depth - 1}` lists the finest."
         )
-    extractive = [row["extractive"] for row in rows if row["title"]]
-    if any(extractive):
-        subject = "They" if all(extractive) else "Some of these"
-        printing.print_message(f"{subject} are extractive: sentences of the documents, selected without a model.")
     if by_rule := sum(row["maker"] == "rows" for row in rows):
         printing.print_message(
             f"{by_rule:,} of them {'is' if by_rule == 1 else 'are'} made by rule: few entities, or one chunk."
@@ -175,8 +174,8 @@ def _show_report(report: Row) -> None:
     size = f"rating {report['rating']:g} of 10, {report['entities']:,} entities"
     printing.print_styled(report["title"], "bold")
     printing.print_message(f"level {report['level']}, {size}, {report['id']}", "dim")
-    if report["maker"] in _MAKER_NOTES:
-        printing.print_message(_MAKER_NOTES[report["maker"]], "dim")
+    if report["maker"] == "rows":
+        printing.print_message(_BY_RULE, "dim")
     if report["changes"]:
         printing.print_message(
             f"({_count_changes(report['changes'])} it was written: `kumi index --refresh` writes it again.)", "dim"

@@ -253,7 +253,7 @@ class Report(Record):
     """A report on a community; text: the whole of it, in Markdown.
 
     rating: 0 to 10. findings: (summary, explanation) each. dropped: references to no row. elements: tokens of all
-    element summaries. extractive: sentences of documents, with one source for each line of the summary.
+    element summaries.
     """
 
     BIG: ClassVar[bool] = True
@@ -275,7 +275,6 @@ class Report(Record):
     level: int
     elements: int
     tokens: int
-    extractive: bool
     written_with: str = ""  # hash of the model and the prompt; empty: by rule
     evidence: tuple[tuple[str, int, str], ...] = ()  # document, number of its rows, their digest
     added: tuple[str, ...] = ()  # documents of the evidence that came after the text

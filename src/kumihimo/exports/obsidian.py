@@ -114,12 +114,8 @@ def _relation_line(vault: _Vault, entity: Entity, relation: Relation) -> str:
 
 
 def _report_note(vault: _Vault, report: Report) -> Iterator[str]:
-    yield from _front_matter(
-        type="report", level=report.level, rating=report.rating, extractive=report.extractive, id=report.id
-    )
+    yield from _front_matter(type="report", level=report.level, rating=report.rating, id=report.id)
     yield f"# {_escape_markdown(report.title)}\n"
-    if report.extractive:
-        yield "*Made of sentences from the documents, without a model.*\n"
     if community_tree.maker_of(report) == "rows":
         yield "*Made by rule of descriptions of its entities and relations, without a model.*\n"
     yield _with_links(vault, report.summary, report, 0)

@@ -158,7 +158,6 @@ def imported_report(
         level=community.level,
         elements=0,
         tokens=0,
-        extractive=False,
         written_with=WRITTEN_ELSEWHERE,
         added=added,
     )
@@ -241,19 +240,15 @@ def reports(
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
     But: findings name their sources as numbers within the prompt, which are mapped back to rows; the paper puts them
-    into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows; without a model,
-    all reports consist of sentences of the documents (`rules/rule_reports.py`). A report of the last build stays while
+    into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows. Without a model
+    there are no reports, except those of an import, which are taken as they are. A report of the last build stays while
     nothing that it rests on is removed or changed, and at most the share `refresh` of its evidence is new. If the
-    report of a part has failed, this one waits: until then it is the earlier one, one by rule, or none. The report of
-    an import is taken as it is.
+    report of a part has failed, this one waits: until then it is the earlier one, one by rule, or none.
     """
     tables = ReportTables(communities, entities, relations, claims, reports, mentions, ties, assertions)
     imported = imported_report(community, imported_communities, tables, tokenizer, refresh)
-    if len(community.members) == 1 and not community.parent:
+    if imported or llm is None or (len(community.members) == 1 and not community.parent):
         return imported
-    if imported or llm is None:
-        report = imported or rule_reports.build_extractive_report(community, tables, tokenizer)
-        return report if report.title else None
     evidence = collect_evidence(community, tables)
     written_with = _hash_style(llm.fingerprint, str(window), order, persona, language)
     earlier = previous.get(community.id) if refresh else None
@@ -319,7 +314,6 @@ def _to_report(reply: Written, context: ReportContext, level: int) -> Report:
         level=level,
         elements=context.elements,
         tokens=0,
-        extractive=False,
     )
 
 

@@ -16,12 +16,14 @@ from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared import map_step
-from kumihimo.methods.shared.extracts import extract_report_points
+from kumihimo.methods.shared.spread import sample_rows
+from kumihimo.methods.shared.topic_extracts import extract_topic_sentences
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
 
 _FLOOR = 0.2  # of the best row's score: a row below is far from the question (measured)
 _POOL = 1000  # rows of each search
+_SAMPLE = 100  # passages that are read without a model
 _MEANING = 0.5  # weight of vectors, relative to words
 RATING_PROMPT = Path(__file__).with_name("global_rating.md")
 
@@ -42,7 +44,7 @@ def global_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
         reports, tokens = sizes.level(settings["level"])
         if settings["paper"]:
             return map_step.map_cost(reports, tokens, settings["window"], sizes)
-        if sizes.tokens("chunks") <= tokens:
+        if not reports or sizes.tokens("chunks") <= tokens:
             reports, tokens = sizes.rows("chunks"), sizes.tokens("chunks")
         cost = map_step.map_cost(reports, tokens, settings["window"], sizes)
         least = min(1, cost.calls[0])
@@ -60,7 +62,7 @@ def global_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     best_for="the whole corpus: main themes, recurring points", answer_prompt=map_step.REDUCE_PROMPT, calls=global_cost
 )
 def global_(
-    question: str,
+    question: ParsedQuestion,
     chunks: Table[Chunk],
     communities: Table[Community],
     reports: Table[Report],
@@ -80,31 +82,48 @@ def global_(
 ) -> Context:
     """Extract points from the reports of a level (GraphRAG, arXiv:2404.16130, section 3.1.6).
 
-    The most helpful points come first. A corpus-level question reads all reports; any other those near it by words and
-    vectors, at least one window. Chunks are read instead if they are shorter than the reports. paper: always read all
-    reports. level: 0 has the largest communities; leaf communities repeat on deeper levels. dynamic: rate reports from
-    level 0 down to level `depth`, and read only useful ones; `level` is then ignored.
-    Without a model: sentences of the reports, from as many communities as possible.
+    The most helpful points come first. A corpus-level question reads all reports; any other those near it by words
+    and vectors, at least one window. Chunks are read instead if they are shorter than the reports, or if there are
+    no reports. paper: always read all reports. level: 0 has the largest communities; leaf communities repeat on
+    deeper levels. dynamic: rate reports from level 0 down to level `depth`, and read only useful ones; `level` is
+    then ignored.
+    Without a model: sentences of many documents on the topic of the question, or for a question about the whole corpus
+    a sample of passages; the answer then has the topics.
     But: a batch gives several points with sources; in the paper it gives one answer.
     """
     if llm is None:
-        level_reports = reports.get_many(_level_ids(communities, level)).values()
-        points = extract_report_points(question, level_reports, reports, keyword_search, vector_search, tokenizer)
+        points = _read_documents(question, chunks, keyword_search, vector_search, tokenizer)
     else:
         table: Table[Chunk] | Table[Report] = reports
         if dynamic:
-            ids = select_communities(question, communities, reports, llm, depth)
+            ids = select_communities(question.text, communities, reports, llm, depth)
         elif paper:
             ids = _level_ids(communities, level)
         else:
             table, tokens = _shorter_table(chunks, reports, _level_ids(communities, level))
             ids = list(tokens)
-            if ParsedQuestion(question).topic != "":
-                ids = _near_ids(question, table, tokens, keyword_search, vector_search, window)
+            if question.topic != "":
+                ids = _near_ids(question.text, table, tokens, keyword_search, vector_search, window)
         rows = (Evidence(table.name, row, 0.0) for row in table.get_many(map_step.shuffle_ids(ids, seed)).values())
         batches = map_step.batch_evidence(rows, window, tokenizer)
-        points = map_step.extract_points(question, batches, llm, tokenizer)
-    return rerank(question, points, reranker).fit(window, tokenizer)
+        points = map_step.extract_points(question.text, batches, llm, tokenizer)
+    return rerank(question.text, points, reranker).fit(window, tokenizer)
+
+
+def _read_documents(
+    question: ParsedQuestion,
+    chunks: Table[Chunk],
+    keyword_search: KeywordSearch,
+    vector_search: VectorSearch,
+    tokenizer: Tokenizer,
+) -> Context:
+    """Return what documents say about the topic, or a sample of all."""
+    if question.is_on_all:
+        ids = sample_rows((id for (id,) in chunks.columns("id")), _SAMPLE)
+        return Context(tuple(Evidence(chunks.name, row, 1.0) for row in chunks.get_many(ids).values()))
+    topic = question.forced_topic or question.text
+    found = extract_topic_sentences(topic, chunks, None, None, None, keyword_search, vector_search, tokenizer)
+    return found or keyword_search(chunks, question.text, k=_SAMPLE)
 
 
 def _level_ids(communities: Table[Community], level: int) -> list[str]:
@@ -119,16 +138,16 @@ def _level_ids(communities: Table[Community], level: int) -> list[str]:
 def _shorter_table(
     chunks: Table[Chunk], reports: Table[Report], ids: Sequence[str]
 ) -> tuple[Table[Chunk] | Table[Report], dict[str, int]]:
-    """Return the reports, or shorter chunks, with tokens of each row.
+    """Return the reports or the chunks, with tokens of each row.
 
-    ids: of the reports.
+    Chunks are taken if they are shorter, or if there are no reports. ids: of the reports.
     """
     all_reports = {str(id): int(tokens) for id, tokens in reports.columns("id", "tokens")}
     level_reports = {id: all_reports[id] for id in ids if id in all_reports}
-    by_chunk = {str(id): int(tokens) for id, tokens in chunks.columns("id", "tokens")} if level_reports else {}
-    if by_chunk and sum(by_chunk.values()) <= sum(level_reports.values()):
-        return chunks, by_chunk
-    return reports, level_reports
+    by_chunk = {str(id): int(tokens) for id, tokens in chunks.columns("id", "tokens")}
+    if level_reports and sum(by_chunk.values()) > sum(level_reports.values()):
+        return reports, level_reports
+    return chunks, by_chunk
 
 
 def _near_ids(

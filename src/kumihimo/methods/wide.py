@@ -131,8 +131,7 @@ def _written_reports(
     """
     if reports is None:
         return Context()
-    sizes = {id: (elements, id) for id, elements, extractive in reports.columns("id", "elements", "extractive")
-             if not extractive}  # fmt: skip
+    sizes = {id: (elements, id) for id, elements in reports.columns("id", "elements")}
     if not sizes:
         return Context()
     if question.is_on_all:

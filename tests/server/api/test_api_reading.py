@@ -109,7 +109,8 @@ def test_trace(api: Api) -> None:
 def test_entities(api: Api) -> None:
     listed = all_pages(api, "/entities", "entities", limit=4)
     assert [entity["mentions"] for entity in listed] == sorted((e["mentions"] for e in listed), reverse=True)
-    assert len(listed) == api.get("/status")["rows"]["entities"]
+    counts = api.get("/entities")
+    assert len(listed) == counts["total"] == api.get("/status")["rows"]["entities"] - counts["other"]
     found = api.get("/entities", q="kerr")
     assert ([entity["name"] for entity in found["entities"]], found["found_by"]) == (["Joss Kerrow"], "names")
     described = api.get("/entities", q="breakwater mended")
@@ -156,15 +157,28 @@ def test_communities_and_reports(api: Api) -> None:
     reports = all_pages(api, "/reports", "reports", limit=1)
     assert [row["id"] for row in reports] == [row["id"] for row in roots if row["title"]]
     report = api.get(f"/reports/{reports[0]['id']}")
-    assert (report["title"], report["maker"]) == (reports[0]["title"], "sentences")
+    assert (report["title"], report["maker"]) == (reports[0]["title"], reports[0]["maker"])
     assert set(report["sources"]) <= {f"town/{name}" for name in FILES}
-    assert report["summary_sources"]
+    assert report["findings"][0]["sources"]
     for path in ("/communities/gone", "/reports/gone"):
         assert "'gone'" in api.problem(path, 404)
     assert "no community 'gone'" in api.problem("/reports", 404, parent="gone")
 
 
 # -- the state
+
+
+def test_the_overview(api: Api) -> None:
+    found = api.get("/overview")
+    assert (found["documents"], found["kinds"], found["languages"]) == (4, {"text": 4}, {"en": 4})
+    assert {row["uri"] for row in found["largest"]} == {f"town/{name}" for name in FILES}
+    assert (found["newest"], found["folders"]) == ([], {"deep": 1})
+    for topic in found["topics"]:
+        assert topic["quote"]["text"]
+        assert {row["uri"] for row in topic["documents"]} <= {f"town/{name}" for name in FILES}
+    part = api.get("/overview", part="deep")
+    assert [row["uri"] for row in part["largest"]] == ["town/deep/plan.md"]
+    assert "no folder or year 'attic'" in api.problem("/overview", 404, part="attic")
 
 
 def test_methods(api: Api) -> None:

@@ -243,6 +243,8 @@ def test_each_kind_of_key_may_do_what_the_table_says(server: Town, found: Found,
         for request in () if row in LEFT_OUT else requests:
             reply = server.send(kind, request)
             status = example.status if allows(row, kind) else 403 if kind in KINDS else 401
+            if row.endswith("/reports/{id}") and "filter" in kind:
+                status = 404  # it rests on hidden documents too
             if reply.status_code != status:
                 wrong[row, request.path] = (reply.status_code, status, reply.text[:200])
             if status == 403 and allows(row, kind.partition(" ")[0]):

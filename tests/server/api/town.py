@@ -25,6 +25,7 @@ from kumihimo.server.error_responses import add_error_handlers, error_response
 from kumihimo.server.settings import ServerSettings
 from kumihimo.server.visits import Visit
 from kumihimo.server.workspace import ServedIndex, Workspace, serve_index
+from tests.fixtures_index import write_reports
 
 OPEN, SECRET = 'access = "open"', 'access = "secret"'
 FILES = {
@@ -67,6 +68,7 @@ def build_town(folder: Path) -> Path:
         path.write_text(text, encoding="utf-8")
     with Kumihimo.open(folder / ".kumi") as kumi:
         kumi.index(folder / "town", methods=["braid", "bm25", "naive", "global", "local"])
+        write_reports(kumi)
     return folder
 
 

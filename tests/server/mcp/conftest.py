@@ -12,6 +12,7 @@ from mcp import Client
 from kumihimo.server.access import Caller, local_caller
 from kumihimo.server.mcp.server import create_mcp_server
 from kumihimo.server.workspace import Workspace
+from tests.fixtures_index import write_reports
 
 Talk = Callable[[Callable[[Client], Awaitable[Any]]], Any]
 
@@ -31,6 +32,13 @@ def talk_to(workspace: Workspace, caller: Caller | None = None) -> Talk:
         return result
 
     return talk
+
+
+@pytest.fixture(autouse=True, scope="session")
+def reports(harbour: Workspace) -> None:
+    """The graph and the reports of the index."""
+    for served in harbour.indexes.values():
+        write_reports(served.kumi)
 
 
 @pytest.fixture(scope="session")

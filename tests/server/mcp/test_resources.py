@@ -22,13 +22,6 @@ async def list_all(client: Client) -> list[list[str]]:
     return pages
 
 
-@pytest.fixture(autouse=True, scope="module")
-def reports(harbour: Workspace) -> None:
-    """The reports of the index, which a list does not build."""
-    for served in harbour.indexes.values():
-        served.kumi.prepare_method("reports")
-
-
 def test_documents_and_reports_are_listed_once_and_can_be_read(talk: Talk) -> None:
     async def converse(client: Client) -> tuple[list[str], list[str]]:
         addresses = [address for page in await list_all(client) for address in page]

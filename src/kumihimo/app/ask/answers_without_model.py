@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from kumihimo.app.evidence.source_tracer import SourceTracer
+from kumihimo.app.opened.catalogue import GRAPH_METHOD
 from kumihimo.core.answer import Answer, Part
 from kumihimo.core.context import Context
 from kumihimo.core.errors import SettingsError
@@ -25,10 +26,10 @@ def find_result(
 ) -> tuple[str, Draft] | None:
     """Return what rules find for a model: its kind and text.
 
-    Topics are left to the model, which reads widely.
+    An overview is left to the model, which reads widely.
     """
     request = read_request(searched) or read_request(asked)
-    found = write_result(request, searched.text, context, tracer)
+    found = None if request and request.kind == "themes" else write_result(request, searched.text, context, tracer)
     return found if found and found[0] not in ("passages", "themes") else None
 
 
@@ -46,8 +47,9 @@ def answer_without_model(
     """Return the passages of the evidence, or the answer to a request.
 
     searched: the question in the spelling of the documents. words, embedder: of the index. note: on what the question
-    took over. is_default: whether the method was chosen by nobody, so that requests are answered.
+    took over. is_default: whether nobody chose the method, so that requests are answered.
     """
+    is_default = is_default or context.method == GRAPH_METHOD  # its answer to a question on all is the overview
     encoder: Embedder | None = None
     with suppress(SettingsError):  # that of the index is on a server, or not installed here
         encoder = create_local_embedder(embedder)

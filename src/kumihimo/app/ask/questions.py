@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.opened.catalogue import default_method, method_with, missing_tables
+from kumihimo.app.opened.catalogue import method_with, missing_tables
 from kumihimo.app.opened.open_index import OpenIndex
 from kumihimo.core.answer import Answer
 from kumihimo.core.cancel import CancelToken
@@ -21,33 +21,22 @@ from kumihimo.llm.telemetry import span
 from kumihimo.search.stores import load_matrices
 from kumihimo.storage import IndexTransaction
 from kumihimo.storage.database import as_database
-from kumihimo.text.question import ParsedQuestion
 
 T = TypeVar("T")
 MAX_RESTARTS = 2  # of a question, because of other builds
 MAX_REOPENED = 5  # times that a snapshot is opened again, because a build has just replaced its vectors
-BuildMethod = Callable[[OpenIndex, str, Progress | None, CancelToken | None, bool], None]
+BuildMethod = Callable[[OpenIndex, str, Progress | None, CancelToken | None], None]
 
 
-def lacking_methods(
-    index: OpenIndex, db: IndexTransaction, name: str, question: ParsedQuestion | None = None
-) -> dict[str, bool]:
-    """Return the methods to build before a read, with whether it must.
+def lacking_method(index: OpenIndex, db: IndexTransaction, name: str) -> str:
+    """Return the method to build before a read, or empty.
 
-    name: the method, or the table, to read; empty for the default method. question: one for the method; about the whole
-    corpus, it reads reports if the method may. With a chat model the default reads passages instead.
+    name: the method, or the table, to read.
     """
-    catalogue, lacking = index.catalogue, dict[str, bool]()
-    if name in catalogue.methods and missing_tables(db, catalogue, name):
-        lacking[name] = True
-    elif name in catalogue.steps and not db.has(name):
-        lacking[method_with(catalogue, name)] = True
-    asked, has_model = catalogue.methods.get(name or default_method(db, catalogue)), index.models.chat("answer")
-    reads_reports = asked and "reports" in asked.optional_tables and "llm" not in asked.ports
-    is_on_all = question is not None and question.topic == "" and (name or not has_model)
-    if reads_reports and is_on_all and not db.has("reports"):
-        lacking.setdefault(method_with(catalogue, "reports"), False)
-    return lacking
+    catalogue = index.catalogue
+    if name in catalogue.methods:
+        return name if missing_tables(db, catalogue, name) else ""
+    return method_with(catalogue, name) if name in catalogue.steps and not db.has(name) else ""
 
 
 @contextmanager
@@ -57,17 +46,16 @@ def open_snapshot(
     rights: str = "",
     cancel: CancelToken | None = None,
     build: BuildMethod | None = None,
-    question: ParsedQuestion | None = None,
 ) -> Iterator[Snapshot]:
     """Open a snapshot: one read transaction over one finished build.
 
-    name, question: as for `lacking_methods`. build: builds what they lack, if that costs nothing. Other parameters: as
-    for `Kumihimo.snapshot`.
+    name: as for `lacking_method`. build: builds what it lacks, if that costs nothing. Other parameters: as for
+    `Kumihimo.snapshot`.
     """
-    missing, is_prepared, lacking = "", build is None, dict[str, bool]()
+    missing, is_prepared, lacking = "", build is None, ""
     for _ in range(MAX_REOPENED):
         with index.store.read_transaction(cancel) as db:
-            lacking = {} if is_prepared else lacking_methods(index, db, name, question)
+            lacking = "" if is_prepared else lacking_method(index, db, name)
             if not lacking:
                 try:
                     vectors = load_matrices(as_database(db), index.place.folder, index.files)
@@ -77,9 +65,8 @@ def open_snapshot(
                 parts = index.catalogue, index.settings, index.tokenizer, index.models, vectors
                 yield Snapshot(db, *parts, rights=rights.strip())
                 return
-        for method, is_needed in lacking.items():
-            assert build
-            build(index, method, None, cancel, is_needed)
+        assert build
+        build(index, lacking, None, cancel)
         is_prepared = True
     raise IndexUnavailable(f"the vectors in {missing} are missing: `kumi index` makes them again")
 
@@ -96,7 +83,7 @@ def read_one_build(
     """
     budget = index.models.budget(query.caps, query.paid_by, query.cancel)
     for restarts_left in reversed(range(MAX_RESTARTS + 1)):
-        opened = open_snapshot(index, query.method, query.rights, query.cancel, build, query.question)
+        opened = open_snapshot(index, query.method, query.rights, query.cancel, build)
         with suppress(IndexChanged), opened as snapshot:
             budget.released = snapshot.db.released if restarts_left else nullcontext
             return read(snapshot, replace(query, rights=""), budget)  # the snapshot has them

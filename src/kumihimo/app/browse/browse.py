@@ -13,6 +13,7 @@ from kumihimo.app.browse.community_tree import CommunityTree, cut_excerpt, load_
 from kumihimo.core.records import Claim, Entity, Record, Relation
 from kumihimo.core.spans import Span
 from kumihimo.core.wiring import ROOT
+from kumihimo.generation.quoting.overview import Overview, name_value as name_value, read_overview
 from kumihimo.search.row_listing import Listing, list_rows
 from kumihimo.storage.database import as_database
 from kumihimo.text.name_keys import entity_id, name_key, relation_id
@@ -52,25 +53,56 @@ def page_of(rows: Iterable[R], limit: int) -> Page[R]:
     return Page(taken[:limit], taken[limit - 1].id if len(taken) > limit else "")
 
 
+def browse_overview(snapshot: Snapshot, part: str = "") -> Overview | None:
+    """Return the overview of the visible documents, read once per build.
+
+    part: a folder or a time; None if no document is of it.
+    """
+    key = ("overview", snapshot.rights, snapshot.filter, part)
+    overview: Overview | None = snapshot.db.once_per_build(key, lambda: read_overview(snapshot.tracer, part))
+    return overview
+
+
 # -- entities
 
 
 def list_entities(snapshot: Snapshot, text: str = "", *, kind: str = "", after: str = "", limit: int) -> Page[Entity]:
-    """Return entities by name, most mentions first.
+    """Return entities, most mentions first.
 
-    text: a part of a name; whole names come first, then whole words, then beginnings, then others. kind: the main
-    type. after: the id of the last entity of the page before.
+    text: a part of a name; whole names come first, then whole words, then beginnings, then others. Without it, those
+    that are named things. kind: the main type. after: the id of the last entity of the page before.
     """
+    if not text.strip():
+        ids = [id for id, own in named_entities(snapshot).items() if not kind or own == kind]
+        first = (ids.index(after) + 1 if after in ids else len(ids)) if after else 0
+        taken = ids[first : first + limit]
+        rows: dict[str, Entity] = table_or_empty(snapshot, "entities").get_many(taken)
+        return Page(tuple(rows[id] for id in taken), taken[-1] if len(ids) > first + limit else "")
     listing = Listing("mentions", True, text.strip(), _NAMES, {"type": kind} if kind else {})
-    rows: Iterator[Entity] = _list(snapshot, "entities", listing, after)
-    return page_of((entity for entity in rows if not kind or entity.type == kind), limit)
+    found: Iterator[Entity] = _list(snapshot, "entities", listing, after)
+    return page_of((entity for entity in found if not kind or entity.type == kind), limit)
 
 
-def list_named(snapshot: Snapshot) -> list[Entity]:
-    """Return the entities that are named things."""
-    from kumihimo.index.rules.listed_names import select_named  # its patterns take long to compile
+def named_entities(snapshot: Snapshot) -> dict[str, str]:
+    """Return the types of the entities that are named things, by id.
 
-    return select_named(snapshot.table("entities"))
+    Those with most mentions come first. They are chosen once per build.
+    """
+
+    def choose() -> dict[str, str]:
+        from kumihimo.index.rules.listed_names import select_named  # its patterns take long to compile
+
+        named = select_named(table_or_empty(snapshot, "entities"))
+        return {e.id: e.type for e in sorted(named, key=lambda e: (-e.mentions, e.name, e.id))}
+
+    types: dict[str, str] = snapshot.db.once_per_build(("named", snapshot.rights, snapshot.filter), choose)
+    return types
+
+
+def count_listed(snapshot: Snapshot) -> dict[str, int]:
+    """Return the number of entities that are named things, and of others."""
+    named = len(named_entities(snapshot))
+    return {"total": named, "other": len(table_or_empty(snapshot, "entities")) - named}
 
 
 def search_entities(snapshot: Snapshot, text: str, limit: int) -> list[Entity]:

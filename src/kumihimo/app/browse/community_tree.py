@@ -108,8 +108,8 @@ def part_sources(report: Report, part: int) -> tuple[Reference, ...]:
 
 
 def maker_of(report: Report) -> str:
-    """Return what made a report: model, sentences or rows."""
-    return "sentences" if report.extractive else "model" if report.written_with else "rows"
+    """Return what made a report: model or rows."""
+    return "model" if report.written_with else "rows"
 
 
 def reference_names(snapshot: Snapshot, report: Report) -> dict[Reference, str]:

@@ -16,6 +16,8 @@ from kumihimo.core.records import Claim, Entity, Reference, Relation, Report
 from kumihimo.core.settings import Setting
 from kumihimo.core.signature import Signature
 from kumihimo.core.spans import Span
+from kumihimo.core.wiring import ROOT
+from kumihimo.generation.quoting.overview import Overview
 
 Json = dict[str, Any]
 
@@ -75,13 +77,38 @@ def trace_json(reference: Reference, text: str, spans: Iterable[Span]) -> Json:
     return {"table": reference[0], "id": reference[1], "text": text, "spans": [span.to_dict() for span in spans]}
 
 
+# -- the overview
+
+
+def overview_json(snapshot: Snapshot, overview: Overview) -> Json:
+    """Return an overview: counts, the newest and largest documents, and topics.
+
+    read: the number of passages in which topics were counted, of all `passages`.
+    """
+
+    def link(id: str) -> Json:
+        uri, title = snapshot.db.values(ROOT, id, "uri", "title")
+        return {"id": id, "uri": uri, "title": title or uri}
+
+    topics = [
+        {
+            "name": topic.name,
+            "quote": snapshot.tracer.locate(topic.quote).to_dict(),
+            "documents": list(map(link, topic.documents)),
+        }
+        for topic in overview.topics
+    ]
+    rest = {each.name: plain(getattr(overview, each.name)) for each in fields(overview) if each.name != "ids"}
+    return {"documents": len(overview.ids), **rest, "topics": topics}
+
+
 # -- communities and reports
 
 
 def community_json(tree: community_tree.CommunityTree, id: str, report: Report | None) -> Json:
     """Return a community with the title of its report.
 
-    maker: what made the report: a model, sentences or rows. changes: documents since it was written.
+    maker: what made the report: a model or rows. changes: documents since it was written.
     """
     return {
         "id": id,
@@ -89,7 +116,7 @@ def community_json(tree: community_tree.CommunityTree, id: str, report: Report |
         "parent": tree.parent[id],
         "children": len(tree.children[id]),
         "entities": tree.size[id],
-        **{name: getattr(report, name, None) for name in ("title", "rating", "extractive")},
+        **{name: getattr(report, name, None) for name in ("title", "rating")},
         "maker": community_tree.maker_of(report) if report else None,
         "changes": len(report.added) if report else 0,
     }

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, Literal, Self, TypeVar
 
 from kumihimo.app.ask.query import Query
-from kumihimo.app.ask.questions import embed_texts, lacking_methods
+from kumihimo.app.ask.questions import embed_texts, lacking_method
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.build.prepare_build import build_method
 from kumihimo.app.facade import Kumihimo
@@ -251,13 +251,12 @@ class AsyncKumihimo:
         name: as for `Kumihimo.prepare_method`. A build of another process is not waited for.
         """
 
-        def find_lacking(kumi: Kumihimo) -> dict[str, bool]:
+        def find_lacking(kumi: Kumihimo) -> str:
             with kumi.store.read_transaction() as db:
-                return lacking_methods(kumi.opened, db, name)
+                return lacking_method(kumi.opened, db, name)
 
         def build(cancel: CancelToken, _: Emit) -> None:
-            for method in lacking:
-                build_method(self.kumi.opened, method, cancel=cancel, is_needed=False)
+            build_method(self.kumi.opened, lacking, cancel=cancel, is_needed=False)
 
         if lacking := await self.run(find_lacking):
             await self._last(self._builds, build)

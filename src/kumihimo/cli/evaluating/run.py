@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
@@ -50,7 +50,7 @@ def run(
 ) -> None:
     """Ask each system the questions of a study, and keep its answers."""
     study.check_readable()
-    with session.open() as kumi, _read_prepared(kumi, session, study) as snapshot:
+    with session.open() as kumi, kumi.snapshot() as snapshot:
         budget = kumi.models.budget(session.caps)
         systems, left_out = select_systems(snapshot, methods)
         warn_left_out(left_out)
@@ -68,14 +68,6 @@ def run(
     session.show(document, lambda _: _show_answers(summaries, budget.total))
     failures = [row.failed for rows in answers.values() for row in rows if row.failed]
     shared.raise_failures(len(failures), sum(map(len, answers.values())), "".join(failures[:1]))
-
-
-def _read_prepared(kumi: Kumihimo, session: options.PaidSession, study: Study) -> AbstractContextManager[Snapshot]:
-    """Prepare the default method for the questions, and read the index."""
-    with session.progress_bar() as progress:
-        for question in study.rows_or_empty("questions"):
-            kumi.prepare_method("", progress, question=question.text)
-    return kumi.snapshot()
 
 
 def _answer_questions(

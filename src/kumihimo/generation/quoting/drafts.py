@@ -10,12 +10,42 @@ from kumihimo.text.sentences import collapse_spaces
 MAX_CHARS, MAX_LONG_CHARS = 1200, 2000  # of an answer, and of a list or of topics
 _SENTENCE_CHARS = 160
 _WORDING: Mapping[str, Mapping[str, str]] = {
-    "topics": {
-        "en": "Frequent topics in {total}:",
-        "ja": "{total}に多い話題：",
-        "zh": "{total}中的常见话题：",
-        "zh-Hant": "{total}中的常見話題：",
+    "topics": {"en": "Frequent topics:", "ja": "多い話題：", "zh": "常见话题：", "zh-Hant": "常見話題："},
+    "its documents": {"en": "The documents:", "ja": "文書：", "zh": "文档：", "zh-Hant": "文件："},
+    "other documents": {"en": "Other documents:", "ja": "ほかの文書：", "zh": "其他文档：", "zh-Hant": "其他文件："},
+    "kind text": {"en": "texts", "ja": "テキスト", "zh": "文本", "zh-Hant": "文字檔"},
+    "kind document": {
+        "en": "word-processor files",
+        "ja": "ワープロ文書",
+        "zh": "文字处理文档",
+        "zh-Hant": "文書處理檔",
     },
+    "kind slides": {"en": "slides", "ja": "スライド", "zh": "幻灯片", "zh-Hant": "投影片"},
+    "kind sheet": {"en": "tables", "ja": "表", "zh": "表格", "zh-Hant": "表格"},
+    "kind page": {"en": "web pages", "ja": "ウェブページ", "zh": "网页", "zh-Hant": "網頁"},
+    "kind pdf": {"en": "PDF files", "ja": "PDF", "zh": "PDF", "zh-Hant": "PDF"},
+    "kind book": {"en": "books", "ja": "電子書籍", "zh": "电子书", "zh-Hant": "電子書"},
+    "kind mail": {"en": "letters", "ja": "メール", "zh": "邮件", "zh-Hant": "郵件"},
+    "kind mailbox": {"en": "mailboxes", "ja": "メールボックス", "zh": "邮箱", "zh-Hant": "郵箱"},
+    "kind notebook": {"en": "notebooks", "ja": "ノートブック", "zh": "笔记本", "zh-Hant": "筆記本"},
+    "kind data": {"en": "data files", "ja": "データ", "zh": "数据文件", "zh-Hant": "資料檔"},
+    "kind references": {"en": "references", "ja": "参考文献", "zh": "参考文献", "zh-Hant": "參考文獻"},
+    "kind subtitles": {"en": "subtitles", "ja": "字幕", "zh": "字幕", "zh-Hant": "字幕"},
+    "kind archive": {"en": "archives", "ja": "アーカイブ", "zh": "压缩包", "zh-Hant": "壓縮檔"},
+    "kind picture": {"en": "pictures", "ja": "画像", "zh": "图片", "zh-Hant": "圖片"},
+    "kind code": {"en": "program code", "ja": "プログラム", "zh": "代码", "zh-Hant": "程式碼"},
+    "language en": {"en": "English", "ja": "英語", "zh": "英语", "zh-Hant": "英語"},
+    "language ja": {"en": "Japanese", "ja": "日本語", "zh": "日语", "zh-Hant": "日語"},
+    "language zh": {"en": "Chinese", "ja": "中国語", "zh": "中文", "zh-Hant": "中文"},
+    "language de": {"en": "German", "ja": "ドイツ語", "zh": "德语", "zh-Hant": "德語"},
+    "language fr": {"en": "French", "ja": "フランス語", "zh": "法语", "zh-Hant": "法語"},
+    "language es": {"en": "Spanish", "ja": "スペイン語", "zh": "西班牙语", "zh-Hant": "西班牙語"},
+    "language it": {"en": "Italian", "ja": "イタリア語", "zh": "意大利语", "zh-Hant": "義大利語"},
+    "language pt": {"en": "Portuguese", "ja": "ポルトガル語", "zh": "葡萄牙语", "zh-Hant": "葡萄牙語"},
+    "language nl": {"en": "Dutch", "ja": "オランダ語", "zh": "荷兰语", "zh-Hant": "荷蘭語"},
+    "language ru": {"en": "Russian", "ja": "ロシア語", "zh": "俄语", "zh-Hant": "俄語"},
+    "language ko": {"en": "Korean", "ja": "韓国語", "zh": "韩语", "zh-Hant": "韓語"},
+    "language ar": {"en": "Arabic", "ja": "アラビア語", "zh": "阿拉伯语", "zh-Hant": "阿拉伯語"},
     "several documents": {
         "en": "Several documents may be meant by “{subject}”. Name one of them:",
         "ja": "「{subject}」に当たる文書は複数あります。どれか一つを指定してください：",
@@ -127,13 +157,16 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def say(name: str, language: str, **values: object) -> str:
+def say(name: str, language: str, default: str = "", **values: object) -> str:
     """Return one of the sentences that answers add.
 
-    >>> say("passages", "ja", n=3)
-    '3箇所'
+    default: for a name without one.
+
+    >>> say("passages", "ja", n=3), say("language tlh", "en", "tlh")
+    ('3箇所', 'tlh')
     """
-    return _WORDING[name][language].format(**values)
+    wording = _WORDING.get(name) if default else _WORDING[name]
+    return wording[language].format(**values) if wording else default
 
 
 def quote_words(words: Sequence[str], language: str) -> str:

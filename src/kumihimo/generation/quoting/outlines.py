@@ -11,7 +11,7 @@ from kumihimo.generation.quoting.passages import is_one_document, rank_documents
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.selection import names_document
 from kumihimo.generation.quoting.windows import Headings, Piece, Region, text_width, unlink
-from kumihimo.text.sentences import LIST_ITEM, collapse_spaces, ends_sentence, split_sentences
+from kumihimo.text.sentences import LIST_ITEM, collapse_spaces, ends_sentence, split_blocks, split_sentences
 
 _MAX_LINES = 12
 _LINE_CHARS = 160
@@ -48,10 +48,20 @@ def _offer_titles(line: str, name: str, rows: Iterable[Any], language: str) -> D
     """Return the documents that may be meant."""
     draft = Draft(status="closest")
     draft.add(say(line, language, subject=name))
+    return draft if cite_titles(draft, rows) else None
+
+
+def cite_titles(draft: Draft, rows: Iterable[Any]) -> int:
+    """Add documents with what they say first; return how many."""
+    before = len(draft.citations)
     for row in rows:
-        if first := next(_read_sections(row), None):
-            draft.cite(f"- {row.title or row.uri} ({row.uri.rpartition('/')[2]}): {first[1]}", first[2])
-    return draft if draft.citations else None
+        name = f"- {row.title or row.uri} ({row.uri.rpartition('/')[2]})"
+        sections = list(_read_sections(row))
+        if first := next((each for each in sections if _says_much(each[1:])), next(iter(sections), None)):
+            draft.cite(f"{name}: {first[1]}", first[2])
+        elif block := next(iter(split_blocks(row.text, row.body)), None):  # of a table
+            draft.cite(name, Span("", row.uri, block.start, block.end, row.text[block.start : block.end]))
+    return len(draft.citations) - before
 
 
 def _spread(sections: Sequence[tuple[str, str, Span]]) -> Iterator[tuple[str, str, Span]]:

@@ -1,4 +1,4 @@
-"""a request + an index -> what rules find: documents, an outline, topics, rows; or the sources of it for a model."""
+"""a request + an index -> what rules find: documents, an outline, an overview, rows; or its sources for a model."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,12 +13,12 @@ from kumihimo.core.table import Table
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import Draft
 from kumihimo.generation.quoting.outlines import write_outline
+from kumihimo.generation.quoting.overview import read_overview, write_overview
 from kumihimo.generation.quoting.passages import is_one_document, rank_documents
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.requests import Request, read_request
 from kumihimo.generation.quoting.selected import write_selected
 from kumihimo.generation.quoting.table_rows import write_rows
-from kumihimo.generation.quoting.topics import write_topics
 from kumihimo.text.question import ParsedQuestion
 
 _MAX_PASSAGES = 4  # beside a list or rows
@@ -47,10 +47,10 @@ def write_result(
     draft: Draft | None = None
     if request.kind == "documents":
         draft = write_selected(request.selection, reader, language)
+    elif request.kind != "compare" and (overview := read_overview(reader, request.subject)):
+        return ("themes", write_overview(overview, reader, language)) if overview.ids else None
     elif request.kind == "outline":
         draft = write_outline(request.subject, reader, language)
-    elif request.kind == "themes":
-        draft = write_topics(reader, language)
     return (request.kind, draft) if draft else None
 
 

@@ -10,7 +10,7 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import say
-from kumihimo.generation.quoting.selection import QUOTES, read_rules, read_selection
+from kumihimo.generation.quoting.selection import QUOTES, names_document, read_rules, read_selection
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
 from kumihimo.text.question import ParsedQuestion
@@ -22,6 +22,9 @@ _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 _JAPANESE_WORD = re.compile(
     r"[ァ-ヺー]{2,}|[㐀-鿿々]{2,}(?:[りみきけしちびげれ](?=[はがをのにで]))?|[㐀-鿿々](?=[はがを])"
 )
+_ALL = re.compile(
+    r"(?:(?:these|those|all)\s+(?:the\s+)?\w+|(?:[こそ]れらの|(?:すべ|全)ての|[这這那]些|所有)[^の的]+)$", re.IGNORECASE
+)
 _MAX_NAMES = 2
 
 
@@ -29,8 +32,8 @@ _MAX_NAMES = 2
 class Request:
     """What a question asks for.
 
-    kind: compare, documents, themes or outline. subject: what it is about. other: the second subject of a comparison.
-    selection: of documents.
+    kind: compare, documents, themes or outline. subject: what it is about; of themes, a folder or a time. other: the
+    second subject of a comparison. selection: of documents.
     """
 
     kind: str
@@ -49,12 +52,23 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     """
     if selection := read_selection(asked.plain):
         return Request("documents", selection.get("mention", ""), selection=selection)
-    for kind in ("compare", "outline"):
+    for kind in ("compare", "themes", "outline"):
         for pattern in _patterns(kind) if asked.topic != "" else ():
             if match := pattern.search(asked.plain):
                 groups = {name: value.strip(QUOTES + " ") for name, value in match.groupdict().items()}
+                if kind == "outline" and _names_all(groups["X"]):
+                    return Request("themes")
                 return Request(kind, groups["X"], groups.get("Y", ""))
     return Request("themes") if asked.topic == "" or asked.is_on_all else None
+
+
+def _names_all(subject: str) -> bool:
+    """Return whether a subject is all documents.
+
+    >>> [_names_all(text) for text in ("this folder", "these minutes", "the minutes", "このフォルダ", "这些会议记录")]
+    [True, True, False, True, True]
+    """
+    return _ALL.match(subject) is not None if names_document(subject) else not ParsedQuestion(subject).corpus_terms
 
 
 def _matches(section: str, kind: str, text: str) -> bool:

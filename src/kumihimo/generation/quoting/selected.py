@@ -66,7 +66,8 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     if order := values.pop("order", ""):
         values[order] = chosen[0].day
     named = [say(name, language, value=value) for name, value in values.items()]
-    numbers = {"n": f"{len(chosen):,}", "total": f"{len(documents):,}", "files": len({each.file for each in documents})}
+    files = f"{len({each.file for each in documents}):,}"
+    numbers = {"n": f"{len(chosen):,}", "total": f"{len(documents):,}", "files": files}
     draft = Draft(MAX_LONG_CHARS)
     draft.add(say("selected" if named else "all documents", language, labels=", ".join(named), **numbers), "sentence")
     if times and (undated := sum(not each.day for each in among)):

@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import log
+from math import log, sqrt
 
 from kumihimo.generation.quoting.selection import read_rules
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
@@ -22,8 +22,10 @@ _NOUN_SHARE = 0.3  # of the occurrences of a phrase between a word that precedes
 _COMMON_SHARE = 0.15  # of the texts: a word in more of them says nothing
 _MIN_COHESION = 0.04  # uses of a phrase, as a share of those of its rarest word
 _MAX_WORDS = 3
-_MANY = 100  # documents, of which a topic needs three texts
+_MIN_LIFT = 0.6  # logarithm of how much more frequent a topic of a part is in it
+_MANY = 30  # documents, of which three have a topic
 _COMPOUND = 4  # ideographs are several words
+_AMOUNTS = "何几幾数數〇一二三四五六七八九十百千万萬"  # at the beginning of an amount
 _JAPANESE_COMPOUND = re.compile(  # less names no topic, and no date does
     r"(?!.*[一二三四五六七八九十元][年月日])"
     r".*(?:[㐀-鿿々]{4}|[ァ-ヺー]{6}|[ァ-ヺー]{2}[㐀-鿿々]|[㐀-鿿々][ァ-ヺー]{2})"
@@ -83,6 +85,16 @@ def collect_phrases(texts: Sequence[str], left_out: Iterable[str] = ()) -> list[
 def _count_uses(key: tuple[str, ...], uses: Sequence[_Use]) -> Phrase:
     texts, forms, noun_uses = zip(*uses, strict=True)
     return Phrase(key, Counter(texts), Counter(forms), sum(noun_uses))
+
+
+def names_topic(phrase: Phrase) -> bool:
+    """Return whether a phrase alone says what documents are about.
+
+    It has several words, or is a name with capitals; in Chinese and Japanese it is a compound and no amount.
+    """
+    if has_cjk(phrase.name):
+        return len(phrase.name) >= _COMPOUND and phrase.name[0] not in _AMOUNTS
+    return len(phrase.key) > 1 or all(form[:1].isupper() for form in phrase.forms)
 
 
 def _is_nominal(phrase: Phrase) -> bool:
@@ -159,16 +171,20 @@ def _drop_parts(phrases: Sequence[Phrase]) -> list[Phrase]:
     return [phrase for phrase in phrases if inside[phrase.key] < 0.6 * phrase.texts.total()]
 
 
-def weigh_phrase(phrase: Phrase, document_of: Sequence[str]) -> float:
-    """Return how well a phrase names a topic.
+def weigh_phrase(phrase: Phrase, here: Set[int], document_of: Sequence[str]) -> float:
+    """Return how well a phrase names a topic of these texts.
 
-    It counts in how many documents it is, and how often it comes again within a text. document_of: the document of each
-    text.
+    It counts in how many documents of them it is; if they are a part of the corpus, also how much more frequent it is
+    in them, and otherwise how often it comes again within a document. document_of: the document of each text.
     """
-    documents = {document_of[number] for number in phrase.texts}
-    total = len(set(document_of))
-    if len(phrase.texts) < (2 if total < _MANY else 3) or (len(documents) < 2 and total > 1):
+    uses = {number: count for number, count in phrase.texts.items() if number in here}
+    documents = {document_of[number] for number in uses}
+    total, total_documents = len(document_of), len(set(document_of))
+    if len(documents) < min(total_documents, 2 if total_documents < _MANY else 3) or len(uses) < 2:
         return 0.0
     is_compound = " " in phrase.name or (has_cjk(phrase.name) and len(phrase.name) >= _COMPOUND)
     words = _MANY_WORDS if is_compound else 1.0
-    return log(1 + len(documents)) * words * (1 + log(phrase.texts.total() / len(phrase.texts)))
+    if len(here) < total:
+        lift = log((len(uses) / len(here)) / (len(phrase.texts) / total))
+        return len(documents) * words * lift**2 if lift > _MIN_LIFT else 0.0
+    return log(1 + len(documents)) * words * sqrt(sum(uses.values()) / len(documents))

@@ -1,17 +1,18 @@
-"""the chunks of an index -> named topics of the whole: phrases, documents, a sentence each."""
+"""the chunks of an index -> named topics of the whole or a part: phrases, documents, a sentence each."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from itertools import chain
 
 from kumihimo.core.spans import Span
-from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, cut_span, say, say_count
-from kumihimo.generation.quoting.passages import Passages, read_passages
+from kumihimo.generation.quoting.drafts import cut_span
+from kumihimo.generation.quoting.passages import read_passages
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.topic_phrases import Phrase, collect_phrases, weigh_phrase
+from kumihimo.generation.quoting.topic_phrases import Phrase, collect_phrases, names_topic, weigh_phrase
 from kumihimo.text.sentences import LIST_ITEM, ends_sentence, split_blocks, split_sentences
 
-_MAX_TOPICS, _MIN_TOPICS = 7, 3
+_MAX_TOPICS = 7
 _MAX_CANDIDATES = 14  # topics; not all have sentences to show
 _MAX_COMPARED = 60  # phrases
 _MAX_SHARED = 0.7  # texts of a topic that an earlier topic has
@@ -23,23 +24,35 @@ _NO_PROSE = re.compile(r"\w_\w|\w\.\w{3,4}\s|`|\*\*|\]\(|[<>{}|]")
 _TURN = re.compile(r"(?:and|but|so|like|no|oh|right|um|well|yeah|yes|or|because)\b", re.IGNORECASE)
 
 
-def write_topics(reader: IndexReader, language: str) -> Draft | None:
-    """Return the topics of the corpus, each with a sentence; or None."""
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A phrase with a sentence that has it. documents: their ids, those with most uses first."""
+
+    name: str
+    documents: tuple[str, ...]
+    quote: Span
+
+
+def find_topics(reader: IndexReader, part: Set[str] | None = None) -> tuple[list[Topic], int, int]:
+    """Return topics, the number of passages, and of passages read.
+
+    part: the ids of its documents; what is frequent everywhere is then no topic of it.
+    """
     passages = read_passages(reader, _MAX_READ_TEXTS)
     if passages is None:
-        return None
+        return [], 0, 0
     document_of = list(map(passages.document, range(len(passages.texts))))
-    phrases = collect_phrases(passages.texts, _person_names(passages.ids, reader))
-    draft = Draft(MAX_LONG_CHARS)
-    draft.add(say("topics", language, total=say_count("document", len(set(document_of)), language)))
-    n = 1
-    for topic in _choose_topics(phrases, document_of):
-        if n <= _MAX_TOPICS:
-            count = say_count("document", len({document_of[number] for number in topic.texts}), language)
-            n += _add_topic(draft, f"{n}. {topic.name} — {count}", _find_quotes(topic, passages))
-    if len(passages.texts) < passages.total:
-        draft.add(say("sampled", language, n=f"{len(passages.texts):,}", total=f"{passages.total:,}"))
-    return draft if n > _MIN_TOPICS else None
+    here = frozenset(n for n, document in enumerate(document_of) if part is None or document in part)
+    phrases = filter(names_topic, collect_phrases(passages.texts, _person_names(passages.ids, reader)))
+    topics, quoted = list[Topic](), set[str]()
+    for phrase in _choose_phrases(list(phrases), here, document_of):
+        texts = sorted(here & phrase.texts.keys(), key=lambda text: (-phrase.texts[text], text))
+        quotes = (span for n in texts[:_MAX_READ] for span in _read_sentences(passages.span(n), phrase))
+        quote = next((span for span in quotes if _plain(span.text) not in quoted), None)
+        if quote and len(topics) < _MAX_TOPICS:
+            quoted.add(_plain(quote.text))
+            topics.append(Topic(phrase.name, tuple(dict.fromkeys(document_of[n] for n in texts)), quote))
+    return topics, passages.total, len(passages.texts)
 
 
 def _person_names(chunks: Iterable[str], reader: IndexReader) -> Iterator[str]:
@@ -50,41 +63,25 @@ def _person_names(chunks: Iterable[str], reader: IndexReader) -> Iterator[str]:
         yield from chain.from_iterable(e.forms for e in entities.get_many(named).values() if e.type == "person")
 
 
-def _choose_topics(phrases: Sequence[Phrase], document_of: Sequence[str]) -> list[Phrase]:
+def _choose_phrases(phrases: Sequence[Phrase], here: Set[int], document_of: Sequence[str]) -> list[Phrase]:
     """Return phrases that share no word and few texts, the best first."""
-    weights = {phrase.key: weigh_phrase(phrase, document_of) for phrase in phrases}
+    weights = {phrase.key: weigh_phrase(phrase, here, document_of) for phrase in phrases}
     usable = [phrase for phrase in phrases if weights[phrase.key] > 0]
     usable.sort(key=lambda phrase: (-weights[phrase.key], phrase.key))
-    topics: list[Phrase] = []
+    chosen: list[Phrase] = []
     covered: set[int] = set()  # of the texts
     for phrase in usable[:_MAX_COMPARED]:
-        texts = phrase.texts.keys()
-        if not any(_alike(phrase, topic) for topic in topics) and len(texts & covered) <= _MAX_SHARED * len(texts):
+        texts = here & phrase.texts.keys()
+        if not any(_alike(phrase, other) for other in chosen) and len(texts & covered) <= _MAX_SHARED * len(texts):
             covered.update(texts)
-            topics.append(phrase)
-    return topics[:_MAX_CANDIDATES]
+            chosen.append(phrase)
+    return chosen[:_MAX_CANDIDATES]
 
 
 def _alike(one: Phrase, other: Phrase) -> bool:
     """Return whether two phrases share a word, or two ideographs."""
     pairs = re.findall(r"(?=([㐀-鿿]{2}))", one.name)
     return not set(one.key).isdisjoint(other.key) or any(pair in other.name for pair in pairs)
-
-
-def _find_quotes(topic: Phrase, passages: Passages) -> Iterator[Span]:
-    """Yield sentences with a phrase, from the texts that use it most."""
-    for number in sorted(topic.texts, key=lambda text: (-topic.texts[text], text))[:_MAX_READ]:
-        yield from _read_sentences(passages.span(number), topic)
-
-
-def _add_topic(draft: Draft, title: str, quotes: Iterable[Span]) -> bool:
-    """Add a topic with a new sentence."""
-    quoted = {_plain(citation.span.text) for citation in draft.citations}
-    span = next((span for span in quotes if _plain(span.text) not in quoted), None)
-    if span is None or draft.size + len(title) + len(span.text) + 12 >= draft.limit:
-        return False
-    draft.add(title, "list")
-    return draft.quote(span, "   ")
 
 
 def _plain(text: str) -> str:

@@ -19,9 +19,9 @@ from kumihimo.llm.protocols import Reranker, RerankerName
 from kumihimo.methods.braid import two_pass
 from kumihimo.methods.braid.features import feature_contributions, find_anchor_link
 from kumihimo.methods.braid.plain_match import Features
-from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
 from kumihimo.methods.braid.two_pass import BraidWeights
-from kumihimo.methods.shared.extracts import descendant_reports, extract_report_points
+from kumihimo.methods.shared.map_step import make_point, rank_points
+from kumihimo.methods.shared.topic_extracts import extract_topic_sentences
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
 
@@ -73,7 +73,7 @@ def braid(
     weights = {**_read_weights(), **(weights_from_settings(given) if any(given.values()) else {})}
     topic = question.forced_topic if whole == "always" else question.topic if whole == "auto" else None
     if topic == "" and communities is not None and reports is not None:
-        points = _corpus_context(communities, reports, keyword_search, vector_search, tokenizer).fit(budget, tokenizer)
+        points = _corpus_context(communities, reports, tokenizer).fit(budget, tokenizer)
         if points:
             return points
     broad = Context()
@@ -122,20 +122,21 @@ def weights_from_settings(settings: Mapping[str, Sequence[float]]) -> BraidWeigh
     }
 
 
-def _corpus_context(
-    communities: Table[Community],
-    reports: Table[Report],
-    keyword_search: KeywordSearch,
-    vector_search: VectorSearch,
-    tokenizer: Tokenizer,
-) -> Context:
-    """Return sentences from the reports of the largest communities.
+def _corpus_context(communities: Table[Community], reports: Table[Report], tokenizer: Tokenizer) -> Context:
+    """Return the summaries of the reports on the largest communities.
 
-    The first sentence of each report comes before the second of any.
+    The size of a community and the rating of its report count alike.
     """
     largest = reports.get_many(_largest_communities(communities, reports)).values()
-    parts = descendant_reports(largest, communities, reports)
-    points = extract_report_points("", largest, reports, keyword_search, vector_search, tokenizer, parts)
+    most = max((report.elements for report in largest), default=0) or 1
+    points = rank_points(
+        (
+            (report.elements / most + report.rating / 10) / 2,
+            make_point(report.summary, (("reports", report.id),), tokenizer),
+        )
+        for report in largest
+        if report.summary.strip()
+    )
     return replace(points, query_type=f"corpus-level question: reports of {len(largest):,} communities")
 
 

@@ -136,7 +136,6 @@ const community = (n) => {
 };
 
 const reportBody = ([, , reason, summary, findings, maker, cutOff, changes], circle) => [
-  maker === "sentences" ? make("p", { className: "note" }, T("Extractive: sentences of the documents, put together without a model.")) : "",
   maker === "rows" ? make("p", { className: "note" }, T("By rule: descriptions of its entities and relations, put together without a model.")) : "",
   changes ? make("p", { className: "note" }, countOf(changes, "change since it was written", "changes since it was written")) : "",
   paragraphs(summary),

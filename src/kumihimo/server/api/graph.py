@@ -74,8 +74,8 @@ async def list_entities(
 ) -> Response:
     """List entities, most mentions first.
 
-    With `q`, those with this part of a name. Where no name has it, descriptions are searched, if the index has their
-    words; `found_by` says so.
+    Without `q`, those that are named things; `other` counts the rest. With `q`, those with this part of a name. Where
+    no name has it, descriptions are searched, if the index has their words; `found_by` says so.
     """
 
     def read(snapshot: Snapshot) -> Json:
@@ -84,7 +84,8 @@ async def list_entities(
         if q.strip() and not entities and not after:
             hits = browse.search_entities(snapshot, q, limit)
             entities, found_by = [e for e in hits if not kind or e.type == kind], "descriptions"
-        return {"entities": [_summary(entity) for entity in entities], "next": page.next, "found_by": found_by}
+        rows = [_summary(entity) for entity in entities]
+        return {"entities": rows, "next": page.next, "found_by": found_by, **browse.count_listed(snapshot)}
 
     return await access.respond(read, "entities")
 

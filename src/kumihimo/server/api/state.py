@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse.json_values import Json, method_json, plain
+from kumihimo.app.browse.browse import browse_overview
+from kumihimo.app.browse.json_values import Json, method_json, overview_json, plain
 from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import WIDE_QUESTION, missing_tables
@@ -17,11 +18,13 @@ from kumihimo.app.upkeep.status import read_status
 from kumihimo.server.access import Access, Allowed
 from kumihimo.server.api.parameters import Body, Name, PathText, Question, QuestionBody
 from kumihimo.server.json_responses import JsonResponse, encode_json, json_response
+from kumihimo.server.problems import found
 from kumihimo.server.rights import BUILD_PLAN, FACTS, SPENT
 from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["state"])
 indexes_router = APIRouter(tags=["indexes"])
+Part = Annotated[str, Query(max_length=200, description="Only this folder or time: `minutes`, `2024`.")]
 _FOR_EDITORS = ("folder", "sources", "removed", "spent", "cache", "bytes", "waiting")
 _LEFT_OUT = ("levels", "modularity")  # they take long to compute
 _MAX_LISTED = 1000  # failures, documents read in part, and fields
@@ -61,6 +64,16 @@ def describe_methods(snapshot: Snapshot) -> list[Json]:
         }
         methods.append({"name": name, **method_json(name, method), **state})
     return methods
+
+
+@router.get("/overview")
+async def get_overview(access: Allowed, part: Part = "") -> Response:
+    """Return what the documents are: kinds, languages, dates, sizes, and their topics."""
+
+    def read(snapshot: Snapshot) -> Json:
+        return overview_json(snapshot, found(browse_overview(snapshot, part.strip()), "folder or year", part))
+
+    return await access.respond(read)
 
 
 @router.post("/plan")

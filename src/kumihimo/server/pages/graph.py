@@ -1,8 +1,6 @@
 """addresses under /graph and /reports -> entities with their relations, paths, reports with their sources."""
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -59,7 +57,7 @@ async def find_query(  # a plain function would wait for a thread
 @router.get("/graph")
 async def show_graph(page: AllowedPage, query: Annotated[GraphQuery, Depends(find_query)]) -> HTMLResponse:
     """Send the graph: a search, an entity, or a path."""
-    empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0}
+    empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0, "other": 0}
     values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)}, "entities")
     return await render(page, "graph.html", query=query, **values)
 
@@ -68,13 +66,17 @@ def _read(snapshot: Snapshot, query: GraphQuery) -> dict[str, Any]:
     """Return found entities, or one with all its parts."""
     if not snapshot.db.has("entities"):
         return {}
-    total = len(snapshot.table("entities"))
     if not query.entity:
-        return {"total": total, "found": _find(snapshot, query)}
+        return {"found": _find(snapshot, query), **browse.count_listed(snapshot)}
     entity = found(browse.find_entity(snapshot, query.entity), "entity", query.entity)
     end = browse.find_entity(snapshot, query.to) if query.to else None
     path = _show_path(find_path(snapshot, entity, end)) if end else None
-    return {"total": total, "shown": _show_entity(snapshot, entity, query), "path": path, "end": end}
+    return {
+        "total": len(snapshot.table("entities")),
+        "shown": _show_entity(snapshot, entity, query),
+        "path": path,
+        "end": end,
+    }
 
 
 def _find(snapshot: Snapshot, query: GraphQuery) -> browse.Page[Entity]:
@@ -150,10 +152,8 @@ async def show_report(page: AllowedPage, id: str) -> HTMLResponse:
         tree, reports = browse.browse_communities(snapshot), table_or_empty(snapshot, "reports")
         report: Report = found(reports.get(id) if id in tree.level else None, "report", id)
         shown = report_json(snapshot, tree, report, most_passages=_MAX_COUNTED)
-        shown["summary_sources"] = list(_link_sources(snapshot, shown["summary_sources"], shown["summary"]))
         shown["summary_blocks"] = markdown_blocks(shown["summary"])
         for finding in shown["findings"]:
-            finding["sources"] = list(_link_sources(snapshot, finding["sources"], finding["explanation"]))
             finding["blocks"] = markdown_blocks(finding["explanation"])
         return shown, _open_branches(tree, id, reports)
 
@@ -163,30 +163,6 @@ async def show_report(page: AllowedPage, id: str) -> HTMLResponse:
 
 def _card(tree: CommunityTree, id: str, report: Report | None) -> Json:
     return {**community_json(tree, id, report), "summary": report.summary if report else ""}
-
-
-def _link_sources(snapshot: Snapshot, rows: list[Json], text: str) -> Iterator[Json]:
-    """Yield the sources of a text, chunks as the sentences it copies.
-
-    place: of such a sentence, or else None.
-    """
-    for row in rows:
-        places = _find_sentences(snapshot, row["id"], text) if row["table"] == "chunks" else []
-        for place in places:
-            yield {**row, "name": ", ".join(filter(None, [place["uri"], place["place"]])), "place": place}
-        if not places:
-            yield {**row, "place": None}
-
-
-def _find_sentences(snapshot: Snapshot, chunk: str, text: str) -> list[Json]:
-    """Return the places in a chunk of lines of a text."""
-    whole = next(snapshot.trace(("chunks", chunk)), None)
-    if whole is None or len(whole.text) != whole.end - whole.start:
-        return []
-    lines = [r"\s*".join(map(re.escape, line.split())) for line in text.splitlines() if line.strip()]
-    spans = [match.span() for line in lines if (match := re.search(line, whole.text))]
-    parts = [replace(whole, start=whole.start + a, end=whole.start + b, text=whole.text[a:b]) for a, b in spans]
-    return [snapshot.tracer.locate(part).to_place() for part in parts]
 
 
 def _open_branches(tree: CommunityTree, id: str, reports: Table[Any]) -> list[Json]:

@@ -10,8 +10,8 @@ from unicodedata import normalize
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.records import Chunk, Community, Member, Mention
 from kumihimo.core.table import Table
-from kumihimo.methods.shared.extracts import rate_sentence
 from kumihimo.methods.shared.map_step import make_point
+from kumihimo.methods.shared.sentence_quality import rate_sentence
 from kumihimo.methods.shared.spread import assign_communities
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.sentences import collapse_spaces, split_blocks, split_sentences
@@ -55,7 +55,7 @@ class _Sentence:
 def extract_topic_sentences(
     topic: str,
     chunks: Table[Chunk],
-    mentions: Table[Mention],
+    mentions: Table[Mention] | None,
     members: Table[Member] | None,
     communities: Table[Community] | None,
     keyword_search: KeywordSearch,
@@ -75,7 +75,7 @@ def extract_topic_sentences(
     rarity = _weigh_words(prefixes, passages, sum(len(hit.text) for hit in hits))
     scored = _score_sentences(rarity, _candidate_sentences(_best_passages(passages, prefixes, rarity), prefixes))
     part_of: Mapping[str, str] = {}
-    if members is not None and communities is not None:
+    if mentions is not None and members is not None and communities is not None:
         ids = list(dict.fromkeys(sentence.chunk for _, sentence in scored))
         part_of = assign_communities(ids, mentions, members, communities)
     selected = list(_select_diverse(scored, lambda id: {_document(id), part_of.get(id) or _document(id)}))

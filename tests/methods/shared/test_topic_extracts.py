@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kumihimo.core.context import Context, KeyPoint
-from kumihimo.methods.braid import topic_extracts
-from kumihimo.methods.braid.topic_extracts import extract_topic_sentences
+from kumihimo.methods.shared import topic_extracts
 from kumihimo.methods.shared.spread import assign_communities
+from kumihimo.methods.shared.topic_extracts import extract_topic_sentences
 from kumihimo.text.sentences import split_sentences
 from tests.methods.factories_search import FakeVectorSearch, GraphBuilder, keyword_search, tokenizer
 

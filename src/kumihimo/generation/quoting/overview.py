@@ -1,0 +1,177 @@
+"""an index, or a part of it -> its overview: documents by kind, language, date and size, and topics."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+
+from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_count
+from kumihimo.generation.quoting.outlines import cite_titles
+from kumihimo.generation.quoting.ranking import IndexReader
+from kumihimo.generation.quoting.topics import Topic, find_topics
+from kumihimo.text.dates import compare_dates, list_dates
+
+_MAX_LISTED = 10  # of the largest and the newest documents
+_MIN_TOPICS = 3  # of fewer, titles say more
+_MIN_COVERED = 0.5  # of the documents have a topic; else others are named too
+_DAY = len("2024-05-18")
+_FOLDER_WORDS = re.compile(r"^(?:the )?(?:folder|directory)\b|\b(?:folder|directory)$|フォルダー?$|文件夹$|資料夾$")
+_TIME_WORDS = re.compile(r"(?:in|of|from|the|year|during|since)\b|[年月日の中份]|\d+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document of an overview. date: of its content, or empty."""
+
+    id: str
+    uri: str
+    title: str
+    date: str
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What a collection is made of.
+
+    ids: of its documents, in the order of their addresses. kinds, languages, folders, years: with the number of
+    documents. passages, read: how many there are, and how many the topics were counted in.
+    """
+
+    ids: Sequence[str]
+    kinds: Mapping[str, int]
+    languages: Mapping[str, int]
+    folders: Mapping[str, int]
+    years: Mapping[str, int]
+    first: str
+    last: str
+    newest: Sequence[ListedDocument]
+    largest: Sequence[ListedDocument]
+    topics: Sequence[Topic]
+    passages: int
+    read: int
+
+
+@dataclass
+class _Counts:
+    """The counts of an overview."""
+
+    kind: Counter[str] = field(default_factory=Counter)
+    language: Counter[str] = field(default_factory=Counter)
+    folder: Counter[str] = field(default_factory=Counter)
+    year: Counter[str] = field(default_factory=Counter)
+
+    def add(self, uri: str, fields: Mapping[str, object]) -> None:
+        """Count a document."""
+        for name, counter in (("kind", self.kind), ("language", self.language)):
+            value = fields.get(name) or []
+            counter.update([value] if isinstance(value, str) else value if isinstance(value, list) else [])
+        self.folder.update(uri.split("/")[1:-1][:1])
+        self.year.update(filter(None, [str(fields.get("date", ""))[:4]]))
+
+
+def read_overview(reader: IndexReader, part: str = "") -> Overview | None:
+    """Return the overview of all visible documents, or of a part.
+
+    part: as for `find_part`. None if there is no such part.
+    """
+    table, chunks = reader.find_table("documents"), reader.find_table("chunks")
+    here = find_part(part, reader) if part else None
+    if here is not None and not here:
+        return None
+    sizes: Counter[str] = Counter()
+    for id, start, end in chunks.columns("id", "start", "end") if chunks is not None else ():
+        sizes[id.partition(".")[0]] += end - start
+    counts, documents = _Counts(), list[ListedDocument]()
+    rows = table.columns("id", "uri", "title", "fields") if table is not None else ()
+    for id, uri, title, raw in sorted(rows, key=lambda row: row[1]):
+        if here is None or id in here:
+            fields = json.loads(raw)
+            counts.add(uri, fields)
+            documents.append(ListedDocument(id, uri, title or uri, fields.get("date", "")[:_DAY], sizes[id]))
+    topics, passages, read = find_topics(reader, here)
+    dates = sorted(each.date for each in documents if each.date)
+    return Overview(
+        [each.id for each in documents],
+        dict(counts.kind.most_common()),
+        dict(counts.language.most_common()),
+        dict(counts.folder.most_common()),
+        dict(sorted(counts.year.items(), reverse=True)),
+        first=dates[0] if dates else "",
+        last=dates[-1] if dates else "",
+        newest=nlargest(_MAX_LISTED, (each for each in documents if each.date), key=lambda each: (each.date, each.uri)),
+        largest=nlargest(_MAX_LISTED, documents, key=lambda each: (each.characters, each.uri)),
+        topics=topics,
+        passages=passages,
+        read=read,
+    )
+
+
+def find_part(name: str, reader: IndexReader) -> frozenset[str]:
+    """Return the documents of the folder or time with a name.
+
+    Empty if there is none.
+    """
+    table, bare = reader.find_table("documents"), _FOLDER_WORDS.sub("", name.casefold()).strip(" 「」“”\"'/")
+    if table is None or not bare:
+        return frozenset()
+    if found := frozenset(id for id, uri in table.columns("id", "uri") if bare in uri.casefold().split("/")[:-1]):
+        return found
+    dates = list_dates(bare)
+    if len(dates) != 1 or _TIME_WORDS.sub("", bare).strip(" -"):
+        return frozenset()
+    days = ((id, json.loads(raw).get("date", "")) for id, raw in table.columns("id", "fields"))
+    return frozenset(id for id, day in days if day and compare_dates(day[:_DAY], dates[0]) == 1)
+
+
+def write_overview(overview: Overview, reader: IndexReader, language: str) -> Draft:
+    """Return the overview as an answer: counts, topics, and titles.
+
+    Titles are given where topics tell little.
+    """
+    draft = Draft(MAX_LONG_CHARS)
+    draft.add(describe_documents(overview, language), "sentence")
+    shown = overview.topics if len(overview.topics) >= _MIN_TOPICS else ()
+    if shown:
+        draft.add(say("topics", language))
+        _add_topics(draft, shown, language)
+        if overview.read < overview.passages:
+            draft.add(say("sampled", language, n=f"{overview.read:,}", total=f"{overview.passages:,}"))
+    covered = {id for topic in shown for id in topic.documents}
+    if len(covered) < _MIN_COVERED * len(overview.ids):
+        rest = [id for id in overview.ids if id not in covered]
+        draft.add(say("other documents" if shown else "its documents", language))
+        table = reader.find_table("documents")
+        cited = cite_titles(draft, table.get_many(rest[:: -(-len(rest) // _MAX_LISTED)]).values()) if table else 0
+        if cited < len(rest):
+            draft.add(say("more", language, n=f"{len(rest) - cited:,}"))
+    return draft
+
+
+def _add_topics(draft: Draft, topics: Sequence[Topic], language: str) -> None:
+    """Add the topics that fit, with their sentences."""
+    n = 1
+    for topic in topics:
+        title = f"{n}. {topic.name} — {say_count('document', len(topic.documents), language)}"
+        if draft.size + len(title) + len(topic.quote.text) + 12 < draft.limit:
+            draft.add(title, "list")
+            n += draft.quote(topic.quote, "   ")
+
+
+def describe_documents(overview: Overview, language: str) -> str:
+    """Return how many documents there are, of what and from when."""
+    total, dates = say_count("document", len(overview.ids), language), dict.fromkeys([overview.first, overview.last])
+    kinds = _list_counts("kind", overview.kinds, language) if len(overview.kinds) > 1 else ""
+    languages = _list_counts("language", overview.languages, language)
+    return " · ".join(filter(None, [total, kinds, languages, " – ".join(dates)]))
+
+
+def _list_counts(name: str, counts: Mapping[str, int], language: str) -> str:
+    return ", ".join(f"{name_value(name, value, language)} {count:,}" for value, count in counts.items())
+
+
+def name_value(name: str, value: str, language: str) -> str:
+    """Return what a kind of documents, or a language, is called."""
+    return say(f"{name} {value}", language, default=value)
