@@ -320,7 +320,7 @@ def test_reports_lead_to_passages(page: Page) -> None:
     expect(page.locator(".report h1")).to_be_in_viewport()
     assert page.evaluate("scrollY") == 0
     page.locator(".rests a").first.click()
-    expect(page.locator("mark")).to_be_in_viewport()
+    expect(page.locator("mark").first).to_be_visible()  # in the passages that mention the entity
 
 
 def test_scripts_leave_out_the_same_signs_of_markdown(page: Page) -> None:
