@@ -93,7 +93,10 @@ def test_a_part_of_a_name_is_found_in_any_case(snapshot: Snapshot, text: str, fo
 
 
 def test_only_named_things_are_listed_and_the_others_are_counted(tmp_path: Path) -> None:
-    named, other = replace(entity("Oban", mentions=2), text="We walked to Oban, a port."), entity("In16", mentions=9)
+    named, other = (
+        replace(entity(name, text=text, mentions=n), type="", types=())
+        for name, text, n in (("Oban", "We walked to Oban.", 2), ("In16", "See In16 and in16.", 9))
+    )
     put(tmp_path / ".kumi", {"documents": [document("a.md", "Oban.")[0]], "entities": [named, other]})
     with Kumihimo.open(tmp_path / ".kumi") as kumi, kumi.snapshot() as snapshot:
         assert names(snapshot) == ["Oban"]

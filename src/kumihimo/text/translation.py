@@ -72,13 +72,14 @@ def join_words(texts: Sequence[str], last: str = " and ") -> str:
 def script_language(question: str, evidence: str = "") -> str:
     """Return the language of a question by its script.
 
-    It is en, ja, zh (simplified) or zh-Hant (traditional). A question in kanji alone may be Japanese or Chinese. If
-    Japanese has all its characters, the script of the evidence decides.
+    It is en, ja, zh (simplified) or zh-Hant (traditional). A question in kanji alone may be Japanese or Chinese. If all
+    its characters are usual in Japanese, the script of the evidence decides.
 
     >>> [script_language(text) for text in ("誰が門を描きましたか。", "东门钥匙", "東門鑰匙", "Who?")]
     ['ja', 'zh', 'zh-Hant', 'en']
-    >>> [script_language(text, "かぎ") for text in ("东门钥匙", "東門鑰匙", "合唱的人数是多少", "目的地")]
-    ['zh', 'ja', 'zh', 'ja']
+    >>> texts = "东门钥匙", "東門鑰匙", "合唱的人数是多少", "概括一下所有文档", "目的地"
+    >>> [script_language(text, "かぎ") for text in texts]
+    ['zh', 'ja', 'zh', 'zh', 'ja']
     """
     letters = re.findall(_KANJI, question)
     if re.search(_KANA, question):
@@ -86,15 +87,20 @@ def script_language(question: str, evidence: str = "") -> str:
     if not letters:
         return "en"
     kana, kanji = (len(re.findall(script, evidence)) for script in (_KANA, _KANJI))
-    if (
-        kana > kanji / 10
-        and not re.search(_CHINESE, question)
-        and _count_encodable("".join(letters), "shift_jis") == len(letters)
-    ):
+    if kana > kanji / 10 and not re.search(_CHINESE, question) and all(map(_is_usual_in_japanese, letters)):
         return "ja"
     # GB 2312 has the simplified characters, Big5 the traditional ones.
     is_simplified = _count_encodable(question, "gb2312") >= _count_encodable(question, "big5")
     return "zh" if is_simplified else "zh-Hant"
+
+
+def _is_usual_in_japanese(letter: str) -> bool:
+    """Return whether Japanese has a character, and not only Chinese often.
+
+    The first level of each standard has the characters in frequent use.
+    """
+    japanese, chinese = (letter.encode(encoding, "ignore") for encoding in ("shift_jis", "gb2312"))
+    return b"" < japanese < b"\x98\x9f" or (japanese > b"" and not b"\xb0" <= chinese < b"\xd8")
 
 
 def _count_encodable(text: str, encoding: str) -> int:

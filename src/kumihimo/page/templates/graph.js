@@ -127,7 +127,7 @@ const community = (n) => {
     make("h2", {}, circle.title),
     make("p", { className: "soft" }, make("span", { className: "mark" }, T("level {0}", circle.level)),
       report ? make("span", { className: "mark" }, T("rating {0} of 10", report[1])) : "", countOf(circle.size, "entity", "entities")),
-    ...(report ? reportBody(report, circle) : [make("p", { className: "note" }, T("There is no report of this community yet."))]),
+    ...(report ? reportBody(report, circle) : [make("p", { className: "note" }, T("This community has no report: `kumi index` with a chat model writes it."))]),
     parts.length ? make("h3", {}, T("Its parts")) : "",
     ...(parts.length ? shortList(parts, 25, (part) => make("li", {}, part)) : []),
     make("h3", {}, parts.length ? T("Most connected in it") : T("In it")),
@@ -366,7 +366,8 @@ const legend = () => {
 
 byId("title").textContent = DATA.title;
 byId("counts").textContent = [countOf(NODES.length, "entity", "entities"), countOf(EDGES.length, "relation"),
-  countOf(CIRCLES.length, "community", "communities"), countOf(DATA.reports.filter(Boolean).length, "report")].join(", ");
+  countOf(CIRCLES.length, "community", "communities"), countOf(DATA.reports.filter(Boolean).length, "report")]
+  .slice(0, DATA.reports.some(Boolean) ? 4 : 3).join(", ");
 byId("search").addEventListener("input", updateSearch);
 byId("side").addEventListener("keydown", (event) => { if (event.target === byId("search") || byId("found").contains(event.target)) searchKey(event); });
 addEventListener("hashchange", () => show(true));
