@@ -616,12 +616,16 @@ def test_a_small_mixed_folder_is_described_by_its_titles(tmp_path: Path, questio
     assert len(set(files(answer))) == cited
 
 
-def test_topics_of_a_year_are_those_of_its_documents(dated: Kumihimo) -> None:
-    assert sorted(files(ask(dated, "What are the main topics of 2024?"))) == [
-        "2024-05-02.md",
-        "2024-09-12.md",
-        "culture.md",
-    ]
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("What are the main topics of 2024?", ["2024-05-02.md", "2024-09-12.md", "culture.md"]),
+        ("What were the topics in May 2024?", ["2024-05-02.md", "culture.md"]),
+        ("令和6年の主な話題は何ですか", ["2024-05-02.md", "2024-09-12.md", "culture.md"]),
+    ],
+)
+def test_topics_of_a_time_are_those_of_its_documents(dated: Kumihimo, question: str, found: list[str]) -> None:
+    assert sorted(files(ask(dated, question))) == found
 
 
 TABLES = {

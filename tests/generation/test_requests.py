@@ -41,6 +41,8 @@ REQUESTS = {
         "What are the main themes?",
         "What are the documents about?",
         "What subjects come up in these minutes?",
+        "What were the main topics in these minutes?",
+        "Summarise these meeting notes.",
         "Which subjects appear in the whole collection?",
         "会议记录里有哪些议题？",
         "What common themes appear across the reports?",

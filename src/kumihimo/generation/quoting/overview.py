@@ -11,14 +11,16 @@ from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_c
 from kumihimo.generation.quoting.outlines import cite_titles
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.topics import Topic, find_topics
-from kumihimo.text.dates import compare_dates, list_dates
+from kumihimo.text.dates import compare_dates, find_dates, list_dates
 
 _MAX_LISTED = 10  # of the largest and the newest documents
 _MIN_TOPICS = 3  # of fewer, titles say more
 _MIN_COVERED = 0.5  # of the documents have a topic; else others are named too
 _DAY = len("2024-05-18")
-_FOLDER_WORDS = re.compile(r"^(?:the )?(?:folder|directory)\b|\b(?:folder|directory)$|フォルダー?$|文件夹$|資料夾$")
-_TIME_WORDS = re.compile(r"(?:in|of|from|the|year|during|since)\b|[年月日の中份]|\d+", re.IGNORECASE)
+_FOLDER_WORDS = re.compile(
+    r"^(?:the\s+)?(?:(?:folder|directory)\b)?|\b(?:folder|directory)$|フォルダー?$|文件夹$|資料夾$"
+)
+_TIME_WORDS = re.compile(r"(?:in|of|from|the|year|during|since)\b|[年の中份]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +119,10 @@ def find_part(name: str, reader: IndexReader) -> frozenset[str]:
     table, bare = reader.find_table("documents"), _FOLDER_WORDS.sub("", name.casefold()).strip(" 「」“”\"'/")
     if table is None or not bare:
         return frozenset()
-    if found := frozenset(id for id, uri in table.columns("id", "uri") if bare in uri.casefold().split("/")[:-1]):
+    if found := frozenset(id for id, uri in table.columns("id", "uri") if f"/{bare}/" in f"/{uri.casefold()}"):
         return found
-    dates = list_dates(bare)
-    if len(dates) != 1 or _TIME_WORDS.sub("", bare).strip(" -"):
+    dates, spans = list_dates(name), list(find_dates(name))
+    if len(dates) != 1 or len(spans) != 1 or _TIME_WORDS.sub("", name[: spans[0][0]] + name[spans[0][1] :]).strip():
         return frozenset()
     days = ((id, json.loads(raw).get("date", "")) for id, raw in table.columns("id", "fields"))
     return frozenset(id for id, day in days if day and compare_dates(day[:_DAY], dates[0]) == 1)
@@ -143,8 +145,9 @@ def write_overview(overview: Overview, reader: IndexReader, language: str) -> Dr
     if len(covered) < _MIN_COVERED * len(overview.ids):
         rest = [id for id in overview.ids if id not in covered]
         draft.add(say("other documents" if shown else "its documents", language))
-        table = reader.find_table("documents")
-        cited = cite_titles(draft, table.get_many(rest[:: -(-len(rest) // _MAX_LISTED)]).values()) if table else 0
+        count, table = min(len(rest), _MAX_LISTED), reader.find_table("documents")
+        titles = table.get_many([rest[n * len(rest) // count] for n in range(count)]).values() if table else ()
+        cited = cite_titles(draft, titles)
         if cited < len(rest):
             draft.add(say("more", language, n=f"{len(rest) - cited:,}"))
     return draft

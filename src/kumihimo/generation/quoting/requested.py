@@ -44,14 +44,15 @@ def write_result(
         return write_rows(question, context, reader)
     bare = question.replace(request.subject, "")
     language = question_language(bare if any(map(str.isalpha, bare)) else question, context)
-    draft: Draft | None = None
+    if request.kind == "compare":
+        return None
     if request.kind == "documents":
-        draft = write_selected(request.selection, reader, language)
-    elif request.kind != "compare" and (overview := read_overview(reader, request.subject)):
-        return ("themes", write_overview(overview, reader, language)) if overview.ids else None
-    elif request.kind == "outline":
-        draft = write_outline(request.subject, reader, language)
-    return (request.kind, draft) if draft else None
+        kind, draft = "documents", write_selected(request.selection, reader, language)
+    elif overview := read_overview(reader, request.subject):
+        kind, draft = "themes", write_overview(overview, reader, language) if overview.ids else None
+    else:
+        kind, draft = "outline", write_outline(request.subject, reader, language)
+    return (kind, draft) if draft else None
 
 
 def add_result(

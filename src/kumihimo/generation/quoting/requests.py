@@ -22,9 +22,7 @@ _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 _JAPANESE_WORD = re.compile(
     r"[ァ-ヺー]{2,}|[㐀-鿿々]{2,}(?:[りみきけしちびげれ](?=[はがをのにで]))?|[㐀-鿿々](?=[はがを])"
 )
-_ALL = re.compile(
-    r"(?:(?:these|those|all)\s+(?:the\s+)?\w+|(?:[こそ]れらの|(?:すべ|全)ての|[这這那]些|所有)[^の的]+)$", re.IGNORECASE
-)
+_ALL = re.compile(r"(?:these|those|all)\b|[こそ]れらの|(?:すべ|全)ての|[这這那]些|所有", re.IGNORECASE)  # documents
 _MAX_NAMES = 2
 
 
@@ -53,7 +51,7 @@ def read_request(asked: ParsedQuestion) -> Request | None:
     if selection := read_selection(asked.plain):
         return Request("documents", selection.get("mention", ""), selection=selection)
     for kind in ("compare", "themes", "outline"):
-        for pattern in _patterns(kind) if asked.topic != "" else ():
+        for pattern in _patterns(kind) if kind == "themes" or asked.topic != "" else ():
             if match := pattern.search(asked.plain):
                 groups = {name: value.strip(QUOTES + " ") for name, value in match.groupdict().items()}
                 if kind == "outline" and _names_all(groups["X"]):
@@ -65,10 +63,13 @@ def read_request(asked: ParsedQuestion) -> Request | None:
 def _names_all(subject: str) -> bool:
     """Return whether a subject is all documents.
 
-    >>> [_names_all(text) for text in ("this folder", "these minutes", "the minutes", "このフォルダ", "这些会议记录")]
-    [True, True, False, True, True]
+    >>> texts = "this folder", "these minutes", "these ferry minutes", "the minutes", "このフォルダ", "这些会议记录"
+    >>> list(map(_names_all, texts))
+    [True, True, False, False, True, True]
     """
-    return _ALL.match(subject) is not None if names_document(subject) else not ParsedQuestion(subject).corpus_terms
+    if _ALL.match(subject):
+        return ParsedQuestion(f"Overview: {subject}").is_on_all
+    return not names_document(subject) and not ParsedQuestion(subject).corpus_terms
 
 
 def _matches(section: str, kind: str, text: str) -> bool:

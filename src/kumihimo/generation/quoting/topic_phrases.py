@@ -184,7 +184,7 @@ def weigh_phrase(phrase: Phrase, here: Set[int], document_of: Sequence[str]) -> 
         return 0.0
     is_compound = " " in phrase.name or (has_cjk(phrase.name) and len(phrase.name) >= _COMPOUND)
     words = _MANY_WORDS if is_compound else 1.0
-    if len(here) < total:
+    if 2 * len(here) < total:  # nothing is much more frequent in the larger part
         lift = log((len(uses) / len(here)) / (len(phrase.texts) / total))
         return len(documents) * words * lift**2 if lift > _MIN_LIFT else 0.0
     return log(1 + len(documents)) * words * sqrt(sum(uses.values()) / len(documents))
