@@ -44,7 +44,8 @@ def test_no_address_shows_a_hidden_document(api: Api) -> None:
         for document in documents["documents"]:
             crawl(api, f"/documents/{document['id']}")
             crawl(api, f"/documents/{document['id']}/text")
-        entities = crawl(api, "/entities")["entities"]
+        listed = crawl(api, "/entities")
+        entities = listed["entities"]
         for entity in entities:
             for part in ("", "/relations", "/passages", "/neighbours"):
                 crawl(api, f"/entities/{entity['id']}{part}")
@@ -56,7 +57,10 @@ def test_no_address_shows_a_hidden_document(api: Api) -> None:
             crawl(api, f"/reports/{report['id']}")
         rows = crawl(api, "/status")["rows"]
         assert (rows["documents"], rows["chunks"]) == (2, 2)
-        assert (len(entities), len(reports)) == (rows["entities"], rows["reports"])  # nothing visible is left out
+        counts = (len(entities), listed["total"] + listed["other"], len(reports))
+        assert counts == (listed["total"], rows["entities"], rows["reports"])  # nothing visible is left out
+        assert crawl(api, "/overview")["documents"] == 2
+        assert api.client.get("/api/v1/overview?part=deep").status_code == 404  # a folder of a hidden document
         assert {entity["name"]: entity["mentions"] for entity in entities}["Ada Holm"] == 3
         crawl(api, "/methods")
         crawl(api, "/usage")
