@@ -616,6 +616,17 @@ def test_a_small_mixed_folder_is_described_by_its_titles(tmp_path: Path, questio
     assert len(set(files(answer))) == cited
 
 
+def test_an_overview_names_folders_and_quotes_no_picture(tmp_path: Path) -> None:
+    page = "# Part {0}\n\n![a plan](plan {0}.png)\n\nThis one holds the rope number {0} of the loft.\n"
+    files = {f"part{n % 9}/{n}.md": page.format(n) for n in range(12)}
+    with Kumihimo.open(fill(tmp_path, files) / ".kumi") as kumi:
+        kumi.index(tmp_path)
+        text = ask(kumi, "What is in this folder?").text
+    assert "folders: part0 2, part1 2, part2 2, part3 1, part4 1, part5 1, part6 1, part7 1, …" in text
+    assert "holds the rope number" in text
+    assert "png" not in text
+
+
 @pytest.mark.parametrize(
     ("question", "found"),
     [

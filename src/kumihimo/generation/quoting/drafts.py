@@ -68,6 +68,12 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
     "document": {"en": "1 document", "ja": "1件の文書", "zh": "1份文档", "zh-Hant": "1份文件"},
     "passages": {"en": "{n} passages", "ja": "{n}箇所", "zh": "{n}处", "zh-Hant": "{n}處"},
     "passage": {"en": "1 passage", "ja": "1箇所", "zh": "1处", "zh-Hant": "1處"},
+    "folders": {
+        "en": "folders: {names}",
+        "ja": "フォルダー：{names}",
+        "zh": "文件夹：{names}",
+        "zh-Hant": "資料夾：{names}",
+    },
     "sampled": {
         "en": "(Counted in a sample: {n} of {total} passages.)",
         "ja": "（標本による数です：全{total}箇所のうち{n}箇所。）",

@@ -20,7 +20,8 @@ _MIN_WIDTH = 18  # of what a paragraph says first; less is a greeting or a label
 _MAX_TITLES = 5  # that may be meant
 _MAX_PARTS = 30  # documents with one title that are read as one
 _MARKUP = re.compile(r"(?<!\w)[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}(?!\w)|\{.*?\}+")
-_ONLY_LINK = re.compile(r"^(?:[^:：]{1,40}[:：]\s*)?<?https?://\S+$")
+_ONLY_LINK = re.compile(r"^(?:(?:[^:：]{1,40}[:：]\s*)?<?https?://\S+)?$")
+_IMAGE = re.compile(r"!\[[^\[\]\n]*\]\([^()\n]*\)")
 
 
 def write_outline(name: str, reader: IndexReader, language: str, ids: Sequence[str] = ()) -> Draft | None:
@@ -131,4 +132,4 @@ def _clean(text: str) -> str:
     ('see the rules', '`a_b` is new')
     """
     mark = LIST_ITEM.match(text)
-    return collapse_spaces(_MARKUP.sub("", unlink(text[mark.end() if mark else 0 :]))).strip()
+    return collapse_spaces(_MARKUP.sub("", unlink(_IMAGE.sub("", text[mark.end() if mark else 0 :])))).strip()

@@ -14,6 +14,7 @@ from kumihimo.generation.quoting.topics import Topic, find_topics
 from kumihimo.text.dates import compare_dates, find_dates, list_dates
 
 _MAX_LISTED = 10  # of the largest and the newest documents
+_MAX_FOLDERS = 8  # that an answer names
 _MIN_TOPICS = 3  # of fewer, titles say more
 _MIN_COVERED = 0.5  # of the documents have a topic; else others are named too
 _DAY = len("2024-05-18")
@@ -168,7 +169,10 @@ def describe_documents(overview: Overview, language: str) -> str:
     total, dates = say_count("document", len(overview.ids), language), dict.fromkeys([overview.first, overview.last])
     kinds = _list_counts("kind", overview.kinds, language) if len(overview.kinds) > 1 else ""
     languages = _list_counts("language", overview.languages, language)
-    return " · ".join(filter(None, [total, kinds, languages, " – ".join(dates)]))
+    folders = [f"{name} {count:,}" for name, count in overview.folders.items()]
+    more = [*folders[:_MAX_FOLDERS], *["…"] * (len(folders) > _MAX_FOLDERS)]
+    places = say("folders", language, names=", ".join(more)) if len(folders) > 1 else ""
+    return " · ".join(filter(None, [total, kinds, languages, " – ".join(dates), places]))
 
 
 def _list_counts(name: str, counts: Mapping[str, int], language: str) -> str:
