@@ -12,18 +12,18 @@ from kumihimo.text.tokens import subject_terms
 
 _LETTER = "[A-Za-zÀ-ʯͰ-ԯ0-9]"
 _WORD = re.compile(rf"(?![0-9]){_LETTER}(?:{_LETTER}|['’.-](?={_LETTER}))*")
-_KATAKANA = re.compile("[ァ-ヺ][ァ-ヺー]{2,}")
+_KATAKANA = re.compile("[ァ-ヺ][ァ-ヺー]{4,}")  # a shorter word may be a unit, or have a word in kanji beside it
 _QUOTED = re.compile('["“「『《]([^"“”「」『』《》]{2,})["”」』》]')
 _KANA = re.compile("[ぁ-ヺ]")
 _FILE_NAME = re.compile(r"\w\.\w{1,5}$")
-_KANJI = re.compile("[\u3400-\u4f54\u4f56-\u9fff々]{2,}")  # without 何, which asks
+_KANJI = re.compile("[\u3400-\u4f54\u4f56-\u9fff々]{3,}")  # without 何, which asks
 
 
 def find_absent_words(asked: ParsedQuestion, has: Callable[[str], bool]) -> list[str]:
     """Return the names, words and quoted phrases that occur nowhere.
 
-    A common word in small letters is left out: it may stand for others. Of a run of ideographs in a Japanese question,
-    no pair may occur; Chinese has no mark between its words. has: whether a passage has the tokens of a text in order.
+    A common word in small letters is left out: it may stand for others. So are short words in Japanese. Of a run of
+    ideographs in a Japanese question, no pair may occur; Chinese has no mark between its words. has: whether a passage has the tokens of a text in order.
 
     >>> indexed = "the ferry to brannet leaves at nine 連絡船"
     >>> has = lambda text: text.casefold() in indexed
@@ -31,8 +31,10 @@ def find_absent_words(asked: ParsedQuestion, has: Callable[[str], bool]) -> list
     ['Oslo']
     >>> find_absent_words(ParsedQuestion('Barack Obama took which "nine ferry"?'), has)
     ['nine ferry', 'Barack Obama']
-    >>> find_absent_words(ParsedQuestion("富士山へ行く連絡船はありますか"), has)
+    >>> find_absent_words(ParsedQuestion("富士山へ行く連絡船の名前は何メートルですか"), has)
     ['富士山']
+    >>> find_absent_words(ParsedQuestion("I haven't seen the ferry that they've painted"), has)
+    []
     >>> find_absent_words(ParsedQuestion("Compare ferry.md and the newest 王小明的文档有几篇"), has)
     []
     """
@@ -52,7 +54,7 @@ def _candidates(asked: ParsedQuestion) -> Iterator[str]:
     yield from (phrase.strip() for phrase in _QUOTED.findall(asked.normalized))
     names = {word.start for word in asked.wording.words if word.is_name}
     for match in _WORD.finditer(asked.normalized):
-        word = re.sub("['’]s$", "", match[0])
+        word = re.sub("['’](?:s|[a-z]{2})$|n['’]t$", "", match[0])
         if _FILE_NAME.search(word):
             continue
         plain = word.casefold()
