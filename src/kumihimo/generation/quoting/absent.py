@@ -23,7 +23,8 @@ def find_absent_words(asked: ParsedQuestion, has: Callable[[str], bool]) -> list
     """Return the names, words and quoted phrases that occur nowhere.
 
     A common word in small letters is left out: it may stand for others. So are short words in Japanese. Of a run of
-    ideographs in a Japanese question, no pair may occur; Chinese has no mark between its words. has: whether a passage has the tokens of a text in order.
+    ideographs in a Japanese question, no pair may occur; Chinese has no mark between its words. has: whether a passage
+    has the tokens of a text in order.
 
     >>> indexed = "the ferry to brannet leaves at nine 連絡船"
     >>> has = lambda text: text.casefold() in indexed
