@@ -72,8 +72,8 @@ class ScriptedRegistry(ModelRegistry):
         question = _asked_question(visible)
         row = self.rows[question]
         gold = [self.texts[id] for id in row["gold_passage_ids"]]
-        parts = {"rewrite": "", "decompose": resolve_parts(row, visible, gold), "disambiguate": []}
-        return json.dumps(parts if PART_FIELDS & row.keys() else parts | split_question(question))
+        parts = resolve_parts(row, visible, gold) if PART_FIELDS & row.keys() else split_question(question)
+        return json.dumps({"known": "", "queries": parts})
 
 
 def _asked_question(prompt: str) -> str:
@@ -101,9 +101,9 @@ def resolve_parts(row: Row, visible: str, gold: list[str]) -> list[str]:
     return parts + [f"{relation} of {subject}" for subject, relation, _ in triples]
 
 
-def split_question(question: str) -> dict[str, Any]:
+def split_question(question: str) -> list[str]:
     parts = [part for part in re.split(r",|、|，|\band\b", question) if len(content_tokens(part)) > 1]
-    return {"rewrite": " ".join(content_tokens(question)), "decompose": parts if len(parts) > 1 else []}
+    return [" ".join(content_tokens(question)), *(parts if len(parts) > 1 else [])]
 
 
 def method_settings() -> Iterator[tuple[str, Settings]]:

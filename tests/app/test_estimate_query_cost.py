@@ -84,8 +84,8 @@ def test_the_length_of_an_answer_has_a_bound(tmp_path: Path, server: FakeServer)
 
 
 def test_a_question_stays_within_its_bounds(kumi: Kumihimo) -> None:
-    question = "Which harbour has a ferry?"
     for name in ("mapped", "hyde", "rq", "naive", "mapreduce"):
+        question = f"Which harbour has a ferry, by {name}?"  # a reply to the same prompt is cached
         plan = kumi.estimate_query_cost(name, question)
         usage = kumi.ask(question, name).usage
         assert plan.calls[0] <= usage.calls <= plan.calls[1]

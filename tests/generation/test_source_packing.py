@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -95,6 +96,25 @@ def test_scores_that_say_nothing_leave_nothing_out() -> None:
     assert len(texts(evidence(*chunks, scores=[-1, *[-9] * 5]), "The ferry?")) == 6
 
 
+def test_after_five_texts_those_without_words_of_the_question_are_off_topic() -> None:
+    """Not those that one of the five names or leads to, and none where the five lack the words themselves."""
+    question = "Who paid for the breakwater of Oban?"
+    first = [
+        long_chunk(n, f"The breakwater of Oban was paid for in year {n}. Bo Lind wrote it down.", 9) for n in range(5)
+    ]
+    named = replace(long_chunk(7, "He left in spring.", 9), title="Bo Lind")
+    other, led_to = long_chunk(6, "Oats are sown in spring.", 9), long_chunk(8, "Nobody came.", 9)
+    context = evidence(*first, other, named, led_to)
+    linked = [replace(item, via=(first[0].id,)) if item.record is led_to else item for item in context]
+    kept = [source.text for source in pack(Context(tuple(linked)), question)]
+    assert kept == [*(each.text for each in first), "He left in spring.", "Nobody came."]
+    assert len(pack(context, "誰が防波堤の費用を払ったのですか")) == 8
+
+
+def test_a_text_without_letters_is_no_source() -> None:
+    assert texts(evidence(long_chunk(1, "___"), long_chunk(2, "Oats grow."))) == ["Oats grow."]
+
+
 def test_scores_compare_within_a_table_only() -> None:
     chunks = [long_chunk(n, f"Text {n}.") for n in range(3)]
     entities = [entity(f"Name {n}", text=f"It grows oats {'abcde'[n] * 4}.") for n in range(5)]
@@ -142,7 +162,7 @@ def test_what_a_text_says_is_not_repeated() -> None:
     mayor = entity("Mayor", "office", text="The mayor opposed the breakwater.")
     found = texts(evidence(part("Roake", "for it."), roake, mayor))
     assert found[1:] == [
-        "Roake (person)\nHe came from Oban in a small boat.",
+        "Roake (person)\nRoake built the breakwater. He came from Oban in a small boat.",  # who "he" is
         "Mayor (office)\nThe mayor opposed the breakwater.",
     ]
     assert texts(evidence(part("Roake", "1911."), entity("Roake", text="Roake built the breakwater in 1911."))) == [
@@ -163,7 +183,9 @@ def test_a_sentence_said_by_an_earlier_row_is_not_repeated() -> None:
     found = texts(
         evidence(entity("Office", text=text), relation("Office", "Ferry", text), report(f"{text} It is old."))
     )
-    assert found == [f"Office (person)\n{text}", "# A report\nIt is old."]
+    assert found == [f"Office (person)\n{text}", f"# A report\n{text} It is old."]
+    three = evidence(entity("Office", text=text), entity("Quay", text=f"It is old. {text} It leaks."))
+    assert texts(three)[1] == "Quay (person)\nIt is old. It leaks."
 
 
 def test_a_relation_needs_more_than_its_names() -> None:
@@ -181,13 +203,24 @@ def test_japanese_and_chinese_repeats_are_found() -> None:
         ("渡轮九点从码头出发。", "渡轮九点出发。", "船长来自厦门。"),
     ):
         whole = Chunk(id="d.00000", text=text, title="", start=0, end=len(text), tokens=9)
-        assert texts(evidence(whole, entity("X", text=f"{said}{new}")))[1] == f"X (person)\n{new}"
+        first = "空は青い。" if "組紐" in text else "天空很蓝。"
+        assert texts(evidence(whole, entity("X", text=f"{first}{said}{new}")))[1] == f"X (person)\n{first} {new}"
 
 
 def test_headings_of_a_report_stay_with_their_sentences() -> None:
     said = "# A report\n\nRoake built the breakwater.\n\n## Cost\n\nIt cost 9,000 crowns."
     text = f"{said}\n\n## Dispute\n\nThe church was sold."
     assert texts(evidence(part("Roake", "crowns."), report(text)))[1] == "# A report\n## Dispute\nThe church was sold."
+
+
+def test_points_have_the_document_of_their_texts() -> None:
+    report_point = KeyPoint(id="r", text="Eels are sold.", sources=(("reports", "c0"),), tokens=3)
+    points = [point("Oats grow.", "log.00000"), point("It rains.", "log.00031", "oats.00000"), report_point]
+    assert label_sources(pack(evidence(*points)), {"log": "Log, 1911"}) == [
+        "point; Log, 1911",
+        "point; Log, 1911; and 1 more",
+        "point",
+    ]
 
 
 def test_points_on_the_same_rows_are_one_source() -> None:

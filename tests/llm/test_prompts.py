@@ -74,7 +74,12 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "turns": number_sources(["Asked: Who wound the cord?\nAnswered: Ruta Haverlock did. [1]"]),
         "question": "それはいつのことですか。",
     },
-    "drift": {"sources": PASSAGES, "question": "How does one leave the island?", "step": "When does it leave?"},
+    "drift": {
+        "sources": PASSAGES,
+        "question": "How does one leave the island?",
+        "known": "- Two ferries serve the island.",
+        "step": "When does it leave?",
+    },
     "drift_guess": {"question": "組紐はいつ?"},
     "frames": {"passages": PASSAGES, "language": "\nWrite in Japanese."},
     "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
@@ -155,8 +160,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
     },
     "hyde": {"question": "組紐はいつ?"},
     "light": {"names": "Oban\nRuta Haverlock", "question": "組紐はいつ?"},
-    "rq": {"question": "組紐はいつ?"},
-    "rq_again": {
+    "rq": {
         "passages": PASSAGES,
         "queries": "- When does it leave?\n- When does the boat leave?",
         "question": "When does it leave?",

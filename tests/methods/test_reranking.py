@@ -54,8 +54,8 @@ def scripted_reply(prompt: str) -> object:
         return {"who": "none"}
     if "`high`" in prompt:
         return {"high": ["buying"], "low": ["Ada Holm"]}
-    if "`rewrite`" in prompt:
-        return {"rewrite": "", "decompose": ["What does Bo Lind sell?"], "disambiguate": []}
+    if "`known`" in prompt:
+        return {"known": "", "queries": ["What does Bo Lind sell?"]}
     if "JSON" in prompt or "`questions`" in prompt:
         leads = [{"question": f"And of {hash_parts(prompt)[:6]}?", "confidence": 50}]
         return {"answer": label, "score": 60, "sources": [1], "questions": leads}

@@ -1,4 +1,4 @@
-"""one call rewrites the question, each query is searched, and the best rank of a chunk counts."""
+"""each call sees passages and gives queries, each is searched, and the best rank of a chunk counts."""
 
 from __future__ import annotations
 
@@ -60,10 +60,8 @@ class UnreadableLLM(ScriptedLLM):
             raise UnparsableReply("three replies that cannot be read") from wrong
 
 
-def queries_reply(
-    rewrite: str = "", decompose: tuple[str, ...] = (), disambiguate: tuple[str, ...] = ()
-) -> dict[str, object]:
-    return {"rewrite": rewrite, "decompose": list(decompose), "disambiguate": list(disambiguate)}
+def queries_reply(*queries: str) -> dict[str, object]:
+    return {"known": "", "queries": list(queries)}
 
 
 def search_rounds(llm: ScriptedLLM, question: str = QUESTION, **settings: Any) -> list[list[str]]:
@@ -73,35 +71,40 @@ def search_rounds(llm: ScriptedLLM, question: str = QUESTION, **settings: Any) -
     return recorder.searches
 
 
-def test_order_of_queries() -> None:
-    llm = ScriptedLLM(lambda _: queries_reply("Mill fire?", ("Who trimmed wicks?", "What fell?"), ("Which mill?",)))
-    assert search_rounds(llm) == [[QUESTION, "Mill fire?", "Who trimmed wicks?", "What fell?", "Which mill?"]]
+def test_the_question_is_searched_before_the_first_call() -> None:
+    llm = ScriptedLLM(lambda _: queries_reply("Mill fire?", "Who trimmed wicks?"))
+    assert search_rounds(llm) == [[QUESTION], ["Mill fire?", "Who trimmed wicks?"]]
     assert len(llm.prompts) == 1
+    assert TEXTS[0] in llm.prompts[0]
 
 
 def test_context_has_queries() -> None:
-    llm = ScriptedLLM(lambda _: queries_reply("Mill fire?", ("Who trimmed wicks?",)))
+    llm = ScriptedLLM(lambda _: queries_reply("Mill fire?", "Who trimmed wicks?"))
     context = rq(QUESTION, CHUNKS, llm, keyword_search, vector_search, tokenizer, rerank, k=1)
     assert context.queries == ("Mill fire?", "Who trimmed wicks?")
 
 
 def test_number_of_queries_is_limited() -> None:
-    llm = ScriptedLLM(lambda _: queries_reply("Mill fire?", tuple(f"Part {n}?" for n in range(9))))
-    assert search_rounds(llm) == [[QUESTION, "Mill fire?", "Part 0?", "Part 1?", "Part 2?"]]
-    assert search_rounds(llm, queries=2) == [[QUESTION, "Mill fire?"]]
-    assert search_rounds(llm, queries=1) == [[QUESTION]]
+    llm = ScriptedLLM(lambda _: queries_reply(*(f"Part {n}?" for n in range(9))))
+    assert search_rounds(llm)[1:] == [[f"Part {n}?" for n in range(4)]]
+    assert search_rounds(llm, queries=1)[1:] == [["Part 0?"]]
+
+
+def test_a_name_that_the_model_put_in_is_not_searched() -> None:
+    """Names of the question and of the passages are; in German, where each noun has a capital letter, all are."""
+    proposed = ("When did Bo Lind trim wicks?", "When did Ada Finch light the mill?", "Wo ist der Docht von Ada Finch?")
+    llm = ScriptedLLM(lambda _: queries_reply(*proposed))
+    assert search_rounds(llm)[1:] == [[proposed[0], proposed[2]]]
 
 
 def test_equal_queries_are_searched_once() -> None:
-    llm = ScriptedLLM(
-        lambda _: queries_reply("The lamp that burnt the mill: who lit it", (" Who sold eels? ", "who sold the eels"))
-    )
-    assert search_rounds(llm) == [[QUESTION, "Who sold eels?"]]
-    assert search_rounds(ScriptedLLM(lambda _: queries_reply("?", ("", "  "))), "?") == [["?"]]
+    again = ("The lamp that burnt the mill: who lit it", " Who sold eels? ", "who sold the eels")
+    assert search_rounds(ScriptedLLM(lambda _: queries_reply(*again))) == [[QUESTION], ["Who sold eels?"]]
+    assert search_rounds(ScriptedLLM(lambda _: queries_reply("?", "", "  ")), "?") == [["?"]]
     assert new_questions(["Who sold eels?"], ["eels: sold"]) == []
 
 
-def test_without_refinements_results_equal_naive() -> None:
+def test_without_queries_results_equal_naive() -> None:
     baseline = naive(QUESTION, CHUNKS, keyword_search, vector_search, tokenizer, rerank)
     for llm in (UnreadableLLM(lambda _: queries_reply()), UnreadableLLM(lambda _: "I cannot say.")):
         context = rq(QUESTION, CHUNKS, llm, keyword_search, vector_search, tokenizer, rerank)
@@ -111,9 +114,7 @@ def test_without_refinements_results_equal_naive() -> None:
 def test_unparsable_reply_searches_the_question(caplog: pytest.LogCaptureFixture) -> None:
     assert search_rounds(UnreadableLLM(lambda _: "I cannot say.")) == [[QUESTION]]
     assert "rq searches for the question alone: " in caplog.text
-    llm = UnreadableLLM(lambda text: "No." if "Searched so far" in text else queries_reply("Mill fire?"))
-    assert search_rounds(llm, depth=2) == [[QUESTION, "Mill fire?"]]
-    llm = UnreadableLLM(lambda text: queries_reply("Mill fire?") if "Searched so far" in text else "No.")
+    llm = UnreadableLLM(lambda text: "No." if "- Mill fire?" in text else queries_reply("Mill fire?"))
     assert search_rounds(llm, depth=2) == [[QUESTION], ["Mill fire?"]]
 
 
@@ -125,8 +126,8 @@ def test_a_server_that_does_not_answer_is_an_error() -> None:
         search_rounds(ScriptedLLM(down))
 
 
-def test_decomposed_query_finds_more() -> None:
-    llm = ScriptedLLM(lambda _: queries_reply(decompose=("Who trimmed every wick on Sunday?",)))
+def test_further_query_finds_more() -> None:
+    llm = ScriptedLLM(lambda _: queries_reply("Who trimmed every wick on Sunday?"))
     assert [
         item.text for item in rq(QUESTION, CHUNKS, llm, keyword_search, vector_search, tokenizer, rerank, k=2)
     ] == TEXTS[:2]
@@ -149,39 +150,37 @@ def test_best_score_counts_and_model_queries_weigh_less() -> None:
     assert not _merge_rankings([Context(), Context()])
 
 
-def test_second_round_sees_passages_and_searches_new_queries() -> None:
-    followups = queries_reply("Who trimmed wicks?", ("Mill fire?", "Where was Bo Lind?"))
-    llm = ScriptedLLM(lambda text: followups if "Searched so far" in text else queries_reply("Mill fire?"))
-    assert search_rounds(llm, depth=2, queries=2) == [
-        [QUESTION, "Mill fire?"],
-        ["Who trimmed wicks?", "Where was Bo Lind?"],
-    ]
-    first, second = llm.prompts
-    assert not any(text in first for text in TEXTS)
-    assert TEXTS[0] in second
+def test_second_round_sees_what_was_searched() -> None:
+    llm = ScriptedLLM(lambda text: queries_reply("Who trimmed wicks?" if "- Mill fire?" in text else "Mill fire?"))
+    assert search_rounds(llm, depth=2) == [[QUESTION], ["Mill fire?"], ["Who trimmed wicks?"]]
+    _, second = llm.prompts
     assert fenced_text(second, "queries") == f"- {QUESTION}\n- Mill fire?"
     assert second.endswith(f"<question>\n{QUESTION}\n</question>")
-    search_rounds(llm, depth=2, shown=8)
+    search_rounds(llm, shown=8)
     assert [text for text in TEXTS if text in llm.prompts[-1]] == TEXTS[:1]
+
+
+def test_a_call_sees_at_most_eight_passages() -> None:
+    many = table("chunks", Chunk, {f"d0.{n:05}": chunk(f"The mill burnt {n} times.") for n in range(12)})
+    llm = ScriptedLLM(lambda _: queries_reply())
+    rq(QUESTION, many, llm, keyword_search, vector_search, tokenizer, rerank)
+    assert llm.prompts[0].count("The mill burnt") == 8
 
 
 def test_rounds_end_without_new_queries() -> None:
     llm = ScriptedLLM(lambda _: queries_reply("Mill fire?"))
-    assert search_rounds(llm, depth=9) == [[QUESTION, "Mill fire?"]]
+    assert search_rounds(llm, depth=9) == [[QUESTION], ["Mill fire?"]]
     assert len(llm.prompts) == 2
-    llm = ScriptedLLM(lambda text: queries_reply(f"Part {text.count('- Part')}?"))
-    assert search_rounds(llm, depth=3) == [[QUESTION, "Part 0?"], ["Part 1?"], ["Part 2?"]]
     nothing = ScriptedLLM(lambda _: queries_reply())
-    assert not rq(
-        QUESTION, table("chunks", Chunk, {}), nothing, keyword_search, vector_search, tokenizer, rerank, depth=2
-    )
-    assert len(nothing.prompts) == 1  # no passage for a second round
+    assert not rq(QUESTION, table("chunks", Chunk, {}), nothing, keyword_search, vector_search, tokenizer, rerank)
+    assert not nothing.prompts  # no passage to read
 
 
 def test_prompts_have_no_ids_or_scores() -> None:
     llm = ScriptedLLM(lambda text: queries_reply("Mill fire?"))
     rq(QUESTION, CHUNKS, llm, keyword_search, vector_search, tokenizer, rerank, depth=2)
-    assert all(re.search(r"\d", re.sub(r"<.*>", "", text.replace(QUESTION, ""))) is None for text in llm.prompts)
+    asked = [text.partition("Searched so far")[2] for text in llm.prompts]
+    assert all(re.search(r"\d", re.sub(r"<.*>", "", text.replace(QUESTION, ""))) is None for text in asked)
 
 
 def test_batch_search_equals_single_searches() -> None:

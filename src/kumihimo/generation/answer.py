@@ -98,7 +98,8 @@ def answer(
     while True:
         packed = _pack(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
         quotable = [[(rows, [*chain.from_iterable(map(spans, rows))]) for rows in each.quoted_rows] for each in packed]
-        wishes["searched_for"] = "\n".join(f"- {collapse_spaces(query)}" for query in context.queries)
+        own_queries = chain.from_iterable(context.rounds[1:])  # the model's; those of the method repeat the question
+        wishes["searched_for"] = "\n".join(f"- {collapse_spaces(query)}" for query in own_queries)
         prompt = render_prompt(prompt_path, sources=number_packed_sources(packed, describe_document), **wishes)
         live_filter = CitationFilter(len(packed), on_token)
         stream = SearchFilter(live_filter, on_context and partial(on_context, context))
@@ -177,7 +178,7 @@ def announce(answer: Answer, on_token: TokenCallback | None, on_context: Callabl
 
 def number_packed_sources(packed: Sequence[PackedSource], describe_document: Callable[[str], str]) -> list[Source]:
     """Return the sources as they stand in the prompt."""
-    headings = {source.document: describe_document(source.document) for source in packed if source.document}
+    headings = {id: describe_document(id) for id in dict.fromkeys(id for one in packed for id in one.documents[:1])}
     labels = label_sources(packed, headings)
     return [Source(n, source.text, label) for n, (source, label) in enumerate(zip(packed, labels, strict=True), 1)]
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from math import log
 
 from kumihimo.core.context import Context, Evidence, KeyPoint, Result, Tokenizer
-from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Relation, Report
+from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Reference, Relation, Report
 from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
@@ -18,6 +18,8 @@ _CARD_SHARE = 0.5  # the same of rows that are no texts
 _SAFE_TOKENS = 2500  # of texts: the best ones stay, however low their score
 _SAFE_ROWS = 3  # of each other table
 _WORD_FLOOR = 0.85  # of the words of the question, relative to the best row: such a row stays
+_OFF_TOPIC = 0.1  # the same: a text below is off topic
+_SAFE_TEXTS = 5  # the best ones are never off topic
 _MAX_GAP = 3  # characters between neighbouring chunks: space
 _REPEATED_SHARE = 0.8  # of the terms of a sentence in another one, which says it already
 _NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
@@ -49,6 +51,15 @@ class PackedSource:
     document: str = ""
 
     @property
+    def documents(self) -> tuple[str, ...]:
+        """Return the documents of a text or a point, by id."""
+        if self.document:
+            return (self.document,)
+        points = [row.record for row in self.rows if type(row.record) is KeyPoint]
+        ids = (id for point in points for table, id in point.sources if table in ("chunks", "documents"))
+        return tuple(dict.fromkeys(id.partition(".")[0] for id in ids))
+
+    @property
     def quoted_rows(self) -> tuple[tuple[Evidence, ...], ...]:
         """Return the rows in groups; a citation quotes each group once.
 
@@ -78,7 +89,8 @@ def pack_sources(
     terms = frozenset(subject_terms(" ".join((question, *context.queries))))
     relevant = set(_select_relevant(items, terms, tokenizer, score_share))
     ranked = [item for item in items if item.reference in relevant]
-    texts = _merge_neighbours([item for item in ranked if isinstance(item.record, Chunk | Passage)])[:limit]
+    chunks = [item for item in ranked if isinstance(item.record, Chunk | Passage)]
+    texts = [source for source in _merge_neighbours(chunks) if any(map(str.isalnum, source.text))][:limit]
     repeats = _Repeats()
     for source in texts:
         repeats.add(source.text)
@@ -104,12 +116,33 @@ def _select_relevant(
         is_text = isinstance(rows[0].record, Chunk | Passage)
         missing_score = sum(max(item.score, 0.0) for item in rows) * (score_share if is_text else _CARD_SHARE)
         tokens = 0
-        for rank, (item, word_share) in enumerate(zip(rows, _word_shares(rows, terms), strict=True)):
+        shares = _word_shares(rows, terms)
+        is_off = _find_off_topic(rows, shares) if is_text else frozenset()
+        for rank, (item, word_share) in enumerate(zip(rows, shares, strict=True)):
             is_first = tokens < _SAFE_TOKENS if is_text else rank < _SAFE_ROWS
-            if is_first or missing_score >= 0 or word_share >= _WORD_FLOOR:
+            if (is_first or missing_score >= 0 or word_share >= _WORD_FLOOR) and item.reference not in is_off:
                 yield item.reference
             missing_score -= max(item.score, 0.0)
             tokens += item.tokens(tokenizer)
+
+
+def _find_off_topic(rows: Sequence[Evidence], shares: Sequence[float]) -> frozenset[Reference]:
+    """Return later texts that lack the words of the question.
+
+    The first five are none. Those that one of the five leads to stay: it has all words of the title, or was the way to
+    the text. None is off topic if most of the five lack the words themselves, as for a question in another language.
+    """
+    first, rest = rows[:_SAFE_TEXTS], zip(rows[_SAFE_TEXTS:], shares[_SAFE_TEXTS:], strict=True)
+    if sum(share >= _OFF_TOPIC for share in shares[:_SAFE_TEXTS]) * 2 <= _SAFE_TEXTS:
+        return frozenset()
+    ids = {item.record.id for item in first}
+    terms = [set(subject_terms(item.text)) for item in first]
+
+    def is_led_to(item: Evidence) -> bool:
+        title = set(subject_terms(getattr(item.record, "title", "")))
+        return not ids.isdisjoint(item.via) or (bool(title) and any(title <= each for each in terms))
+
+    return frozenset(item.reference for item, share in rest if share < _OFF_TOPIC and not is_led_to(item))
 
 
 def _word_shares(rows: Sequence[Evidence], terms: frozenset[str]) -> list[float]:
@@ -229,8 +262,10 @@ def _with_heading(heading: str, text: str, repeats: "_Repeats") -> str:
             part_heading = "" if block_text == heading else block_text
             continue
         sentences = _split_block(block.kind, block_text)
-        kept = [sentence for sentence in sentences if not repeats.contain(sentence)]
-        if kept:
+        is_new = [not repeats.contain(sentence) for sentence in sentences]
+        # the first one names whom the others call "he" or "it"
+        kept = [sentence for n, sentence in enumerate(sentences) if is_new[n] or n == 0]
+        if any(is_new):
             pieces += filter(None, [part_heading, block_text if len(kept) == len(sentences) else " ".join(kept)])
             part_heading = ""
     return "\n".join([heading, *pieces]) if pieces else ""
@@ -290,11 +325,15 @@ class _Repeats:
 def label_sources(sources: Sequence[PackedSource], headings: Mapping[str, str]) -> list[str]:
     """Return the kind of each source and the heading of its document.
 
-    Each heading stands once. headings: by document id.
+    Each heading stands once. headings: of the first document of each source, by id.
     """
     labels = []
-    for _, group in groupby(sources, key=lambda source: source.document or None):
+    for documents, group in groupby(sources, key=lambda source: source.documents):
         for n, source in enumerate(group):
-            place = "same document" if n else headings.get(source.document, "")
-            labels.append("; ".join(filter(None, [source.kind, place if source.document else ""])))
+            place = headings[documents[0]] if documents else ""
+            if documents and n:
+                place = "same document" if len(documents) == 1 else "same documents"
+            elif len(documents) > 1:
+                place = f"{place}; and {len(documents) - 1} more"
+            labels.append("; ".join(filter(None, [source.kind, place])))
     return labels

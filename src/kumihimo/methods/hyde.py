@@ -1,5 +1,6 @@
 """question -> hypothetical passages by a model -> chunks near them."""
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +11,19 @@ from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, decla
 from kumihimo.core.table import Table
 from kumihimo.llm.prompts import render_prompt, require_text
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
+from kumihimo.methods.shared.ranking import merge_best
 from kumihimo.search.protocols import VectorSearch
 
 PROMPT = Path(__file__).with_suffix(".md")
+_MAX_STEPS = 3  # passages of a reply that are searched, each alone
 
 
 def hyde_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     """Return one call for each hypothetical passage."""
     calls, prompt, asked = settings["passages"], sizes.prompt_tokens(PROMPT), int(settings["asked"])
-    return QueryCost.for_calls((calls, calls), (prompt, prompt), texts=(min(1, calls + asked), calls + asked))
+    return QueryCost.for_calls(
+        (calls, calls), (prompt, prompt), texts=(min(1, calls + asked), _MAX_STEPS * (calls + asked))
+    )
 
 
 @declare(best_for="a question that shares no words with its answer", calls=hyde_cost)
@@ -40,11 +45,14 @@ def hyde(
     """Search with the mean of question and hypothetical passages.
 
     (Gao et al., 2022, arXiv:2212.10496.)
-    But: one passage, while the paper takes the mean of eight (`passages=8`); the embedder is that of the index, not
+    But: one passage, while the paper takes the mean of eight (`passages=8`); for a question in several steps, one for
+    each step, which is searched alone, and the best score of a chunk counts; the embedder is that of the index, not
     Contriever; the prompt is our own and leaves the kind of text open. `asked=False` leaves the question out of the
     mean.
     """
     prompt = render_prompt(PROMPT, question=question)
     hypothetical = llm.samples(prompt, passages, parse=require_text, temperature=temperature)
-    hits = vector_search(chunks, [question, *hypothetical] if asked else hypothetical, k=max(k, rerank.candidates))
+    by_step = zip_longest(*(filter(str.strip, text.split("\n\n")) for text in hypothetical))
+    queries = [[*filter(None, texts), *([question] if asked else [])] for texts in by_step]
+    hits = merge_best(vector_search(chunks, texts, k=max(k, rerank.candidates)) for texts in queries[:_MAX_STEPS])
     return rerank(question, hits, reranker).top(k).fit(budget, tokenizer)

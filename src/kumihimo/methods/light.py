@@ -20,11 +20,13 @@ from kumihimo.methods.shared import ranking
 from kumihimo.methods.shared.map_step import FORM_TOKENS
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.name_keys import entity_id, name_key
+from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.tokens import subject_terms
 
 PROMPT = Path(__file__).with_suffix(".md")
 _MAX_KEYWORDS = 10  # of each level
 _SHOWN_NAMES, _MAX_NAME_CHARS = 8, 60  # names in the prompt, which show how the documents write
+_NAME_FLOOR = 0.8  # of the best score: a name below is far from the question
 _NAME_TOKENS = 30  # of a name, at most
 _MAX_RULE_RELATIONS = 100  # rule-based relations ranked by their text
 _NEIGHBOUR_WEIGHT = 0.5  # score of a neighbour, relative to its hit
@@ -40,10 +42,10 @@ class Keys:
 
 
 def light_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:  # noqa: ARG001
-    """Return one call, for the keywords."""
+    """Return one call, or none for a question on the whole."""
     prompt = sizes.prompt_tokens(PROMPT)
     names = min(_SHOWN_NAMES, sizes.rows("entities")) * _NAME_TOKENS
-    return QueryCost.for_calls((1, 1), (prompt, prompt + FORM_TOKENS + names), texts=(1, 2 * _MAX_KEYWORDS + 1))
+    return QueryCost.for_calls((0, 1), (prompt, prompt + FORM_TOKENS + names), texts=(1, 2 * _MAX_KEYWORDS + 1))
 
 
 @declare(best_for="a thing, its themes and its relations", calls=light_cost)
@@ -78,7 +80,8 @@ def light(
     both; `mix` adds the chunks of plain search. source: include chunks (without: -Origin). neighbours: number of
     expansion steps; with 0, low keywords bring no relations and high ones no ends. k: maximum entities and relations
     for each search and step; only the budget limits chunks.
-    Without a model: entity names in the question are low-level keywords, its other words high-level ones.
+    Without a model, and for a question on the whole corpus: entity names in the question are low-level keywords, its
+    other words high-level ones.
     But: keywords are searched one by one, not as one text; entities by name and words too; relations rank by similarity
     to the keywords, not by degree; chunks rank by the question and by the rows that they support.
     """
@@ -109,11 +112,12 @@ def _extract_keywords(
     question: str, entities: Table[Entity], vector_search: VectorSearch, llm: LLM | None
 ) -> tuple[list[str], list[str]]:
     """Return low and high keywords; the question where there are none."""
-    if llm is None:
+    if llm is None or ParsedQuestion(question).is_on_all:  # such a question names nothing
         names, rest = ranking.link_entities(question, entities)
         return _distinct_keywords(entity.name for entity in names) or [question], [rest or question]
     nearest = vector_search(entities, question, k=_SHOWN_NAMES)
-    shown = "\n".join(item.title[:_MAX_NAME_CHARS] for item in nearest)
+    floor = _NAME_FLOOR * max((item.score for item in nearest), default=0.0)
+    shown = "\n".join(item.title[:_MAX_NAME_CHARS] for item in nearest if item.score >= floor)
     try:
         keywords = llm(render_prompt(PROMPT, names=shown, question=question), schema=Keys)
     except UnparsableReply as error:

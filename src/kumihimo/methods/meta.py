@@ -19,6 +19,9 @@ from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared.map_step import SOURCE_TOKENS
 from kumihimo.methods.shared.ranking import merge_best, new_questions
 from kumihimo.search.protocols import VectorSearch
+from kumihimo.text.question import ParsedQuestion
+from kumihimo.text.tokens import subject_terms
+from kumihimo.text.translation import script_language
 
 PROMPT = Path(__file__).with_suffix(".md")
 log = logging.getLogger("kumihimo")
@@ -31,6 +34,7 @@ _NUMBERED_LINE = (  # compiled on first use: that is slow
 )
 _BULLETED_LINE = r"\s*[-*•・]\s+(.*)"
 _QUESTION_LINE = r"(.*[?？][\s\"'”’」』,、\]*_)]*)"
+_MAX_PAIRS = 15  # the best of all searches
 _POOL_GROWTH = 4  # factor of the next search if too few distinct questions were found
 
 
@@ -63,8 +67,9 @@ def meta(
     """Search stored questions with simple questions by a model (MK-RAG, arXiv:2408.09017).
 
     One call writes up to `n` questions from a summary of the stored ones: the summary named by `value`, such as
-    `research_field = NLP`, or else the nearest to the question. Each finds the `k` nearest stored questions with their
-    answers. `summary=False` is the arm of the paper without a summary; `pairs=False` searches chunks.
+    `research_field = NLP`, or else the nearest to the question, if it has a word of it. Each finds the `k` nearest
+    stored questions with their answers; the best 15 count. `summary=False` is the arm of the paper without a summary;
+    `pairs=False` searches chunks.
     But: results rank by their best score, scaled from 0 to 1 for each search; a question answered by several documents
     is one piece of evidence.
     """
@@ -74,7 +79,7 @@ def meta(
     queries = _write_questions(question, selected, llm, n)
     rankings = _search_each(questions if pairs else chunks, queries or [question], vector_search, k)
     merged = _group_duplicates(merge_best(Context.fuse([ranking]) for ranking in rankings))
-    context = rerank(question, merged, reranker).fit(budget, tokenizer)
+    context = rerank(question, merged, reranker).top(_MAX_PAIRS).fit(budget, tokenizer)
     return replace(context, queries=tuple(new_questions(queries, [question])))
 
 
@@ -87,8 +92,19 @@ def _select_summary(
     """
     if value.strip():
         return summaries[resolve_label_id(value, ((id, label) for id, label in summaries.columns("id", "label")))]
-    hits = vector_search(summaries, question, k=1)
-    return next((item.record for item in hits if isinstance(item.record, Summary)), None)
+    nearest = next((item.record for item in vector_search(summaries, question, k=1)), None)
+    return nearest if isinstance(nearest, Summary) and _bears_on(nearest.index_text, question) else None
+
+
+def _bears_on(text: str, question: str) -> bool:
+    """Return whether a text has words of a question, or another script.
+
+    >>> [_bears_on("Tide gates", text) for text in ("Who opens the gates?", "Who sells eels?", "誰が売るのですか")]
+    [True, False, True]
+    """
+    if script_language(question, "") != script_language(text, ""):
+        return True
+    return not set(subject_terms(text)).isdisjoint(ParsedQuestion(question).terms)
 
 
 # -- writing the queries

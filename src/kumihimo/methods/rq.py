@@ -1,4 +1,4 @@
-"""question -> rewritten, decomposed and disambiguated queries by a model -> chunks for all of them."""
+"""question -> passages, and queries by a model for what these leave open -> chunks for all of them."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -13,35 +13,37 @@ from kumihimo.core.settings import Bounds, Results, Tokens, Weight
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.llm.prompts import number_sources, render_prompt
-from kumihimo.llm.protocols import LLM, Messages, Reranker, RerankerName
+from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared.map_step import FORM_TOKENS, SOURCE_TOKENS
 from kumihimo.methods.shared.ranking import hybrid_search, merge_best, new_questions
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
+from kumihimo.text.question import ParsedQuestion
+from kumihimo.text.scripts import fold_text
+from kumihimo.text.tokens import locate_words
 
 PROMPT = Path(__file__).with_suffix(".md")
-FOLLOWUP_PROMPT = Path(__file__).with_name("rq_again.md")
+_MAX_PASSAGES = 8  # in a prompt
 _QUERY_WEIGHT = 0.9  # of a model's query; the question itself has 1
 log = logging.getLogger("kumihimo")
 
 
 @dataclass(frozen=True, slots=True)
-class Refined:
-    """Queries to search besides the question; each kind may be empty."""
+class Next:
+    """What the passages say so far, and the queries for what they leave open."""
 
-    rewrite: str
-    decompose: list[str]
-    disambiguate: list[str]
+    known: str
+    queries: list[str]
 
 
 def rq_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     """Return one call for each depth."""
-    depth, queries, first = settings["depth"], settings["queries"], int(settings["queries"] > 1)
-    prompt = sizes.prompt_tokens(FOLLOWUP_PROMPT) + FORM_TOKENS + settings["shown"]
-    prompt += SOURCE_TOKENS * (settings["k"] + queries * depth)
-    return QueryCost.for_calls((first, first + depth - 1), (sizes.prompt_tokens(PROMPT), prompt), (1, queries * depth))
+    depth, most = settings["depth"], settings["queries"]
+    prompt = sizes.prompt_tokens(PROMPT)
+    maximum = prompt + FORM_TOKENS + settings["shown"] + SOURCE_TOKENS * (_MAX_PASSAGES + most * depth)
+    return QueryCost.for_calls((min(1, sizes.rows("chunks")), depth), (prompt, maximum), (1, 1 + most * depth))
 
 
-@declare(best_for="a question with several parts, or several meanings", calls=rq_cost)
+@declare(best_for="a question with several parts or steps", calls=rq_cost)
 def rq(
     question: str,
     chunks: Table[Chunk],
@@ -52,7 +54,7 @@ def rq(
     rerank: Reranker,
     *,
     depth: Annotated[int, Bounds(1, 20, asked=(1, 5))] = 1,
-    queries: Annotated[int, Bounds(1, 50, asked=(1, 20))] = 5,
+    queries: Annotated[int, Bounds(1, 50, asked=(1, 20))] = 4,
     k: Results = 20,
     pool: Results = 100,
     meaning: Weight = 0.5,
@@ -60,26 +62,25 @@ def rq(
     budget: Tokens = 8000,
     reranker: RerankerName = "none",
 ) -> Context:
-    """Search the question and its rewritten, decomposed and disambiguated queries (RQ-RAG, arXiv:2404.00610).
+    """Search the question, then for what its passages leave open.
 
-    One call gives the queries; the question and they, at most `queries`, are searched as `naive` does, and the best
-    rank of a chunk counts. Each further `depth` is a call that sees the best `shown` tokens and refines again (Chan et
-    al., 2024).
-    But: prompted, not trained: the paper tunes a 7B model that emits one kind of query at a time and selects among
-    trajectories; here one reply holds all kinds, and all results are merged.
+    (After RQ-RAG, Chan et al., 2024, arXiv:2404.00610.) The question is searched as `naive` does. Each `depth` is one
+    call: it sees the best `shown` tokens of passages and gives at most `queries` further queries, which are searched in
+    the same way. The best rank of a chunk counts. A query with a name that stands in neither the question nor the
+    passages is left out.
+    But: prompted, not trained: the paper tunes a 7B model that rewrites, decomposes or disambiguates the question
+    before any search, and selects among trajectories; here a call sees what was found, and all results are merged.
     """
 
     def search(texts: Sequence[str]) -> list[Context]:
         return hybrid_search(texts, chunks, keyword_search, vector_search, pool=pool, meaning=meaning)
 
-    refinements = _refine(render_prompt(PROMPT, question=question), llm) if queries > 1 else []
-    searched = [question, *new_questions(refinements, [question])][:queries]
+    searched = [question]
     rankings = search(searched)
-    for _ in range(depth - 1):
-        passages = _merge_rankings(rankings).top(k).fit(shown, tokenizer)
-        refinements = _refine(_followup_prompt(question, searched, passages), llm) if passages else []
-        added = new_questions(refinements, searched)[:queries]
-        if not added:
+    for _ in range(depth):
+        passages = _merge_rankings(rankings).top(_MAX_PASSAGES).fit(shown, tokenizer).evidence
+        proposed = _next_queries(question, searched, passages, llm) if passages else []
+        if not (added := new_questions(proposed, searched)[:queries]):
             break
         searched += added
         rankings += search(added)
@@ -87,23 +88,21 @@ def rq(
     return replace(context, queries=tuple(searched[1:]))
 
 
-def _refine(messages: Messages, llm: LLM) -> list[str]:
+def _next_queries(question: str, searched: Sequence[str], passages: Sequence[Evidence], llm: LLM) -> list[str]:
     """Return the model's queries; empty if its reply is unusable.
 
-    The question is searched in any case.
+    Those with a name that the model has put in are left out.
     """
+    texts = [item.prompt_text for item in passages]
+    queries = "\n".join(f"- {query}" for query in searched)
+    prompt = render_prompt(PROMPT, passages=number_sources(texts), queries=queries, question=question)
     try:
-        refined = llm(messages, schema=Refined)
+        proposed = llm(prompt, schema=Next).queries
     except UnparsableReply as error:
         log.warning("rq searches for the question alone: %s", error)
         return []
-    return [refined.rewrite, *refined.decompose, *refined.disambiguate]
-
-
-def _followup_prompt(question: str, searched: Iterable[str], passages: Iterable[Evidence]) -> Messages:
-    texts = number_sources(item.prompt_text for item in passages)
-    queries = "\n".join(f"- {query}" for query in searched)
-    return render_prompt(FOLLOWUP_PROMPT, passages=texts, queries=queries, question=question)
+    known = {token for token, *_ in locate_words(fold_text("\n".join((*searched, *texts))))}
+    return [query for query in proposed if all(name.token in known for name in ParsedQuestion(query).names)]
 
 
 def _merge_rankings(rankings: Iterable[Context]) -> Context:

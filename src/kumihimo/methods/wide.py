@@ -9,10 +9,10 @@ from kumihimo.core.records import Chunk, Community, Member, Mention, Report
 from kumihimo.core.settings import Tokens, Window
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
-from kumihimo.index.chunk_background import Description, document_date
+from kumihimo.index.chunk_background import Description
 from kumihimo.llm.protocols import LLM, Reranker, RerankerName
 from kumihimo.methods.shared import spread
-from kumihimo.methods.shared.map_step import FORM_TOKENS, MAP_PROMPT, SOURCE_TOKENS, extract_points
+from kumihimo.methods.shared.map_step import FORM_TOKENS, MAP_PROMPT, SOURCE_TOKENS, document_dates, extract_points
 from kumihimo.methods.shared.ranking import hybrid_search
 from kumihimo.search.protocols import KeywordSearch, VectorSearch
 from kumihimo.text.question import ParsedQuestion
@@ -79,9 +79,7 @@ def wide(
     parts: Mapping[str, Hashable] = {id: cluster for id, (cluster, _) in clusters.items()}
     if mentions is not None and members is not None and communities:
         parts = spread.assign_communities(ids, mentions, members, communities)
-    documents = list(dict.fromkeys(id.partition(".")[0] for id in ids))
-    background = descriptions.get_many(documents) if descriptions is not None else {}
-    dates = {id: document_date(background.get(id)) for id in documents}
+    dates = document_dates(descriptions, found)
     groups = _group_passages(ids, parts, dates)
     picked = spread.spread_rows(found, groups, vectors, reads, tokenizer)
     rows = [*read, *sorted(picked, key=lambda item: (dates[item.record.id.partition(".")[0]], item.record.id))]

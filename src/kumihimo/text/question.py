@@ -18,6 +18,7 @@ from kumihimo.text.tokens import STOPWORDS, content_tokens, locate_words, subjec
 MAX_QUESTION_CHARS = 10_000
 _RULES = Path(__file__).with_name("question_kinds.toml")
 _AFTER_APOSTROPHE = re.compile(r"['’]\w+")
+_GERMAN = re.compile(r"\b(?:der|das|ein|eine|ist|und|wann|wer|wie|wo|welche[mnrs]?|wurden?)\b", re.I)
 _ASKING_WORDS = frozenset(
     subject_terms(  # words that only ask
         "called named name tell please much many long far please which kind sort type were was can could would any"
@@ -132,6 +133,17 @@ class ParsedQuestion(Question):
             dates = {date: forms.get(date, date) for date in list_dates(text)}
         tokens, subjects = tuple(content_tokens(self.text)), frozenset(subject_terms(self.text))
         return Wording(text, tokens, subjects, words, dates, labelled, has_capitals)
+
+    @property
+    def names(self) -> Sequence[Word]:
+        """Return the words that a capital letter marks as names.
+
+        None in German, where each noun has one.
+
+        >>> [[word.token for word in ParsedQuestion(text).names] for text in ("Who is Bo Lind?", "Wer ist Bo Lind?")]
+        [['bo', 'lind'], []]
+        """
+        return [] if _GERMAN.search(self.text) else [word for word in self.wording.words if word.is_name]
 
     # -- what it asks for
 

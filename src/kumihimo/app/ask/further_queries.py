@@ -1,6 +1,5 @@
 """queries of a model -> what each of them finds, without those about names that no document has."""
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import chain
 
@@ -8,8 +7,6 @@ from kumihimo.core.context import Context
 from kumihimo.methods.shared.ranking import new_questions
 from kumihimo.text.question import ParsedQuestion
 from kumihimo.text.word_variants import WordIndex, rewrite_question
-
-_GERMAN = re.compile(r"\b(?:der|das|ein|eine|ist|und|wann|wer|wie|wo|welche[mnrs]?|wurden?)\b", re.I)
 
 
 def search_queries(
@@ -35,10 +32,10 @@ def search_queries(
 def _has_unknown_name(query: ParsedQuestion, question: ParsedQuestion, words: WordIndex | None) -> bool:
     """Return whether a name is in neither question nor documents.
 
-    A capital letter marks a name; not in German, where each noun has one.
+    A capital letter marks a name.
     """
-    if words is None or _GERMAN.search(query.text):
+    if words is None:
         return False
-    wording, asked = rewrite_question(query, words).question.wording, {word.token for word in question.wording.words}
-    names = (word for word in wording.words if word.is_name and word.token not in asked)
-    return any(not words.has(wording.normalized[name.start : name.end]) for name in names)
+    written, asked = rewrite_question(query, words).question, {word.token for word in question.wording.words}
+    names = (word for word in written.names if word.token not in asked)
+    return any(not words.has(written.normalized[name.start : name.end]) for name in names)

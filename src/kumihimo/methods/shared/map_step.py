@@ -10,6 +10,8 @@ from kumihimo.core.context import Context, Evidence, KeyPoint, Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.records import Reference
 from kumihimo.core.signature import IndexSizes, QueryCost
+from kumihimo.core.table import Table
+from kumihimo.index.chunk_background import Description, document_date
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.prompts import Source, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM
@@ -17,6 +19,7 @@ from kumihimo.llm.protocols import LLM
 MAP_PROMPT = Path(__file__).with_suffix(".md")
 FORM_TOKENS = 200  # at most, of the schema of a reply in a prompt
 SOURCE_TOKENS = 40  # at most, of the number and the title of a source
+_MAX_CITED = 5  # rows of a point
 REDUCE_PROMPT = Path(__file__).with_name("reduce.md")  # the answer prompt for points
 
 
@@ -85,10 +88,17 @@ def rows_to_sources(rows: Sequence[Evidence], dates: Mapping[str, str] = Mapping
     return [source._replace(place=place) for source, place in zip(sources, places, strict=True)]
 
 
+def document_dates(descriptions: Table[Description] | None, rows: Iterable[Evidence]) -> dict[str, str]:
+    """Return the date of each document of the rows, by its id."""
+    ids = list(dict.fromkeys(row.record.id.partition(".")[0] for row in rows))
+    found = descriptions.get_many(ids) if descriptions is not None else {}
+    return {id: document_date(found.get(id)) for id in ids}
+
+
 def cited_references(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:
-    """Return the rows with these numbers; all rows if none is valid."""
-    valid = {n for n in numbers if 1 <= n <= len(rows)} or set(range(1, len(rows) + 1))
-    return tuple(rows[n - 1].reference for n in sorted(valid))
+    """Return at most five rows with these numbers; all if none is valid."""
+    valid = list(dict.fromkeys(n for n in numbers if 1 <= n <= len(rows)))[:_MAX_CITED]
+    return tuple(rows[n - 1].reference for n in sorted(valid) or range(1, len(rows) + 1))
 
 
 def make_point(text: str, sources: Sequence[Reference], tokenizer: Tokenizer, *, verbatim: bool = False) -> KeyPoint:
