@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +24,7 @@ from kumihimo.llm.cached_llm import create_llm
 from kumihimo.llm.protocols import Reply, TokenCallback
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.testing.fake_models import FakeChat
+from tests.fenced_texts import fenced_text
 
 FERRY = "The ferry leaves at nine. The office opens at eight. It rained."
 GATE = "# Gate\n\nThe gate leaks. Nobody mends it."
@@ -58,7 +60,12 @@ def user_message(*sources: str, form: str = "", suffix: str = "") -> str:
 
 
 def ask_model(
-    chat: FakeChat, *texts: str, on_token: TokenCallback | None = None, budget: int = 1000, **settings: Any
+    chat: FakeChat,
+    *texts: str,
+    on_token: TokenCallback | None = None,
+    budget: int = 1000,
+    evidence: Context | None = None,
+    **settings: Any,
 ) -> Answer:
     """Return the answer from these sources."""
     with TemporaryDirectory() as folder:
@@ -67,7 +74,7 @@ def ask_model(
         result = answer(
             "When?",
             "naive",
-            context(*texts),
+            evidence or context(*texts),
             spans,
             describe,
             llm,
@@ -114,6 +121,21 @@ def test_the_model_is_given_rows_to_sources_and_the_question() -> None:
     assert (result.question, result.method, result.model, result.text) == ("When?", "naive", "fake", "At nine [1].")
     assert (len(result.context), result.usage, result.dangling) == (2, Usage(), 0)
     assert (result.approach, result.status, result.truncated) == ("model", "answered", False)
+
+
+def test_only_searches_of_the_model_are_told() -> None:
+    """The question with other forms of its words is no question that anybody asked."""
+    searched = replace(
+        context("The ferry leaves at nine."),
+        queries=("how do they related", "Who decided?"),
+        replaced=(("relate", "related"),),
+        rounds=(("How do they relate?", "how do they related"), ("Who decided?",)),
+    )
+    for each, told in ((searched, "- Who decided?"), (replace(searched, rounds=searched.rounds[:1]), "")):
+        chat = FakeChat(lambda _: "At nine [1].")
+        ask_model(chat, evidence=each)
+        [prompt] = chat.prompt_counts
+        assert fenced_text(prompt, "searched_for") == told
 
 
 def test_response_setting_is_in_the_prompt() -> None:

@@ -93,6 +93,21 @@ def test_prompt_without_summary() -> None:
     assert not any(fenced_text(text, "summary") for text in llm.prompts)
 
 
+def test_a_summary_without_a_word_of_the_question_is_not_shown() -> None:
+    llm = ScriptedLLM(lambda _: REPLY)
+    for question in ("Who composed the symphony?", "誰が作曲したのですか"):
+        search(llm, question=question)
+    assert [bool(fenced_text(text, "summary")) for text in llm.prompts] == [False, True]  # another script: unknown
+
+
+def test_at_most_15_pairs_are_taken() -> None:
+    builder = small_graph()
+    for n in range(30):
+        builder.add_question("Ferries", f"When does ferry {n} leave?", f"At {n}.")
+    llm = ScriptedLLM(lambda _: REPLY)
+    assert len(search(llm, builder, k=30)) == 15
+
+
 def test_queries_are_limited_and_distinct() -> None:
     many = "\n".join(f"{n}. Where is harbour {n}?" for n in range(1, 9))
     llm = ScriptedLLM(lambda _: many)

@@ -13,6 +13,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import ItemFailed, MalformedReply, UnparsableReply
 from kumihimo.core.records import Chunk
 from kumihimo.core.table import Table
+from kumihimo.methods.hyde import hyde
 from kumihimo.methods.naive import naive
 from kumihimo.methods.rq import _merge_rankings, rq
 from kumihimo.methods.shared.ranking import hybrid_search, new_questions
@@ -193,3 +194,23 @@ def test_batch_search_equals_single_searches() -> None:
         [keyword_search(CHUNKS, QUESTION, k=3), vector_search(CHUNKS, QUESTION, k=3)], weights=[1.0, 0.5]
     )
     assert together[0] == alone
+
+
+def test_hyde_searches_each_step_alone() -> None:
+    """With several passages, the mean is over those of one step."""
+    for count, replies in ((1, ["Who lit it.\n\nIt burnt."]), (2, ["Who lit it.\n\nIt burnt.", "Bo lit it."])):
+        searches: list[Any] = []
+
+        class Search(FakeVectorSearch):
+            def __call__(self, table: Table[Any], text: str | Sequence[str], **options: Any) -> Context:
+                searches.append(list(text))  # noqa: B023
+                return super().__call__(table, text, **options)
+
+        class Samples(ScriptedLLM):
+            def samples(self, *_: Any, **__: Any) -> list[str]:
+                return replies  # noqa: B023
+
+        found = hyde(QUESTION, CHUNKS, Samples(lambda _: ""), Search(), tokenizer, rerank, passages=count)
+        assert searches[0] == [*(["Who lit it."] if count == 1 else ["Who lit it.", "Bo lit it."]), QUESTION]
+        assert searches[1] == ["It burnt.", QUESTION]
+        assert found.evidence[0].text == TEXTS[0]

@@ -48,6 +48,12 @@ def test_batches_fit_the_window_and_long_rows_stand_alone() -> None:
     assert list(batch_evidence([], 4, tokenizer)) == []
 
 
+def test_a_point_rests_on_five_rows_at_most_the_first_that_it_names() -> None:
+    rows = chunk_rows(*"abcdefgh")
+    assert cited_references([8, 7, 99, 1, 2, 3, 4], rows) == tuple(rows[n].reference for n in (0, 1, 2, 6, 7))
+    assert len(cited_references([0, 99], rows)) == 8
+
+
 def test_points_are_ranked_without_zeros() -> None:
     def answer(text: str) -> object:
         if "ferry" in text:

@@ -96,7 +96,7 @@ def document_dates(descriptions: Table[Description] | None, rows: Iterable[Evide
 
 
 def cited_references(numbers: Iterable[int], rows: Sequence[Evidence]) -> tuple[Reference, ...]:
-    """Return at most five rows with these numbers; all if none is valid."""
+    """Return up to five rows with these numbers; all without any."""
     valid = list(dict.fromkeys(n for n in numbers if 1 <= n <= len(rows)))[:_MAX_CITED]
     return tuple(rows[n - 1].reference for n in sorted(valid) or range(1, len(rows) + 1))
 
