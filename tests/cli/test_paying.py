@@ -159,7 +159,7 @@ def test_requests_and_prompts_are_logged_on_demand(folder: Path, server: FakeSer
     assert len(re.findall(r"^embedding: e, \d+ \+ 0 tokens, \d\.\d s$", err, re.M)) == 3
     server.configure(faults={})
     _, err = kumi(folder, "ask", "Which ferry?", "-m", "hyde", "--show-prompts")
-    assert err.count("--- hyde, m temperature=0.0, asked\nuser: Write one passage") == 1
+    assert err.count("--- hyde, m temperature=0.0, asked\nuser: Write a short passage") == 1
     assert err.count("--- answer, m temperature=0.0, asked\nsystem: You answer a question") == 1
     _, err = kumi(folder, "ask", "Which ferry?", "-m", "hyde", "--show-prompts")
     assert err.count(", cached\n") == 2
