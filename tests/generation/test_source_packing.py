@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -94,21 +93,6 @@ def test_the_first_tokens_stay_however_low_their_score() -> None:
 def test_scores_that_say_nothing_leave_nothing_out() -> None:
     chunks = [long_chunk(n, f"Text {n}.") for n in range(6)]
     assert len(texts(evidence(*chunks, scores=[-1, *[-9] * 5]), "The ferry?")) == 6
-
-
-def test_after_five_texts_those_without_words_of_the_question_are_off_topic() -> None:
-    """Not those that one of the five names or leads to, and none where the five lack the words themselves."""
-    question = "Who paid for the breakwater of Oban?"
-    first = [
-        long_chunk(n, f"The breakwater of Oban was paid for in year {n}. Bo Lind wrote it down.", 9) for n in range(5)
-    ]
-    named = replace(long_chunk(7, "He left in spring.", 9), title="Bo Lind")
-    other, led_to = long_chunk(6, "Oats are sown in spring.", 9), long_chunk(8, "Nobody came.", 9)
-    context = evidence(*first, other, named, led_to)
-    linked = [replace(item, via=(first[0].id,)) if item.record is led_to else item for item in context]
-    kept = [source.text for source in pack(Context(tuple(linked)), question)]
-    assert kept == [*(each.text for each in first), "He left in spring.", "Nobody came."]
-    assert len(pack(context, "誰が防波堤の費用を払ったのですか")) == 8
 
 
 def test_a_text_without_letters_is_no_source() -> None:

@@ -8,7 +8,7 @@ from itertools import groupby
 from math import log
 
 from kumihimo.core.context import Context, Evidence, KeyPoint, Result, Tokenizer
-from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Reference, Relation, Report
+from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Relation, Report
 from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
@@ -18,8 +18,6 @@ _CARD_SHARE = 0.5  # the same of rows that are no texts
 _SAFE_TOKENS = 2500  # of texts: the best ones stay, however low their score
 _SAFE_ROWS = 3  # of each other table
 _WORD_FLOOR = 0.85  # of the words of the question, relative to the best row: such a row stays
-_OFF_TOPIC = 0.1  # the same: a text below is off topic
-_SAFE_TEXTS = 5  # the best ones are never off topic
 _MAX_GAP = 3  # characters between neighbouring chunks: space
 _REPEATED_SHARE = 0.8  # of the terms of a sentence in another one, which says it already
 _NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
@@ -116,33 +114,12 @@ def _select_relevant(
         is_text = isinstance(rows[0].record, Chunk | Passage)
         missing_score = sum(max(item.score, 0.0) for item in rows) * (score_share if is_text else _CARD_SHARE)
         tokens = 0
-        shares = _word_shares(rows, terms)
-        is_off = _find_off_topic(rows, shares) if is_text else frozenset()
-        for rank, (item, word_share) in enumerate(zip(rows, shares, strict=True)):
+        for rank, (item, word_share) in enumerate(zip(rows, _word_shares(rows, terms), strict=True)):
             is_first = tokens < _SAFE_TOKENS if is_text else rank < _SAFE_ROWS
-            if (is_first or missing_score >= 0 or word_share >= _WORD_FLOOR) and item.reference not in is_off:
+            if is_first or missing_score >= 0 or word_share >= _WORD_FLOOR:
                 yield item.reference
             missing_score -= max(item.score, 0.0)
             tokens += item.tokens(tokenizer)
-
-
-def _find_off_topic(rows: Sequence[Evidence], shares: Sequence[float]) -> frozenset[Reference]:
-    """Return later texts that lack the words of the question.
-
-    The first five are none. Those that one of the five leads to stay: it has all words of the title, or was the way to
-    the text. None is off topic if most of the five lack the words themselves, as for a question in another language.
-    """
-    first, rest = rows[:_SAFE_TEXTS], zip(rows[_SAFE_TEXTS:], shares[_SAFE_TEXTS:], strict=True)
-    if sum(share >= _OFF_TOPIC for share in shares[:_SAFE_TEXTS]) * 2 <= _SAFE_TEXTS:
-        return frozenset()
-    ids = {item.record.id for item in first}
-    terms = [set(subject_terms(item.text)) for item in first]
-
-    def is_led_to(item: Evidence) -> bool:
-        title = set(subject_terms(getattr(item.record, "title", "")))
-        return not ids.isdisjoint(item.via) or (bool(title) and any(title <= each for each in terms))
-
-    return frozenset(item.reference for item, share in rest if share < _OFF_TOPIC and not is_led_to(item))
 
 
 def _word_shares(rows: Sequence[Evidence], terms: frozenset[str]) -> list[float]:
