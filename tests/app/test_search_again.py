@@ -104,6 +104,15 @@ def test_two_rounds_then_an_answer(kumi: Kumihimo) -> None:
     assert {item.uri for item in result.context} >= {f"notes/{name}" for name in ("wall.md", "mason.md", "town.md")}
 
 
+def test_what_was_shown_stays_after_a_search(folder: Path, tmp_path: Path) -> None:
+    with Kumihimo(folder / ".kumi", {"answer": {"score_share": 0.01}}, cache=tmp_path / "cache.db") as kumi:
+        script = scripted(kumi, FIRST, ANSWER)
+        kumi.ask(QUESTION, "bm25", k=9)
+    shown = [text for text in TEXTS.values() if text in script.prompts[0]]
+    assert len(shown) > 1
+    assert all(text in script.prompts[1] for text in shown)
+
+
 def test_an_answer_costs_no_further_call(kumi: Kumihimo) -> None:
     script = scripted(kumi, "Tobit Garrow built it [1].")
     result = ask(kumi)

@@ -77,6 +77,8 @@ def test_a_low_score_without_words_of_the_question_is_left_out() -> None:
     assert len(texts(context, "The ferry?")) == 3  # 3,000 tokens
     assert len(texts(context, "The ferry?", score_share=0.96)) == 4
     assert len(texts(context, "The ferry?", score_share=1)) == 6
+    shown = [item.reference for item in context][-1:]
+    assert len(pack_sources("The ferry?", context, tokenizer, budget=90_000, shown=shown)) == 4
 
 
 def test_words_of_the_question_keep_a_text() -> None:

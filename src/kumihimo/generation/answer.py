@@ -13,12 +13,14 @@ from typing import Annotated, Any, Literal, cast
 from kumihimo.core.answer import PART_SEPARATOR, Answer, Marker, Part, PartKind
 from kumihimo.core.context import Context, Evidence, SpanFinder, Tokenizer
 from kumihimo.core.errors import BudgetExceeded, ItemFailed, MalformedReply, SettingsError, UnparsableReply
+from kumihimo.core.records import Reference
 from kumihimo.core.settings import Bounds, Share, Tokens
 from kumihimo.core.signature import settings_of
 from kumihimo.core.spans import Citation, Span
 from kumihimo.core.usage import Usage
 from kumihimo.generation.citation_filter import CitationFilter
 from kumihimo.generation.search_again import (
+    MAX_PASSAGES,
     NO_SEARCH,
     SearchAgain,
     SearchFilter,
@@ -95,8 +97,10 @@ def answer(
     if not context:
         return announce(replace(empty, status="nothing"), on_token, on_context)
     wishes = {"length": LENGTHS[length], "form": response, "question": question}
+    shown: frozenset[Reference] = frozenset()
     while True:
-        packed = _pack(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share)
+        packed = _pack(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share, shown=shown)
+        shown = frozenset(item.reference for source in packed for row in source.rows for item in row.parts)
         quotable = [[(rows, [*chain.from_iterable(map(spans, rows))]) for rows in each.quoted_rows] for each in packed]
         own_queries = chain.from_iterable(context.rounds[1:])  # the model's; those of the method repeat the question
         wishes["searched_for"] = "\n".join(f"- {collapse_spaces(query)}" for query in own_queries)
@@ -110,7 +114,7 @@ def answer(
         if searches is None or queries is None:
             break
         found = searches.search(context, queries)
-        context, rounds = add_found(context, found), rounds - 1 if found else 0
+        context, rounds, sources = add_found(context, found), rounds - 1 if found else 0, sources + MAX_PASSAGES
     stream.start()
     live_filter.end()
     return _cite(replace(empty, context=context, truncated=reply.truncated), text, packed, quotable)

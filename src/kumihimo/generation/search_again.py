@@ -15,12 +15,13 @@ MAX_QUERIES = 2  # of one reply
 MAX_QUERY_CHARS = 500
 OFFER = (
     "Or search: if the sources lack a fact that the answer cannot do without, such as a name, a place, a date or a"
-    " figure, you may reply with a search for it instead of the answer. Then write `SEARCH:` and one short question,"
+    " figure, or a part that the question names, you may reply with a search for it instead of the answer. Then write"
+    " `SEARCH:` and one short question,"
     " and nothing else; for two missing facts, two such lines. Each question is searched alone in the same documents:"
     " it asks for one fact, names people, places and things itself, and is in the language of the sources. For what the"
     " question only describes, put in the name that a source gives. Put in no name that stands neither in the question"
-    " nor in a source. Where a search has found nothing, use other words. If the sources answer the question, answer it"
-    " now."
+    " nor in a source. Where a search has found nothing, use other words once; then answer what the sources hold. If"
+    " they answer the question, answer it now."
 )
 MAX_PASSAGES = 8  # of a round, at most
 NO_SEARCH = (  # to a model that searches where it has to answer

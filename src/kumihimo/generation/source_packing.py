@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import log
 
 from kumihimo.core.context import Context, Evidence, KeyPoint, Result, Tokenizer
-from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Relation, Report
+from kumihimo.core.records import Chunk, Claim, Document, Entity, Passage, Reference, Relation, Report
 from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import subject_terms
 
@@ -76,16 +76,18 @@ def pack_sources(
     budget: int,
     limit: int = MAX_SOURCES,
     score_share: float = SCORE_SHARE,
+    shown: Collection[Reference] = (),
 ) -> list[PackedSource]:
     """Return the sources of a prompt, texts of documents first.
 
     Of the evidence that fits into `budget` tokens, the best texts with this share of all scores stay, the first 2,500
     tokens, and those with most words of the question. Neighbouring chunks are one source; the sources of a document
-    stand together, in its order. Rows about things lose the sentences that an earlier source holds.
+    stand together, in its order. Rows about things lose the sentences that an earlier source holds. shown: the rows of
+    an earlier prompt, which stay.
     """
     items = context.fit(budget, tokenizer).evidence
     terms = frozenset(subject_terms(" ".join((question, *context.queries))))
-    relevant = set(_select_relevant(items, terms, tokenizer, score_share))
+    relevant = {*_select_relevant(items, terms, tokenizer, score_share), *shown}
     ranked = [item for item in items if item.reference in relevant]
     chunks = [item for item in ranked if isinstance(item.record, Chunk | Passage)]
     texts = [source for source in _merge_neighbours(chunks) if any(map(str.isalnum, source.text))][:limit]
