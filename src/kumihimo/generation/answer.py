@@ -96,15 +96,12 @@ def answer(
     empty = Answer(question, method, (), context, Usage(), llm.fingerprint, approach="model")
     if not context:
         return announce(replace(empty, status="nothing"), on_token, on_context)
-    wishes = {"length": LENGTHS[length], "form": response, "question": question}
-    shown: frozenset[Reference] = frozenset()
+    wishes, shown = {"length": LENGTHS[length], "form": response}, frozenset[Reference]()
     while True:
         packed = _pack(question, context, tokenizer, budget=budget, limit=sources, score_share=score_share, shown=shown)
-        shown = frozenset(item.reference for source in packed for row in source.rows for item in row.parts)
+        shown = frozenset(item.reference for source in packed for item in source.rows)
         quotable = [[(rows, [*chain.from_iterable(map(spans, rows))]) for rows in each.quoted_rows] for each in packed]
-        own_queries = chain.from_iterable(context.rounds[1:])  # the model's; those of the method repeat the question
-        wishes["searched_for"] = "\n".join(f"- {collapse_spaces(query)}" for query in own_queries)
-        prompt = render_prompt(prompt_path, sources=number_packed_sources(packed, describe_document), **wishes)
+        prompt = _render(prompt_path, question, context, number_packed_sources(packed, describe_document), **wishes)
         live_filter = CitationFilter(len(packed), on_token)
         stream = SearchFilter(live_filter, on_context and partial(on_context, context))
         searches = search_again if search_again and rounds > 0 and search_again.is_affordable(prompt) else None
@@ -152,6 +149,13 @@ def _pack(question: str, context: Context, tokenizer: Tokenizer, *, budget: int,
     if packed := pack_sources(question, context, tokenizer, budget=budget, **limits):
         return packed
     raise SettingsError(f"no evidence fits into answer.budget = {budget} tokens: raise it")
+
+
+def _render(path: Path, question: str, context: Context, sources: Sequence[Source], **wishes: str) -> Messages:
+    """Return the prompt, with the searches that the model requested."""
+    own_queries = chain.from_iterable(context.rounds[1:])  # those of the method repeat the question
+    searched_for = "\n".join(f"- {collapse_spaces(query)}" for query in own_queries)
+    return render_prompt(path, question=question, sources=sources, searched_for=searched_for, **wishes)
 
 
 def _cite(
