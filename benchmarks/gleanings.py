@@ -26,7 +26,7 @@ from kumihimo.index.chunk_background import Description
 from kumihimo.index.chunks import chunks
 from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.mentions import ExtractionSettings, mentions
-from kumihimo.index.name_records import ChunkNames, NameMerges, SameName
+from kumihimo.index.name_records import ChunkNames, NameMerges
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalTokenizer
 from kumihimo.llm.protocols import LLM, Reply
@@ -37,7 +37,6 @@ OVERLAP = 100
 NO_NAMES = Table("names", codec(ChunkNames), NO_ROWS)
 NO_MERGES = Table("merges", codec(NameMerges), NO_ROWS)
 NO_IMPORTS = Table("imported_units", codec(ImportedUnit), NO_ROWS)
-NO_SAME_NAMES = Table("same_names", codec(SameName), NO_ROWS)
 NO_CHUNKS = Table("chunks", codec(Chunk), NO_ROWS)
 NO_DESCRIPTIONS = Table("descriptions", codec(Description), NO_ROWS)
 
@@ -61,7 +60,7 @@ def count_references(documents: Sequence[Document], llm: LLM, tokenizer: Tokeniz
         found, settings = 0, ExtractionSettings(gleanings=rounds, glean_from=0)
         for n, chunk in enumerate(chunks(document, tokenizer, size=size, overlap=OVERLAP)):
             named = replace(chunk, id=f"{document.id}.{n:05}")
-            tables = (NO_CHUNKS, NO_NAMES, NO_MERGES, NO_DESCRIPTIONS, NO_SAME_NAMES, NO_IMPORTS)
+            tables = (NO_CHUNKS, NO_NAMES, NO_MERGES, NO_DESCRIPTIONS, NO_IMPORTS)
             found += sum(bool(mention.text) for mention in mentions(named, *tables, llm, extraction=settings))
         return found
 

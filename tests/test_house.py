@@ -107,9 +107,6 @@ def test_the_catalogues_hold_what_we_think() -> None:
     graph = [
         "names",
         "merges",
-        "name_uses",
-        "name_clusters",
-        "same_names",
         "mentions",
         "ties",
         "assertions",

@@ -9,7 +9,7 @@ from kumihimo.core.table import Group, Table
 from kumihimo.index import name_resolution
 from kumihimo.index.chunk_background import Description
 from kumihimo.index.imports import ImportedUnit
-from kumihimo.index.name_records import ChunkNames, NameMerges, SameName
+from kumihimo.index.name_records import ChunkNames, NameMerges
 from tests.factories_tables import table
 
 
@@ -20,9 +20,7 @@ def merges_of(*chunks: Chunk, aliases: tuple[str, ...] = ()) -> Table[NameMerges
     return table(NameMerges, [replace(row, id=names[0].document)] if row else [])
 
 
-Inputs = tuple[
-    Chunk, Table[Chunk], Table[ChunkNames], Table[NameMerges], Table[Description], Table[SameName], Table[ImportedUnit]
-]
+Inputs = tuple[Chunk, Table[Chunk], Table[ChunkNames], Table[NameMerges], Table[Description], Table[ImportedUnit]]
 
 
 def inputs(chunk: Chunk, *others: Chunk) -> Inputs:
@@ -35,6 +33,5 @@ def inputs(chunk: Chunk, *others: Chunk) -> Inputs:
         table(ChunkNames, [names]),
         merges_of(chunk, *others),
         table(Description, []),
-        table(SameName, []),
         table(ImportedUnit, []),
     )

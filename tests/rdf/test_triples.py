@@ -308,7 +308,7 @@ def test_every_table_with_content_has_triples() -> None:
     assert set(BUILT_IN.record_types) - set(RDF_TABLES) == {
         "descriptions",  # from the title, uri and metadata of the document, which has triples
         "names",  # the mentions by rule have triples
-        *("merges", "name_uses", "name_clusters", "same_names"),  # the ids of the mentions say them
+        "merges",  # the ids of the mentions say them
         "members",  # communities list their members
         *("imported_units", "imported_descriptions", "imported_communities"),  # the rows made of them have triples
     }

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from io import BytesIO, StringIO
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -275,7 +275,7 @@ def list_merged_names(snapshot: Snapshot, entity: str, limit: int) -> dict[str, 
     """
     uris: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     documents = snapshot.table("documents")
-    for target, document, merge in chain(_merges_by_rule(snapshot), _merges_by_model(snapshot)):
+    for target, document, merge in _merges_by_rule(snapshot):
         if entity in ("", target):
             uris[merge].add(documents[document].uri)
     rows = [
@@ -293,20 +293,6 @@ def _merges_by_rule(snapshot: Snapshot) -> Iterator[Merge]:
     for row in snapshot.table("merges"):
         for form, name, rule in row.merges:
             yield entity_id(name_key(name)), row.id, (name, form, rule)
-
-
-def _merges_by_model(snapshot: Snapshot) -> Iterator[Merge]:
-    """Yield the merges of several documents, if a model made some."""
-    if not snapshot.db.has("same_names"):
-        return
-    names: defaultdict[str, dict[str, str]] = defaultdict(dict)  # entity -> document -> name
-    for id, entity, name in snapshot.table("name_uses").columns("id", "entity", "name"):
-        names[entity].setdefault(id.partition(".")[0], name)
-    rows: dict[tuple[str, str], str] = {(r.entity, r.document): r.target for r in snapshot.table("same_names")}
-    for entity in dict.fromkeys(entity for entity, _ in rows):
-        for document, form in names[entity].items():
-            if (target := rows.get((entity, document), rows.get((entity, ""), entity))) != entity:
-                yield target, document, (next(iter(names[target].values())), form, "model")
 
 
 def show_merged(result: dict[str, Any]) -> None:

@@ -57,12 +57,10 @@ class Declaration:
 
     scope: of a step, the step whose settings and model it shares. best_for: of a method, the questions it suits.
     answer_prompt: of a method, a prompt of its own for the answer. calls: of a method with an LLM, the bound of its
-    model calls for one question. when: of a step, scope, name and value of the setting without which it is left out;
-    the steps that read its table find no rows.
+    model calls for one question.
     """
 
     scope: str = ""
-    when: tuple[str, str, object] | None = None
     best_for: str = ""
     answer_prompt: Path | None = None
     calls: QueryBound | None = None

@@ -13,16 +13,14 @@ from kumihimo.index import (
     metadata,
     name_resolution,
     reports,
-    same_names,
     summaries,
 )
 
 _NAMES = (chunks.chunks, descriptions.descriptions, name_resolution.names, name_resolution.merges)
 _IMPORTS = (imports.imported_units, imports.imported_descriptions, imports.imported_communities)
-_RESOLUTION = (same_names.name_uses, same_names.name_clusters, same_names.same_names)
 _EXTRACTION = (mentions.mentions, mentions.ties, mentions.assertions)
 _GRAPH = (graph.entities, graph.relations, graph.claims, communities.communities, communities.members, reports.reports)
 _METADATA = (metadata.metadata, metadata.questions, summaries.tags, summaries.summaries)
 _DISCOURSE = (chunks.passages, frames.frames, links.links)
 
-STEPS = collect_signatures(*_NAMES, *_IMPORTS, *_RESOLUTION, *_EXTRACTION, *_GRAPH, *_METADATA, *_DISCOURSE)
+STEPS = collect_signatures(*_NAMES, *_IMPORTS, *_EXTRACTION, *_GRAPH, *_METADATA, *_DISCOURSE)

@@ -1,6 +1,5 @@
 """pairs that may be one entity -> clusters, each judged by one call: which entries are the same thing."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,21 +75,3 @@ def judge_cluster(entries: Sequence[str], llm: LLM) -> list[list[int]]:
     unused = dict(enumerate(order, 1))
     groups = ([unused.pop(number) for number in group if number in unused] for group in reply.groups)
     return [group for group in groups if len(group) > 1]
-
-
-def split_groups(groups: Iterable[Sequence[int]], apart: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Return the groups without pairs that have to stay apart.
-
-    >>> split_groups([[2, 0, 1], [3, 4]], [(0, 1)])
-    [[2, 0], [3, 4]]
-    """
-    rivals: defaultdict[int, set[int]] = defaultdict(set)
-    for one, other in apart:
-        rivals[one].add(other)
-        rivals[other].add(one)
-    kept: list[list[int]] = []
-    for group in groups:
-        members: list[int] = []
-        members += (position for position in group if rivals[position].isdisjoint(members))
-        kept.append(members)
-    return [group for group in kept if len(group) > 1]

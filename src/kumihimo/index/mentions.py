@@ -15,7 +15,7 @@ from kumihimo.index import extraction_parser, imports
 from kumihimo.index.batched_calls import rows_or_failure
 from kumihimo.index.chunk_background import ChunkBackground, Description, read_background
 from kumihimo.index.imports import ImportedUnit
-from kumihimo.index.name_records import ChunkNames, NameMerges, NameResolver, Resolve, SameName
+from kumihimo.index.name_records import ChunkNames, NameMerges, NameResolver
 from kumihimo.llm.prompts import render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages, Reply
 from kumihimo.text import name_keys
@@ -63,24 +63,22 @@ def mentions(
     names: Table[ChunkNames],
     merges: Table[NameMerges],
     descriptions: Table[Description],
-    same_names: Table[SameName],
     imported_units: Table[ImportedUnit],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
     aliases: tuple[str, ...] = (),
-    resolve: Resolve = "rules",
 ) -> Iterable[Mention]:
     """Extract the entity mentions of a chunk.
 
     (GraphRAG, arXiv:2404.16130, section 3.1.2, appendix A.2.) But: an end of a relation without an entity record is a
     mention too, without type and text; the model also reads the title and the date of the document, the sentence before
-    the chunk, and the full names of short forms in it. resolve: `model` asks which names of several documents are one
-    thing. What another system extracted is taken as it is.
+    the chunk, and the full names of short forms in it. What another system extracted is taken as it
+    is.
     """
     if unit := imported_units.get(chunk.id):
         return build_mentions(imports.unit_records(unit), imports.entity_of_name)
-    resolver = NameResolver.for_document(chunk.document, merges, aliases, same_names if resolve == "model" else None)
+    resolver = NameResolver.for_document(chunk.document, merges, aliases)
     if llm is None:
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
@@ -96,13 +94,11 @@ def ties(
     names: Table[ChunkNames],
     merges: Table[NameMerges],
     descriptions: Table[Description],
-    same_names: Table[SameName],
     imported_units: Table[ImportedUnit],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
     aliases: tuple[str, ...] = (),
-    resolve: Resolve = "rules",
 ) -> Iterable[RelationMention]:
     """Extract the relation mentions of a chunk, in the same conversation.
 
@@ -111,7 +107,7 @@ def ties(
     """
     if unit := imported_units.get(chunk.id):
         return build_relation_mentions(imports.unit_records(unit), imports.entity_of_name)
-    resolver = NameResolver.for_document(chunk.document, merges, aliases, same_names if resolve == "model" else None)
+    resolver = NameResolver.for_document(chunk.document, merges, aliases)
     if llm is None:
         from kumihimo.index.rules import ner
 
@@ -126,13 +122,11 @@ def assertions(
     chunks: Table[Chunk],
     merges: Table[NameMerges],
     descriptions: Table[Description],
-    same_names: Table[SameName],
     imported_units: Table[ImportedUnit],
     llm: LLM | None,
     *,
     extraction: ExtractionSettings = ExtractionSettings(),
     aliases: tuple[str, ...] = (),
-    resolve: Resolve = "rules",
     claims: bool = False,
     about: str = "",
 ) -> Iterable[Assertion]:
@@ -145,7 +139,7 @@ def assertions(
         return _build_assertions(imports.unit_records(unit), imports.entity_of_name)
     if llm is None or not claims:
         return []
-    resolver = NameResolver.for_document(chunk.document, merges, aliases, same_names if resolve == "model" else None)
+    resolver = NameResolver.for_document(chunk.document, merges, aliases)
     background = read_background(chunk, chunks, merges, descriptions)
     return _extract_rows(_build_assertions, chunk, background, llm, extraction, resolver, claims=True, about=about)
 

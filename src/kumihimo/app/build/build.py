@@ -160,16 +160,8 @@ class Build:
         return tuple(
             step
             for step in self.catalogue.order
-            if (step.name in needed or (step.name in optional and needed.issuperset(step.inputs)))
-            and self._is_on(step.signature)
+            if step.name in needed or (step.name in optional and needed.issuperset(step.inputs))
         )
-
-    def _is_on(self, step: Signature) -> bool:
-        """Return whether the setting that a step depends on has its value."""
-        if not step.declaration.when:
-            return True
-        scope, name, value = step.declaration.when
-        return self.settings.get(scope, {}).get(name) == value
 
     @property
     def may_cost(self) -> bool:
@@ -351,8 +343,7 @@ def steps_using_llm(
             return True
         if models.uses_rules(step.scope):
             return False
-        scopes = {step.scope, *(step.declaration.when or ())[:1]}
-        return not made_by_model.isdisjoint(scopes) or (methods_named and models.chat(step.scope) is not None)
+        return step.scope in made_by_model or (methods_named and models.chat(step.scope) is not None)
 
     return frozenset(name for name, step in catalogue.steps.items() if "llm" in step.ports and calls_llm(step))
 

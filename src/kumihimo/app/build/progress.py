@@ -28,7 +28,6 @@ _STEPS = {
     "merges": ("finding names of the same thing", 2),
     "name_uses": ("finding names", 4),
     "name_clusters": ("comparing names", 4),
-    "same_names": ("finding names of the same thing", 1),
     "mentions": ("collecting names", 4),
     "ties": ("finding names near each other", 4),
     "entities": ("collecting entities", 9),

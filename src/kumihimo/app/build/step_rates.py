@@ -42,8 +42,6 @@ class RowRate(NamedTuple):
 
 # Comments: the figures of the news, the examples, the town (8 and 16 chunks) and the podcasts, where they exist.
 LATER_STEPS: Mapping[str, Rate] = {
-    # .07 of the entities of the podcasts; the tokens are estimates for clusters of 2 to 12 names
-    "same_names": Rate("names", (0, 0.2), (450, 2200), (10, 150)),
     # 0, .14 and .2 of the occurrences of names with many descriptions; a longer text makes more of them, so that past
     # calls are no measure
     "entities": Rate("repeated names", (0, 0.3), (150, 1800), (10, 500), None),
