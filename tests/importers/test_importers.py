@@ -183,52 +183,9 @@ def test_what_is_lost_is_counted(tmp_path: Path) -> None:
         assert note in notes
 
 
-def test_openie(tmp_path: Path) -> None:
-    docs: list[dict[str, Any]] = [
-        {"idx": "a", "passage": HARBOUR, "extracted_entities": ["Ada Quill", "Netley"], "extracted_triples": []},
-        {"idx": "b", "passage": "Bo Lind repairs it.", "extracted_entities": [], "extracted_triples": [["Bo", "is"]]},
-    ]
-    docs[0]["extracted_triples"] = [["Ada Quill", "keeps", "harbour"]]
-    (tmp_path / "openie.json").write_text(json.dumps({"docs": docs}), "utf-8")
-    converted = convert("openie", tmp_path / "openie.json")
-    [first, _] = converted.files.values()
-    assert names_at(first) == [{"Ada Quill", "Netley", "harbour"}]
-    [relation] = first.units[0].relations
-    assert (relation.text, relation.keywords, relation.strength) == ("Ada Quill keeps harbour", ("keeps",), None)
-    assert converted.notes == ("1 triples that are not three texts.",)
-    lines: list[dict[str, Any]] = [
-        {"passage_id": "a", "title": "T", "text": HARBOUR, "entities": ["Ada Quill", "Netley"], "triples": []}
-    ]
-    lines[0]["triples"] = [["Ada Quill", "keeps", "harbour"]]
-    write_rows(tmp_path / "rows.jsonl", lines)
-    assert names_at(next(iter(convert("openie", tmp_path / "rows.jsonl").files.values()))) == names_at(first)
-
-
-def test_a_graph_without_texts_becomes_a_text(tmp_path: Path) -> None:
-    path = tmp_path / "people.graphml"
-    path.write_text(
-        '<graphml><key id="n" attr.name="name"/><key id="t" attr.name="type"/><key id="a" attr.name="age"/>'
-        '<key id="l" attr.name="label"/><graph><node id="1"><data key="n">Ann</data><data key="t">person</data>'
-        '<data key="a">31</data></node><node id="2"><data key="n">Oban</data></node>'
-        '<edge source="1" target="2"><data key="l">lives in</data></edge><edge source="1" target="9"/>'
-        "</graph></graphml>",
-        "utf-8",
-    )
-    converted = convert("graphml", path)
-    [content] = converted.files.values()
-    assert content.text == "Ann (person): age: 31\nAnn – lives in – Oban.\n\nOban."
-    assert names_at(content) == [{"Ann", "Oban"}]
-    assert "1 edges to nodes that the file does not hold." in converted.notes
-
-
 FAULTS: list[tuple[str, str, str]] = [
     ("graphrag", "", "no text_units.parquet: name the project of graphrag"),
     ("lightrag", "", "no graph_chunk_entity_relation.graphml: name the working folder"),
-    ("graphml", "<graphml><node>", "cannot be read as GraphML"),
-    ("graphml", "<html/>", "its root is <html>, not <graphml>"),
-    ("graphml", "<graphml/>", "no nodes"),
-    ("openie", "{", "cannot be read as JSON"),
-    ("openie", "{}", "no list of passages under `docs`"),
 ]
 
 

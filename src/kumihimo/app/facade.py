@@ -383,7 +383,7 @@ def import_store(
 ) -> stores.Imported:
     """Add the store of another system to an index as a source.
 
-    kind: graphrag, lightrag, nano, graphml or openie. name: of the source; by default that of the folder or file. The
+    kind: graphrag, lightrag or nano. name: of the source; by default that of the folder or file. The
     same name again updates the source: rows that did not change are not touched. Its text units become chunks, and its
     entities, relations, claims, communities and reports become rows, as if a model of this index had made them. So no
     model is called for them. methods, wait, options: as for `Kumihimo.index`. Raises SourceError if the store cannot

@@ -104,7 +104,7 @@ def remove(
 
 def import_(
     session: options.PaidSession,
-    kind: Annotated[str, Argument(help="graphrag, lightrag, nano, graphml or openie.", metavar="KIND")],
+    kind: Annotated[str, Argument(help="graphrag, lightrag or nano.", metavar="KIND")],
     path: Annotated[str, Argument(help="The folder or file of the other system.", metavar="PATH")],
     name: Annotated[str, Option(help="The name of the source. Default: that of the folder or file.")] = "",
     methods: Annotated[str, Option(help="Methods to build for, and to remember: local,global.", metavar="NAMES")] = "",

@@ -59,7 +59,6 @@ COMMANDS: dict[str, dict[Callable[..., None], tuple[str, ...]]] = {  # heading -
         index_commands.import_: (
             "kumi import graphrag christmas",
             "kumi import lightrag rag_storage --name minutes",
-            "kumi import openie openie_results.json --methods local,light",
         ),
         index_commands.remove: (
             "kumi remove notes/old.md",

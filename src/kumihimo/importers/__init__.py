@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kumihimo.core.errors import SourceError
-from kumihimo.importers.graphml import read_graphml
 from kumihimo.importers.graphrag import read_graphrag
 from kumihimo.importers.lightrag import read_working_folder
-from kumihimo.importers.openie import read_openie
 from kumihimo.importers.store import ForeignStore
 
 __all__ = ["IMPORTERS", "read_store"]
@@ -15,8 +13,6 @@ IMPORTERS: Mapping[str, Callable[[Path], ForeignStore]] = {
     "graphrag": read_graphrag,
     "lightrag": read_working_folder,
     "nano": read_working_folder,
-    "graphml": read_graphml,
-    "openie": read_openie,
 }
 
 

@@ -132,11 +132,11 @@ class _Conversion:
             self.kept.add(tuple(sorted(ends)))
             for end in ends:
                 self.related_in[end].update(units)
-            text = relation.text if relation.in_unit else ""
             for unit in units:
-                self.rows[unit]["relations"].append(text_units.UnitRelation(*names, text, relation.keywords, strength))
-            if not relation.in_unit:
-                self._describe(names, relation.text, units)
+                self.rows[unit]["relations"].append(
+                    text_units.UnitRelation(*names, keywords=relation.keywords, strength=strength)
+                )
+            self._describe(names, relation.text, units)
         self.store.add_note(f"{homeless:,} relations without a text unit.", homeless)
         self.store.add_note(f"{loops:,} relations of an entity with itself.", loops)
 

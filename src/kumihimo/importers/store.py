@@ -54,7 +54,7 @@ class StoredEntity:
 class StoredRelation:
     """A relation of two names, with the ids of its text units.
 
-    weight: the sum over the units. in_unit: whether each unit says the text, so that it is no merged description.
+    weight: the sum over the units.
     """
 
     source: str
@@ -63,7 +63,6 @@ class StoredRelation:
     units: tuple[str, ...]
     keywords: tuple[str, ...] = ()
     weight: float | None = None
-    in_unit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
