@@ -205,25 +205,6 @@ def test_merged_forms_are_listed_with_rule_and_documents_and_undone(tmp_path: Pa
     assert json.loads(kumi(tmp_path, "entities", "--merged", "--json")[0]) == {"merged": [], "total": 0}
 
 
-def test_homonyms_are_listed_with_lines_that_take_them_apart(tmp_path: Path) -> None:
-    notes = {
-        "a.txt": "Joss Kerrow met Ada Vane and Otaru. Kerrow saw Ada Vane.\n\nJo Kerrow left.",
-        "b.txt": "Hild Kerrow met Bea Munro. Kerrow saw Bea Munro.\n\nCy Kerrow left.",
-    }
-    for name, text in notes.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    with Kumihimo.open(tmp_path / ".kumi") as index:
-        index.index(*map(tmp_path.joinpath, notes), methods=["local"])
-    rows = json.loads(kumi(tmp_path, "entities", "--similar", "--json")[0])["homonyms"]
-    assert {(row["name"], *row["documents"]) for row in rows} == {("Kerrow", "a.txt"), ("Kerrow", "b.txt")}
-    line = rows[0]["lines"][0]
-    assert line.endswith(" = Kerrow @ a.txt")
-    assert line in kumi(tmp_path, "entities", "--similar")[0]
-    (tmp_path / "aliases.txt").write_text(line, encoding="utf-8")
-    kumi(tmp_path, "index")
-    assert json.loads(kumi(tmp_path, "entities", "--similar", "--json")[0])["homonyms"] == []
-
-
 def test_an_index_without_a_graph_says_so(tmp_path: Path, server: FakeServer) -> None:
     row, chunks = document("a.txt", "Nothing.")
     put(tmp_path / ".kumi", {"documents": [row], "chunks": chunks})
@@ -244,7 +225,7 @@ def test_a_model_is_asked_only_with_a_flag_and_within_caps(paid: Path, server: F
 
 def test_pairs_that_a_model_takes_apart_are_not_written(paid: Path, server: FakeServer) -> None:
     server.configure(replies=[("A clerk with", '{"groups": []}'), ("<item 1>", '{"groups": [[2, 1]]}')])
-    kumi(paid, "entities", "--similar", "--ask", "--write", "--yes", "--least", ".5")
+    kumi(paid, "entities", "--similar", "--ask", "--write", "--yes")
     assert (paid / "aliases.txt").read_text("utf-8").splitlines()[1:] == LINES[1:]
 
 

@@ -46,7 +46,7 @@ def entities(
     write: Annotated[bool, Option("--write", help="Write pairs to aliases.txt; a terminal asks about each.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="With --write: write all pairs without asking.")] = False,
     least: Annotated[
-        float | None, Option(help="Minimum similarity (default 0.5; 0.9 with --yes).", min=0, max=1)
+        float | None, Option(help="Minimum similarity (default 0.5; 0.9 with --yes, but not --ask).", min=0, max=1)
     ] = None,
     ask_model: Annotated[bool, Option("--ask", help="Ask the chat model about each pair.")] = False,
     limit: Annotated[int, Option(help="Maximum number of rows.", min=1)] = 50,
@@ -66,7 +66,7 @@ def entities(
         elif not list_similar:
             session.show(_list_entities(snapshot, limit), _show_entities)
         else:
-            least = least if least is not None else _AUTO_SCORE if yes else _MIN_SCORE
+            least = least if least is not None else _AUTO_SCORE if yes and not ask_model else _MIN_SCORE
             review = similar_entities.find_similar(
                 kumi, snapshot, session, least=least, limit=limit, ask_model=ask_model
             )

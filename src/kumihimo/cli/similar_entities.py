@@ -1,4 +1,4 @@
-"""entities of an index -> likely duplicates and homonyms, a model's verdicts, and the lines that the user accepts."""
+"""entities of an index -> likely duplicates, a model's verdicts, and the lines that the user accepts."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Entity
 from kumihimo.index.entity_clusters import cluster_pairs, describe_entry, judge_cluster
 from kumihimo.index.entity_resolution import EntityPair, find_similar_entities, neighbour_ids
-from kumihimo.index.homonyms import collect_neighbourhoods, find_homonyms
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.concurrency import map_concurrent
 from kumihimo.llm.local_embedder import LocalEmbedder
@@ -26,23 +25,12 @@ from kumihimo.text.sentences import shorten_line
 
 Verdict = Literal["same", "different", "unsure"]
 _MAX_WIDTH = 160  # characters of a description
-_MAX_SHOWN = 10  # homonyms in a table
-
-
-@dataclass(frozen=True, slots=True)
-class HomonymRow:
-    """A possible meaning of a name in some documents, with its alias lines."""
-
-    name: str
-    meaning: str
-    documents: tuple[str, ...]
-    lines: tuple[str, ...]
 
 
 def find_similar(
     kumi: Kumihimo, snapshot: Snapshot, session: options.PaidSession, *, least: float, limit: int, ask_model: bool
 ) -> "Review":
-    """Return likely duplicates and homonyms, with a model's verdicts if wanted."""
+    """Return likely duplicates, with a model's verdicts if wanted."""
     lines = cast(Sequence[str], kumi.settings["mentions"]["aliases"])
     neighbours = neighbour_ids(snapshot.table("relations"))
     pairs = find_similar_entities(
@@ -55,23 +43,7 @@ def find_similar(
         distinct=name_keys.parse_distinct_names(lines),
     )
     verdicts = _ask_verdicts(kumi, snapshot, pairs, neighbours, session.caps) if ask_model else {}
-    return Review(pairs, verdicts, _list_homonyms(snapshot)[:limit], session.index.base / "aliases.txt")
-
-
-def _list_homonyms(snapshot: Snapshot) -> list[HomonymRow]:
-    """Return the meanings of each name with several."""
-    entities, documents = snapshot.table("entities"), snapshot.table("documents")
-    names: dict[str, str] = dict(entities.columns("id", "name"))
-    ties = snapshot.table("ties").columns("id", "source", "target")
-    neighbourhoods = collect_neighbourhoods((id.partition(".")[0], one, other) for id, one, other in ties)
-    rows: list[HomonymRow] = []
-    for homonym in find_homonyms(names, neighbourhoods):
-        name = names[homonym.entity]
-        for meaning in homonym.meanings:
-            uris = tuple(sorted(documents[document].uri for document in meaning.documents))
-            longer = names[meaning.owners[0]]
-            rows.append(HomonymRow(name, longer, uris, tuple(f"{longer} = {name} @ {uri}" for uri in uris)))
-    return rows
+    return Review(pairs, verdicts, session.index.base / "aliases.txt")
 
 
 def _ask_verdicts(
@@ -113,11 +85,10 @@ def _ask_verdicts(
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Pairs of entities, the model's verdicts, homonyms, and the file for accepted lines."""
+    """Pairs of entities, the model's verdicts, and the file for accepted lines."""
 
     pairs: Sequence[EntityPair]
     verdicts: Mapping[str, str]
-    homonyms: Sequence[HomonymRow]
     aliases_path: Path
 
     def show(self, session: options.PaidSession, write: bool, yes: bool) -> None:
@@ -141,7 +112,7 @@ class Review:
             pairs.append({**ends, **evidence, "verdict": self.verdicts.get(pair.alias_line, "")})  # or an error
         accepted = self._accepted_lines() if write else []
         config.append_aliases(self.aliases_path, accepted)
-        printing.print_json({"pairs": pairs, "homonyms": self.homonyms, "written": accepted})
+        printing.print_json({"pairs": pairs, "written": accepted})
 
     def print_table(self, write: bool) -> None:
         if self.pairs:
@@ -149,22 +120,13 @@ class Review:
             printing.show_rows(rows, head=("line for aliases.txt", "score", "why"), numeric=(1,))
         else:
             printing.print_message("No two entities seem to be the same.")
-        self._print_homonyms()
         if write:
             self._add_aliases(self._accepted_lines())
-        elif self.pairs or self.homonyms:
+        elif self.pairs:
             printing.print_message(
                 f"\nAdd the correct lines to {self.aliases_path}, or let `kumi entities --similar --write` ask about "
                 "each pair; then `kumi index` applies them."
             )
-
-    def _print_homonyms(self) -> None:
-        """Print the homonyms, a line for each meaning."""
-        if not self.homonyms:
-            return
-        printing.print_message("\nNames that may stand for several things:")
-        rows = [(row.lines[0], f"{len(row.lines):,}") for row in self.homonyms[:_MAX_SHOWN]]
-        printing.show_rows(rows, head=("line for aliases.txt", "documents"), numeric=(1,))
 
     def ask_user(self) -> None:
         """Ask the user about each pair, until they quit."""
