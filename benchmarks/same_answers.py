@@ -58,7 +58,7 @@ VARIANTS = (
     'light mode="low"',
     'light mode="mix"',
     "discourse paper=true",
-    'discourse k=5 fallback="neighbours" weights="rare"',
+    'discourse k=5 fallback="neighbours"',
 )
 SPAN = ("chunk", "uri", "start", "end", "text", "title", "place")
 MODIFIED = 1_700_000_000.0  # of every file, in seconds

@@ -17,7 +17,7 @@ def test_a_system_is_a_method_and_its_settings() -> None:
         System("local:reranker=model", "local", {"reranker": "model"}),
         System("naive:words=false + meaning=.25", "naive", {"words": False, "meaning": 0.25}),
     ]
-    assert parse_systems("discourse:rare+paper=true")[0].settings == {"weights": "rare", "paper": True}
+    assert parse_systems("discourse:any+paper=true")[0].settings == {"fallback": "any", "paper": True}
 
 
 @pytest.mark.parametrize(

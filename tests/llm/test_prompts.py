@@ -226,7 +226,6 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "relevancy": "how it fits.",
     },
     "links": {
-        "confidence": "- `confidence`: how sure you are.\n",
         "senses": "- reason: Arg2 is why Arg1 is so\n- no relation: the two say nothing to each other",
         "texts": "1: The ferry waited.\n2: 潮が引いていた。",
         "pairs": "pair_1: first 1, second 2",
@@ -404,7 +403,7 @@ def test_every_prompt_can_be_rendered(path: Path) -> None:
 
 # Numbers, settings and texts of the code: whatever else a prompt shows stands between tags.
 TRUSTED = (
-    "about breadth claims comprehensiveness confidence count criterion depth diversity document_types domain "
+    "about breadth claims comprehensiveness count criterion depth diversity document_types domain "
     "empowerment fields heading language length most n pairs persona precision recall relevancy senses size "
     "specificity types users_types words"
 )

@@ -117,24 +117,6 @@ def test_fallback_to_adjacent_passages(place: int, beside: list[int]) -> None:
     assert [P.index(other.id) for other in linked] == beside
 
 
-def test_links_below_minimum_confidence_are_ignored() -> None:
-    all_tables = tables()
-
-    def linked_passages(place: int, minimum: float) -> list[int]:
-        sense = ["contigency", "expansion", "temporal"]
-        linked = expand_by_discourse(
-            all_tables["passages"][P[place]],
-            sense,
-            all_tables["links"],
-            all_tables["passages"],
-            min_confidence=minimum,
-        )
-        return [P.index(other.id) for other in linked]
-
-    assert [linked_passages(1, least) for least in (0.0, 0.85, 0.95)] == [[0, 2], [0], []]
-    assert linked_passages(3, 0.9) == [4], "this link has no confidence"
-
-
 def test_broken_and_self_links_are_ignored() -> None:
     all_tables = tables()
     odd = [replace(LINKS[0], second="gone"), replace(LINKS[0], id="x.00000", second=P[0])]
@@ -181,13 +163,6 @@ def test_several_senses_and_none() -> None:
     assert search(llm=scripted_llm("cause, specification"), framed=0, top_up=False) == [0, 1]
     assert search(first=(3,), llm=scripted_llm("Senses: *Temporal*, Condition"), framed=0, top_up=False) == [3, 2, 4]
     assert search(llm=scripted_llm("none"), framed=0, top_up=False) == [0]
-
-
-def test_rare_values_count_more() -> None:
-    frame = {"who": ["the Tern"], "where": ["Oban"], "predicate": ["left"]}
-    common = {"who": ["the Tern"]}
-    assert search(first=(2,), llm=scripted_llm("none", frame), top_up=False)[1:] == [0, 4, 7]
-    assert search(first=(2,), llm=scripted_llm("none", common), top_up=False, weights="rare")[1:] == [0, 4, 7]
 
 
 def test_keyword_search_is_optional() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import log2
-
 from kumihimo.core.records import SlotFiller
 from kumihimo.core.table import Table
 from kumihimo.methods.discourse import rank_by_slots
@@ -41,11 +39,6 @@ def test_a_name_counts_in_its_own_slot_only() -> None:
     assert rank_by_slots([("what", "ada")], frames()) == [("e.00000.00000", 1)]
     assert rank_by_slots([("how", "ada")], frames()) == []
     assert rank_by_slots([], frames()) == []
-
-
-def test_common_values_count_less() -> None:
-    scores = dict(rank_by_slots([("who", "cy"), ("predicate", "meet"), ("where", "oban")], frames(), weights="rare"))
-    assert scores == {"d.00001.00000": 1 + 1 / log2(4), "d.00000.00000": 1 / log2(4) + 1, "d.00000.00001": 1 / log2(4)}
 
 
 def test_filtered_passages_are_not_found() -> None:

@@ -23,7 +23,6 @@ PAPER_PROMPT = Path(__file__).with_name("links_paper.md")
 NO_RELATION = "no relation"
 ORDERS = 4  # of the senses in prompts: few, so that servers can cache the beginning of a prompt
 _NO_RELATION_MEANING = "the two say nothing to each other, or one merely follows the other"
-_CONFIDENCE_RULE = "- `confidence`: how sure you are of the sense, from 0 (a guess) to 1 (certain).\n"
 
 PassagePair = tuple[Passage, Passage]  # in the order of the document
 
@@ -36,9 +35,6 @@ def links(
     *,
     reach: Annotated[int, Bounds(1, 100)] = 1,
     batch: Batch = 32,
-    no_relation: bool = True,
-    confidence: bool = True,
-    shuffled: bool = True,
     paper: bool = False,
 ) -> Iterable[DiscourseRelation]:
     """Classify the discourse relation of each passage to its next `reach` passages.
@@ -46,8 +42,8 @@ def links(
     (江上・福田, section 3.1.3.) The senses are the leaf senses of the PDTB; the next passages may lie in the next
     chunks of the document. batch: the most pairs in one call. Without a model, connectives decide
     (`rules/connectives.py`), for adjacent passages only.
-    But: `no_relation` is a choice too and stores no row; the model names the text that is Arg1 and its confidence; the
-    prompt explains the senses, in one of a few orders that the texts determine (`shuffled`), so that no sense is always
+    But: no relation is a choice too and stores no row; the model names the text that is Arg1 and its confidence; the
+    prompt explains the senses, in one of a few orders that the texts determine, so that no sense is always
     first, and a server can cache each order.
     paper: without all this, one call per pair, whose first text is Arg1. (The paper does not say which pairs it
     judges.)
@@ -59,8 +55,7 @@ def links(
         return connectives.link_passages(pairs)
     if paper:
         return collect_rows(partial(_judge_as_paper, llm=llm), pairs, 1)
-    judge = partial(_judge_pairs, llm=llm, no_relation=no_relation, confidence=confidence, shuffled=shuffled)
-    return collect_rows(judge, pairs, batch)
+    return collect_rows(partial(_judge_pairs, llm=llm), pairs, batch)
 
 
 def _next_passages(chunk: Chunk, chunks: Table[Chunk], passages: Table[Passage], limit: int) -> list[Passage]:
@@ -84,34 +79,31 @@ def _passage_pairs(passages: Sequence[Passage], following: Sequence[Passage], re
             yield passage, other
 
 
-def _judge_pairs(
-    pairs: Sequence[PassagePair], llm: LLM, no_relation: bool, confidence: bool, shuffled: bool
-) -> list[DiscourseRelation]:
+def _judge_pairs(pairs: Sequence[PassagePair], llm: LLM) -> list[DiscourseRelation]:
     """Return the relations that a model sees in these pairs."""
     texts = list(dict.fromkeys(" ".join(passage.text.split()) for pair in pairs for passage in pair))
     text_numbers = {text: n for n, text in enumerate(texts, 1)}
     numbers = [[text_numbers[" ".join(passage.text.split())] for passage in pair] for pair in pairs]
     messages = render_prompt(
         PROMPT,
-        confidence=_CONFIDENCE_RULE if confidence else "",
-        senses=_sense_lines(no_relation, int(hash_parts(*texts), 16) % ORDERS if shuffled else None),
+        senses=_sense_lines(int(hash_parts(*texts), 16) % ORDERS),
         texts="\n".join(f"{n}: {text}" for text, n in text_numbers.items()),
         pairs="\n".join(f"pair_{n}: first {first}, second {second}" for n, (first, second) in enumerate(numbers, 1)),
     )
-    reply = llm(messages, schema=_reply_form(len(pairs), no_relation, confidence))
+    reply = llm(messages, schema=_reply_form(len(pairs)))
     return [link for n, pair in enumerate(pairs, 1) if (link := _to_relation(pair, getattr(reply, f"pair_{n}")))]
 
 
 @cache
-def _sense_lines(no_relation: bool, order: int | None) -> str:
+def _sense_lines(order: int) -> str:
     """Return one line per sense, shuffled by the number of an order."""
-    lines = [f"- {label}: {senses_by_label()[label].meaning}" for label in leaf_sense_labels()]
-    lines += [f"- {NO_RELATION}: {_NO_RELATION_MEANING}"] if no_relation else []
-    return "\n".join(lines if order is None else sorted(lines, key=lambda line: hash_parts(str(order), line)))
+    meanings = {label: senses_by_label()[label].meaning for label in leaf_sense_labels()}
+    senses = [f"- {label}: {text}" for label, text in (meanings | {NO_RELATION: _NO_RELATION_MEANING}).items()]
+    return "\n".join(sorted(senses, key=lambda line: hash_parts(str(order), line)))
 
 
 @cache
-def _reply_form(pairs: int, no_relation: bool, confidence: bool) -> type[Any]:
+def _reply_form(pairs: int) -> type[Any]:
     """Return the reply form for a number of pairs.
 
     Each pair has a field of its own name, so the model cannot skip one.
@@ -119,13 +111,12 @@ def _reply_form(pairs: int, no_relation: bool, confidence: bool) -> type[Any]:
 
     def check(reply: Any) -> None:
         is_no_relation = "".join(reply.sense.casefold().split()) == NO_RELATION.replace(" ", "")
-        if not _leaf_sense(reply.sense) and not (no_relation and is_no_relation):
+        if not _leaf_sense(reply.sense) and not is_no_relation:
             raise ValueError("the sense is not in the list")
-        if confidence and not 0 <= reply.confidence <= 1:
+        if not 0 <= reply.confidence <= 1:
             raise ValueError("the confidence is a number from 0 to 1")
 
-    fields: list[tuple[str, Any]] = [("sense", str), ("arg1", Literal["first", "second"])]
-    fields += [("confidence", float)] if confidence else []
+    fields = [("sense", str), ("arg1", Literal["first", "second"]), ("confidence", float)]
     judged = make_dataclass("Judged", fields, frozen=True, namespace={"__post_init__": check})
     return make_dataclass("Judgements", [(f"pair_{n}", judged) for n in range(1, pairs + 1)], frozen=True)
 
@@ -136,7 +127,7 @@ def _to_relation(pair: PassagePair, judgement: Any) -> DiscourseRelation | None:
     if not label:
         return None
     first, second = pair if judgement.arg1 == "first" else reversed(pair)
-    return DiscourseRelation(first.id, second.id, getattr(judgement, "confidence", None), text=label)
+    return DiscourseRelation(first.id, second.id, judgement.confidence, text=label)
 
 
 def _judge_as_paper(pairs: Sequence[PassagePair], llm: LLM) -> list[DiscourseRelation]:

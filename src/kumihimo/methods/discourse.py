@@ -4,14 +4,13 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from math import log2
 from pathlib import Path
 from typing import Annotated, Literal
 
 from kumihimo.core.context import Context, Evidence, Tokenizer
 from kumihimo.core.errors import MalformedReply, UnparsableReply
 from kumihimo.core.records import DiscourseRelation, Passage, SlotFiller
-from kumihimo.core.settings import Bounds, Results, Share, StartRows, Tokens, Weight
+from kumihimo.core.settings import Bounds, Results, StartRows, Tokens, Weight
 from kumihimo.core.signature import IndexSizes, MethodSettings, QueryCost, declare
 from kumihimo.core.table import Table
 from kumihimo.index import pdtb_senses
@@ -23,7 +22,6 @@ from kumihimo.search.protocols import KeywordSearch, VectorSearch
 
 SENSES_PROMPT = Path(__file__).with_name("discourse_senses.md")
 Fallback = Literal["none", "parent", "any", "neighbours"]  # each one includes the earlier ones
-SlotWeighting = Literal["count", "rare"]
 _OUTLINE_TOKENS = 900  # at most, of the list of senses in a prompt
 _SLOTS_FORM_TOKENS = 300  # at most, of the schema of slots in a prompt
 log = logging.getLogger("kumihimo")
@@ -95,9 +93,7 @@ def discourse(
     meaning: Weight = 0.5,
     words: bool = True,
     fallback: Fallback = "parent",
-    min_confidence: Share = 0.0,
     framed: Annotated[int, Bounds(0, 1000, asked=(0, 100))] = 10,
-    weights: SlotWeighting = "count",
     top_up: bool = True,
     budget: Tokens = 8000,
     reranker: RerankerName = "none",
@@ -109,12 +105,10 @@ def discourse(
     which a chain of thought names (Listing 1). Then L_w: `framed` passages, ranked by the number of slots that match
     the question (Listing 2). Without a model, rules find senses and slots from the wording of the question.
     But: L_v uses keywords too (`words`), and the rest of L_v fills up the budget (`top_up`); if no link has a needed
-    sense, broader senses may count (`fallback`). weights: `rare` weighs rare values more. paper: none of these changes,
-    k = 1, no reranking.
+    sense, broader senses may count (`fallback`). paper: none of these changes, k = 1, no reranking.
     """
     if paper:
-        k, words, fallback, min_confidence = 1, False, "none", 0.0
-        weights, top_up, reranker = "count", False, "none"
+        k, words, fallback, top_up, reranker = 1, False, "none", False, "none"
     if words:
         [hits] = hybrid_search([question], passages, keyword_search, vector_search, pool=pool, meaning=meaning)
     else:
@@ -124,11 +118,9 @@ def discourse(
     order: dict[str, Passage] = {}
     for item in hits.top(k):
         if isinstance(passage := item.record, Passage):
-            linked = expand_by_discourse(
-                passage, needed_senses, links, passages, fallback=fallback, min_confidence=min_confidence
-            )
+            linked = expand_by_discourse(passage, needed_senses, links, passages, fallback=fallback)
             order |= {each.id: each for each in (passage, *linked)}
-    ranked_slots = rank_by_slots(_question_slots(question, llm), frames, weights=weights)[:framed]
+    ranked_slots = rank_by_slots(_question_slots(question, llm), frames)[:framed]
     order |= passages.get_many(id for id, _ in ranked_slots)
     # scores of different searches do not compare, so the position decides
     ordered = Context(tuple(Evidence("passages", row, 2 - n / len(order)) for n, row in enumerate(order.values())))
@@ -198,19 +190,13 @@ def expand_by_discourse(
     passages: Table[Passage],
     *,
     fallback: Fallback = "none",
-    min_confidence: float = 0.0,
 ) -> list[Passage]:
     """Return passages linked to this one by a needed sense.
 
     Narrower senses count too, links count in both directions, and the order is by id (江上・福田, Listing 1).
-    fallback: if there are none, use parent senses, then any sense, then the adjacent passages. min_confidence: ignore
-    links below it.
+    fallback: if there are none, use parent senses, then any sense, then the adjacent passages.
     """
-    relations = [
-        link
-        for link in (*links.where(first=passage.id), *links.where(second=passage.id))
-        if link.confidence is None or link.confidence >= min_confidence
-    ]
+    relations = (*links.where(first=passage.id), *links.where(second=passage.id))
     for allowed in _widen_senses(senses, fallback):
         ids = {link.second if link.first == passage.id else link.first for link in relations if link.text in allowed}
         if linked := list(passages.get_many(sorted(ids - {passage.id})).values()):
@@ -268,20 +254,16 @@ def _extract_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
     return slots
 
 
-def rank_by_slots(
-    pairs: Iterable[tuple[str, str]], frames: Table[SlotFiller], *, weights: SlotWeighting = "count"
-) -> list[tuple[str, float]]:
+def rank_by_slots(pairs: Iterable[tuple[str, str]], frames: Table[SlotFiller]) -> list[tuple[str, float]]:
     """Rank passages by the number of matching slots, then by id.
 
     pairs: slots with normalised names. If a slot is asked several times, its best match counts (江上・福田, section
-    3.2.3, Listing 2). weights: `rare` counts 1 / log2(1 + n) for a value that n passages share, in place of 1.
+    3.2.3, Listing 2).
     But: the listing sorts by similarity; here the number of matches decides, as in the text of the paper.
     """
-    weights_by_slot: dict[str, dict[str, float]] = defaultdict(dict)
+    slots_by_passage: dict[str, set[str]] = defaultdict(set)
     for slot, name in dict.fromkeys(pairs):
-        passages = dict.fromkeys(frame.passage for frame in frames.where(slot=slot, name=name))
-        weight = 1 / log2(1 + len(passages)) if weights == "rare" and passages else 1.0
-        for passage in passages:
-            weights_by_slot[passage][slot] = max(weights_by_slot[passage].get(slot, 0.0), weight)
-    ranked = [(passage, sum(slot_weights.values())) for passage, slot_weights in weights_by_slot.items()]
+        for frame in frames.where(slot=slot, name=name):
+            slots_by_passage[frame.passage].add(slot)
+    ranked = [(passage, float(len(slots))) for passage, slots in slots_by_passage.items()]
     return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))
