@@ -55,8 +55,7 @@ def test_length_bias_is_found() -> None:
         assert (bool(panel.alarm), bool(rate.alarm)) == (rings, rings)
         assert rate.matched.value == pytest.approx(50, abs=6)
         assert rate.adjusted.value == pytest.approx(50, abs=6)
-    assert [(gap.least, gap.most) for gap in panel.gaps] == [(0, 10), (10, 25), (25, 50), (50, 100)]
-    assert 0 < panel.gaps[2].rate.n < panel.longer.n
+    assert panel.longer.n
 
 
 def row(question: str, first: str, winner: Winner, replicate: int = 0, **more: str) -> Verdict:

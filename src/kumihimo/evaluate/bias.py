@@ -6,8 +6,6 @@ An alarm is a sentence for the reader of the win rates. A value that cannot be c
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import inf
 from statistics import fmean
 
 from kumihimo.core.context import Tokenizer
@@ -19,7 +17,6 @@ from kumihimo.evaluate.statistics import UndefinedEstimate, share_without_gap
 
 SIMILAR_LENGTH = 15.0  # percent: answers that differ by less count as equally long
 MIN_MATCHED = 10  # questions of similar length, for a comparison with the raw rate
-LENGTH_GAPS = (0.0, 10.0, 25.0, 50.0, 100.0)  # percent
 
 
 # -- panels
@@ -71,18 +68,6 @@ class SelfComparison(_CriterionRow):
 
 
 @dataclass(frozen=True, slots=True)
-class LengthGap:
-    """The win rate of longer answers for one range of gaps.
-
-    least, most: the gap in percent of the longer answer.
-    """
-
-    least: float
-    most: float
-    rate: WinRate
-
-
-@dataclass(frozen=True, slots=True)
 class LengthBias(_CriterionRow):
     """The effect of length by one criterion over all pairs.
 
@@ -90,7 +75,6 @@ class LengthBias(_CriterionRow):
     """
 
     longer: WinRate
-    gaps: tuple[LengthGap, ...]
     alarm: str = ""
 
 
@@ -238,29 +222,24 @@ def compare_with_self(scores: Mapping[CriterionPair, ByQuestion], clusters: Clus
 
 def measure_length_bias(judged: JudgedPoints) -> tuple[LengthBias, ...]:
     """Return the win rate of longer answers by criterion, over all pairs."""
-    groups: defaultdict[tuple[str, str], list[tuple[float, str, float]]] = defaultdict(list)  # gap, question, points
+    groups: defaultdict[tuple[str, str], list[tuple[str, float]]] = defaultdict(list)  # question, points
     for pair, scores in judged.scores.items():
         for question, value in scores.items():
             if gap := judged.length_gap(pair, question):
                 longer_points = value if gap > 0 else 100.0 - value
-                groups[pair.protocol, pair.criterion].append((abs(gap), question, longer_points))
+                groups[pair.protocol, pair.criterion].append((question, longer_points))
     return tuple(_length_bias(judged, *key, rows) for key, rows in groups.items())
 
 
 def _length_bias(
-    judged: JudgedPoints, protocol: str, criterion: str, rows: Sequence[tuple[float, str, float]]
+    judged: JudgedPoints, protocol: str, criterion: str, points: Sequence[tuple[str, float]]
 ) -> LengthBias:
-    def win_rate(least: float, most: float) -> WinRate:
-        values = [(question, value) for gap, question, value in rows if least < gap <= most]
-        return WinRate.from_points(values, judged.clusters, reason="no answers differ this much in length")
-
-    longer = win_rate(0, inf)
-    gaps = tuple(LengthGap(least, most, win_rate(least, most)) for least, most in pairwise(LENGTH_GAPS))
+    longer = WinRate.from_points(points, judged.clusters, reason="no answers differ in length")
     alarm = (
         f"longer answers win {_format_rate(longer)} by {criterion} ({protocol}): look at the rates matched or adjusted "
         "for length"
     )
-    return LengthBias(protocol, criterion, longer, gaps, alarm if longer.is_win else "")
+    return LengthBias(protocol, criterion, longer, alarm if longer.is_win else "")
 
 
 def adjust_for_length(judged: JudgedPoints) -> tuple[LengthAdjustedRate, ...]:

@@ -195,7 +195,6 @@ _FILTERS: dict[str, Callable[..., str]] = {
     "enumeration": join_words,
     "figure": format_figure,
     "fixed": "{:.{}f}".format,
-    "gap_range": "{0.least:g}–{0.most:g}\u202f% longer".format,
     "indented_json": partial(json.dumps, ensure_ascii=False, indent=2, sort_keys=True),
     "p_value": format_p_value,
     "percent": format_percent,
