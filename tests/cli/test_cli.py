@@ -359,7 +359,6 @@ def test_what_failed_is_listed_until_it_is_mended(built: Run) -> None:
         ("retrieve ferry --out notes/ferry.txt/x", "notes/ferry.txt/x cannot be written (File exists)"),
         ("retrieve ferry --out notes", "notes is a folder: name a file"),
         ("retrieve ferry --out notes/ferry.txt", "notes/ferry.txt already exists, and `kumi` did not write it"),
-        ("retrieve ferry --html notes/ferry.txt", "notes/ferry.txt already exists, and `kumi` did not write it"),
         ("ask ferry --set naive.kk=3", "naive has no setting 'kk'; did you mean 'k'?"),
         ("ask ferry --set naiv.k=3", "no step, method or model 'naiv'; did you mean 'naive'?"),
         ("ask ferry --set k=3", "write it as step.setting=value"),
@@ -422,12 +421,10 @@ def test_evidence_is_written_over_evidence_alone(built: Run) -> None:
     fill(Path(), {"mine.jsonl": mine})
     for name in ("mine.jsonl", "notes/ferry.txt"):
         before = Path(name).read_bytes()
-        for option in ("--out", "--html"):
-            assert "or replace it with --force" in error_of(built("retrieve", "ferry", option, name))
+        assert "or replace it with --force" in error_of(built("retrieve", "ferry", "--out", name))
         assert Path(name).read_bytes() == before
     for words in (["ferry"], ["gate"], ["--questions", "mine.jsonl"]):
         assert built("retrieve", *words, "--out", "found.jsonl")[0] == 0
-        assert built("retrieve", "ferry", "--html", "found.html")[0] == 0
     assert built("retrieve", "ferry", "--out", "mine.jsonl", "--force")[0] == 0
     assert json.loads(Path("mine.jsonl").read_text("utf-8"))["question"] == "ferry"
 

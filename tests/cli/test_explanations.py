@@ -67,33 +67,3 @@ def test_what_a_question_was_taken_for_is_said(indexed: Run) -> None:
     assert "(Corpus-level question: reports of " in err or "communities" not in err
     result = json.loads(indexed("retrieve", "What are the main themes?", "--json")[1])
     assert bool(result["query_type"]) == ("Corpus-level question" in err)
-
-
-def test_as_a_page(indexed: Run, tmp_path: Path) -> None:
-    page = tmp_path / "why.html"
-    assert indexed("retrieve", QUESTION, "--html", page)[:2] == (
-        0,
-        f"Wrote {page}: 3 pieces of evidence, and why each was chosen.\n",
-    )
-    html = page.read_text(encoding="utf-8")
-    assert 'says “trade”; continues <a href="#e1">passage 1 on Kestrel</a> through Ada Holm' in " ".join(html.split())
-    assert "Oban &amp; Co" in html
-    assert "<b>Ada Holm</b>" in html
-    assert "<table" not in html, "numbers are for programs"
-    assert "<mark>Kestrel</mark>" in html
-    assert not re.search(r"<script|https?://", html)
-    assert indexed("retrieve", QUESTION, "--html", page)[0] == 0  # our own page may be overwritten
-    page.write_text("mine")
-    assert indexed("retrieve", QUESTION, "--html", page)[0] == 2
-    assert indexed("retrieve", "--questions", "q.jsonl", "--html", page)[0] == 2
-
-
-def test_user_text_is_never_markup_on_a_page(kumi: Run, tmp_path: Path) -> None:  # noqa: F811
-    fill(tmp_path / "shelf", {f"{name}<script>.md": f"{text} <script>alert('x')" for name, text in NOTES.items()})
-    assert kumi("index", "shelf")[0] == 0
-    page = tmp_path / "why.html"
-    assert kumi("retrieve", f"{QUESTION} <script>alert('x')", "--html", page)[0] == 0
-    html = page.read_text(encoding="utf-8")
-    assert html.count("&lt;script&gt;") >= 5, "in the question and the names of files"
-    assert "<script" not in html
-    assert "alert('" not in html

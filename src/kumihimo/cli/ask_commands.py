@@ -1,7 +1,7 @@
 """a question on the command line -> its answer, its evidence, or the source of a row."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,19 +10,16 @@ from typer import Argument, Exit, Option
 
 from kumihimo.app.ask.query import Length
 from kumihimo.app.browse.json_values import trace_json
-from kumihimo.app.evidence.explanations import describe_passage, describe_reason
 from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing, repl, terminal
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.text.safe_write import check_replaceable, read_text_file, write_file
-from kumihimo.text.tokens import mark_matches, subject_terms
 from kumihimo.text.translation import suggest_language
 
 _EVIDENCE_KEYS = {"id", "question", "queries", "query_type", "evidence"}  # of each line of `retrieve --out`
 _MAX_LINE = 10**8  # characters of such a line
-_MAX_PAGE_PLACES = 3  # per piece of evidence: a report may come from every passage
 
 Row = dict[str, Any]
 
@@ -81,74 +78,27 @@ def retrieve(
         int | None, Option("--k", help="Number of pieces of evidence; for graph methods, per search.", min=1)
     ] = None,
     explain: options.Explain = False,
-    html: Annotated[
-        Path | None, Option(help="Write the evidence and its reasons as an HTML page to this file.", metavar="FILE")
-    ] = None,
     out: Annotated[Path | None, Option(help="Write one JSON line per question to this file.")] = None,
 ) -> None:
     """Show the evidence for a question, best first; no answer."""
     if (question is None) == (questions is None):
         raise SettingsError("give either a question or --questions FILE.jsonl")
-    if html and (questions is not None or out):
-        raise SettingsError("--html shows one question: leave out --questions and --out")
     suggest_language(question or "")
     search: Row = {"name": method, "explain": True, **({} if k is None else {"k": k})}
     rows = [{"id": "", "question": question}] if questions is None else _read_question_lines(questions)
-    for path, is_ours in ((html, None), (out, _is_evidence_file)):  # before a model is called
-        if path:
-            check_replaceable(path, force=writing.force, is_ours=is_ours)
+    if out:  # before a model is called
+        check_replaceable(out, force=writing.force, is_ours=_is_evidence_file)
     with session.open() as kumi:
         session.prepare_method(kumi, method)
-        if question is None or ((out or session.as_json) and not html):
+        if question is None or out or session.as_json:
             retrieve_one = partial(_retrieve_one, kumi, filter, search)
             _retrieve_json(retrieve_one, rows, out, session.as_json, single=questions is None)
             return
         with kumi.snapshot() as whole:
             snapshot = whole.narrowed(filter)
             context = snapshot.retrieve(question, **search)
-            if html:
-                _write_page(html, question, context)
-                message = f"Wrote {html}: {len(context):,} pieces of evidence, and why each was chosen."
-                session.show({"written": str(html), "evidence": len(context)}, message)
-            else:
-                terminal.show_evidence(context, question, reasons=explain)
-                terminal.show_search_notes(snapshot, context)
-
-
-def _write_page(path: Path, question: str, context: Context) -> None:
-    """Write the question, its evidence and the reasons as one HTML file.
-
-    Raises SettingsError.
-    """
-    from kumihimo import page  # imported here: rarely needed
-
-    items: list[Row] = []
-    for item in context:
-        assert item.explanation
-        reason, spans = item.explanation.reason, item.explanation.spans[:_MAX_PAGE_PLACES]
-        pieces = _match_words(item.text, reason.words)
-        items.append({"title": getattr(item.record, "title", ""), "reason": reason, "spans": spans, "pieces": pieces})
-    parts = page.render_template(
-        Path(__file__).parent,
-        "explanation.html",
-        question=question,
-        method=context.method,
-        query_type=context.query_type,
-        items=items,
-        describe_reason=describe_reason,
-        describe_passage=describe_passage,
-    )
-    write_file(path, parts, force=True)  # `retrieve` has checked it
-
-
-def _match_words(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of a text, and whether the question has them."""
-    end = 0
-    for match_start, match_end in mark_matches(text, subject_terms(" ".join(words))):
-        yield text[end:match_start], False
-        yield text[match_start:match_end], True
-        end = match_end
-    yield text[end:], False
+            terminal.show_evidence(context, question, reasons=explain)
+            terminal.show_search_notes(snapshot, context)
 
 
 def _retrieve_json(
