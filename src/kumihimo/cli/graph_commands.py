@@ -3,7 +3,7 @@
 import csv
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from io import BytesIO, StringIO
 from itertools import islice
@@ -275,24 +275,15 @@ def list_merged_names(snapshot: Snapshot, entity: str, limit: int) -> dict[str, 
     """
     uris: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     documents = snapshot.table("documents")
-    for target, document, merge in _merges_by_rule(snapshot):
-        if entity in ("", target):
-            uris[merge].add(documents[document].uri)
+    for row in snapshot.table("merges"):
+        for form, name, rule in row.merges:
+            if entity in ("", entity_id(name_key(name))):
+                uris[name, form, rule].add(documents[row.id].uri)
     rows = [
         {"name": name, "form": form, "rule": rule, "documents": sorted(uris[name, form, rule])}
         for name, form, rule in sorted(uris)
     ]
     return {"merged": rows[:limit], "total": len(rows)}
-
-
-Merge = tuple[str, str, tuple[str, str, str]]  # an entity, a document, and (name, form, rule)
-
-
-def _merges_by_rule(snapshot: Snapshot) -> Iterator[Merge]:
-    """Yield the merges within documents."""
-    for row in snapshot.table("merges"):
-        for form, name, rule in row.merges:
-            yield entity_id(name_key(name)), row.id, (name, form, rule)
 
 
 def show_merged(result: dict[str, Any]) -> None:

@@ -74,7 +74,7 @@ def find_similar_entities(
     embed: Embedder,
     *,
     least: float = 0.5,
-    limit: int | None = 50,
+    limit: int = 50,
     aliases: Mapping[str, str] | None = None,
     distinct: Collection[frozenset[str]] = (),
 ) -> list[EntityPair]:
@@ -83,8 +83,8 @@ def find_similar_entities(
     The name similarity, from 0 to 1, moves up or down by evidence, as far as it leaves room: three quarters of the
     evidence are the cosine of both descriptions, one quarter is neighbours in common. A relation between the two
     counts against, and so do disjoint types. Names with different numbers or dates are never a pair. neighbours: as
-    `neighbour_ids` returns them. embed: the built-in embedder, whose cosines fit the weights. limit: of pairs; None:
-    all. aliases: keys that are merged already, as `parse_aliases` returns them. distinct: pairs of keys that the user
+    `neighbour_ids` returns them. embed: the built-in embedder, whose cosines fit the weights. limit: of pairs.
+    aliases: keys that are merged already, as `parse_aliases` returns them. distinct: pairs of keys that the user
     keeps apart.
     """
     ranked = sorted(entities, key=lambda entity: (-entity.mentions, entity.name, entity.id))
@@ -103,7 +103,7 @@ def find_similar_entities(
         if may_merge(i, j)
     ]
     candidates.sort(key=lambda pair: (-pair.score(cosine=1.0), pair.one.name, pair.other.name))
-    compared = candidates if limit is None else candidates[: _COMPARED_PER_PAIR * limit]
+    compared = candidates[: _COMPARED_PER_PAIR * limit]
     pairs = [pair for pair in _score_pairs(compared, embed) if pair.score >= least and pair.alias_line]
     return sorted(pairs, key=lambda pair: (-pair.score, pair.one.name, pair.other.name, pair.other.id))[:limit]
 
