@@ -23,9 +23,8 @@ OF_LINE = re.compile(r"^Of:\n<names>\n(.*)$", re.M)
 MERGED = ("entities", "relations", "claims")
 GRAPH = [
     name
-    for name, step in BUILT_IN.steps.items()
-    if name in BUILT_IN.upstream_steps(METHODS["local"].tables) and not step.declaration.when
-    if not name.startswith("imported_")
+    for name in BUILT_IN.steps
+    if name in BUILT_IN.upstream_steps(METHODS["local"].tables) and not name.startswith("imported_")
 ]
 FEW_EXAMPLES = settings(
     max_examples=int(os.environ.get("HISTORIES", "5")),
