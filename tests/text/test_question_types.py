@@ -117,7 +117,7 @@ def test_content_words(question: str) -> None:
     assert ParsedQuestion(question).has_content
 
 
-@pytest.mark.parametrize("group", ["seen", "unseen"])
+@pytest.mark.parametrize("group", ["seen", "unseen", "aspects"])
 @pytest.mark.parametrize("kind", ["wide", "narrow"])
 def test_questions_are_read_widely_by_how_they_read(group: str, kind: str) -> None:
     questions = [question for each, own, question in READINGS if (each, own) == (group, kind)]
