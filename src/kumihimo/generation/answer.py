@@ -44,14 +44,14 @@ LENGTHS: dict[Length, str] = {  # what the prompt says of the length
     "normal": (
         "Length: as broad as the question. A question on one fact or one thing wants a sentence or a few. A question on"
         " causes, a course of events or several things wants a paragraph or a few. A question on a whole subject, or on"
-        " all documents, wants a full answer: two or three sentences that sum it up, then a part with a short heading"
-        " for each aspect, with what happened, who took part, when, where the sides differ, and what stays open."
+        " all documents, wants a full answer: after the opening, a part with a short heading for each aspect, with what"
+        " happened, who took part, when, and where the sides differ."
     ),
     "full": (
-        "Length: everything that bears on the question. Begin with the answer in two or three sentences. Then take the"
-        " aspects one after the other, each under a short heading: what happened, who took part, when and where, what"
-        " each side says and why, what stays open. Leave out no name, date or figure that matters, and add nothing to"
-        " fill space: where little is known, the answer is short."
+        "Length: everything that bears on the question. After the opening, take the aspects one after the other, each"
+        " under a short heading: what happened, who took part, when and where, what each side says and why. Leave out"
+        " no name, date or figure that matters, and add nothing to fill space: where little is known, the answer is"
+        " short."
     ),
 }
 QuotableRows = tuple[Sequence[Evidence], Sequence[Span]]  # rows that a citation quotes together, and their sources
