@@ -52,7 +52,7 @@ def dates(documents: int) -> Table[Any]:
 def read(question: str, chunks: Table[Any], **options: Any) -> tuple[list[str], Context]:
     """Return the prompts and the points."""
     llm, settings = ScriptedLLM(lambda _: POINT), {k: v for k, v in options.items() if k in ("reads", "window")}
-    names = ("descriptions", "mentions", "members", "communities", "reports")
+    names = ("descriptions", "reports")
     tables: dict[str, Any] = {"chunks": chunks, **{name: options.get(name) for name in names}}
     ports: dict[str, Any] = {"tokenizer": tokenizer, "llm": llm, "rerank": rerank}
     ports |= {"keyword_search": keyword_search, "vector_search": vector_search}
@@ -146,3 +146,77 @@ def test_the_answer_to_a_sample_does_not_conclude_absence() -> None:
     assert all("documents do not say" in line for line in dropped)
     assert "documents do not say" not in added
     assert "never write that something is missing" in added
+
+
+# -- what is chosen
+
+
+def test_each_aspect_that_the_question_lists_is_searched_for() -> None:
+    rows = {f"d{n:04}.00000": chunk(f"passage-{n}-0 the port and its coal " + f"w{n} " * 40) for n in range(60)}
+    rows |= {f"e{n}.00000": chunk(f"passage-{word}-0 {word} {'x' * n} " * 20) for n, word in enumerate(("tin", "salt"))}
+    places = read_places(read("How does the port handle coal, tin and salt?", held(rows), reads=1000)[0])
+    assert {"passage-tin-0", "passage-salt-0"} <= places
+    assert len(places) < 20
+
+
+def test_a_document_is_found_by_its_name() -> None:
+    rows = passages(40, 2, 60) | {"e0000.00000": chunk("passage-e-0 " + "Keep two copies elsewhere. " * 8)}
+    names = {f"d{n:04}": Description(text="Notes", dates=()) for n in range(40)}
+    names["e0000"] = Description(text="Coal prices", dates=())
+    descriptions = table("descriptions", Description, names)
+    assert "passage-e-0" not in read_places(read(TOPIC, held(rows), reads=3000)[0])
+    assert "passage-e-0" in read_places(read(TOPIC, held(rows), reads=3000, descriptions=descriptions)[0])
+
+
+@pytest.mark.parametrize(
+    ("period", "first", "last"), [("between 1990 and 1999", 1990, 1999), ("since 2010", 2010, 2019)]
+)
+def test_documents_of_the_period_are_preferred(period: str, first: int, last: int) -> None:
+    question = f"How did the price of coal change {period}?"
+    prompts, _ = read(question, held(passages(40, 2, 100)), descriptions=dates(40), reads=1200)
+    years = [1980 + int(place.split("-")[1]) for place in read_places(prompts)]
+    assert len(years) >= 7
+    assert sum(first <= year <= last for year in years) >= 0.75 * len(years)
+
+
+def test_no_document_fills_the_budget() -> None:
+    rows = passages(90, 1, 60) | {f"e{n:04}.00001": row for n, row in enumerate(passages(9, 2, 60).values()) if n % 2}
+    rows |= {
+        f"f0000.{n:05}": chunk(f"passage-f-{n} coal price coal price " + f"f{n} g{n} h{n} " * 20) for n in range(80)
+    }
+    places = read_places(read(TOPIC, held(rows), reads=3000)[0])
+    assert 1 <= len([place for place in places if place.startswith("passage-f-")]) <= 4
+    assert {f"passage-{n}-1" for n in range(9)} <= places
+
+
+# -- the points
+
+
+def points_of(question: str, reply: list[dict[str, Any]]) -> Context:
+    llm, rows = ScriptedLLM(lambda _: reply), held(passages(3, 1, 30))
+    ports: dict[str, Any] = {"tokenizer": tokenizer, "llm": llm, "rerank": rerank}
+    ports |= {"keyword_search": keyword_search, "vector_search": vector_search}
+    return wide(ParsedQuestion(question), chunks=rows, descriptions=dates(3), reports=None, **ports)
+
+
+REPLY = [
+    {"description": "The price of coal fell by half in May.", "score": 60, "sources": [3]},
+    {"description": "In May the price of coal fell by half.", "score": 50, "sources": [1]},
+    {"description": "The price of coal rose by 3 in May.", "score": 55, "sources": [2]},
+    {"description": "The price of coal rose by 4 in May.", "score": 90, "sources": [3]},
+    {"description": "Coal is black.", "score": 10, "sources": [1]},
+]
+
+
+def test_points_that_say_the_same_are_one_and_background_is_dropped() -> None:
+    found = points_of("What are the main prices of coal?", REPLY)
+    assert [(item.text, len(item.record.parents())) for item in found] == [
+        ("The price of coal rose by 4 in May.", 1),
+        ("The price of coal fell by half in May.", 2),
+        ("The price of coal rose by 3 in May.", 1),
+    ]
+
+
+def test_points_on_changes_stand_in_the_order_of_their_dates() -> None:
+    found = points_of(TOPIC, REPLY)
+    assert [item.text.split(" coal ")[1][:9] for item in found] == ["fell by h", "rose by 3", "rose by 4"]

@@ -257,6 +257,44 @@ class ParsedQuestion(Question):
         return " ".join(words).strip("?.") or self.forced_topic
 
     @property
+    def asks_change(self) -> bool:
+        """Return whether it asks how something has changed over time.
+
+        >>> [ParsedQuestion(text).asks_change for text in ("How did it change?", "推移を教えて", "What changes hands?")]
+        [True, True, False]
+        """
+        return question_pattern("change").search(self.plain) is not None
+
+    @cached_property
+    def aspects(self) -> Sequence[str]:
+        """Return the topic with each item of its longest list.
+
+        >>> ParsedQuestion("How does the inn serve guests, staff and dogs?").aspects
+        ['guests inn serve', 'staff inn serve', 'dogs inn serve']
+        >>> ParsedQuestion("館は外部（学校、海外）とどう協力していますか").aspects
+        ['学校 館は外部()と 協力していますか', '海外 館は外部()と 協力していますか']
+        """
+        lists = [match.span() for match in question_pattern("list").finditer(self.plain)]
+        start, end = max(lists, key=lambda span: span[1] - span[0], default=(0, 0))
+        items = [item for item in question_pattern("between items").split(self.plain[start:end]) if subject_terms(item)]
+        rest = ParsedQuestion(f"{self.plain[:start]}{self.plain[end:]}").wide_topic
+        return [f"{item} {rest}".strip() for item in items if len(items) > 1]
+
+    @cached_property
+    def period(self) -> tuple[str, str]:
+        """Return the first and the last date of its period.
+
+        >>> texts = ("between 2018 and May 2023", "since 2019", "in 2020", "何が2020年まで")
+        >>> [ParsedQuestion(text).period for text in texts]
+        [('2018', '2023-05'), ('2019', '9'), ('2020', '2020'), ('', '2020')]
+        """
+        dates = sorted(date for date in self.wording.dates if date[0] != "-")
+        if not dates:
+            return "", "9"
+        opens, closes = (len(dates) == 1 and question_pattern(name).search(self.plain) for name in ("since", "until"))
+        return "" if closes else dates[0], "9" if opens else dates[-1]
+
+    @property
     def forced_topic(self) -> str:
         """Return the topic as if the question were broad."""
         return extract_topic(self.text) if self.corpus_terms or self.asks_one_fact else ""

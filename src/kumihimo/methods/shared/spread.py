@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Groups = Mapping[Hashable, float]  # the groups of a row, each with what a row of it leaves of the value of the next
 _DUPLICATE_COSINE, _OTHER_COSINE = 0.95, 0.5  # from which a row says nothing new, and all of it is new
+_COMMON_SHARE = 0.9  # of the mean: some models give all texts much in common; identical rows stay identical
 _MIN_VALUE = 1e-6
 _ROUNDS = 4  # in which the centres of clusters move
 
@@ -63,12 +64,16 @@ def spread_rows(
 
 
 def _unit_rows(vectors: Sequence[StoredVectors | None]) -> Vectors:
-    """Return the vectors with length 1; zeros for a missing one."""
+    """Return the vectors with length 1, less what all have in common.
+
+    Zeros for a missing one.
+    """
     import numpy as np
 
     length = next((len(vector) for vector in vectors if vector is not None), 1)
     rows = np.array([np.zeros(length) if vector is None else vector for vector in vectors], dtype=np.float64)
     rows = rows.reshape(len(vectors), length)
+    rows -= _COMMON_SHARE * rows.mean(axis=0) if len(rows) else 0.0
     return np.asarray(rows / np.maximum(np.sqrt((rows * rows).sum(axis=1, keepdims=True)), 1e-9))
 
 
