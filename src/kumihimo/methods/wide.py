@@ -122,8 +122,8 @@ def _find_passages(
 ) -> tuple[list[Evidence], Mapping[str, int]]:
     """Return the passages near the topic, and the aspect of each.
 
-    Each aspect that the question lists is searched for, too. Passages far from all are left out, unless all fit into the
-    budget. For a question about the whole corpus a sample comes with them. Short passages count less.
+    Each aspect that the question lists is searched for, too. Passages far from all are left out, unless all fit into
+    the budget. For a question about the whole corpus a sample comes with them. Short passages count less.
     """
     queries = [question.wide_topic or question.text, *question.aspects, question.text]
     *near, text = [
