@@ -26,6 +26,7 @@ def match(question: str, *documents: Mapping[str, Any]) -> dict[str, DocumentMat
             title=fields.get("title", "news"),
             media_type="text/plain",
             metadata={key: value for key, value in fields.items() if key not in ("uri", "title")},
+            fields={"date_source": "metadata"} if "date" in fields else {},
         )
         if described := descriptions(document):
             rows.append(Description(described.dates, text=described.text, id=letter))
