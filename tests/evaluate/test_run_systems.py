@@ -91,11 +91,12 @@ def test_sources_are_those_in_the_prompt(harbour: Kumihimo, cache: ResponseCache
 def test_a_row_keeps_the_feature_scores_of_its_evidence(tmp_path: Path) -> None:
     (tmp_path / "Kestrel.txt").write_text("The old ferry Kestrel was built by Ada Holm.", encoding="utf-8")
     (tmp_path / "Ada Holm.txt").write_text("Ada Holm learnt her trade in Oban.", encoding="utf-8")
-    questions = [EvalQuestion("trade", "Where did the builder of the ferry Kestrel learn her trade?"), QUESTIONS[-1]]
+    question = EvalQuestion("trade", "Where did the builder of the ferry Kestrel learn her trade?")
+    questions = [question, EvalQuestion("what", "What is it?")]
     with Kumihimo(tmp_path / ".kumi") as kumi:
         kumi.index(tmp_path)
         with kumi.snapshot("reports") as snapshot:
-            first, corpus_level = rows = answer_questions(snapshot, parse_system("braid"), questions, Budget())
+            first, without_words = rows = answer_questions(snapshot, parse_system("braid"), questions, Budget())
             context = snapshot.retrieve(questions[0].text, "braid")
             (entity_id,) = (entity.id for entity in snapshot.table("entities") if entity.name == "Ada Holm")
     assert [(source.why, source.path) for source in first.contexts] == [
@@ -104,7 +105,7 @@ def test_a_row_keeps_the_feature_scores_of_its_evidence(tmp_path: Path) -> None:
     assert all(source.why for source in first.contexts)
     first_source, second_source = first.contexts
     assert second_source.path == (first_source.id, entity_id)
-    assert (first.decided, corpus_level.decided.partition(":")[0]) == ("", "corpus-level question")
+    assert (first.decided, without_words.decided.partition(":")[0]) == ("", "question without content words")
     study = Study(tmp_path / "study")
     study.write_answers("braid", 0, rows)
     assert list(study.answers("braid")) == rows

@@ -134,7 +134,7 @@ class ParsedQuestion(Question):
         tokens, subjects = tuple(content_tokens(self.text)), frozenset(subject_terms(self.text))
         return Wording(text, tokens, subjects, words, dates, labelled, has_capitals)
 
-    @property
+    @cached_property
     def names(self) -> Sequence[Word]:
         """Return the words that a capital letter marks as names.
 
