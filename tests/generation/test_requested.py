@@ -126,6 +126,39 @@ def test_documents_are_selected_by_what_the_question_says(
     assert len(set(files(answer))) == len(cited.split())
 
 
+@pytest.mark.parametrize(
+    ("question", "first", "cited"),
+    [
+        ("How many knots are there?", "2 of 5 documents (folder: knots):", 2),
+        ("Which knots are from 2023?", "1 of 5 documents (folder: knots, date: 2023):", 1),
+        ("What is the newest knot?", "1 of 5 documents (folder: knot, newest: 2024):", 1),
+        ("Which knots mention hemp?", "1 of 5 documents (text: hemp, folder: knots):", 1),
+        ("saiフォルダの文書を一覧にして", "5件の文書のうち1件（フォルダ：sai）：", 1),
+        ("sai里有几个文件？", "5份文档中的1份（文件夹：sai）：", 1),
+        ("What is in the knots folder?", "2 documents", 2),
+        ("List the documents of 2022", "1 of 5 documents (date: 2022):", 1),
+    ],
+)
+def test_the_name_of_a_folder_stands_for_its_documents(tmp_path: Path, question: str, first: str, cited: int) -> None:
+    page = "---\ndate: {0}\n---\n# The {1}\n\nThe {1} holds a {2} rope in the wind.\n"
+    found = {
+        "knots/a.md": page.format(2023, "bowline", "hemp"),
+        "knots/b.md": page.format(2024, "hitch", "steel"),
+        "sai/c.md": "# 祭\n\n秋に祭がある。\n",
+        "knots.md": page.format(2021, "loft", "thin"),
+        "tide/2022.csv": "Month,Height\nMay,4\n",
+    }
+    with Kumihimo.open(fill(tmp_path, found) / ".kumi") as kumi:
+        kumi.index(tmp_path, methods=["bm25"])
+        answer = ask(kumi, question)
+    assert answer.text.startswith(first)
+    assert len(set(files(answer))) == cited
+
+
+def test_a_word_that_names_no_folder_is_searched(kumi: Kumihimo) -> None:
+    assert ask(kumi, "How many knots are there?").approach == "passages"
+
+
 def test_the_documents_without_a_date_are_counted(dated: Kumihimo) -> None:
     assert "(Without a date: 1.)" in ask(dated, "Which documents are from 2024?").text
 

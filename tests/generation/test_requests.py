@@ -20,6 +20,9 @@ REQUESTS = {
         "What documents are there?",
         "文書の一覧を見せて",
         "請列出所有文件",
+        "What tables are there and what do they contain?",
+        "どんな表が入っていますか",
+        "文件夹里有哪些表格，各有什么内容",
     ],
     "outline": [
         "Summarise the court minutes",
@@ -28,6 +31,16 @@ REQUESTS = {
         "広報しおよりには何が書かれていますか",
         "总结一下会议记录",
         "年度报告的主要内容是什么",
+        "List the headings of the harbour guide",
+        "What sections does the harbour guide have?",
+        "Give me the main points of the rope log in three sentences",
+        "港の手引きの見出しを並べてください",
+        "渡船の時刻表のページをざっくりまとめてほしい",
+        "防波堤の維持管理計画の構成を教えて",
+        "把渡轮手册的要点列出来",
+        "灯塔维修规定的结构是什么？",
+        "渡轮手册都讲了哪些内容，概括一下",
+        "请列出渡轮手册的大纲",
     ],
     "compare": [
         "Compare the Long Arm and the tide station",
@@ -51,6 +64,14 @@ REQUESTS = {
         "这些会议记录的主要话题是什么？",
         "主なテーマは何ですか",
         "这些文档讲了什么",
+        "What kinds of documents are in this collection?",
+        "What can I find here?",
+        "What topics does this archive cover?",
+        "このフォルダで何を調べることができますか",
+        "全体としてどんな分野の記録が載っていますか",
+        "フォルダの中身を簡単に教えて",
+        "这个文件夹里都收录了些什么资料？",
+        "在这里我可以查到哪些信息？",
     ],
 }
 DETAILS = [
@@ -79,6 +100,15 @@ DETAILS = [
     "会議はいつ開かれましたか",
     "谁写了这份报告？",
     "渡轮几点出发？",
+    "What parts does the winch contain?",
+    "How many recipes are there?",
+    "理事会の構成を教えてください",
+    "全体としてどのような効果がありましたか",
+    "漁具をまとめて運ぶ船は何隻ですか",
+    "这里有什么好吃的？",
+    "学生会的组织结构是什么？",
+    "把缆绳更换的方法说一下",
+    "码头部分一共有几篇文章，分别讲什么？",
 ]
 
 
@@ -116,6 +146,7 @@ SELECTIONS = {
     "files from May 2018": "date 2018-05, noun document",
     "Which reports are in German?": "language de, noun report, asks which",
     "Who wrote Free Culture?": "title Free Culture",
+    "Who wrote The Name of the Quay?": "title The Name of the Quay",
     "What did Ann Lee write?": "author Ann Lee, noun document, asks which",
     "How many PDFs mention the quay?": "mention the quay, kind pdf, asks count",
     "In which files does the quay appear?": "mention the quay, noun document, asks which",
@@ -131,6 +162,11 @@ SELECTIONS = {
     "最近的会议讨论了什么？": "noun meeting, order newest, asks contents",
     "2018年5月有哪些会议？": "date 2018-05, noun meeting, asks list",
     "哪些文件是英文的？": "language en, noun document, asks which",
+    "How many documents does the word quay appear in?": "mention quay, noun document, asks count",
+    "潮見の名前が挙がっている文書はどれですか": "mention 潮見, noun document, asks which",
+    "「潮の道」という語が出てくる文書は何件ですか": 'mention "潮の道", noun document, asks count',
+    "潮声这个词在多少篇文档里出现过？": "mention 潮声, noun document, asks count",
+    "列出所有出现潮声字样的文档": "mention 潮声, noun document, asks list",
     "李明写了哪些文档？": "author 李明, noun document, asks which",
 }
 OTHERS = [

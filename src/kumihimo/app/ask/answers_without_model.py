@@ -28,7 +28,7 @@ def find_result(
 
     An overview is left to the model, which reads widely.
     """
-    request = read_request(searched) or read_request(asked)
+    request = read_request(searched, tracer) or read_request(asked, tracer)
     found = None if request and request.kind == "themes" else write_result(request, searched.text, context, tracer)
     return found if found and found[0] not in ("passages", "themes") else None
 
@@ -54,7 +54,7 @@ def answer_without_model(
     with suppress(SettingsError):  # that of the index is on a server, or not installed here
         encoder = create_local_embedder(embedder)
     encoder = None if isinstance(encoder, LocalEmbedder) else encoder  # which knows words, not their meaning
-    request = (read_request(searched) or read_request(asked)) if is_default else None
+    request = (read_request(searched, tracer) or read_request(asked, tracer)) if is_default else None
     result = quote_answer(searched, context, tracer, encoder, words, request, tables=is_default)
     notes = (Part("note", note),) if note else ()
     return replace(result, question=asked.text, parts=notes + result.parts)

@@ -87,6 +87,12 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "zh-Hant": "{total}份文件中的{n}份（{labels}）：",
     },
     "mention": {"en": "text: {value}", "ja": "本文：{value}", "zh": "正文：{value}", "zh-Hant": "正文：{value}"},
+    "folder": {
+        "en": "folder: {value}",
+        "ja": "フォルダ：{value}",
+        "zh": "文件夹：{value}",
+        "zh-Hant": "資料夾：{value}",
+    },
     "noun": {"en": "name: {value}", "ja": "名前：{value}", "zh": "名称：{value}", "zh-Hant": "名稱：{value}"},
     "title": {"en": "title: {value}", "ja": "題名：{value}", "zh": "标题：{value}", "zh-Hant": "標題：{value}"},
     "author": {"en": "author: {value}", "ja": "著者：{value}", "zh": "作者：{value}", "zh-Hant": "作者：{value}"},

@@ -12,6 +12,7 @@ from kumihimo.generation.quoting.outlines import cite_titles
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.topics import Topic, find_topics
 from kumihimo.text.dates import compare_dates, find_dates, list_dates
+from kumihimo.text.tokens import subject_terms
 
 _MAX_LISTED = 10  # of the largest and the newest documents
 _MAX_FOLDERS = 8  # that an answer names
@@ -120,7 +121,10 @@ def find_part(name: str, reader: IndexReader) -> frozenset[str]:
     table, bare = reader.find_table("documents"), _FOLDER_WORDS.sub("", name.casefold()).strip(" 「」“”\"'/")
     if table is None or not bare:
         return frozenset()
-    if found := frozenset(id for id, uri in table.columns("id", "uri") if f"/{bare}/" in f"/{uri.casefold()}"):
+    rows, terms = list(table.columns("id", "uri")), subject_terms(bare)
+    names = {part for _, uri in rows for part in uri.split("/")[:-1] if terms and subject_terms(part) == terms}
+    parts = {bare, *map(str.casefold, names)}  # another form of the name, such as the plural
+    if found := frozenset(id for id, uri in rows for part in parts if f"/{part}/" in f"/{uri.casefold()}"):
         return found
     dates, spans = list_dates(name), list(find_dates(name))
     if len(dates) != 1 or len(spans) != 1 or _TIME_WORDS.sub("", name[: spans[0][0]] + name[spans[0][1] :]).strip():

@@ -27,7 +27,7 @@ _MAX_STRETCHES = 20  # of a document that does not fit
 
 def asks_for_documents(asked: ParsedQuestion, reader: IndexReader) -> bool:
     """Return whether a question requests documents, or a certain one."""
-    request, documents = read_request(asked), reader.find_table("documents")
+    request, documents = read_request(asked, reader), reader.find_table("documents")
     if request is None or request.kind != "outline" or documents is None:
         return request is not None and request.kind == "documents"
     return is_one_document(documents.get_many(rank_documents(request.subject, reader)[0]).values())

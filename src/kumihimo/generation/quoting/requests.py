@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from unicodedata import normalize
 
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context
 from kumihimo.generation.phrases import question_language
 from kumihimo.generation.quoting.drafts import say
+from kumihimo.generation.quoting.overview import find_part
+from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.selection import QUOTES, names_document, read_rules, read_selection
 from kumihimo.index.rules.ner_cjk import find_chinese_names, find_japanese_names, has_cjk, is_chinese
 from kumihimo.index.rules.ner_words import QUANTITY, WORDS
@@ -40,23 +42,25 @@ class Request:
     selection: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_request(asked: ParsedQuestion) -> Request | None:
+def read_request(asked: ParsedQuestion, reader: IndexReader | None = None) -> Request | None:
     """Return what a question requests, or None for a question of detail.
+
+    reader: tells the folders, whose names may stand for their documents.
 
     >>> read_request(ParsedQuestion("Compare the old wall and the new wall"))
     Request(kind='compare', subject='the old wall', other='the new wall', selection={})
     >>> read_request(ParsedQuestion("Who painted the gate?")) is None
     True
     """
-    if selection := read_selection(asked.plain):
+    if selection := read_selection(asked.plain, partial(find_part, reader=reader) if reader else None):
         return Request("documents", selection.get("mention", ""), selection=selection)
     for kind in ("compare", "themes", "outline"):
         for pattern in _patterns(kind) if kind == "themes" or asked.topic != "" else ():
             if match := pattern.search(asked.plain):
-                groups = {name: value.strip(QUOTES + " ") for name, value in match.groupdict().items()}
+                groups = {name: value.strip(QUOTES + " ") for name, value in match.groupdict("").items()}
                 if kind == "outline" and _names_all(groups["X"]):
                     return Request("themes")
-                return Request(kind, groups["X"], groups.get("Y", ""))
+                return Request(kind, groups.get("X", ""), groups.get("Y", ""))
     return Request("themes") if asked.topic == "" or asked.is_on_all else None
 
 

@@ -11,6 +11,7 @@ from unicodedata import normalize
 from kumihimo.core.spans import Span
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, say, say_count, shorten_span
 from kumihimo.generation.quoting.outlines import write_outline
+from kumihimo.generation.quoting.overview import find_part
 from kumihimo.generation.quoting.passages import Passages, best_sentence, read_passages
 from kumihimo.generation.quoting.ranking import IndexReader
 from kumihimo.generation.quoting.selection import QUOTES, SIGNS, has_noun
@@ -56,7 +57,7 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     """
     mention, asks = selection.get("mention", ""), selection.get("asks")
     passages = read_passages(reader) if mention else None
-    documents = list(_read_documents(mention, passages, reader))
+    documents = list(_read_documents(mention, selection.get("folder", ""), passages, reader))
     conditions, among = _fitting(selection, documents)
     times = {name: selection[name] for name in ("date", "order") if name in selection}
     chosen = _choose_by_date(among, **times)
@@ -72,9 +73,9 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     draft.add(say("selected" if named else "all documents", language, labels=", ".join(named), **numbers), "sentence")
     if times and (undated := sum(not each.day for each in among)):
         draft.add(say("undated", language, n=f"{undated:,}"))
-    if times and len(chosen) == 1 and asks != "count":
-        outline = write_outline("", reader, language, [chosen[0].id])
-        return outline and replace(outline, parts=draft.parts + outline.parts)
+    one = [chosen[0].id] if times and len(chosen) == 1 and asks != "count" else []
+    if one and (outline := write_outline("", reader, language, one)):  # a table has none
+        return replace(outline, parts=draft.parts + outline.parts)
     titles = Counter(each.title for each in documents)
     for each in sorted(chosen, key=lambda each: (-len(each.mentions), each.day, each.uri))[:_MAX_ITEMS]:
         name = each.title if titles[each.title] == 1 else each.uri
@@ -91,7 +92,7 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     return draft
 
 
-def _read_documents(mention: str, passages: Passages | None, reader: IndexReader) -> Iterator[_Listed]:
+def _read_documents(mention: str, folder: str, passages: Passages | None, reader: IndexReader) -> Iterator[_Listed]:
     """Yield all documents with what conditions are about."""
     mentions = defaultdict[str, list[int]](list)
     if passages and subject_terms(mention):
@@ -102,11 +103,12 @@ def _read_documents(mention: str, passages: Passages | None, reader: IndexReader
         is_sure = exact or len(subject_terms(mention)) <= _MAX_SUBJECT or not mention.isascii()
         for number in numbers if is_sure else ():
             mentions[passages.document(number)].append(number)
-    table = reader.find_table("documents")
+    table, here = reader.find_table("documents"), find_part(folder, reader)
     for id, uri, file, title, raw in table.columns("id", "uri", "file", "title", "fields") if table is not None else ():
         fields = json.loads(raw)
         values = {name: [value] if isinstance(value, str) else value for name, value in fields.items()}
         values["mention"] = [mention] if id in mentions else []
+        values["folder"] = [folder] if id in here else []
         values["noun"] = [title, uri.partition("/")[2].replace("_", " ")]
         if "author" in fields:
             values["title"] = [title, _SUBTITLE.split(title)[0], uri.rpartition("/")[2].partition(".")[0]]

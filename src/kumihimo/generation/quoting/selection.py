@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, reduce
 from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ _MAX_CHARS = 200  # of a question; a longer one asks for more than documents
 _EDGE = "(?:(?<![a-z])(?=[a-z])|(?<=[a-z])(?![a-z]))"  # of an English word, also in Japanese and Chinese
 SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "≤": le, "≥": ge, ">": gt}
 FILE_NAME = re.compile(r"[\w)-]\.[A-Za-z]\w{1,4}$")
-_FIELDS = ("author", "date", "language")
+_FIELDS = ("author", "date", "language", "folder")
 
 
-def read_selection(question: str) -> dict[str, str]:
+def read_selection(question: str, has_folder: Callable[[str], object] | None = None) -> dict[str, str]:
     """Return what a question says of documents; empty for others.
 
     The keys: mention (in quotation marks: a phrase), title, author, date (`< 2023`: before), language, kind, noun, its
-    word, order, asks (count, contents, list, which).
+    word, folder, order, asks (count, contents, list, which). has_folder: whether a folder has a name.
 
     >>> read_selection("How many meetings were held in May 2020?")
     {'date': '2020-05', 'asks': 'count', 'noun': 'meeting', 'word': 'meetings'}
@@ -30,11 +30,10 @@ def read_selection(question: str) -> dict[str, str]:
     ({'noun': 'meeting', 'word': '議事録', 'order': 'newest'}, {})
     """
     found, rest = dict[str, str](), question if len(question) <= _MAX_CHARS else ""
+    rest = _patterns("label")[1][2].sub(" ", rest)
     for name, _, pattern in _patterns("free"):
         if name not in found and (match := pattern.search(rest)):
-            value = match["X"].strip(QUOTES + " ")
-            is_phrase = name == "mention" and match["X"][0] in QUOTES and not set(QUOTES) & set(value)
-            found[name] = f'"{value}"' if is_phrase else value
+            found[name] = _read_mention(match["X"]) if name == "mention" else match["X"].strip(QUOTES + " ")
             rest = _replace(rest, match.span(), match.groupdict().get("N") or "which documents")
     if "title" in found:
         return found
@@ -49,15 +48,27 @@ def read_selection(question: str) -> dict[str, str]:
         if name not in found and (match := pattern.search(rest)):
             found |= {name: value, "word": match[0]} if name == "noun" else {name: value}
             rest = _replace(rest, match.span())
-    for _, _, pattern in _patterns("filler"):
-        rest = pattern.sub(" ", rest)
+    rest = reduce(lambda text, filler: filler[2].sub(" ", text), _patterns("filler"), rest)
+    if (word := re.fullmatch(r"\W*(\w[\w-]*)\W*", rest)) and has_folder and has_folder(word[1]):
+        found["folder"], rest = word[1], ""
     return found if _is_request(found) and not re.search(r"\w", rest) else {}
+
+
+def _read_mention(text: str) -> str:
+    """Return what documents mention; in quotation marks, a phrase.
+
+    >>> _read_mention("the word quay"), _read_mention("「潮の道」という語"), _read_mention("quay")
+    ('quay', '"潮の道"', 'quay')
+    """
+    value = _patterns("label")[0][2].sub("", text).strip(QUOTES + " ")
+    return f'"{value}"' if text[0] in QUOTES and not set(QUOTES) & set(value) else value
 
 
 def _is_request(found: Mapping[str, str]) -> bool:
     """Return whether the parts of a question ask for documents."""
     asks, has_field = found.get("asks"), not found.keys().isdisjoint(_FIELDS)
-    if "noun" not in found and "kind" not in found:
+    is_known = not found.keys().isdisjoint(("noun", "kind"))
+    if not is_known and ("folder" not in found or found.keys().isdisjoint(("asks", "order"))):
         return False
     if "order" in found:
         return asks != "count" and "mention" not in found
