@@ -34,6 +34,7 @@ REQUESTS = {
         "List the headings of the harbour guide",
         "What sections does the harbour guide have?",
         "Give me the main points of the rope log in three sentences",
+        "渡船計画内容を要約してください",
         "港の手引きの見出しを並べてください",
         "渡船の時刻表のページをざっくりまとめてほしい",
         "防波堤の維持管理計画の構成を教えて",
