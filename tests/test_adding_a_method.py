@@ -87,7 +87,7 @@ def test_a_method_is_four_places(tmp_path: Path) -> None:
     package.replace(
         "src/kumihimo/methods/__init__.py",
         ("from kumihimo.methods.global_", "from kumihimo.methods.echo import echo\nfrom kumihimo.methods.global_"),
-        ("meta, discourse)", "meta, discourse, echo)"),
+        ("light, meta, discourse", "light, meta, discourse, echo"),
     )
     package.replace(
         "docs/methods.md", ("| `bm25` |", "| `echo` | words that nobody wrote |\n| `echo.k` | 3 | chunks |\n| `bm25` |")

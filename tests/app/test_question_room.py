@@ -51,7 +51,7 @@ def ask(room: QuestionRoom, question: str, method: str = "", **options: Any) -> 
     return room.run("answer", Query.of(question, method, **options))
 
 
-FREE_METHODS = [name for name in BUILT if name not in ("hyde", "rq", "drift", "mapreduce", "meta")]
+FREE_METHODS = [name for name in BUILT if name not in ("wide", "hyde", "rq", "drift", "mapreduce", "meta")]
 
 
 @pytest.mark.parametrize("method", FREE_METHODS)
