@@ -109,9 +109,14 @@ def _required(requirement: Requirement, extra: str) -> Iterator[tuple[str, str]]
             yield canonicalize_name(requirement.name), each
 
 
+UNSTATED = {"chardetng_py": "MIT"}  # packages whose licence stands in a file alone
+
+
 def licence(found: Distribution) -> str:
     """Return the licence of a package as SPDX, or what the package writes."""
     metadata: Any = found.metadata
+    if known_text := UNSTATED.get(metadata["Name"]):
+        return known_text
     if expression := metadata.get("License-Expression"):
         return NAMES.get(expression.casefold(), str(expression))
     classifiers = [c.rpartition(" :: ")[2] for c in metadata.get_all("Classifier") or () if c.startswith("License ::")]

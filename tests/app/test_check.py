@@ -107,7 +107,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
         lambda kumi: execute_sql(kumi, "UPDATE rows_chunks SET text = 'a goat' WHERE id LIKE '%1%'"),
     ),
     "invalid columns": ("tables", lambda kumi: execute_sql(kumi, "UPDATE rows_documents SET metadata = '{'")),
-    "a text of invalid columns": ("tables", lambda kumi: execute_sql(kumi, "UPDATE rows_reports SET findings = '{'")),
+    "a text of invalid columns": ("tables", lambda kumi: execute_sql(kumi, "UPDATE rows_entities SET forms = '{'")),
     "invalid characters": (
         "tables",
         lambda kumi: execute_sql(kumi, "UPDATE rows_mentions SET name = CAST(x'ff41' AS TEXT)"),
@@ -122,7 +122,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Kumihimo], object]]] = {
             "rows_mentions": "name = name || ' '",
             "texts": "text = text || ' '",
             "communities": "level = level + 1",
-            "rows_reports": "summary = replace(summary, 'e', '3')",
+            "rows_entities": "type = 'other'",
         }.items()
     },
     "counts of shared texts": ("tables", lambda kumi: execute_sql(kumi, "UPDATE texts SET uses = uses + 1")),

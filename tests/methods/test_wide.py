@@ -52,8 +52,8 @@ def dates(documents: int) -> Table[Any]:
 def read(question: str, chunks: Table[Any], **options: Any) -> tuple[list[str], Context]:
     """Return the prompts and the points."""
     llm, settings = ScriptedLLM(lambda _: POINT), {k: v for k, v in options.items() if k in ("reads", "window")}
-    names = ("descriptions", "reports")
-    tables: dict[str, Any] = {"chunks": chunks, **{name: options.get(name) for name in names}}
+    tables: dict[str, Any] = {"chunks": chunks, "reports": options.get("reports")}
+    tables["descriptions"] = options.get("descriptions", dates(0))
     ports: dict[str, Any] = {"tokenizer": tokenizer, "llm": llm, "rerank": rerank}
     ports |= {"keyword_search": keyword_search, "vector_search": vector_search}
     return llm.prompts, wide(ParsedQuestion(question), **tables, **ports, **settings)

@@ -287,7 +287,7 @@ def test_the_graph_is_searched_walked_and_crossed(page: Page) -> None:
 
 def test_an_entity_that_a_link_opens_is_in_sight(browser: Browser, site: Site) -> None:
     for width in (400, 1400):
-        with opened(browser, site, width, 500) as page:
+        with opened(browser, site, width, 300) as page:
             page.goto("/graph")
             expect(page.locator(".node.is-here")).to_be_visible()
             link = page.locator("#panel a[data-entity]").last

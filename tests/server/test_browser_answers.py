@@ -105,7 +105,7 @@ def test_an_answer_says_what_its_status_is(page: Page) -> None:
     expect(page.locator(".answer > p").first).to_have_text(REMARK)
     expect(page.locator(".excerpt .from").first).to_contain_text("[1]")
     ask(page, "Which bananas grow on Jupiter?")
-    expect(page.locator(".answer").last).to_have_text("No passage that answers this was found.")
+    expect(page.locator(".answer").last).to_contain_text("No passage that answers this was found.")
     exported = export(page, "Markdown")
     assert f"## {UNCERTAIN}\n\n{REMARK}\n\nThe ferry leaves" in exported
     assert "ferry. [1]\n\n[1] " in exported
