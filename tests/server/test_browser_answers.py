@@ -108,7 +108,8 @@ def test_an_answer_says_what_its_status_is(page: Page) -> None:
     expect(page.locator(".answer").last).to_contain_text("No passage that answers this was found.")
     exported = export(page, "Markdown")
     assert f"## {UNCERTAIN}\n\n{REMARK}\n\nThe ferry leaves" in exported
-    assert "ferry. [1]\n\n[1] " in exported
+    assert "ferry. [1]\n\n" in exported
+    assert "\n\n[1] The ferry" in exported
 
 
 # -- answers that version 0.2 has kept
