@@ -68,7 +68,7 @@ def wide_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
 def wide(
     question: ParsedQuestion,
     chunks: Table[Chunk],
-    descriptions: Table[Description],
+    descriptions: Table[Description] | None,
     reports: Table[Report] | None,
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
@@ -114,7 +114,7 @@ def wide(
 def _find_passages(
     question: ParsedQuestion,
     chunks: Table[Chunk],
-    descriptions: Table[Description],
+    descriptions: Table[Description] | None,
     keyword_search: KeywordSearch,
     vector_search: VectorSearch,
     tokenizer: Tokenizer,
@@ -158,13 +158,13 @@ def _limit_documents(scores: Mapping[str, float]) -> list[str]:
 
 
 def _find_named(
-    query: str, descriptions: Table[Description], keyword_search: KeywordSearch
+    query: str, descriptions: Table[Description] | None, keyword_search: KeywordSearch
 ) -> Iterator[tuple[str, float]]:
     """Yield the first passages of documents by their names and folders.
 
     A word in the names of most documents tells none from others.
     """
-    if not (hits := keyword_search(descriptions, query, k=_POOL).evidence):
+    if descriptions is None or not (hits := keyword_search(descriptions, query, k=_POOL).evidence):
         return
     best = hits[0].score
     floor = (best + (hits[-1].score if len(hits) > len(descriptions) / 4 else 0.0)) / 2

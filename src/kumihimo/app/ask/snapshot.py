@@ -149,7 +149,8 @@ class Snapshot(VisibleTables):
             "tokenizer": lambda: self.tokenizer,
             "rerank": lambda: reranker,
         }
-        available = filter(self.db.has, signature.optional_tables)
+        lacking = missing_tables(self.db, self.catalogue, name, optional=True)
+        available = (table for table in signature.optional_tables if table not in lacking)
         tables = {table: self.table(table) for table in (*signature.tables, *available)}
         arguments = {
             **dict.fromkeys(signature.optional_tables),

@@ -183,13 +183,17 @@ def method_with(catalogue: Catalogue, table: str) -> str:
     return next((name for name, tables in methods if table in catalogue.upstream_steps(tables)), DEFAULT_METHOD)
 
 
-def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str) -> list[str]:
-    """Return the tables of a method that are missing or not indexed."""
+def missing_tables(db: IndexTransaction, catalogue: Catalogue, name: str, *, optional: bool = False) -> list[str]:
+    """Return the tables of a method that are missing or not indexed.
+
+    optional: of those that it can do without.
+    """
     signature = catalogue.method(name)
-    missing = [table for table in signature.tables if not db.has(table)]
+    tables = signature.optional_tables if optional else signature.tables
+    missing = [table for table in tables if not db.has(table)]
     for port, view in (("keyword_search", "words"), ("vector_search", "vectors")):
         if port in signature.ports:
-            searchable = [table for table in signature.tables if view in catalogue.record_types[table].SEARCHED_BY]
+            searchable = [table for table in tables if view in catalogue.record_types[table].SEARCHED_BY]
             missing += [table for table in searchable if db.meta(f"{view}_{table}") is None]
     return list(dict.fromkeys(missing))
 
