@@ -18,6 +18,7 @@ from kumihimo.core.context import Context, Evidence
 from kumihimo.core.errors import Cancelled
 from kumihimo.core.records import Chunk
 from kumihimo.core.task import ProgressEvent
+from kumihimo.generation import search_again
 from kumihimo.generation.search_again import MAX_PASSAGES, NO_SEARCH, OFFER, SearchFilter, add_found, split_reply
 from kumihimo.llm.budget import Caps
 from kumihimo.llm.cached_llm import Chat
@@ -420,3 +421,23 @@ def test_a_round_adds_few_passages_and_no_repeats() -> None:
     assert again not in merged
     assert len(merged) == MAX_PASSAGES + 1
     assert merged[:2] == [other_year, old]
+
+
+def test_a_long_request_is_looked_at_in_its_beginning_and_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, passed, find = [0], list[str](), search_again._find_mark
+
+    def counted(*args: Any) -> Any:
+        looks[0] += 1
+        return find(*args)
+
+    monkeypatch.setattr(search_again, "_find_mark", counted)
+    stream = SearchFilter(passed.append, None)
+    for piece in ["SEARCH: ", *["word"] * 10_000]:
+        stream(piece)
+    stream.end()
+    assert (passed, looks[0] < 600) == ([], True)
+    answer = SearchFilter(passed.append, None)
+    for piece in ["SEARCH: ", *["word"] * 10_000, " [1]."]:  # a line that cites is an answer
+        answer(piece)
+    answer.end()
+    assert len("".join(passed)) == 40_013

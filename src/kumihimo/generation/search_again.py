@@ -38,6 +38,7 @@ _ALONE = re.compile(rf"\A{_FENCED}search(?:>|[*`_]{{0,4}}[:：])(?![\s\S]*{_CITE
 _PART = rf"{_BEFORE}[SEARCH]{{0,6}}[*`_]{{0,4}}[ \t]{{0,4}}\Z"
 _MAYBE_MARK = re.compile(rf"{_PART}|\A{_FENCED}(?i:[SEARCH]{{0,6}})[*`_]{{0,4}}\Z")
 _NEXT_QUERY = re.compile(rf"{_BEFORE}{_SEARCH}", re.I)
+_MAX_HELD = 2_000  # characters that may be a request, looked at again with each piece
 _REPEATED_SHARE = 0.8  # of the terms of a passage in another one, which says it already
 _NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w*|\w*\d\w*)")
 
@@ -100,8 +101,11 @@ class SearchFilter:
         self._text, self._passed = "", 0
 
     def __call__(self, piece: str) -> None:
+        is_known_later = len(self._text) - self._passed > _MAX_HELD  # at the end of the reply
         self._text += piece
-        self._pass_on(_find_mark(self._text, self._passed) or _MAYBE_MARK.search(self._text, self._passed))
+        if not is_known_later:
+            mark = _find_mark(self._text, self._passed)
+            self._pass_on(mark or _MAYBE_MARK.search(self._text, self._passed))
 
     def start(self) -> None:
         """Tell that an answer begins."""
@@ -133,7 +137,7 @@ class SearchFilter:
 
 def _find_mark(text: str, begin: int = 0) -> re.Match[str] | None:
     """Return where a request to search begins."""
-    return _ALONE.match(text) or _MARK.search(text, begin)
+    return (_ALONE.match(text) if begin == 0 else None) or _MARK.search(text, begin)
 
 
 def add_found(context: Context, found: Mapping[str, Context]) -> Context:
