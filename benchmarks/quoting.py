@@ -148,8 +148,8 @@ def measure_sets(data: Path, cache: Path | None, show_weights: bool) -> None:
                 fmean(first for first, _ in others or [(0.0, 0.0)]),
                 fmean(any_ for _, any_ in others or [(0.0, 0.0)]),
             )
-            figures = weight, *unseen, *shares(by_set[name], weight)
-            print("{:10} rank {:4.2f}: others {:.3f} {:.3f}, own {:.3f} {:.3f}".format(name, *figures))
+            by_weight = weight, *unseen, *shares(by_set[name], weight)
+            print("{:10} rank {:4.2f}: others {:.3f} {:.3f}, own {:.3f} {:.3f}".format(name, *by_weight))
 
 
 def measure_asked(data: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from unicodedata import normalize
 
@@ -10,7 +11,8 @@ TABLE = Path(__file__).parents[1] / "src" / "kumihimo" / "text" / "month_names.t
 LANGUAGES = (
     "en es fr de pt it nl ru uk pl cs sv da nb fi ro hu tr el id sw fil jv ha hi mr bn ur pa gu ta te ar he fa th"
 )
-BESIDE_CLDR = {  # the prefix "in" of Hebrew, and spellings that CLDR has no more
+Names = dict[str, int]
+BESIDE_CLDR: dict[str, Callable[[Names], Names]] = {  # the prefix "in" of Hebrew, and spellings that CLDR has no more
     "he": lambda names: {f"ב{name}": month for name, month in names.items()},
     "hi": lambda names: {name.replace("\u093c", ""): month for name, month in names.items()},
 }
@@ -31,7 +33,7 @@ def read_names(language: str, width: str) -> dict[str, int]:
             folded = normalize("NFKC", name).casefold().rstrip(".")
             if " " not in folded and not any(map(str.isdigit, folded)):
                 names[folded] = month
-    return names | BESIDE_CLDR.get(language, lambda _: {})(names)
+    return names | (BESIDE_CLDR[language](names) if language in BESIDE_CLDR else {})
 
 
 def main() -> None:

@@ -459,7 +459,7 @@ def test_reading_widely_can_be_cancelled(world: World) -> None:
 
 
 def test_the_plan_of_the_default_is_that_of_the_method_it_chooses(world: World) -> None:
-    def calls(question: str, method: str = "auto") -> dict[str, tuple[int, int]]:
+    def calls(question: str, method: str = "auto") -> dict[str, tuple[float, float]]:
         return {each.step: each.calls for each in world.kumi.estimate_query_cost(method, question).estimates}
 
     assert calls(QUESTION) == {"answer": (1, 3)}

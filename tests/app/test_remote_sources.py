@@ -27,7 +27,7 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read pages and links in this process; the tests of readers have the children."""
 
     def ask(worker: Worker, request: object, **_: int) -> object:
-        module, _, name = worker.handler.partition(":")
+        module, name = worker.handler.split(":")
         return getattr(import_module(module), name)(json.loads(json.dumps(request)))
 
     monkeypatch.setattr(Worker, "ask", ask)

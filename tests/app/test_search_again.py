@@ -176,7 +176,7 @@ def test_a_search_is_never_the_answer(way: str, method: str, is_streamed: bool, 
 
 def ask_points(kumi: Kumihimo, **options: Any) -> Answer:
     """Ask by a method with a prompt of its own, over one point."""
-    script = kumi.models.script  # type: ignore[attr-defined]
+    script: Script = kumi.models.script  # type: ignore[attr-defined]
 
     def reply(prompt: str) -> str:
         if "score" not in prompt:

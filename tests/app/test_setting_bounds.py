@@ -72,8 +72,8 @@ def test_bounds_hold_at_each_door(door: str, tmp_path: Path) -> None:
         for value in (bounds.least, bounds.most):
             layer = DOORS[door](tmp_path, scope, setting.name, value)
             assert resolve_settings(ALL, layer)[scope][setting.name] == value
-        for value in outside(bounds):
-            layer = DOORS[door](tmp_path, scope, setting.name, value)
+        for wrong in outside(bounds):
+            layer = DOORS[door](tmp_path, scope, setting.name, wrong)
             with pytest.raises(SettingsError) as refused:
                 resolve_settings(ALL, layer)
             assert str(refused.value).startswith(f"{scope}.{setting.name} is {setting.type_description}, not ")

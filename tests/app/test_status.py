@@ -25,7 +25,7 @@ def community(id: str, level: int, parent: str = "", *children: str) -> Communit
 
 
 def report(id: str, tokens: int) -> Report:
-    return Report("", "", 5.0, "", (), (), 0, 0, 0, tokens, False, id=id)
+    return Report("", "", 5.0, "", (), (), 0, 0, 0, tokens, id=id)
 
 
 def chunks(*sizes: int) -> Table[Chunk]:

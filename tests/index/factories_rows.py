@@ -75,7 +75,7 @@ def split(id: str, *children: str, level: int = 0, parent: str = "") -> Communit
 def report(id: str, tokens: int, elements: int, title: str = "", text: str = "") -> Report:
     title = title or f"On {id}"
     content = text or f"# {title}\n\nAll of {id}."
-    return Report(title, "", 5.0, "", (), (), 0, 0, elements, tokens, False, id=id, text=content)
+    return Report(title, "", 5.0, "", (), (), 0, 0, elements, tokens, id=id, text=content)
 
 
 def graph(*records: Record, lookups: Lookups | None = None) -> ReportTables:

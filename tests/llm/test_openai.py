@@ -98,7 +98,7 @@ def test_an_invalid_event_is_requested_again(event: str) -> None:
 def test_a_refusal_in_a_stream_is_one_as_in_a_whole_reply() -> None:
     deltas = [{"delta": {"refusal": "I cannot"}}, {"delta": {}, "finish_reason": "stop"}]
     lines = [f"data: {json.dumps({'choices': [delta]})}" for delta in deltas]
-    assert _read_stream(lines, str, [], 60.0)[0] == "content_filter"
+    assert _read_stream(lines, lambda _: None, [], 60.0)[0] == "content_filter"
 
 
 def test_a_server_that_does_not_stream_sends_its_reply_as_a_line() -> None:

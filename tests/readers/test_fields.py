@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,7 +136,7 @@ def test_a_file_of_a_program_has_not_the_author_and_date_of_its_template(tmp_pat
 
 
 def test_an_attachment_has_its_own_date_before_that_of_its_letter(tmp_path: Path) -> None:
-    parts = {"boats_csv": b"boat,built\nMaru,1922\n", "minutes_2024_05_18_txt": PROSE.encode()}
+    parts: dict[str, Any] = {"boats_csv": b"boat,built\nMaru,1922\n", "minutes_2024_05_18_txt": PROSE.encode()}
     letter, *attached = factories_office.every(tmp_path, "mail.eml", factories_office.letter(**parts))
     by_name: dict[str, Document] = {document.uri.rpartition("#")[2]: document for document in attached}
     assert letter.fields["kind"] == "mail"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from kumihimo.core.errors import SourceError
+from kumihimo.core.records import NOT_READ
 from kumihimo.readers import ocr
 from kumihimo.readers.glyphs import TextLine
-from kumihimo.readers.page import NOT_READ, Page
+from kumihimo.readers.page import Page
 from kumihimo.readers.pdf import Box, downward, drop_running_heads, leftward, read_pdf, rightward, writing_direction
 from tests import factories_office
 from tests.factories_office import Fill, justified, lines
@@ -40,6 +41,12 @@ def without_ocr(monkeypatch: pytest.MonkeyPatch) -> None:
 def read(data: bytes, name: str = "a.pdf") -> Page:
     (page,) = read_pdf(data, name)
     return page
+
+
+def not_read(page: Page) -> list[str]:
+    notes = page.metadata[NOT_READ]
+    assert isinstance(notes, list)
+    return notes
 
 
 def text(*pages: Fill) -> str:
@@ -403,7 +410,7 @@ def test_a_table_of_a_paper() -> None:
     assert "\n\n5.1 Hyper Parameter Optimization\n\nWe have chosen" in page.text
 
 
-def drawn(*rows: tuple[float, list[tuple[float, str]]], size: float = 12) -> Fill:
+def drawn(*rows: tuple[float, Sequence[tuple[float, str]]], size: float = 12) -> Fill:
     """Draw texts at their heights and places from the left."""
 
     def draw(canvas: Any) -> None:
@@ -573,7 +580,7 @@ FAULTY = {
 @pytest.mark.parametrize("fault", FAULTY)
 def test_a_page_whose_text_is_not_on_it_is_named(fault: str) -> None:
     page = read(factories_office.pdf(lines(*justified(HARBOUR)), FAULTY[fault]))
-    (note,) = page.metadata["not_read"]
+    [note] = not_read(page)
     assert note.startswith("p. 2: ")
     assert fault in note
     assert note.endswith("to read it by OCR, run `pip install 'kumihimo[ocr]'`")
@@ -582,7 +589,7 @@ def test_a_page_whose_text_is_not_on_it_is_named(fault: str) -> None:
 def test_letters_without_a_meaning_are_not_read_but_named() -> None:
     page = read(mapped({0x41: "\ue001", 0x42: "\ue002"}, "C C C", "A B A B C"))
     assert page.text == "CCC"
-    assert page.metadata["not_read"][0].startswith("p. 2: its letters are not read")
+    assert not_read(page)[0].startswith("p. 2: its letters are not read")
 
 
 @pytest.mark.parametrize("fault", FAULTY)
@@ -606,11 +613,10 @@ def test_a_damaged_page_is_named_and_the_others_are_read() -> None:
     from pypdf.generic import ArrayObject, NameObject, NumberObject
 
     writer = pypdf.PdfWriter(io.BytesIO(factories_office.pdf(lines(HARBOUR), lines(PAINT))))
-    writer.root_object["/Pages"][NameObject("/Kids")] = ArrayObject(
-        [writer.pages[0].indirect_reference, NumberObject(7)]
-    )
+    tree: Any = writer.root_object["/Pages"]
+    tree[NameObject("/Kids")] = ArrayObject([writer.pages[0].indirect_reference, NumberObject(7)])
     output = io.BytesIO()
     writer.write(output)
     page = read(output.getvalue())
     assert page.text == HARBOUR
-    assert page.metadata[NOT_READ] == ["p. 2: it is damaged"]
+    assert not_read(page) == ["p. 2: it is damaged"]

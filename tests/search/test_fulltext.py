@@ -131,7 +131,12 @@ def test_a_product_code_finds_its_own_note_among_many_codes(tmp_path: Path) -> N
 def test_lengths_are_read_once_per_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[str] = []
     read = Postings._read_lengths
-    monkeypatch.setattr(Postings, "_read_lengths", lambda self: reads.append(self.table) or read(self))
+
+    def counted(self: Postings) -> object:
+        reads.append(self.table)
+        return read(self)
+
+    monkeypatch.setattr(Postings, "_read_lengths", counted)
     index = keyword_notes(tmp_path, {"a": "sea sky", "b": "sky sky sky"})
     with index.open_search() as search:
         first = [search(word, 5) for word in ("sea", "sky", "sea")]

@@ -41,7 +41,7 @@ def asking(folder: Path, server: FakeServer, **settings: Any) -> Iterator[Servin
     with serving(folder, settings=ServerSettings(**settings)) as served:
         models = served.kumi.models
         served.kumi.models = ModelRegistry(models.settings, models.cache)
-        served.kumi.models.chat = lambda _: chat  # type: ignore[method-assign]
+        served.kumi.models.chat = lambda scope: chat  # type: ignore[method-assign]
         yield served
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,9 @@ class Words:
 
     def stems(self, letter: str) -> dict[str, int]:
         return dict(Counter(t for text in self.texts for t in set(tokenize(text)) if t[0] == letter))
+
+    def rarity(self, tokens: Sequence[str]) -> Sequence[float]:
+        return [1.0 for _ in tokens]
 
     def passages(self, text: str, k: int) -> list[str]:
         shared = [(len(set(tokenize(text)) & set(tokenize(passage))), passage) for passage in self.texts]

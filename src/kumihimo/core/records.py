@@ -275,7 +275,7 @@ class Report(Record):
     level: int
     elements: int
     tokens: int
-    written_with: str = ""  # hash of the model and the prompt; empty: by rule
+    written_with: str = ""  # hash of the model and the prompt; empty: no model wrote it
     evidence: tuple[tuple[str, int, str], ...] = ()  # document, number of its rows, their digest
     added: tuple[str, ...] = ()  # documents of the evidence that came after the text
 

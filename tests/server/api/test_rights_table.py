@@ -184,7 +184,8 @@ def server(town: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tow
             settings = replace(settings, roots=(folder / "town",))
             app = create_app(open_workspace([folder / ".kumi"], settings), settings)
             clients.append(stack.enter_context(TestClient(app, base_url=ADDRESS, follow_redirects=False)))
-        yield Town(*clients, headers, {kind: id for kind, (id, _) in keys.items()}, folder)
+        guarded, local = clients
+        yield Town(guarded, local, headers, {kind: id for kind, (id, _) in keys.items()}, folder)
 
 
 @dataclass(frozen=True)
@@ -306,7 +307,7 @@ def test_where_nothing_comes_from_documents_a_filter_changes_nothing(server: Tow
             assert texts[0] == texts[1], row
 
 
-NEEDS = {"": "no key", **{role: f"`{role}`" for role in ROLES}}
+NEEDS: dict[str, str] = {"": "no key", **{role: f"`{role}`" for role in ROLES}}
 GETS = {"visible": "what matches alone", "whole": "the same", "refused": "refused"}
 
 
