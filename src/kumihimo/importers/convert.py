@@ -70,7 +70,7 @@ class _Conversion:
         store.add_note(f"{dropped:,} communities without entities, or equal to another one.", dropped)
         return Converted(self._files(), counts, tuple(store.notes))
 
-    def _known(self, units: Iterable[str]) -> tuple[str, ...]:
+    def _placed(self, units: Iterable[str]) -> tuple[str, ...]:
         """Return the units that have a place, in order."""
         return tuple(sorted({unit for unit in units if unit in self.places}, key=self.order.__getitem__))
 
@@ -85,14 +85,14 @@ class _Conversion:
     def _add_entities(self) -> None:
         kinds: defaultdict[str, list[foreign.StoredEntity]] = defaultdict(list)
         for entity in self.store.entities:
-            if entity.name.strip() and self._known(entity.units):
+            if entity.name.strip() and self._placed(entity.units):
                 kinds[entity_id(name_key(entity.name))].append(entity)
         for id, entities in kinds.items():
             self.kept.add((id,))
-            self.units_of[id] = self._known(unit for entity in entities for unit in entity.units)
+            self.units_of[id] = self._placed(unit for entity in entities for unit in entity.units)
             self.names[id] = self._written_form(entities[0].name, self.units_of[id])
             for entity in entities:
-                units = self._known(entity.units)
+                units = self._placed(entity.units)
                 for unit in units:
                     self.rows[unit]["entities"].append((self.names[id], entity.type))
                 self._describe((self.names[id],), entity.text, units)
@@ -122,7 +122,7 @@ class _Conversion:
         for relation in self.store.relations:
             ends = self._ends((relation.source, relation.target))
             shared = set(self.units_of.get(ends[0], ())) & set(self.units_of.get(ends[1], ()))
-            units = self._known(relation.units) or self._known(shared)
+            units = self._placed(relation.units) or self._placed(shared)
             if ends[0] == ends[1] or not units:
                 loops += ends[0] == ends[1]
                 homeless += ends[0] != ends[1]
@@ -163,7 +163,7 @@ class _Conversion:
             if not members[id] or keys[id] in seen:
                 continue
             seen.add(keys[id])
-            units = self._known(unit for entity in members[id] for unit in self.units_of[entity])
+            units = self._placed(unit for entity in members[id] for unit in self.units_of[entity])
             related = {unit for entity in members[id] for unit in self.related_in[entity]}
             row = text_units.UnitCommunity(
                 key=keys[id],

@@ -26,8 +26,6 @@ _STEPS = {
     "imported_communities": ("reading what was imported", 1),
     "names": ("finding names", 18),
     "merges": ("finding names of the same thing", 2),
-    "name_uses": ("finding names", 4),
-    "name_clusters": ("comparing names", 4),
     "mentions": ("collecting names", 4),
     "ties": ("finding names near each other", 4),
     "entities": ("collecting entities", 9),
