@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from kumihimo.core.answer import Answer
 from kumihimo.core.context import Context, Evidence, KeyPoint
@@ -266,6 +266,7 @@ def test_a_citation_of_a_merged_source_quotes_one_sentence_of_it() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, len(LOG) - 2), st.integers(1, 90)), min_size=1, max_size=8), st.integers(1, 9))
+@example([(0, 1), (9, 1)], 9)
 def test_any_chunks_keep_their_text_and_their_places(places: list[tuple[int, int]], limit: int) -> None:
     chunks = {start: chunk("log", start, min(start + length, len(LOG))) for start, length in places}
     sources = pack(evidence(*chunks.values()), limit=limit, score_share=1)
@@ -274,5 +275,6 @@ def test_any_chunks_keep_their_text_and_their_places(places: list[tuple[int, int
         assert {row.record.id for row in source.rows} <= {one.id for one in chunks.values()}
         for row in source.rows:
             assert row.text in source.text
-    if limit == 9:
-        assert {row.record.id for source in sources for row in source.rows} == {one.id for one in chunks.values()}
+    if limit == 9:  # a text without a letter or a digit is no source of its own
+        shown = {row.record.id for source in sources for row in source.rows}
+        assert shown >= {one.id for one in chunks.values() if any(map(str.isalnum, one.text))}

@@ -28,7 +28,6 @@ GRAPH = [
 ]
 FEW_EXAMPLES = settings(
     max_examples=int(os.environ.get("HISTORIES", "5")),
-    derandomize="CI" in os.environ,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 

@@ -30,7 +30,7 @@ def twin() -> Iterator[RebuildProcess]:
     twin.close()
 
 
-@settings(max_examples=int(os.environ.get("HISTORIES", "40")), derandomize="CI" in os.environ)
+@settings(max_examples=int(os.environ.get("HISTORIES", "40")))
 @given(history=st.lists(EVENTS, min_size=1, max_size=10))
 def test_every_history_keeps_the_laws(twin: RebuildProcess, history: list[Event]) -> None:
     with TemporaryDirectory() as folder:
