@@ -86,7 +86,7 @@ def _prepared(text: str, keys: list[str]) -> str:
     return json.dumps({"fields": {key: names[n : n + 2] for n, key in enumerate(keys)}, "questions": asked})
 
 
-def _links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
+def fill_links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
     """Of each pair a sense, or none, which its two texts decide."""
     texts = dict(re.findall(r"^(\d+): (.*)$", fenced_text(conversation, "texts"), re.M))
     for name, one, other in re.findall(r"^(pair_\d+): first (\d+), second (\d+)$", conversation, re.M):
@@ -108,7 +108,7 @@ def _other(conversation: str) -> str:
     if "You read numbered entries" in conversation:
         return _groups(conversation)
     if "\n\nSenses:\n" in conversation:
-        return json.dumps(dict(_links(conversation)))
+        return json.dumps(dict(fill_links(conversation)))
     if "\n- predicate: the verbs" in conversation:
         return _frames(conversation)
     given = _GIVEN.search(conversation)

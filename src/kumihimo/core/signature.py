@@ -57,13 +57,14 @@ class Declaration:
 
     scope: of a step, the step whose settings and model it shares. best_for: of a method, the questions it suits.
     answer_prompt: of a method, a prompt of its own for the answer. calls: of a method with an LLM, the bound of its
-    model calls for one question.
+    model calls for one question. level: of a method, the deepest level of reports that it reads.
     """
 
     scope: str = ""
     best_for: str = ""
     answer_prompt: Path | None = None
     calls: QueryBound | None = None
+    level: Callable[[MethodSettings], int] | None = None
 
     def __call__(self, function: F) -> F:
         """Attach these facts to a function."""

@@ -104,6 +104,12 @@ def select_report_context(
     )
 
 
+def elements_exceed(community: Community, tables: ReportTables, window: int) -> bool:
+    """Return whether the elements of a community exceed the window."""
+    subgraph = community_subgraph(tables, community_entities(tables, community))
+    return sum(map(line_tokens, _ordered_elements(tables, subgraph, subgraph.entities.keys()))) > window
+
+
 def line_tokens(element: Element) -> int:
     """Return the approximate number of tokens of an element's prompt line."""
     return element.tokens + LINE_OVERHEAD[type(element)]

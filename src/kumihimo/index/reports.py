@@ -7,7 +7,7 @@ from functools import cache, partial
 from itertools import chain, islice
 from math import isnan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
@@ -23,7 +23,7 @@ from kumihimo.core.records import (
     RelationMention,
     Report,
 )
-from kumihimo.core.settings import Share, Tokens
+from kumihimo.core.settings import Bounds, Share, Tokens
 from kumihimo.core.table import Table
 from kumihimo.index import report_context
 from kumihimo.index.data_refs import strip_references
@@ -95,6 +95,16 @@ def is_slight(community: Community, tables: ReportTables, evidence: Evidence) ->
         if len(chunks) > 1:
             return False
     return True
+
+
+def _is_read(community: Community, tables: ReportTables, depth: int, window: int) -> bool:
+    """Return whether methods, or the report of its parent, read this report."""
+    if community.level <= depth:
+        return True
+    parent = tables.communities.get(community.parent)
+    return bool(
+        parent and _is_read(parent, tables, depth, window) and report_context.elements_exceed(parent, tables, window)
+    )
 
 
 def keep_report(
@@ -235,15 +245,17 @@ def reports(
     order: Literal["content", "paper"] = "content",
     persona: str = "",
     language: str = "",
+    depth: Annotated[int, Bounds(0, 100)] = 1,
     refresh: Share = 0.1,
 ) -> Report | None:
     """Write the report of a community (GraphRAG, arXiv:2404.16130, section 3.1.5).
 
     But: findings name their sources as numbers within the prompt, which are mapped back to rows; the paper puts them
-    into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows. Without a model
-    there are no reports, except those of an import, which are taken as they are. A report of the last build stays while
-    nothing that it rests on is removed or changed, and at most the share `refresh` of its evidence is new. If the
-    report of a part has failed, this one waits: until then it is the earlier one, one by rule, or none.
+    into the prose. A community of few entities, or of one chunk, gets a report by rule from its rows. So does one below
+    level `depth`, unless the elements of its parent do not fit into `window`. Without a model there are no reports,
+    except those of an import, which are taken as they are. A report of the last build stays while nothing that it rests
+    on is removed or changed, and at most the share `refresh` of its evidence is new. If the report of a part has
+    failed, this one waits: until then it is the earlier one, one by rule, or none.
     """
     tables = ReportTables(communities, entities, relations, claims, reports, mentions, ties, assertions)
     imported = imported_report(community, imported_communities, tables, tokenizer, refresh)
@@ -258,7 +270,7 @@ def reports(
     if not context.entities and not context.reports:
         return None
     complete = partial(_complete, evidence=evidence, tokenizer=tokenizer)
-    if is_slight(community, tables, evidence):
+    if is_slight(community, tables, evidence) or not _is_read(community, tables, depth, window):
         return complete(rule_reports.build_row_report(community, context))
     size = report_context.describe_size(community, tables, len(evidence))
     try:

@@ -58,8 +58,16 @@ def global_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:
     return QueryCost((min(sizes.level(0)[0], reports), reports + batches.calls[1]), (0, most))
 
 
+def deepest_read(settings: MethodSettings) -> int:
+    """Return the deepest level whose reports are read."""
+    return int(settings["depth"] if settings["dynamic"] else settings["level"])
+
+
 @declare(
-    best_for="the whole corpus: main themes, recurring points", answer_prompt=map_step.REDUCE_PROMPT, calls=global_cost
+    best_for="the whole corpus: main themes, recurring points",
+    answer_prompt=map_step.REDUCE_PROMPT,
+    calls=global_cost,
+    level=deepest_read,
 )
 def global_(
     question: ParsedQuestion,

@@ -69,6 +69,18 @@ class VisibleTables:
         cost = f", and `kumi plan --methods {methods}` says what it costs" if paid else ""
         return IndexUnavailable(f"the index was not built for {name}: `kumi index --methods {methods}` does that{cost}")
 
+    def check_level(self, level: int) -> None:
+        """Raise IndexUnavailable if no model was to write this level's reports."""
+        depth = self.db.meta("settings", {}).get("reports", {}).get("depth", level)
+        by_rule = self.db.meta("models", {}).get("reports", RULES) == RULES
+        if by_rule or level <= depth or not self.stored_table("communities").ids(level=depth + 1):
+            return
+        option = f"--set reports.depth={level}"
+        raise IndexUnavailable(
+            f"the model has written reports down to level {depth}: `kumi index {option}` writes those down to level "
+            f"{level}, and `kumi plan {option}` says what it costs"
+        )
+
     def stored_table(self, name: str) -> Table[Any]:
         """Return a table with all its rows, visible or not.
 

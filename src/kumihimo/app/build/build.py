@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import cast
 
 from kumihimo.app.build.progress import add_shares, stop_when_cancelled
 from kumihimo.app.opened.catalogue import row_counts, steps_without_llm
@@ -263,16 +263,11 @@ class Build:
         code: CodeFingerprint | None = None,
         fingerprint: str = "",
         with_views: bool = True,
-        measure: Callable[[], Any] = lambda: None,
-    ) -> Any:
-        """Run the build and roll it back.
-
-        Return what `measure` returns before that.
-        """
+    ) -> None:
+        """Run the build and roll it back."""
         try:
             with self.db.rolled_back():
                 self.run(code=code, fingerprint=fingerprint, with_views=with_views)
-                return measure()
         finally:
             self._remove_unused_files()
 

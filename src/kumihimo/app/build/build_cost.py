@@ -1,19 +1,15 @@
 """a prepared build -> what it would ask of models, also by a sample; whether it needs consent; the replies it uses."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from kumihimo.app.build import cost, step_rates
+from kumihimo.app.build import cost
 from kumihimo.app.build.build import Build, models_by_scope
-from kumihimo.app.build.step_rates import ReadingSizes
-from kumihimo.app.opened.catalogue import row_counts
 from kumihimo.app.opened.results import Consent, Plan, Total
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.engine import fingerprints
 from kumihimo.core.errors import ConsentRequired
-from kumihimo.core.table import Table, codec
 from kumihimo.core.task import Job, Pool, RunJob, StepResult, Task
 from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT, Step
@@ -21,8 +17,6 @@ from kumihimo.llm.budget import Budget
 from kumihimo.llm.local_embedder import LOCAL_MODEL, is_local
 from kumihimo.llm.registry import RULES
 from kumihimo.storage.response_cache import ResponseCache
-
-_INSTRUCTION_TOKENS = 1500  # of a prompt, beside the window of its material
 
 
 def paid_changes(build: Build) -> list[str]:
@@ -80,46 +74,17 @@ def plan_build(build: Build, sample: int = 0) -> Plan:
     """
     past = _run_sample(build, sample) if sample else {}
     dry_models = cost.DryRunModels(build.models, build.tokenizer, models_by_scope(build.db, build.catalogue))
-    dry_build = _with_dry_models(build, dry_models)
-    stored = row_counts(build.db, build.catalogue)
-    sizes: ReadingSizes = dry_build.dry_run(measure=lambda: _measure_reading(dry_build, stored))
+    _with_dry_models(build, dry_models).dry_run()
     spent = build.models.cache().usage() if dry_models.tallies or dry_models.embedded else []
     scopes, tables = model_dependencies(build)
     estimator = cost.PlanEstimator(
         dry_models.tallies, scopes, cost.usage_history(spent, dry_models.tallies) | past, spent,
-        dry_models.embedded, tables, sizes, _windows(build),
+        dry_models.embedded, tables,
     )  # fmt: skip
     alone = {name: model_dependencies(replace(build, methods=[name])) for name in build.methods}
     totals = [Total.of(name, estimator.estimates(*steps)) for name, steps in alone.items()]
     local_work = cost.estimate_local_work(build.models.local_embedder, dry_models.local_texts)
     return Plan(tuple(estimator.estimates()), tuple(each for each in totals if each.calls[1]), local_work=local_work)
-
-
-def _windows(build: Build) -> dict[str, int]:
-    """Return the maximum tokens of a prompt by scope."""
-    values = {scope: settings.get("window") for scope, settings in build.settings.items()}
-    return {scope: value + _INSTRUCTION_TOKENS for scope, value in values.items() if isinstance(value, int)}
-
-
-def _measure_reading(build: Build, stored: Mapping[str, int]) -> ReadingSizes:
-    """Return what a dry run has left to read.
-
-    stored: the rows of tables before it.
-    """
-    scope, items = build.catalogue.scope, dict[str, set[str]]()
-    for step, item, error in build.db.failures():
-        if error == cost.NOT_ASKED:
-            items.setdefault(scope(step), set()).add(item)
-    asked = items.get("mentions", set())
-    names, repeated = step_rates.FEW_PER_CHUNK * len(asked), 0
-    if asked and build.db.has("names"):
-        limit = int(str(build.settings.get("entities", {}).get("description_tokens", 0)))
-        table: Table[Any] = Table("names", codec(build.catalogue.record_types["names"]), build.db.rows("names"))
-        chunk_names = ((row.id, [name for *_, names in row.sentences for name, _ in names]) for row in table)
-        names, repeated = step_rates.count_names(chunk_names, asked, limit)
-    claims = bool(build.settings.get("mentions", {}).get("claims"))
-    rows = {name: min(n, build.db.rows(name).count()) for name, n in stored.items() if build.db.has(name)}
-    return ReadingSizes({name: len(keys) for name, keys in items.items()}, rows, names, repeated, claims)
 
 
 def _with_dry_models(build: Build, dry_models: cost.DryRunModels) -> Build:

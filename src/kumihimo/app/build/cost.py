@@ -2,12 +2,11 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, floor, inf
+from math import ceil, floor
 from time import thread_time
 from typing import NoReturn
 
 from kumihimo.app.build import step_rates
-from kumihimo.app.build.step_rates import ReadingSizes
 from kumihimo.app.opened.results import Estimate, LocalWork, Range, sum_ranges
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.errors import ItemFailed
@@ -19,12 +18,13 @@ from kumihimo.llm.protocols import ChatRequest, Embedder, Prices, TextsRequest
 from kumihimo.llm.registry import ModelRegistry
 from kumihimo.storage.response_cache import UsageEntry
 
-_UNCALIBRATED: Range = (0.5, 1.1)  # server tokens per token of the built-in tokenizer, without data
-UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies
-# How far coming calls may differ from earlier ones: a part in any case, and a part that shrinks with their number.
-_CALIBRATION, _TURNS, _REPLIES, _PROMPTS = (0.05, 0.3), (0.2, 0.6), (0.3, 1.0), (0.6, 1.0)
+_SERVER_TOKENS = 0.9  # of a server, for each token of the built-in tokenizer
+# How far a build may be from the estimate, before anything was asked, over corpora and habits of models.
+_LATER_CALLS: Range = (0.15, 2.0)  # the calls that follow from replies
+_TOKENS = 2.0  # the tokens, either way
+_HALVED_AFTER = 10  # calls that halve the logarithm of both
+_WEIGHT = 4  # calls, or 1,000 tokens of the replies before a step, that a typical figure counts as
 _TIMED_TEXTS = 5  # embedded to measure the speed of a model inside this process
-_FEW_CALLS = 3  # more than expected, where few are expected
 NOT_ASKED = "not asked"  # the failure of a dry run
 
 
@@ -114,23 +114,19 @@ def skip_failed(call: RunJob, jobs: Iterable[Job]) -> Iterator[list[StepResult]]
 
 @dataclass(frozen=True, slots=True)
 class PastUsage:
-    """The usage of a step so far, and its number of keys."""
+    """The usage of a step so far, and its number of keys; 0: it is not known."""
 
     keys: int
     usage: Usage
 
 
 def usage_history(spent: Iterable[UsageEntry], tallies: Mapping[str, RequestTally]) -> dict[str, PastUsage]:
-    """Return past usage by scope.
-
-    The number of keys is not recorded, so each call counts as one key.
-    """
-    usage_by_scope = {
-        s.scope: s.usage
+    """Return past usage by scope."""
+    return {
+        s.scope: PastUsage(0, s.usage)
         for s in spent
-        if s.kind == "spent" and s.scope in tallies and s.model == tallies[s.scope].model
+        if s.kind == "spent" and s.scope in tallies and s.model == tallies[s.scope].model and s.usage.calls
     }
-    return {scope: PastUsage(usage.calls, usage) for scope, usage in usage_by_scope.items() if usage.calls}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +134,7 @@ class PlanEstimator:
     """The requests of a dry run, and everything that tells how many follow.
 
     tallies, dependencies, past: by scope of a step; dependencies are the scopes of all model steps before it. embedded,
-    table_dependencies: by table. spent: the usage so far. windows: settings that limit the tokens of a prompt.
+    table_dependencies: by table. spent: the usage so far.
     """
 
     tallies: Mapping[str, RequestTally]
@@ -147,93 +143,71 @@ class PlanEstimator:
     spent: Sequence[UsageEntry] = ()
     embedded: Mapping[str, RequestTally] = field(default_factory=dict)
     table_dependencies: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    sizes: ReadingSizes = field(default_factory=ReadingSizes)
-    windows: Mapping[str, int] = field(default_factory=dict)
 
     def estimates(self, scopes: Collection[str] | None = None, tables: Collection[str] | None = None) -> list[Estimate]:
         """Return the estimate of each step, and of the embedder.
 
         scopes, tables: only these; None: all.
         """
-        calls: dict[str, Range] = {}  # by scope
+        replies: dict[str, float] = {}  # by scope: tokens of the coming replies
         estimates: list[Estimate] = []
         for scope, tally in self.tallies.items():
-            upstream = [calls[name] for name in self.dependencies.get(scope, ()) if name in calls]
+            before = self.dependencies.get(scope, ())
+            upstream = sum(replies.get(name, 0) for name in before)
             if (scopes is not None and scope not in scopes) or not (tally.calls or upstream):
                 continue
-            estimate = self._step(scope, tally, sum_ranges(upstream))
-            if estimate.calls[1]:
-                calls[scope] = estimate.calls
-                estimates.append(estimate)
-        embedded = [self._embedding(table, calls) for table in self.embedded if tables is None or table in tables]
+            estimate, replies[scope] = self._step(scope, tally, upstream / 1000, self._past_usage(before))
+            estimates.append(estimate)
+        embedded = [self._embedding(table, replies) for table in self.embedded if tables is None or table in tables]
         return [*estimates, *merge_embedding(each for each in embedded if each.calls[1])]
 
-    def _step(self, scope: str, tally: RequestTally, upstream: Range) -> Estimate:
-        """Return the estimate of a step.
+    def _past_usage(self, scopes: Iterable[str]) -> Usage:
+        """Return the past usage of these scopes together."""
+        return sum((self.past[scope].usage for scope in scopes if scope in self.past), Usage())
 
-        upstream: the calls of the steps before it.
+    def _step(self, scope: str, tally: RequestTally, upstream: float, earlier: Usage) -> tuple[Estimate, float]:
+        """Return the estimate of a step, and the tokens of its replies.
+
+        upstream: 1,000 tokens of the coming replies of the steps before it. earlier: their past usage.
         """
-        past = self.past.get(scope)
+        rate, past = step_rates.STEPS.get(scope, step_rates.PLUGIN_STEP), self.past.get(scope)
         similar = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
         similar = [s for s in similar if s.scope == scope] or similar
         usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
-        reply = self._reply(scope, past, usage, tally.calls)
-        calls, prompt = (0.0, 0.0), (0.0, 0.0)
+        own = past.usage if past else Usage()
+        share = _margin_share(own.calls + earlier.calls)
+        least, most = _turn_shares(tally, past, rate, _TOKENS**share)
+        known = own.calls + tally.calls if earlier.calls else 0
+        later = upstream * _blend(rate.calls, known, earlier.completion_tokens / 1000)
+        low, high = (factor**share for factor in _LATER_CALLS)
+        fewest, at_most = (
+            floor(tally.calls + least * tally.followups + later * low),
+            tally.calls + most * tally.followups,
+        )
+        calls: Range = (fewest, ceil(at_most + later * high))
+        turns = (least + most) / 2 * tally.followups
+        reply = _blend(rate.reply, own.completion_tokens, own.calls)
+        prompt = later * _blend(rate.prompt, own.prompt_tokens, own.calls)
         if tally.calls:
-            calls = _call_range(tally, past)
-            counted = _prompt_range(tally, usage, size)
-            repeated = reply[1] if tally.followups else 0  # the next call repeats the reply
-            prompt = (counted[0], (counted[1] / tally.calls + repeated) * calls[1])
-        if upstream[1]:
-            rate = step_rates.LATER_STEPS.get(scope, step_rates.PLUGIN_STEP)
-            later = self._later_calls(scope, rate, past, upstream)
-            tokens = rate.prompt[0], min(rate.prompt[1], self.windows.get(scope, inf))
-            if past:
-                spread = _spread(_PROMPTS, past.usage.calls, later[1])
-                tokens = _scale(spread, past.usage.prompt_tokens / past.usage.calls)
-            calls, prompt = sum_ranges([calls, later]), sum_ranges([prompt, _multiply(later, tokens)])
-        exact = not upstream[1] and calls[0] == calls[1]
-        return _price(scope, tally, calls, prompt, reply, usage, exact=exact)
+            counted = _prompt_tokens(tally, usage, size)
+            prompt += counted + turns * (counted / tally.calls + reply)  # the next call repeats the reply
+        tokens = (tally.calls + turns + later) * reply
+        margin = _TOKENS**share
+        exact = not upstream and calls[0] == calls[1]
+        return _price(scope, tally, calls, _around(prompt, margin), _around(tokens, margin), usage, exact=exact), tokens
 
-    def _later_calls(self, scope: str, rate: step_rates.Rate, past: PastUsage | None, upstream: Range) -> Range:
-        """Return the calls about rows that other calls will make.
-
-        Past calls of this step narrow the range of its rate, or replace it where they contradict it.
-        """
-        unit = upstream if rate.unit == "calls" else self.sizes.unit(rate.unit)
-        low, high = floor(rate.calls[0] * unit[0]), ceil(rate.calls[1] * unit[1]) + (_FEW_CALLS if unit[1] else 0)
-        earlier = [self.past[name].usage.calls for name in self.dependencies[scope] if name in self.past]
-        if past and earlier and rate.spread:
-            shares = _scale(rate.spread, past.usage.calls / max(earlier))
-            again = 2 if any(self.sizes.rows.values()) else 1  # an update touches rows of earlier documents too
-            least, most = floor(shares[0] * upstream[0]), ceil(again * shares[1] * upstream[1] + _FEW_CALLS)
-            low, high = (max(low, least), min(high, most)) if least <= high and low <= most else (least, most)
-        return (low, high)
-
-    def _reply(self, scope: str, past: PastUsage | None, usage: Usage, coming: int) -> Range:
-        """Return the token range of one reply."""
-        source = past.usage if past else usage
-        if source.calls:
-            return _scale(_spread(_REPLIES, source.calls, coming), source.completion_tokens / source.calls)
-        if scope in step_rates.LATER_STEPS:
-            return step_rates.LATER_STEPS[scope].reply
-        return step_rates.FIRST_REPLIES.get(scope, UNKNOWN_REPLY)
-
-    def _embedding(self, table: str, calls: Mapping[str, Range]) -> Estimate:
+    def _embedding(self, table: str, replies: Mapping[str, float]) -> Estimate:
         """Return the estimate of embedding one table."""
-        tally = self.embedded[table]
+        tally, before = self.embedded[table], self.table_dependencies.get(table, ())
         spent = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
         usage, size = sum((s.usage for s in spent), Usage()), sum(s.bytes for s in spent)
-        requests: Range = (tally.calls, tally.calls)
-        tokens = _prompt_range(tally, usage, size)
-        upstream = [calls[name] for name in self.table_dependencies.get(table, ()) if name in calls]
-        if upstream:
-            rate = step_rates.TABLES.get(table, step_rates.PLUGIN_TABLE)
-            unit = sum_ranges(upstream) if rate.unit == "calls" else self.sizes.unit(rate.unit)
-            rows = _multiply(rate.rows, unit)
-            more = ceil(rows[0] / tally.batch), ceil(rows[1] / tally.batch) + 1  # the last batch may be small
-            requests, tokens = sum_ranges([requests, more]), sum_ranges([tokens, _multiply(rows, rate.tokens)])
-        return _price(EMBEDDING, tally, requests, tokens, (0, 0), usage, exact=requests[0] == requests[1])
+        share = _margin_share(self._past_usage(before).calls)
+        rate = step_rates.TABLES.get(table, step_rates.PLUGIN_TABLE)
+        rows = rate.rows * sum(replies.get(name, 0) for name in before) / 1000
+        low, high = (ceil(rows * factor**share / tally.batch) for factor in _LATER_CALLS)
+        requests: Range = (tally.calls + low, tally.calls + high + (rows > 0))  # the last batch may be small
+        tokens = _around(_prompt_tokens(tally, usage, size) + rows * rate.tokens, _TOKENS**share)
+        return _price(EMBEDDING, tally, requests, tokens, (0, 0), usage, exact=not rows)
 
 
 def merge_embedding(estimates: Iterable[Estimate]) -> list[Estimate]:
@@ -250,15 +224,15 @@ def merge_embedding(estimates: Iterable[Estimate]) -> list[Estimate]:
 
 
 def _price(
-    step: str, tally: RequestTally, calls: Range, prompt: Range, reply: Range, usage: Usage, *, exact: bool
+    step: str, tally: RequestTally, calls: Range, prompt: Range, completion: Range, usage: Usage, *, exact: bool
 ) -> Estimate:
     """Return an estimate; its seconds as before, else by published speeds."""
+    reply = (completion[0] / max(calls[0], 1), completion[1] / max(calls[1], 1))
     seconds = call_seconds(calls, reply, tally.workers)
     if usage.calls:
-        seconds = _scale((calls[0] / tally.workers, calls[1] / tally.workers), usage.seconds / usage.calls)
-    return price_estimate(
-        step, tally.model, tally.prices, calls, _round(prompt), _round(_multiply(calls, reply)), seconds, exact
-    )
+        each = usage.seconds / usage.calls / tally.workers
+        seconds = (calls[0] * each, calls[1] * each)
+    return price_estimate(step, tally.model, tally.prices, calls, prompt, completion, seconds, exact)
 
 
 def price_estimate(
@@ -269,14 +243,12 @@ def price_estimate(
     return Estimate(step, model, exact, calls, prompt, completion, (low, high) if prices.is_set else None, seconds)
 
 
-def _prompt_range(tally: RequestTally, usage: Usage, size: int) -> Range:
+def _prompt_tokens(tally: RequestTally, usage: Usage, size: int) -> float:
     """Return the tokens of the requests, as a server counts them.
 
     usage, size: of earlier requests, and the bytes of their prompts.
     """
-    if not size:
-        return _scale(_UNCALIBRATED, tally.tokens)
-    return _scale(_spread(_CALIBRATION, usage.calls, tally.calls), tally.bytes * usage.prompt_tokens / size)
+    return tally.bytes * usage.prompt_tokens / size if size else _SERVER_TOKENS * tally.tokens
 
 
 def call_seconds(calls: Range, reply: Range, workers: int = 1) -> Range:
@@ -301,36 +273,34 @@ def estimate_local_work(embedder: Embedder | None, texts: Sequence[str]) -> Loca
     return LocalWork(embedder.fingerprint, len(texts), rate * sum(len(text.encode()) + 1 for text in texts))
 
 
-def _call_range(tally: RequestTally, past_usage: PastUsage | None) -> Range:
-    """Return the range of calls, with followups.
+def _turn_shares(tally: RequestTally, past: PastUsage | None, rate: step_rates.StepRate, margin: float) -> Range:
+    """Return the least and the greatest share of the possible later turns that are asked.
 
-    Their number is as in the sample, or else between none and all possible ones.
+    It is as in the sample, if there is one.
     """
-    turns = past_usage.usage.calls / past_usage.keys if past_usage else 1.0
-    if tally.followups and turns > 1:
-        spread = _spread(_TURNS, past_usage.usage.calls if past_usage else 0, tally.calls)
-        low, high = _round(_scale(spread, tally.calls * turns))
-        return (max(low, tally.calls), high)
-    return (tally.calls, max(tally.calls + tally.followups, round(tally.calls * turns)))
+    if not (past and past.keys and tally.followups):
+        return (rate.turns, 1)
+    asked = (past.usage.calls / past.keys - 1) * tally.calls / tally.followups
+    return (asked / margin, min(asked * margin, 1))
 
 
-def _spread(spread: tuple[float, float], earlier: float, coming: float) -> Range:
-    """Return the range of coming means, relative to the earlier mean.
+def _margin_share(calls: int) -> float:
+    """Return the share of the margin that is left after some calls.
 
-    >>> [round(end, 2) for end in _spread((0.3, 1.0), 100, 100)]
-    [0.67, 1.5]
+    >>> [round(2 ** _margin_share(calls), 2) for calls in (0, 10, 90)]
+    [2.0, 1.41, 1.07]
     """
-    part = spread[0] + spread[1] * (max(earlier, 1) ** -0.5 + max(coming, 1) ** -0.5)
-    return (1 / (1 + part), 1 + part)
+    return 1 / (1 + calls / _HALVED_AFTER)
 
 
-def _scale(factors: Range, amount: float) -> Range:
-    return (factors[0] * amount, factors[1] * amount)
+def _blend(typical: float, total: float, count: float) -> float:
+    """Return the mean of past figures and a typical one.
+
+    >>> _blend(10, total=60, count=4)
+    12.5
+    """
+    return (_WEIGHT * typical + total) / (_WEIGHT + count)
 
 
-def _multiply(one: Range, other: Range) -> Range:
-    return (one[0] * other[0], one[1] * other[1])
-
-
-def _round(amounts: Range) -> Range:
-    return (round(amounts[0]), round(amounts[1]))
+def _around(amount: float, margin: float) -> Range:
+    return (round(amount / margin), round(amount * margin))

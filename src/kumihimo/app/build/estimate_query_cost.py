@@ -9,7 +9,7 @@ from typing import Any
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse.community_tree import index_levels
-from kumihimo.app.build.cost import UNKNOWN_REPLY, call_seconds, price_estimate
+from kumihimo.app.build.cost import call_seconds, price_estimate
 from kumihimo.app.opened.catalogue import AUTO, WIDE_QUESTION, searching_method
 from kumihimo.app.opened.results import Estimate, Plan, Range
 from kumihimo.core.errors import SettingsError
@@ -27,6 +27,7 @@ _PASSAGE_TOKENS = 600  # of a candidate for a reranker, at most
 _HEAD_TOKENS = 60  # tags, number and place of a source in a prompt
 _UNDECLARED = QueryCost.for_calls((0, 10), (20, 8000))  # the built-in methods make 1 to 9 small calls, or declare more
 _TOKENIZER_SPREAD: Range = (0.5, 1.2)  # tokens of a server, relative to those of the built-in tokenizer
+_UNKNOWN_REPLY: Range = (16, 600)  # tokens of a reply, without earlier replies
 _REPLY_SPREAD: Range = (0.7, 1.3)  # tokens of a reply, relative to earlier replies of the scope
 
 
@@ -180,7 +181,7 @@ class _QueryEstimator:
         entries = [e for e in self.snapshot.models.cache().usage() if e.kind == "spent" and e.scope == scope]
         usage = sum((entry.usage for entry in entries), Usage())
         if not usage.calls or self.snapshot.rights:
-            return UNKNOWN_REPLY
+            return _UNKNOWN_REPLY
         mean = usage.completion_tokens / usage.calls
         return (_REPLY_SPREAD[0] * mean, _REPLY_SPREAD[1] * mean)
 
