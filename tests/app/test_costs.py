@@ -255,7 +255,8 @@ def test_a_plan_says_what_will_be_asked(tmp_path: Path, server: FakeServer) -> N
         plan = kumi.plan(source, methods=["told"])
         gist, theme = plan.estimates
         assert (gist.step, gist.exact, gist.calls) == ("gists", True, (COUNT, COUNT))
-        assert (theme.step, theme.exact, theme.calls) == ("themes", False, (0, 2 * COUNT + 3))
+        assert (theme.step, theme.exact) == ("themes", False)
+        assert theme.calls[0] <= 7 <= theme.calls[1] <= 2 * COUNT
         assert server.counts()["requests"] == 0
         sampled = kumi.plan(source, methods=["told"], sample=10)
         spent = server.counts()["requests"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, floor
+from math import ceil
 from time import thread_time
 from typing import NoReturn
 
@@ -20,10 +20,11 @@ from kumihimo.storage.response_cache import UsageEntry
 
 _SERVER_TOKENS = 0.9  # of a server, for each token of the built-in tokenizer
 # How far a build may be from the estimate, before anything was asked, over corpora and habits of models.
-_LATER_CALLS: Range = (0.15, 2.0)  # the calls that follow from replies
+_LATER_CALLS: Range = (0.15, 1.8)  # the calls that follow from replies
 _TOKENS = 2.0  # the tokens, either way
-_HALVED_AFTER = 10  # calls that halve the logarithm of both
-_WEIGHT = 4  # calls, or 1,000 tokens of the replies before a step, that a typical figure counts as
+_CALLS_HALVED, _TOKENS_HALVED = 8, 20  # earlier calls after which the logarithm of these is half as large
+# 1,000 tokens of earlier replies, for plug-ins calls, that a typical number of calls counts as.
+_CALLS_WEIGHT, _PLUGIN_WEIGHT = 50, 5
 _TIMED_TEXTS = 5  # embedded to measure the speed of a model inside this process
 NOT_ASKED = "not asked"  # the failure of a dry run
 
@@ -149,64 +150,84 @@ class PlanEstimator:
 
         scopes, tables: only these; None: all.
         """
-        replies: dict[str, float] = {}  # by scope: tokens of the coming replies
+        coming: dict[str, Usage] = {}  # by scope: calls and reply tokens
         estimates: list[Estimate] = []
         for scope, tally in self.tallies.items():
             before = self.dependencies.get(scope, ())
-            upstream = sum(replies.get(name, 0) for name in before)
-            if (scopes is not None and scope not in scopes) or not (tally.calls or upstream):
+            upstream = sum((coming[name] for name in before if name in coming), Usage())
+            if (scopes is not None and scope not in scopes) or not (tally.calls or upstream.calls):
                 continue
-            estimate, replies[scope] = self._step(scope, tally, upstream / 1000, self._past_usage(before))
-            estimates.append(estimate)
-        embedded = [self._embedding(table, replies) for table in self.embedded if tables is None or table in tables]
+            estimate, coming[scope] = self._step(scope, tally, upstream, self._past_usage(before))
+            if estimate.calls[1]:
+                estimates.append(estimate)
+        embedded = [self._embedding(table, coming) for table in self.embedded if tables is None or table in tables]
         return [*estimates, *merge_embedding(each for each in embedded if each.calls[1])]
+
+    @property
+    def _wordiness(self) -> float:
+        """Return how long later texts are, by the past replies of other steps.
+
+        It is the root of their length, because merges and reports have limits.
+        """
+        past = [(step_rates.STEPS[scope], each.usage) for scope, each in self.past.items() if scope in step_rates.STEPS]
+        typical = sum(rate.reply * usage.calls for rate, usage in past)
+        return float((sum(usage.completion_tokens for _, usage in past) / typical) ** 0.5) if typical else 1.0
 
     def _past_usage(self, scopes: Iterable[str]) -> Usage:
         """Return the past usage of these scopes together."""
         return sum((self.past[scope].usage for scope in scopes if scope in self.past), Usage())
 
-    def _step(self, scope: str, tally: RequestTally, upstream: float, earlier: Usage) -> tuple[Estimate, float]:
-        """Return the estimate of a step, and the tokens of its replies.
+    def _step(self, scope: str, tally: RequestTally, upstream: Usage, earlier: Usage) -> tuple[Estimate, Usage]:
+        """Return the estimate of a step, and its typical usage.
 
-        upstream: 1,000 tokens of the coming replies of the steps before it. earlier: their past usage.
+        upstream, earlier: the coming and the past usage of the steps before it.
         """
         rate, past = step_rates.STEPS.get(scope, step_rates.PLUGIN_STEP), self.past.get(scope)
         similar = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
         similar = [s for s in similar if s.scope == scope] or similar
         usage, size = sum((s.usage for s in similar), Usage()), sum(s.bytes for s in similar)
         own = past.usage if past else Usage()
-        share = _margin_share(own.calls + earlier.calls)
-        least, most = _turn_shares(tally, past, rate, _TOKENS**share)
+        past_calls = own.calls + earlier.calls
+        margin = _TOKENS ** _margin_share(past_calls, _TOKENS_HALVED)
+        least, most = _turn_shares(tally, past, rate, margin)
         known = own.calls + tally.calls if earlier.calls else 0
-        later = upstream * _blend(rate.calls, known, earlier.completion_tokens / 1000)
-        low, high = (factor**share for factor in _LATER_CALLS)
-        fewest, at_most = (
-            floor(tally.calls + least * tally.followups + later * low),
-            tally.calls + most * tally.followups,
+        if scope in step_rates.STEPS:
+            more, before, weight = upstream.completion_tokens / 1000, earlier.completion_tokens / 1000, _CALLS_WEIGHT
+        else:
+            more, before, weight = upstream.calls, earlier.calls, _PLUGIN_WEIGHT
+        later = more * (weight * rate.calls + known) / (weight + before)
+        low, high = (later * factor ** _margin_share(past_calls, _CALLS_HALVED) for factor in _LATER_CALLS)
+        calls: Range = (
+            tally.calls + round(least * tally.followups + low),
+            tally.calls + round(most * tally.followups + high),
         )
-        calls: Range = (fewest, ceil(at_most + later * high))
         turns = (least + most) / 2 * tally.followups
-        reply = _blend(rate.reply, own.completion_tokens, own.calls)
-        prompt = later * _blend(rate.prompt, own.prompt_tokens, own.calls)
+        reply, each_prompt = rate.reply * self._wordiness, rate.prompt * self._wordiness
+        if own.calls:
+            reply, each_prompt = own.completion_tokens / own.calls, own.prompt_tokens / own.calls
+        prompt = later * each_prompt
         if tally.calls:
             counted = _prompt_tokens(tally, usage, size)
             prompt += counted + turns * (counted / tally.calls + reply)  # the next call repeats the reply
-        tokens = (tally.calls + turns + later) * reply
-        margin = _TOKENS**share
-        exact = not upstream and calls[0] == calls[1]
-        return _price(scope, tally, calls, _around(prompt, margin), _around(tokens, margin), usage, exact=exact), tokens
+        count = tally.calls + turns + later
+        typical = Usage(round(count), round(prompt), completion_tokens=round(count * reply))
+        exact = not upstream.calls and calls[0] == calls[1]
+        completion = _around(count * reply, margin)
+        return _price(scope, tally, calls, _around(prompt, margin), completion, usage, exact=exact), typical
 
-    def _embedding(self, table: str, replies: Mapping[str, float]) -> Estimate:
+    def _embedding(self, table: str, coming: Mapping[str, Usage]) -> Estimate:
         """Return the estimate of embedding one table."""
         tally, before = self.embedded[table], self.table_dependencies.get(table, ())
         spent = [s for s in self.spent if s.kind == "spent" and s.model == tally.model]
         usage, size = sum((s.usage for s in spent), Usage()), sum(s.bytes for s in spent)
-        share = _margin_share(self._past_usage(before).calls)
+        past_calls = self._past_usage(before).calls
         rate = step_rates.TABLES.get(table, step_rates.PLUGIN_TABLE)
-        rows = rate.rows * sum(replies.get(name, 0) for name in before) / 1000
-        low, high = (ceil(rows * factor**share / tally.batch) for factor in _LATER_CALLS)
+        rows = rate.rows * sum(coming[name].completion_tokens for name in before if name in coming) / 1000
+        shares = [factor ** _margin_share(past_calls, _CALLS_HALVED) for factor in _LATER_CALLS]
+        low, high = (ceil(rows * share / tally.batch) for share in shares)
         requests: Range = (tally.calls + low, tally.calls + high + (rows > 0))  # the last batch may be small
-        tokens = _around(_prompt_tokens(tally, usage, size) + rows * rate.tokens, _TOKENS**share)
+        margin = _TOKENS ** _margin_share(past_calls, _TOKENS_HALVED)
+        tokens = _around(_prompt_tokens(tally, usage, size) + rows * rate.tokens, margin)
         return _price(EMBEDDING, tally, requests, tokens, (0, 0), usage, exact=not rows)
 
 
@@ -280,26 +301,17 @@ def _turn_shares(tally: RequestTally, past: PastUsage | None, rate: step_rates.S
     """
     if not (past and past.keys and tally.followups):
         return (rate.turns, 1)
-    asked = (past.usage.calls / past.keys - 1) * tally.calls / tally.followups
-    return (asked / margin, min(asked * margin, 1))
+    turns, possible = past.usage.calls / past.keys, tally.followups / tally.calls
+    return max(turns / margin - 1, 0) / possible, min((turns * margin - 1) / possible, 1)
 
 
-def _margin_share(calls: int) -> float:
-    """Return the share of the margin that is left after some calls.
+def _margin_share(calls: int, halved_after: int) -> float:
+    """Return the share of a margin that is left after some calls.
 
-    >>> [round(2 ** _margin_share(calls), 2) for calls in (0, 10, 90)]
-    [2.0, 1.41, 1.07]
+    >>> [round(_margin_share(calls, 20), 2) for calls in (0, 20, 180)]
+    [1.0, 0.5, 0.1]
     """
-    return 1 / (1 + calls / _HALVED_AFTER)
-
-
-def _blend(typical: float, total: float, count: float) -> float:
-    """Return the mean of past figures and a typical one.
-
-    >>> _blend(10, total=60, count=4)
-    12.5
-    """
-    return (_WEIGHT * typical + total) / (_WEIGHT + count)
+    return 1 / (1 + calls / halved_after)
 
 
 def _around(amount: float, margin: float) -> Range:

@@ -12,8 +12,8 @@ Range = tuple[float, float]  # minimum, maximum
 class StepRate(NamedTuple):
     """What a step asks when a model of middle length replies.
 
-    calls: for 1,000 tokens that the steps before it reply. prompt, reply: tokens of a call. turns: the share of the
-    possible later turns of a conversation that are asked at least.
+    calls: for 1,000 tokens that the steps before it reply; of a plug-in, for a call of theirs. prompt, reply: tokens of
+    a call. turns: the share of the possible later turns of a conversation that are asked at least.
     """
 
     calls: float = 0.0
@@ -40,7 +40,7 @@ STEPS: Mapping[str, StepRate] = {
     "reports": StepRate(0.45, 2200, 600),
     "summaries": StepRate(2.5, 1200, 300),
 }
-PLUGIN_STEP = StepRate(5, 1000, 200)  # a call for each call before it
+PLUGIN_STEP = StepRate(0.5, 1000, 200)
 TABLES: Mapping[str, RowRate] = {
     "entities": RowRate(7, 60),
     "relations": RowRate(8, 60),
