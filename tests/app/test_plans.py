@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import plans
-from benchmarks.habits import HABITS, USUAL, HabitModels
+from benchmarks.habits import USUAL, HabitModels
 from benchmarks.plans import Comparison
 
 from kumihimo import Kumihimo
@@ -17,7 +17,7 @@ from tests.factories_paid_steps import notes, opened, paid
 from tests.fake_server import FakeServer
 
 __all__ = ["paid"]
-CORPORA = {"town": plans.town(600), "examples": plans.examples()}
+CORPORA = {"town": plans.town(120), "examples": plans.examples()}
 
 
 def town(folder: Path, options: dict[str, object] | None = None) -> Kumihimo:
@@ -30,13 +30,12 @@ def town(folder: Path, options: dict[str, object] | None = None) -> Kumihimo:
     return kumi
 
 
-@pytest.mark.parametrize(("name", "habit"), [("examples", "usual"), ("examples", "carol"), ("town", "usual")])
-def test_the_total_of_a_build_lies_within_a_narrow_plan(name: str, habit: str, tmp_path: Path) -> None:
-    first, later = plans.compare(name, CORPORA[name], tmp_path, HABITS[habit], ("local", "global"))
-    for comparison, calls, tokens in ((first, 2.2, 4), (later, 1.4, 2)):
+def test_the_total_of_a_build_lies_within_a_narrow_plan(tmp_path: Path) -> None:
+    first, later = plans.compare("examples", CORPORA["examples"], tmp_path, USUAL, ("local", "global"))
+    for comparison, calls, tokens in ((first, 2, 4), (later, 1.3, 2)):
         assert comparison.built.spent["mentions"].calls
         assert comparison.total_is_within, str(comparison)
-        assert comparison.widths()[0] <= calls, str(comparison)
+        assert comparison.widths()[0] <= calls + 0.05, str(comparison)
         assert comparison.widths()[1] <= tokens + 0.01, str(comparison)
 
 

@@ -37,7 +37,7 @@ PAIR: list[Record] = [
     relation("Ann", "Bob", text="Bob has paid Ann since May."),
     claim("Bob", "Bob paid twice."),
 ]
-COMMUNITY = leaf("c", "Ann", "Bob", "Cy", "Dee", level=2)
+COMMUNITY = leaf("c", "Ann", "Bob", "Cy", "Dee", level=1)
 # in the prompt: 1 Ann, 2 Bob, 3 Cy, 4 Dee, 5 Ann – Bob, 6 the claim
 REPLY = {
     "title": "Ann and Bob [Data: Entities (1)]",
@@ -237,6 +237,17 @@ def test_a_parent_of_one_chunk_takes_no_model() -> None:
     assert result.title == "Ann, Bob, Cy"
     assert make_report(split("all", "ab", "cd"), records, model, TWO_CHUNKS)
     assert model.prompts
+
+
+def test_below_the_depth_a_model_writes_only_what_a_large_parent_needs() -> None:
+    deep = leaf("c", "Ann", "Bob", "Cy", "Dee", level=2, parent="all")
+    records = [*PAIR, deep, split("all", "c", level=1)]
+    model = Model(REPLY)
+    assert (report := make_report(deep, records, model))
+    assert (report.written_with, model.prompts) == ("", [])
+    assert make_report(deep, records, model, window=80)  # the parent does not fit
+    assert make_report(deep, records, model, depth=2)
+    assert len(model.prompts) == 2
 
 
 # -- the prompt

@@ -165,7 +165,7 @@ class PlanEstimator:
 
     @property
     def _wordiness(self) -> float:
-        """Return how long later texts are, by the past replies of other steps.
+        """Return the length of later texts, by the past replies.
 
         It is the root of their length, because merges and reports have limits.
         """
@@ -295,7 +295,7 @@ def estimate_local_work(embedder: Embedder | None, texts: Sequence[str]) -> Loca
 
 
 def _turn_shares(tally: RequestTally, past: PastUsage | None, rate: step_rates.StepRate, margin: float) -> Range:
-    """Return the least and the greatest share of the possible later turns that are asked.
+    """Return the bounds on the share of the possible later turns.
 
     It is as in the sample, if there is one.
     """

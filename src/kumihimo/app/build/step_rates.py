@@ -38,7 +38,7 @@ STEPS: Mapping[str, StepRate] = {
     "relations": StepRate(0.04, 700, 330),
     "claims": StepRate(0.04, 700, 330),
     "reports": StepRate(0.45, 2200, 600),
-    "summaries": StepRate(2.5, 1200, 300),
+    "summaries": StepRate(3.1, 1200, 300),
 }
 PLUGIN_STEP = StepRate(0.5, 1000, 200)
 TABLES: Mapping[str, RowRate] = {
