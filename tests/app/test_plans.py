@@ -12,6 +12,7 @@ from benchmarks.plans import Comparison
 
 from kumihimo import Kumihimo
 from kumihimo.app.opened.results import Plan, Total
+from kumihimo.core.errors import IndexUnavailable
 from tests import cli_runner
 from tests.factories_paid_steps import notes, opened, paid
 from tests.fake_server import FakeServer
@@ -106,6 +107,21 @@ def test_without_prices_the_plan_says_what_to_set(tmp_path: Path, server: FakeSe
     assert 0 < plan["total"]["cost"][0] < plan["total"]["cost"][1]
     assert [method["name"] for method in plan["methods"]] == ["local", "meta"]
     assert "Cost needs prices" not in cli_runner.kumi(tmp_path, *command, *prices).stdout
+
+
+def test_a_question_at_a_level_without_written_reports_names_the_command(tmp_path: Path) -> None:
+    source = tmp_path / "texts"
+    source.mkdir()
+    for name, text in CORPORA["examples"].items():
+        (source / name).write_text(text, encoding="utf-8")
+    with Kumihimo(tmp_path / ".kumi", {"reports": {"depth": 0}}) as kumi:
+        kumi.models = HabitModels(kumi.models.settings, kumi.models.cache)
+        kumi.index(source, methods=["global"])
+        with kumi.snapshot("") as snapshot:
+            assert {row.level for row in snapshot.table("reports") if row.written_with} == {0}
+        kumi.retrieve("Who mends the nets?", "global", level=0)
+        with pytest.raises(IndexUnavailable, match=r"down to level 0: `kumi index --set reports.depth=1` writes"):
+            kumi.retrieve("Who mends the nets?", "global")
 
 
 def test_an_up_to_date_index_costs_nothing(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_numbers_become_rows_and_those_of_no_row_go() -> None:
         (("claims", PAIR[-1].id), ("entities", entity_id("Bob"))),
     )
     assert set(result.citations()) == {source for part in result.sources for source in part}
-    assert (result.dropped, result.level) == (2, 2)
+    assert (result.dropped, result.level) == (2, 1)
     assert (result.rating, result.reason) == (6.5, "The boats need it.")
     assert result.written_with
 
