@@ -75,10 +75,9 @@ class VisibleTables:
         by_rule = self.db.meta("models", {}).get("reports", RULES) == RULES
         if by_rule or level <= depth or not self.stored_table("communities").ids(level=depth + 1):
             return
-        option = f"--set reports.depth={level}"
         raise IndexUnavailable(
-            f"the model has written reports down to level {depth}: `kumi index {option}` writes those down to level "
-            f"{level}, and `kumi plan {option}` says what it costs"
+            f"the model has written reports down to level {depth}: `kumi index --set reports.depth={level}` writes those down to level "
+            f"{level}, and `kumi plan --set reports.depth={level}` says what it costs"
         )
 
     def stored_table(self, name: str) -> Table[Any]:
