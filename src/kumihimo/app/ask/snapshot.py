@@ -139,8 +139,8 @@ class Snapshot(VisibleTables):
         signature, values = self.method(name), self.settings_with(name, settings, is_remote=is_remote)
         if missing := missing_tables(self.db, self.catalogue, name):
             raise self.lacking_error(self.models, name, signature, missing)
-        if self.uses_llm(signature) and (read_level := signature.declaration.level):
-            self.check_level(read_level(values))
+        if self.uses_llm(signature):
+            self.check_level(signature, values)
         reranker = self.models.candidate_reranker(name, budget, self.generation)
         if (judge := cast(RerankerName, values.get("reranker", "none"))) != "none":
             reranker.check_available(judge)
@@ -160,7 +160,6 @@ class Snapshot(VisibleTables):
             **{port: ports[port]() for port in signature.ports},
             **signature.keyword_arguments(values),
         }
-
         if signature.takes_text:
             return lambda question: signature.function(question.text, **arguments)
         return lambda question: signature.function(question, **arguments)

@@ -10,7 +10,7 @@ from kumihimo.core.digests import hash_parts, replace_surrogates
 from kumihimo.core.errors import IndexUnavailable, ItemFailed, SettingsError, describe_unknown
 from kumihimo.core.records import NOT_READ, Record
 from kumihimo.core.settings import SettingValues
-from kumihimo.core.signature import Signature
+from kumihimo.core.signature import MethodSettings, Signature
 from kumihimo.core.table import NO_ROWS, Rows, Table, codec
 from kumihimo.core.task import Task
 from kumihimo.core.views import ViewMemory, Views
@@ -69,15 +69,18 @@ class VisibleTables:
         cost = f", and `kumi plan --methods {methods}` says what it costs" if paid else ""
         return IndexUnavailable(f"the index was not built for {name}: `kumi index --methods {methods}` does that{cost}")
 
-    def check_level(self, level: int) -> None:
-        """Raise IndexUnavailable if no model was to write this level's reports."""
+    def check_level(self, method: Signature, settings: MethodSettings) -> None:
+        """Raise IndexUnavailable if a method reads deeper reports than were written."""
+        if not method.declaration.level:
+            return
+        level = method.declaration.level(settings)
         depth = self.db.meta("settings", {}).get("reports", {}).get("depth", level)
         by_rule = self.db.meta("models", {}).get("reports", RULES) == RULES
         if by_rule or level <= depth or not self.stored_table("communities").ids(level=depth + 1):
             return
         raise IndexUnavailable(
-            f"the model has written reports down to level {depth}: `kumi index --set reports.depth={level}` writes those down "
-            f"to level {level}, and `kumi plan --set reports.depth={level}` says what it costs"
+            f"the model has written reports down to level {depth}: `kumi index --set reports.depth={level}` writes those "
+            f"down to level {level}, and `kumi plan --set reports.depth={level}` says what it costs"
         )
 
     def stored_table(self, name: str) -> Table[Any]:
