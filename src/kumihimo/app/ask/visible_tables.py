@@ -79,8 +79,8 @@ class VisibleTables:
         if by_rule or level <= depth or not self.stored_table("communities").ids(level=depth + 1):
             return
         raise IndexUnavailable(
-            f"the model has written reports down to level {depth}: `kumi index --set reports.depth={level}` writes those "
-            f"down to level {level}, and `kumi plan --set reports.depth={level}` says what it costs"
+            f"the model has written reports down to level {depth}: `kumi index --set reports.depth={level}` writes "
+            f"those down to level {level}, and `kumi plan --set reports.depth={level}` says what it costs"
         )
 
     def stored_table(self, name: str) -> Table[Any]:
