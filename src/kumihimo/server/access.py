@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import Parameter, Signature, signature
 from operator import itemgetter
 from typing import Annotated, Any, TypeVar, cast
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
 
 from kumihimo.app.ask.query import Query
 from kumihimo.app.ask.snapshot import Snapshot
@@ -167,3 +168,23 @@ def find_caller(workspace: Workspace, digest: bytes) -> Caller:
 
 
 Allowed = Annotated[Access, Depends(find_allowed)]
+
+
+def read_route(router: APIRouter, path: str, table: str = "") -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Return a decorator that serves what a function reads of a snapshot.
+
+    Its parameters after the snapshot are those of the route. table: as for `Access.read`.
+    """
+
+    def add(read: Callable[..., T]) -> Callable[..., T]:
+        async def respond(access: Access, **values: Any) -> Response:
+            return await access.respond(lambda snapshot: read(snapshot, **values), table)
+
+        own = [Parameter("access", Parameter.KEYWORD_ONLY, annotation=Allowed)]
+        own += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in [*signature(read).parameters.values()][1:]]
+        respond.__signature__ = Signature(own, return_annotation=Response)  # type: ignore[attr-defined]
+        respond.__name__, respond.__doc__ = read.__name__, read.__doc__
+        router.get(path)(respond)
+        return read
+
+    return add

@@ -16,7 +16,7 @@ from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded, s
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.wiring import ROOT
-from kumihimo.server.access import Access, Allowed
+from kumihimo.server.access import Access, Allowed, read_route
 from kumihimo.server.api.builds import build_json, visible_jobs
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
 from kumihimo.server.builds import BuildJob
@@ -175,38 +175,30 @@ async def add_path(request: Request, access: Allowed, body: Body[AddedPath]) -> 
     return await json_response(lambda: {"path": str(path), "build": build_json(access, job)}, 202)
 
 
-@router.get("/documents/{id}")
-async def get_document(access: Allowed, id: RowId) -> Response:
+@read_route(router, "/documents/{id}")
+def get_document(snapshot: Snapshot, id: RowId) -> Json:
     """Return a document without its text."""
-
-    def read(snapshot: Snapshot) -> Json:
-        listing = DocumentList(snapshot)
-        document = found(listing.find(id), "document", id)
-        chunks = snapshot.table("chunks").child_values([id], "id")[id] if snapshot.db.has("chunks") else []
-        text = found(listing.read_text(id, 0, 0), "document", id)
-        return {**plain(document), "characters": text.characters, "chunks": len(chunks)}
-
-    return await access.respond(read)
+    listing = DocumentList(snapshot)
+    document = found(listing.find(id), "document", id)
+    chunks = snapshot.table("chunks").child_values([id], "id")[id] if snapshot.db.has("chunks") else []
+    text = found(listing.read_text(id, 0, 0), "document", id)
+    return {**plain(document), "characters": text.characters, "chunks": len(chunks)}
 
 
-@router.get("/documents/{id}/text")
-async def get_text(
-    access: Allowed,
+@read_route(router, "/documents/{id}/text")
+def get_text(
+    snapshot: Snapshot,
     id: RowId,
     start: Annotated[int, Query(ge=0)] = 0,
     end: Annotated[int | None, Query(ge=0)] = None,
-) -> Response:
+) -> Json:
     """Return a part of the text of a document, with its pages.
 
     It is plain text, as the reader has extracted it. At most 100,000 characters come at once.
     """
-
-    def read(snapshot: Snapshot) -> Json:
-        last = start + _MAX_TEXT if end is None else min(end, start + _MAX_TEXT)
-        text = found(DocumentList(snapshot).read_text(id, start, last), "document", id)
-        return {**plain(text), "places": [{"start": start, "name": name} for start, name in text.places]}
-
-    return await access.respond(read)
+    last = start + _MAX_TEXT if end is None else min(end, start + _MAX_TEXT)
+    text = found(DocumentList(snapshot).read_text(id, start, last), "document", id)
+    return {**plain(text), "places": [{"start": start, "name": name} for start, name in text.places]}
 
 
 @router.delete("/documents/{id}", status_code=202)
@@ -264,26 +256,22 @@ def _find_failed(access: Access, snapshot: Snapshot, id: str) -> tuple[FailedFil
     return file, upload_folder(access) / names[file.uri]
 
 
-@router.get("/trace/{table}/{id:path}")
-async def trace(
-    access: Allowed,
+@read_route(router, "/trace/{table}/{id:path}")
+def trace(
+    snapshot: Snapshot,
     table: Table,
     id: RowId,
     around: Annotated[int, Query(ge=0, le=_MAX_AROUND, description="Characters before and after.")] = 600,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-) -> Response:
+) -> Json:
     """Return the passages that a row comes from.
 
     Each has its `page`: the text around it, no more than its page, slide or sheet, with `start` and `end` of the
     passage in this text. `more` says whether there are further passages.
     """
-
-    def read(snapshot: Snapshot) -> Json:
-        if table not in snapshot.record_types or not snapshot.db.has(table):
-            raise NotFound(f"no table {table!r} here: a piece of evidence has `table` and `id`")
-        row = found(snapshot.table(table).get(id), "row", id)
-        spans = list(islice(snapshot.trace((table, id)), limit + 1))
-        pages = [{**span.to_dict(), "page": surround(snapshot, span, around)} for span in spans[:limit]]
-        return {"table": table, "id": id, "text": row.text, "spans": pages, "more": len(spans) > limit}
-
-    return await access.respond(read)
+    if table not in snapshot.record_types or not snapshot.db.has(table):
+        raise NotFound(f"no table {table!r} here: a piece of evidence has `table` and `id`")
+    row = found(snapshot.table(table).get(id), "row", id)
+    spans = list(islice(snapshot.trace((table, id)), limit + 1))
+    pages = [{**span.to_dict(), "page": surround(snapshot, span, around)} for span in spans[:limit]]
+    return {"table": table, "id": id, "text": row.text, "spans": pages, "more": len(spans) > limit}

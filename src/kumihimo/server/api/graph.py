@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from kumihimo.app.ask.snapshot import Snapshot
@@ -23,7 +23,7 @@ from kumihimo.app.browse.json_values import (
     title_json,
 )
 from kumihimo.core.records import Entity, Relation
-from kumihimo.server.access import Allowed
+from kumihimo.server.access import read_route
 from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
 from kumihimo.server.problems import found
 
@@ -64,108 +64,78 @@ class TreePart(BaseModel):
 AskedPart = Annotated[TreePart, Query()]
 
 
-@router.get("/entities")
-async def list_entities(
-    access: Allowed,
-    q: SearchText = "",
-    kind: EntityType = "",
-    after: Cursor = "",
-    limit: Limit = 50,
-) -> Response:
+@read_route(router, "/entities", "entities")
+def list_entities(
+    snapshot: Snapshot, q: SearchText = "", kind: EntityType = "", after: Cursor = "", limit: Limit = 50
+) -> Json:
     """List entities, most mentions first.
 
     Without `q`, those that are named things; `other` counts the rest. With `q`, those with this part of a name. Where
     no name has it, descriptions are searched, if the index has their words; `found_by` says so.
     """
-
-    def read(snapshot: Snapshot) -> Json:
-        page = browse.list_entities(snapshot, q, kind=kind, after=after, limit=limit)
-        entities, found_by = list(page.items), "names"
-        if q.strip() and not entities and not after:
-            hits = browse.search_entities(snapshot, q, limit)
-            entities, found_by = [e for e in hits if not kind or e.type == kind], "descriptions"
-        rows = [_summary(entity) for entity in entities]
-        return {"entities": rows, "next": page.next, "found_by": found_by, **browse.count_listed(snapshot)}
-
-    return await access.respond(read, "entities")
+    page = browse.list_entities(snapshot, q, kind=kind, after=after, limit=limit)
+    entities, found_by = list(page.items), "names"
+    if q.strip() and not entities and not after:
+        hits = browse.search_entities(snapshot, q, limit)
+        entities, found_by = [e for e in hits if not kind or e.type == kind], "descriptions"
+    rows = [_summary(entity) for entity in entities]
+    return {"entities": rows, "next": page.next, "found_by": found_by, **browse.count_listed(snapshot)}
 
 
 def _summary(entity: Entity) -> Json:
     return {**entity_json(entity), "text": entity.text}
 
 
-@router.get("/entities/{id}")
-async def get_entity(access: Allowed, id: RowId) -> Response:
+@read_route(router, "/entities/{id}", "entities")
+def get_entity(snapshot: Snapshot, id: RowId) -> Json:
     """Return an entity by its id, name or form.
 
     It has its types, first relations, claims and communities.
     """
-
-    def read(snapshot: Snapshot) -> Json:
-        entity = _find(snapshot, id)
-        relations = browse.list_relations(snapshot, entity.id, limit=20)
-        return {
-            **_summary(entity),
-            "types": plain(entity.types),
-            "relations": [neighbour_json(entity.id, relation) for relation in relations.items],
-            "next": relations.next,
-            "claims": [claim_json(claim) for claim in browse.list_claims(snapshot, entity.id, _MAX_CLAIMS)],
-            "communities": [title_json(snapshot, id) for id in browse.communities_of(snapshot, entity.id)],
-        }
-
-    return await access.respond(read, "entities")
+    entity = _find(snapshot, id)
+    relations = browse.list_relations(snapshot, entity.id, limit=20)
+    return {
+        **_summary(entity),
+        "types": plain(entity.types),
+        "relations": [neighbour_json(entity.id, relation) for relation in relations.items],
+        "next": relations.next,
+        "claims": [claim_json(claim) for claim in browse.list_claims(snapshot, entity.id, _MAX_CLAIMS)],
+        "communities": [title_json(snapshot, id) for id in browse.communities_of(snapshot, entity.id)],
+    }
 
 
-@router.get("/entities/{id}/relations")
-async def list_relations(access: Allowed, id: RowId, after: Cursor = "", limit: Limit = 20) -> Response:
+@read_route(router, "/entities/{id}/relations", "entities")
+def list_relations(snapshot: Snapshot, id: RowId, after: Cursor = "", limit: Limit = 20) -> Json:
     """List the relations of an entity, most mentions first."""
-
-    def read(snapshot: Snapshot) -> Json:
-        entity = _find(snapshot, id)
-        page = browse.list_relations(snapshot, entity.id, after=after, limit=limit)
-        return {"relations": [neighbour_json(entity.id, relation) for relation in page.items], "next": page.next}
-
-    return await access.respond(read, "entities")
+    entity = _find(snapshot, id)
+    page = browse.list_relations(snapshot, entity.id, after=after, limit=limit)
+    return {"relations": [neighbour_json(entity.id, relation) for relation in page.items], "next": page.next}
 
 
-@router.get("/entities/{id}/passages")
-async def list_passages(access: Allowed, id: RowId, after: Cursor = "", limit: Limit = 20) -> Response:
+@read_route(router, "/entities/{id}/passages", "entities")
+def list_passages(snapshot: Snapshot, id: RowId, after: Cursor = "", limit: Limit = 20) -> Json:
     """List excerpts of the passages that mention an entity."""
-
-    def read(snapshot: Snapshot) -> Json:
-        page = browse.list_passages(snapshot, _find(snapshot, id), after=after, limit=limit)
-        return {"passages": [span.to_dict() for span in page.items], "next": page.next}
-
-    return await access.respond(read, "entities")
+    page = browse.list_passages(snapshot, _find(snapshot, id), after=after, limit=limit)
+    return {"passages": [span.to_dict() for span in page.items], "next": page.next}
 
 
-@router.get("/entities/{id}/neighbours")
-async def list_neighbours(access: Allowed, id: RowId, limit: Annotated[int, Query(ge=1, le=60)] = 20) -> Response:
+@read_route(router, "/entities/{id}/neighbours", "entities")
+def list_neighbours(snapshot: Snapshot, id: RowId, limit: Annotated[int, Query(ge=1, le=60)] = 20) -> Json:
     """Return the closest neighbours of an entity, and all relations between them."""
-
-    def read(snapshot: Snapshot) -> Json:
-        near = browse.find_neighbours(snapshot, _find(snapshot, id), limit)
-        return {**_graph_json(near.entities, near.relations), "more": near.more}
-
-    return await access.respond(read, "entities")
+    near = browse.find_neighbours(snapshot, _find(snapshot, id), limit)
+    return {**_graph_json(near.entities, near.relations), "more": near.more}
 
 
-@router.get("/path")
-async def get_path(
-    access: Allowed,
-    start: Annotated[EntityId, Query(alias="from")],
-    end: Annotated[EntityId, Query(alias="to")],
-) -> Response:
+@read_route(router, "/path", "entities")
+def get_path(
+    snapshot: Snapshot, start: Annotated[EntityId, Query(alias="from")], end: Annotated[EntityId, Query(alias="to")]
+) -> Json:
     """Return the shortest path between two entities.
 
     Without a path, both lists are empty. `complete` is false if the graph around them is too large to be searched.
     """
-
-    def read(snapshot: Snapshot) -> Json:
-        path = find_path(snapshot, _find(snapshot, start), _find(snapshot, end))
-        return {**_graph_json(path.entities, path.relations), "complete": path.complete}
-
-    return await access.respond(read, "entities")
+    path = find_path(snapshot, _find(snapshot, start), _find(snapshot, end))
+    return {**_graph_json(path.entities, path.relations), "complete": path.complete}
 
 
 def _graph_json(entities: Iterable[Entity], relations: Iterable[Relation]) -> Json:
@@ -176,64 +146,48 @@ def _find(snapshot: Snapshot, id: str) -> Entity:
     return found(browse.find_entity(snapshot, id), "entity", id)
 
 
-@reports_router.get("/communities")
-async def list_communities(access: Allowed, part: AskedPart) -> Response:
+@read_route(reports_router, "/communities", "reports")
+def list_communities(snapshot: Snapshot, part: AskedPart) -> Json:
     """List communities, largest first.
 
     Without `parent` and `level`, those of level 0.
     """
-
-    def read(snapshot: Snapshot) -> Json:
-        return part.page(snapshot, part.select(snapshot), "communities")
-
-    return await access.respond(read, "reports")
+    return part.page(snapshot, part.select(snapshot), "communities")
 
 
-@reports_router.get("/communities/{id}")
-async def get_community(access: Allowed, id: RowId) -> Response:
+@read_route(reports_router, "/communities/{id}", "reports")
+def get_community(snapshot: Snapshot, id: RowId) -> Json:
     """Return a community with its neighbours in the tree.
 
     `above` has the communities that it is part of, `parts` its own; a leaf has `members`, its entities.
     """
-
-    def read(snapshot: Snapshot) -> Json:
-        tree = browse.browse_communities(snapshot)
-        found(tree.level.get(id), "community", id)
-        entities = table_or_empty(snapshot, "entities")
-        members = entities.get_many(islice(tree.members[id], _MAX_MEMBERS)).values()
-        return {
-            **_rows(snapshot, [id])[0],
-            "above": _rows(snapshot, tree.ancestors(id)[:-1]),
-            "parts": _rows(snapshot, tree.sorted_children(id)[:_MAX_MEMBERS]),
-            "members": [entity_json(entity) for entity in members],
-        }
-
-    return await access.respond(read, "reports")
+    tree = browse.browse_communities(snapshot)
+    found(tree.level.get(id), "community", id)
+    entities = table_or_empty(snapshot, "entities")
+    members = entities.get_many(islice(tree.members[id], _MAX_MEMBERS)).values()
+    return {
+        **_rows(snapshot, [id])[0],
+        "above": _rows(snapshot, tree.ancestors(id)[:-1]),
+        "parts": _rows(snapshot, tree.sorted_children(id)[:_MAX_MEMBERS]),
+        "members": [entity_json(entity) for entity in members],
+    }
 
 
-@reports_router.get("/reports")
-async def list_reports(access: Allowed, part: AskedPart) -> Response:
+@read_route(reports_router, "/reports", "reports")
+def list_reports(snapshot: Snapshot, part: AskedPart) -> Json:
     """List reports, those on the largest communities first.
 
     Without `parent` and `level`, those of level 0.
     """
-
-    def read(snapshot: Snapshot) -> Json:
-        written = table_or_empty(snapshot, "reports")
-        return part.page(snapshot, [id for id in part.select(snapshot) if written.ids(id=id)], "reports")
-
-    return await access.respond(read, "reports")
+    written = table_or_empty(snapshot, "reports")
+    return part.page(snapshot, [id for id in part.select(snapshot) if written.ids(id=id)], "reports")
 
 
-@reports_router.get("/reports/{id}")
-async def get_report(access: Allowed, id: RowId) -> Response:
+@read_route(reports_router, "/reports/{id}", "reports")
+def get_report(snapshot: Snapshot, id: RowId) -> Json:
     """Return a report with its findings and their sources."""
-
-    def read(snapshot: Snapshot) -> Json:
-        report = found(table_or_empty(snapshot, "reports").get(id), "report", id)
-        return report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
-
-    return await access.respond(read, "reports")
+    report = found(table_or_empty(snapshot, "reports").get(id), "report", id)
+    return report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
 
 
 def _rows(snapshot: Snapshot, ids: list[str]) -> list[Json]:

@@ -15,7 +15,7 @@ from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import WIDE_QUESTION, missing_tables
 from kumihimo.app.upkeep.status import read_status
-from kumihimo.server.access import Access, Allowed
+from kumihimo.server.access import Access, Allowed, read_route
 from kumihimo.server.api.parameters import Body, Name, PathText, Question, QuestionBody
 from kumihimo.server.json_responses import JsonResponse, encode_json, json_response
 from kumihimo.server.problems import found
@@ -39,15 +39,14 @@ class PlanBody(QuestionBody):
     methods: Annotated[list[Name], Field(max_length=50)] = field(default_factory=list)
 
 
-@router.get("/methods")
-async def list_methods(access: Allowed) -> Response:
+@read_route(router, "/methods")
+def list_methods(snapshot: Snapshot) -> Json:
     """List the methods with their settings.
 
     `needs_model`: it asks a chat model. `built`: its tables are there; others are built by the first question, if that
     costs nothing.
     """
-
-    return await access.respond(lambda snapshot: {"methods": describe_methods(snapshot)})
+    return {"methods": describe_methods(snapshot)}
 
 
 def describe_methods(snapshot: Snapshot) -> list[Json]:
@@ -66,14 +65,10 @@ def describe_methods(snapshot: Snapshot) -> list[Json]:
     return methods
 
 
-@router.get("/overview")
-async def get_overview(access: Allowed, part: Part = "") -> Response:
+@read_route(router, "/overview")
+def get_overview(snapshot: Snapshot, part: Part = "") -> Json:
     """Return what the documents are: kinds, languages, dates, sizes, and their topics."""
-
-    def read(snapshot: Snapshot) -> Json:
-        return overview_json(snapshot, found(browse_overview(snapshot, part.strip()), "folder or year", part))
-
-    return await access.respond(read)
+    return overview_json(snapshot, found(browse_overview(snapshot, part.strip()), "folder or year", part))
 
 
 @router.post("/plan")
