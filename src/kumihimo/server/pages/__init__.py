@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from kumihimo.server.pages import ask, documents, graph, login, overview, rendering, status
+from kumihimo.server.pages import ask, documents, graph, login, rendering, status
 from kumihimo.server.pages.context import INDEX_PREFIXES
 
 
@@ -11,5 +11,5 @@ def add_pages(app: FastAPI) -> None:
     for router in (rendering.router, login.router):
         app.include_router(router)
     for prefix in INDEX_PREFIXES:
-        for router in (ask.router, overview.router, documents.router, graph.router, status.router):
+        for router in (ask.router, documents.router, graph.router, status.router):
             app.include_router(router, prefix=prefix)

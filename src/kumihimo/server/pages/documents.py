@@ -1,4 +1,4 @@
-"""addresses under /documents -> the documents of an index, and each as text with a passage marked."""
+"""addresses under /overview and /documents -> what the documents are, and each as text with a passage marked."""
 
 import re
 from bisect import bisect_right
@@ -13,7 +13,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.ask.snapshot import Snapshot
+from kumihimo.app.browse.browse import browse_overview, name_value
+from kumihimo.app.browse.community_tree import table_or_empty
 from kumihimo.app.browse.document_list import DocumentList, DocumentText
+from kumihimo.app.browse.json_values import overview_json
 from kumihimo.app.browse.source_files import file_uri
 from kumihimo.core.wiring import ROOT
 from kumihimo.server.api import documents as documents_api
@@ -31,6 +34,18 @@ _MAX_PLACES = 400  # links to pages of one document
 WINDOW = 20_000  # characters of a document on one page
 _LEAD = WINDOW // 4  # before a passage
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n+|\n(?=[#|-] ?)")
+
+
+@router.get("/overview")
+async def show_overview(page: AllowedPage, part: str = "") -> HTMLResponse:
+    """Send the overview of all documents, or of a folder or year."""
+
+    def read(snapshot: Snapshot) -> dict[str, Any]:
+        overview = found(browse_overview(snapshot, part.strip()), "folder or year", part)
+        return {"overview": overview_json(snapshot, overview), "reports": len(table_or_empty(snapshot, "reports"))}
+
+    values = await read_or(page, {"overview": None, "reports": 0}, read)
+    return await render(page, "overview.html", **values, part=part.strip(), name_value=name_value)
 
 
 @router.get("/documents")

@@ -1,12 +1,12 @@
 """addresses under /graph and /reports -> entities with their relations, paths, reports with their sources."""
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel, StringConstraints
 
 from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.browse import browse
@@ -28,34 +28,27 @@ _MAX_FOUND, _MAX_RELATIONS, _MAX_PASSAGES, _MAX_CLAIMS, _MAX_NAMES = 40, 30, 8, 
 _MAX_ROWS = 100  # of one community
 _MAX_PLACES = 100
 _MAX_COUNTED = 500  # passages, by document
+Stripped = Annotated[str, StringConstraints(strip_whitespace=True)]
 _PAGES_OF_ROWS = {"documents": "/documents/", "reports": "/reports/", "communities": "/reports/"}
 
 
-@dataclass(frozen=True, slots=True)
-class GraphQuery:
+class GraphQuery(BaseModel):
     """The query in an address of the graph.
 
     q: a part of a name. entity: an id. to: an id or a name, the end of a path. relations_after, passages_after: ids,
     where the next page begins.
     """
 
-    q: str = ""
+    q: Stripped = ""
     entity: str = ""
-    to: str = ""
+    to: Stripped = ""
     after: str = ""
     relations_after: str = ""
     passages_after: str = ""
 
 
-async def find_query(  # a plain function would wait for a thread
-    q: str = "", entity: str = "", to: str = "", after: str = "", relations_after: str = "", passages_after: str = ""
-) -> GraphQuery:
-    """Return the query of a request."""
-    return GraphQuery(q.strip(), entity, to.strip(), after, relations_after, passages_after)
-
-
 @router.get("/graph")
-async def show_graph(page: AllowedPage, query: Annotated[GraphQuery, Depends(find_query)]) -> HTMLResponse:
+async def show_graph(page: AllowedPage, query: Annotated[GraphQuery, Query()]) -> HTMLResponse:
     """Send the graph: a search, an entity, or a path."""
     empty: dict[str, Any] = {"found": browse.Page(()), "shown": None, "path": None, "end": None, "total": 0, "other": 0}
     values = await read_or(page, empty, lambda snapshot: {**empty, **_read(snapshot, query)}, "entities")
