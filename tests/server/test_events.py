@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 
-from kumihimo.server.events import HEARTBEAT, EventLog, ServerEvent, with_heartbeat
+from kumihimo.server.responses import HEARTBEAT, EventLog, ServerEvent, with_heartbeat
 
 
 async def collect(log: EventLog, after: int = 0) -> list[int]:

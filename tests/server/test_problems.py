@@ -8,7 +8,7 @@ import pytest
 
 from kumihimo.core import errors
 from kumihimo.server import problems
-from kumihimo.server.error_responses import error_response
+from kumihimo.server.problems import error_response
 
 
 def all_errors(kind: type[errors.KumiError] = errors.KumiError) -> list[type[errors.KumiError]]:

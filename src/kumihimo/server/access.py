@@ -15,8 +15,8 @@ from kumihimo.app.processes.async_facade import AsyncKumihimo
 from kumihimo.app.upkeep.keys import ROLES, Role
 from kumihimo.core.errors import describe_unknown
 from kumihimo.llm.budget import Budget
-from kumihimo.server.json_responses import JsonResponse, encode_json
 from kumihimo.server.problems import NotFound, Unauthorized
+from kumihimo.server.responses import JsonResponse, encode_json
 from kumihimo.server.rights import RIGHTS, name_of
 from kumihimo.server.workspace import ServedIndex, Workspace
 from kumihimo.text.translation import suggest_language

@@ -9,12 +9,12 @@ from fastapi import FastAPI
 
 from kumihimo.server import monitoring
 from kumihimo.server.api import include_api
-from kumihimo.server.error_responses import add_error_handlers
 from kumihimo.server.limits import RateLimits
 from kumihimo.server.mcp.server import add_mcp
 from kumihimo.server.monitoring import Metrics, RequestLog
 from kumihimo.server.openai.routes import router as openai_router
 from kumihimo.server.pages import add_pages
+from kumihimo.server.pages.errors import add_error_handlers
 from kumihimo.server.problems import PROBLEM_TYPE
 from kumihimo.server.rights import needs_no_key
 from kumihimo.server.security import Guard

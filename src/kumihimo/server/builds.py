@@ -15,8 +15,8 @@ from kumihimo.app.processes.build_process import HANDLER
 from kumihimo.app.processes.fair_places import FairPlaces
 from kumihimo.core.errors import IndexBusy, KumiError, SettingsError
 from kumihimo.llm.budget import Caps
-from kumihimo.server.events import EventLog, ServerEvent
 from kumihimo.server.problems import found
+from kumihimo.server.responses import EventLog, ServerEvent
 from kumihimo.workers import Worker, WorkerStopped
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]

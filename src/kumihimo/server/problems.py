@@ -1,4 +1,4 @@
-"""an error -> application/problem+json (RFC 9457) with its remedy."""
+"""an error -> application/problem+json (RFC 9457) with its remedy, or the same in the shape of OpenAI's API."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -11,11 +11,24 @@ from kumihimo.text.translation import translate
 T = TypeVar("T")
 PROBLEM_TYPE = "application/problem+json"
 INTERNAL = "the server has made a mistake: its log has the details; ask again, and report it if that happens each time"
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")  # for programs: they get problems, not pages
 
 
 class NotFound(errors.SettingsError):
     """An unknown name or id, or one that the caller may not see."""
+
+
+class ModelNotFound(NotFound):
+    """A name under `/v1/models` that does not exist, or that the caller may not use."""
+
+
+class BadParameter(errors.SettingsError):
+    """A parameter of a request that cannot be used as it is."""
+
+    def __init__(self, message: str, param: str) -> None:
+        super().__init__(message)
+        self.param = param
 
 
 class InvalidRequest(errors.SettingsError):
@@ -121,6 +134,11 @@ def headers_of(error: errors.KumiError) -> dict[str, str]:
     return {"WWW-Authenticate": 'Bearer realm="Kumihimo"'} if isinstance(error, Unauthorized) else {}
 
 
+def error_response(error: errors.KumiError, path: str, language: str = "en") -> JSONResponse:
+    """Return the response for an error of a request to a path."""
+    return openai_error(error) if path.startswith("/v1/") else problem(error, language)
+
+
 def problem(error: errors.KumiError, language: str = "en") -> JSONResponse:
     """Return the problem for an error, with its message in a language."""
     detail = translate(str(error), language)
@@ -133,6 +151,31 @@ def problem_response(
     """Return a problem with these fields."""
     body = {"type": "about:blank", "title": title, "status": status, "detail": detail, "remedy": remedy}
     return JSONResponse(body, status, headers=headers, media_type=PROBLEM_TYPE)
+
+
+def error_body(error: errors.KumiError, status: int) -> dict[str, object]:
+    """Return the body of a response for an error, with the remedy."""
+    message = f"{error}. {remedy_of(error)}" if status in _OPENAI_TYPES else str(error)
+    kind = _OPENAI_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    param = "model" if isinstance(error, ModelNotFound) else getattr(error, "param", None)
+    return {"error": {"message": message, "type": kind, "param": param, "code": _openai_code(error)}}
+
+
+def openai_error(error: errors.KumiError) -> JSONResponse:
+    """Return the response for an error.
+
+    Clients try again only where another try may succeed.
+    """
+    status = status_of(error)
+    may_retry = isinstance(error, errors.IndexBusy | TooManyRequests)
+    headers = headers_of(error) if may_retry else {"x-should-retry": "false", **headers_of(error)}
+    return JSONResponse(error_body(error, status), status, headers)
+
+
+def _openai_code(error: errors.KumiError) -> str | None:
+    if isinstance(error, ModelNotFound):
+        return "model_not_found"
+    return "insufficient_quota" if isinstance(error, errors.BudgetExceeded) else None
 
 
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:

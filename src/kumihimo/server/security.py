@@ -19,7 +19,6 @@ from kumihimo.core.errors import KumiError
 from kumihimo.core.network import read_ip
 from kumihimo.server import problems
 from kumihimo.server.access import INVALID_KEY, Caller, find_caller, local_caller
-from kumihimo.server.error_responses import error_response
 from kumihimo.server.limits import RateLimits, count_failed_key
 from kumihimo.server.rights import needs_no_key
 from kumihimo.server.sessions import Sessions, cookie_name
@@ -110,7 +109,7 @@ class Guard:
         is_page = scope["method"] in _SAFE_METHODS and problems.wants_page(path, headers)
         if isinstance(error, problems.Unauthorized) and is_page:
             return RedirectResponse("/login", 303)
-        response = error_response(error, path)
+        response = problems.error_response(error, path)
         if has_two_lengths(headers):  # the rest may be a request that nobody sent
             response.headers["Connection"] = "close"
         return response

@@ -19,7 +19,7 @@ from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.methods import METHODS
 from kumihimo.server.api import ask as server_ask
-from kumihimo.server.events import event_response
+from kumihimo.server.responses import event_response
 from tests.server.api.town import Api, Visitor, parse_events
 
 MENDED = {"question": "Who mended the breakwater?"}

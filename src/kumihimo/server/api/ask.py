@@ -20,9 +20,8 @@ from kumihimo.core.context import Context
 from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Allowed
 from kumihimo.server.api.parameters import STRICT, Body, Mended, Question, QuestionBody
-from kumihimo.server.events import ServerEvent, event_response
-from kumihimo.server.json_responses import json_response
 from kumihimo.server.problems import INTERNAL, problem
+from kumihimo.server.responses import ServerEvent, event_response, json_response
 from kumihimo.text.translation import message_language
 
 router = APIRouter(tags=["questions"])

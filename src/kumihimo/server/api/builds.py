@@ -15,9 +15,8 @@ from kumihimo.llm.budget import Caps
 from kumihimo.server.access import Access, Allowed
 from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
 from kumihimo.server.builds import BuildJob
-from kumihimo.server.events import ServerEvent, event_response, parse_last_event_id
-from kumihimo.server.json_responses import json_response
 from kumihimo.server.problems import found
+from kumihimo.server.responses import ServerEvent, event_response, json_response, parse_last_event_id
 from kumihimo.server.rights import BUILD_DETAILS
 from kumihimo.server.uploads import allowed_path
 

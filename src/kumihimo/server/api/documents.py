@@ -20,8 +20,8 @@ from kumihimo.server.access import Access, Allowed, read_route
 from kumihimo.server.api.builds import build_json, visible_jobs
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
 from kumihimo.server.builds import BuildJob
-from kumihimo.server.json_responses import json_response
 from kumihimo.server.problems import NotFound, found
+from kumihimo.server.responses import json_response
 from kumihimo.server.rights import WHOLE_FILE
 from kumihimo.server.uploads import INCOMING, Form, allowed_path, receive_form
 

@@ -17,8 +17,8 @@ from kumihimo.app.opened.catalogue import WIDE_QUESTION, missing_tables
 from kumihimo.app.upkeep.status import read_status
 from kumihimo.server.access import Access, Allowed, read_route
 from kumihimo.server.api.parameters import Body, Name, PathText, Question, QuestionBody
-from kumihimo.server.json_responses import JsonResponse, encode_json, json_response
 from kumihimo.server.problems import found
+from kumihimo.server.responses import JsonResponse, encode_json, json_response
 from kumihimo.server.rights import BUILD_PLAN, FACTS, SPENT
 from kumihimo.server.uploads import allowed_path
 

@@ -18,9 +18,8 @@ from kumihimo.core.errors import KumiError
 from kumihimo.core.spans import Span
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
-from kumihimo.server.json_responses import encode_json
-from kumihimo.server.openai.errors import error_body
-from kumihimo.server.problems import INTERNAL, status_of
+from kumihimo.server.problems import INTERNAL, error_body, status_of
+from kumihimo.server.responses import encode_json
 from kumihimo.text.sentences import shorten_title
 from kumihimo.text.translation import translate
 

@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, WithJ
 from kumihimo.app.ask.query import Length
 from kumihimo.core.answer import Answer
 from kumihimo.server.api.parameters import FilterText, Mended, Settings
-from kumihimo.server.openai.errors import BadParameter
 from kumihimo.server.openai.replies import without_source_list
+from kumihimo.server.problems import BadParameter
 
 T = TypeVar("T")
 _MAX_MESSAGES = 2_000

@@ -16,9 +16,6 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.spans import Span
 from kumihimo.server.access import Access, find_access
-from kumihimo.server.events import event_response
-from kumihimo.server.json_responses import json_response
-from kumihimo.server.openai.errors import BadParameter, ModelNotFound
 from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
 from kumihimo.server.openai.requests import (
     CHAT_BODY,
@@ -27,7 +24,8 @@ from kumihimo.server.openai.requests import (
     EmbeddingRequest,
     split_conversation,
 )
-from kumihimo.server.problems import NotFound
+from kumihimo.server.problems import BadParameter, ModelNotFound, NotFound
+from kumihimo.server.responses import event_response, json_response
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 FIRST_INDEX = "kumi"  # the name of the first index that the caller may use

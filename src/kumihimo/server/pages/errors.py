@@ -1,17 +1,19 @@
-"""an error of a page's route -> a page that says what happened and what to do."""
+"""an error of a route -> a page that says what happened and what to do, or for programs a problem."""
 
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
-from fastapi import HTTPException, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
-from kumihimo.core import errors
-from kumihimo.server.pages.context import find_index_page, find_page
+from kumihimo.core.errors import KumiError
+from kumihimo.server import problems
+from kumihimo.server.pages.context import accepted_language, find_index_page, find_page
 from kumihimo.server.pages.rendering import render
-from kumihimo.server.problems import status_of
 from kumihimo.server.sessions import read_form
 from kumihimo.server.visits import takes_files
 from kumihimo.text.sentences import ends_sentence
@@ -30,8 +32,8 @@ class PageRoute(APIRoute):
                 if request.method == "POST" and not takes_files(request.scope):
                     await read_form(request)  # which checks its token; that of a form with files comes among the files
                 return await handle(request)
-            except errors.KumiError as error:
-                return await error_page(request, status_of(error), str(error))
+            except KumiError as error:
+                return await error_page(request, problems.status_of(error), str(error))
             except RequestValidationError as error:
                 return await error_page(request, 400, _describe(error))
             except HTTPException as error:
@@ -48,7 +50,7 @@ async def error_page(request: Request, status: int, message: str) -> Response:
     page = find_page(request)
     translated = page.translate(message)  # its order is that of the language
     what, remedy = split_remedy(message) if translated == message else (translated, "")
-    with suppress(errors.KumiError, AttributeError):  # without an index, the page has no menu
+    with suppress(KumiError, AttributeError):  # without an index, the page has no menu
         page = find_index_page(request, "GET /")
     return await render(page, "error.html", status, status=status, what=what, remedy=remedy)
 
@@ -77,3 +79,32 @@ def sentence(text: str) -> str:
 def _describe(error: RequestValidationError) -> str:
     found = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()[:3]]
     return f"the form has values that do not fit ({'; '.join(found)}): go back and correct them"
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Answer each error of a route.
+
+    Other exceptions are for `Guard`.
+    """
+
+    @app.exception_handler(KumiError)
+    async def respond(request: Request, error: KumiError) -> Response:
+        language = accepted_language(request.headers.get("accept-language", ""))
+        return problems.error_response(error, request.url.path, language)
+
+    @app.exception_handler(RequestValidationError)
+    async def respond_invalid(request: Request, error: RequestValidationError) -> Response:
+        return problems.error_response(
+            problems.InvalidRequest(problems.describe_invalid(error.errors())), request.url.path
+        )
+
+    @app.exception_handler(HTTPException)
+    async def respond_http(request: Request, error: HTTPException) -> Response:
+        path, status = request.url.path, error.status_code
+        if status == 404 and problems.wants_page(path, request.headers):
+            return await error_page(request, status, f"there is no page at {path}: begin at the start")
+        if status == 404:
+            return problems.error_response(problems.NotFound(f"there is nothing at {path}: see /openapi.json"), path)
+        return problems.problem_response(
+            status, HTTPStatus(status).phrase, str(error.detail), "See /openapi.json.", error.headers
+        )

@@ -1,20 +1,50 @@
-"""news -> server-sent events, from the last one that a client has."""
+"""values -> JSON in a response, made in a thread; news -> server-sent events, from the last one that a client has."""
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+from fastapi import Response
 from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
 HEARTBEAT = b": \n\n"  # a comment: proxies close a connection that is silent
 _HEARTBEAT_SECONDS = 15.0
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # the second one is for nginx
 _MAX_EVENTS = 500
 _MAX_ID_DIGITS = 15
+_DEPTH = 3  # of the parts of JSON that are written one by one
+
+
+class JsonResponse(Response):
+    """A response whose JSON has been written."""
+
+    media_type = "application/json"
+
+
+def encode_json(value: object, depth: int = _DEPTH) -> bytes:
+    """Return a value as JSON.
+
+    Its parts are written one by one, since a thread that writes JSON lets no other run.
+
+    >>> encode_json({"evidence": [{"text": "七"}, None], "more": {}}).decode()
+    '{"evidence":[{"text":"七"},null],"more":{}}'
+    """
+    if depth and isinstance(value, dict):
+        items = (encode_json(str(name)) + b":" + encode_json(item, depth - 1) for name, item in value.items())
+        return b"{" + b",".join(items) + b"}"
+    if depth and isinstance(value, list | tuple):
+        return b"[" + b",".join(encode_json(item, depth - 1) for item in value) + b"]"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+async def json_response(make: Callable[[], Any], status: int = 200) -> JsonResponse:
+    """Return the response with the values that a function makes."""
+    return JsonResponse(await run_in_threadpool(lambda: encode_json(make())), status)
 
 
 @dataclass(frozen=True, slots=True)
