@@ -25,7 +25,7 @@ KumiError                 any error this package raises on purpose
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
     from kumihimo.core.records import Record
@@ -114,6 +114,8 @@ class ItemFailed(KumiError):
     It is listed, the rest continues, and the next build tries it again. `fallback`: records to store until then.
     """
 
+    status: ClassVar[Literal["failed", "invalid"]] = "failed"  # invalid: there is a reply, and it cannot be read
+
     def __init__(self, message: str, *, fallback: Iterable["Record"] = ()) -> None:
         super().__init__(message)
         self.fallback = tuple(fallback)
@@ -147,6 +149,8 @@ class UnparsableReply(ItemFailed):
 
     Callers that do not need the reply may continue.
     """
+
+    status = "invalid"
 
 
 def describe_fault(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from kumihimo.core.errors import ItemFailed, UnparsableReply
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import AnswerClaim, EvalQuestion, SystemAnswer, ValuesByMeasure
 from kumihimo.evaluate.scoring.case import render_numbered_list
-from kumihimo.evaluate.workers import classify_failure, map_with_progress
+from kumihimo.llm.concurrency import map_with_progress
 from kumihimo.llm.prompts import Source, render_prompt
 from kumihimo.llm.protocols import LLM
 
@@ -114,7 +114,7 @@ def check_by_corpus(
     def check_claim(job: tuple[str, list[str] | ItemFailed]) -> AnswerClaim:
         claim, passages = AnswerClaim("", "", 0, job[0]), job[1]
         if isinstance(passages, ItemFailed):
-            return _with_result(claim, "in_corpus", None, f"{classify_failure(passages)}: {passages}")
+            return _with_result(claim, "in_corpus", None, f"{passages.status}: {passages}")
         return _check_by_sources([claim], "in_corpus", [list(enumerate(passages, 1))] if passages else [], llm)[0]
 
     checked = map_with_progress(check_claim, jobs, llm.workers, "corpus", progress, len(unique_texts))
@@ -164,7 +164,7 @@ def _rate_doubt(batch: list[AnswerClaim], texts: Sequence[str], llm: LLM) -> lis
         try:
             replies = {entry.claim: entry.supported for entry in reversed(llm(messages, schema=list[Agreed]))}
         except ItemFailed as failure:
-            why = f"{classify_failure(failure)}: {failure}"
+            why = f"{failure.status}: {failure}"
             if not isinstance(failure, UnparsableReply):
                 return [_with_result(claim, "doubt", None, why) for claim in batch]
         for n, doubts in enumerate(doubts_by_claim, 1):
@@ -225,7 +225,7 @@ def _check_by_sources(
                 if 1 <= e.claim <= len(unsupported)
             }
         except ItemFailed as failure:
-            why |= dict.fromkeys(unsupported, f"{classify_failure(failure)}: {failure}")
+            why |= dict.fromkeys(unsupported, f"{failure.status}: {failure}")
             continue
         why |= {n: why[n] or "the reply leaves it out" for n in unsupported if n not in entries}
         numbers = {n for n, _ in group}

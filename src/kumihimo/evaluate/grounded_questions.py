@@ -18,7 +18,7 @@ from kumihimo.core.task import Progress
 from kumihimo.evaluate.judging.verdicts import truncate_tokens
 from kumihimo.evaluate.question_generation import GeneratedQuestions, Missing, question_text_key, strip_list_mark
 from kumihimo.evaluate.records import EvalQuestion, Gold
-from kumihimo.evaluate.workers import map_with_progress
+from kumihimo.llm.concurrency import map_with_progress
 from kumihimo.llm.prompts import number_sources, render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages, Reply
 

@@ -12,8 +12,7 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.task import Progress
 from kumihimo.evaluate.records import EvalQuestion, ReplyStatus
 from kumihimo.evaluate.scoring.case import Tools, ask_by_item
-from kumihimo.evaluate.workers import classify_failure, map_with_progress
-from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.concurrency import map_concurrent, map_with_progress
 from kumihimo.llm.prompts import Source, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM
 
@@ -327,7 +326,7 @@ def generate_assertions(
         try:
             return _generate_for_question(question, number_sources(available), Tools(llm))
         except ItemFailed as failure:
-            return AssertionResult(question, status=classify_failure(failure), why=str(failure))
+            return AssertionResult(question, status=failure.status, why=str(failure))
 
     return map_with_progress(process, questions, llm.workers, "questions", progress)
 

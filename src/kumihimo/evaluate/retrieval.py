@@ -31,8 +31,8 @@ from kumihimo.evaluate.records import EvalQuestion, Score, SourceSpan
 from kumihimo.evaluate.run_systems import count_workers
 from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.systems import System
-from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.llm.budget import Budget
+from kumihimo.llm.concurrency import map_with_progress
 from kumihimo.text.question import ParsedQuestion
 
 TOKEN_BUDGETS = (2000, 4000)  # of recall within a number of tokens

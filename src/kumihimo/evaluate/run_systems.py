@@ -19,9 +19,9 @@ from kumihimo.core.usage import Usage
 from kumihimo.core.wiring import ROOT
 from kumihimo.evaluate.records import AnswerSource, EvalQuestion, SourceSpan, SystemAnswer
 from kumihimo.evaluate.systems import System
-from kumihimo.evaluate.workers import map_with_progress
 from kumihimo.generation import answer as answering
 from kumihimo.llm.budget import Budget
+from kumihimo.llm.concurrency import map_with_progress
 from kumihimo.llm.registry import RULES
 from kumihimo.text.question import ParsedQuestion
 

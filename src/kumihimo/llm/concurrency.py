@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -13,7 +13,7 @@ from threading import Event, Lock, Semaphore, Thread
 from typing import TypeVar
 
 from kumihimo.core.cancel import CancelToken, check_cancelled
-from kumihimo.core.task import Pool
+from kumihimo.core.task import Pool, Progress, ProgressEvent
 from kumihimo.llm.protocols import TokenCallback
 
 A = TypeVar("A")
@@ -45,6 +45,20 @@ def map_concurrent(call: Callable[[A], B], jobs: Iterable[A], workers: int) -> I
         raise
     finally:
         executor.shutdown(wait=wait_for_running, cancel_futures=True)
+
+
+def map_with_progress(
+    call: Callable[[A], B], jobs: Iterable[A], workers: int, label: str, progress: Progress | None, total: int = 0
+) -> Iterator[B]:
+    """Yield the result of each job in order, and report the progress.
+
+    total: the number of jobs if they have no length.
+    """
+    total = len(jobs) if isinstance(jobs, Sized) else total
+    for done, result in enumerate(map_concurrent(call, jobs, workers), 1):
+        if progress:
+            progress(ProgressEvent(label, done, total))
+        yield result
 
 
 def iterate_tokens(call: Callable[[TokenCallback], A], cancel: CancelToken) -> Generator[str, None, A]:

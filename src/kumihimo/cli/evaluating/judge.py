@@ -1,9 +1,10 @@
 """the answers of a study -> verdicts on pairs or ratings, win rates and bias checks."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from functools import partial
+from typing import Annotated, Any, Literal
 
 from typer import Option
 
@@ -11,7 +12,7 @@ from kumihimo.app.facade import Kumihimo
 from kumihimo.cli import options, printing
 from kumihimo.cli.evaluating import options as shared
 from kumihimo.core.errors import ItemFailed, SettingsError
-from kumihimo.core.task import Progress, ProgressEvent
+from kumihimo.core.task import Progress
 from kumihimo.evaluate.bias import BiasReport, LengthAdjustedRate, measure_bias, self_judging_of
 from kumihimo.evaluate.comparison import Comparison, compare_by_criteria
 from kumihimo.evaluate.judging import protocols, verdicts
@@ -21,8 +22,7 @@ from kumihimo.evaluate.points import WinRate, points_by_pair
 from kumihimo.evaluate.records import Rating, Verdict
 from kumihimo.llm.cached_llm import StructuredLLM
 
-T = TypeVar("T")
-SECOND_JUDGE = "second_judge"
+SECOND_JUDGE: Literal["second_judge"] = "second_judge"
 
 
 def judge(
@@ -108,8 +108,6 @@ class JudgingRun:
         inputs, models = self.inputs, self.kumi.models
         budget = models.budget(self.session.caps)
         llm = models.llm("judge", budget)
-        has_second = second and models.settings.get(SECOND_JUDGE, {}).get("model")
-        second_llm = models.llm(SECOND_JUDGE, budget) if has_second else None
         call_list = verdicts.plan_judge_calls(
             self.protocol, inputs.questions, inputs.answers, other_answers=inputs.other_answers, **choices
         )
@@ -118,17 +116,18 @@ class JudgingRun:
                 f"there is only {', '.join(inputs.answers)}, and nothing to compare it with: `kumi eval run` "
                 "runs other systems, `--protocol mk` rates one"
             )
-        second_calls = verdicts.sample_calls(call_list, second) if second_llm else []
-        self._announce(llm, len(call_list) + len(second_calls))
+        judges: dict[verdicts.JudgeRole, tuple[StructuredLLM, Sequence[verdicts.JudgeCall]]] = {
+            "judge": (llm, call_list)
+        }
+        if second and models.settings.get(SECOND_JUDGE, {}).get("model"):
+            judges[SECOND_JUDGE] = models.llm(SECOND_JUDGE, budget), verdicts.sample_calls(call_list, second)
+        self._announce(llm, sum(len(calls) for _, calls in judges.values()))
         rows: list[Verdict] = []
-        judges: dict[Any, Any] = {"judge": (llm, call_list)}
-        judges |= {SECOND_JUDGE: (second_llm, second_calls)} if second_llm else {}
-        for role, (model, role_calls) in judges.items():
-            results = verdicts.judge_pairs(
-                self.protocol, role_calls, model, role=role, strip=self.strip, max_invalid=max_invalid
-            )
-            rows += self._with_progress(role, results, sum(len(call.criteria) for call in role_calls))
+        for role, (model, calls) in judges.items():
+            judging = partial(verdicts.judge_pairs, self.protocol, calls, model, role=role, strip=self.strip)
+            rows += judging(max_invalid=max_invalid, progress=self.progress)
         verdicts.write_judgements(self.study, "verdicts", self.protocol, rows)
+        second_llm, second_calls = judges.get(SECOND_JUDGE, (None, ()))
         settings = {
             "criteria": list(dict.fromkeys(c for call in call_list for c in call.criteria)),
             "replicates": choices["replicates"] or self.protocol.replicates,
@@ -148,21 +147,22 @@ class JudgingRun:
             self.inputs.questions, self.inputs.answers, replicates=replicates, one_system=alone
         )
         self._announce(llm, len(call_list))
-        results = verdicts.rate_answers(
-            self.protocol, call_list, llm, tokenizer=self.kumi.tokenizer, context=context, strip=self.strip
-        )
-        total = sum(len(call.answers) for call in call_list) * len(self.protocol.criteria)
-        rows = list(self._with_progress("judge", results, total))
+        options: dict[str, Any] = {"tokenizer": self.kumi.tokenizer, "context": context, "strip": self.strip}
+        rows = list(verdicts.rate_answers(self.protocol, call_list, llm, **options, progress=self.progress))
         verdicts.write_judgements(self.study, "ratings", self.protocol, rows)
         settings = {"replicates": replicates, "context_tokens": context, "alone": alone, "order": self.protocol.order}
         summary = self._record_run(llm, rows, len(call_list), settings)
-        mean_rows = [
+        mean_rows: list[dict[str, Any]] = [
             {"system": s, "criterion": c, "mean": sum(v.values()) / len(v) if v else None, "questions": len(v)}
             for c, values in verdicts.mean_ratings(rows).items()
             for s, v in values.items()
         ]
-        if not self.session.as_json:
-            _show_means(mean_rows)
+        if mean_rows and not self.session.as_json:
+            head = ("system", "criterion", "mean", "questions")
+            means = ["" if row["mean"] is None else f"{row['mean']:.1f}" for row in mean_rows]
+            rated = zip(mean_rows, means, strict=True)
+            cells = [(row["system"], row["criterion"], mean, str(row["questions"])) for row, mean in rated]
+            printing.show_rows(cells, head=head, numeric=(2, 3))
         return {**summary, "means": mean_rows}
 
     def _announce(self, llm: StructuredLLM, count: int) -> None:
@@ -182,13 +182,6 @@ class JudgingRun:
         for remark in remarks:
             printing.print_note(remark)
         shared.confirm_calls(count, self.session, yes=self.yes)
-
-    def _with_progress(self, role: str, rows: Iterable[T], total: int) -> Iterator[T]:
-        """Yield the rows, and update the progress bar."""
-        for done, row in enumerate(rows, 1):
-            yield row
-            if self.progress:
-                self.progress(ProgressEvent(role.replace("_", " "), done, total))
 
     def _record_run(
         self, llm: StructuredLLM, rows: Sequence[Verdict] | Sequence[Rating], count: int, choices: Mapping[str, Any]
@@ -229,36 +222,15 @@ class JudgingRun:
 
 
 def _show_bias(bias: BiasReport) -> None:
-    if bias.orders:
-        rows = []
-        for order in bias.orders:
-            shares = (order.flips, order.first, order.ties, order.invalid, order.failed)
-            rows.append((order.criterion, *(printing.format_number(share.percent, 1) for share in shares)))
-        head = ("criterion", "flips %", "first wins %", "ties %", "invalid %", "failed %")
-        printing.show_rows(rows, head=head, numeric=range(1, 6))
-        printing.print_text()
-    if bias.same:
-        rates = [(row.system, row.criterion, *_format_rate(row.rate)) for row in bias.same]
-        printing.show_rows(
-            rates, head=("against itself", "criterion", "wins %", "95 %", "questions"), numeric=range(2, 5)
-        )
-        printing.print_text()
-    _show_lengths(bias)
-    for row in bias.agreement:
-        kappa = row.why if row.kappa is None else f"kappa {row.kappa:.2f}"
-        share = printing.format_number(row.alike.percent, 1)
-        printing.print_message(f"The second judge agrees by {row.criterion}: {share} % of {row.alike.of:,}, {kappa}.")
-    for alarm in bias.alarms:
-        printing.print_message(f"Alarm: {alarm}.")
-
-
-def _show_lengths(bias: BiasReport) -> None:
-    """Print lengths, win rates at similar length, and refusals."""
-    if bias.adjusted:
-        lengths = ("a tokens", "b tokens", "a wins %", "at similar length", "questions", "adjusted")
-        rows = map(_format_lengths, bias.adjusted)
-        printing.show_rows(rows, head=("criterion", "a", "b", *lengths), numeric=range(3, 9))
-        printing.print_text()
+    """Print the bias checks, one table or sentence each."""
+    head = ("criterion", "flips %", "first wins %", "ties %", "invalid %", "failed %")
+    shares = ((row.flips, row.first, row.ties, row.invalid, row.failed) for row in bias.orders)
+    percents = ([printing.format_number(share.percent, 1) for share in row] for row in shares)
+    _show_table(head, [(row.criterion, *cells) for row, cells in zip(bias.orders, percents, strict=True)], texts=1)
+    rates = [(row.system, row.criterion, *_format_rate(row.rate)) for row in bias.same]
+    _show_table(("against itself", "criterion", "wins %", "95 %", "questions"), rates, texts=2)
+    lengths = ("a tokens", "b tokens", "a wins %", "at similar length", "questions", "adjusted")
+    _show_table(("criterion", "a", "b", *lengths), [*map(_format_lengths, bias.adjusted)], texts=3)
     if bias.lengths:
         longer = ", ".join(f"{row.criterion} {' '.join(_format_rate(row.longer)[:2])}" for row in bias.lengths)
         printing.print_message(f"The longer answer wins, in percent: {longer}.")
@@ -268,14 +240,19 @@ def _show_lengths(bias: BiasReport) -> None:
                 f"{row.system} refuses {row.unanswerable:,} of {row.of_unanswerable:,} questions without an answer, "
                 f"and {row.answerable:,} of {row.of_answerable:,} others."
             )
+    for each in bias.agreement:
+        kappa = each.why if each.kappa is None else f"kappa {each.kappa:.2f}"
+        share = printing.format_number(each.alike.percent, 1)
+        printing.print_message(f"The second judge agrees by {each.criterion}: {share} % of {each.alike.of:,}, {kappa}.")
+    for alarm in bias.alarms:
+        printing.print_message(f"Alarm: {alarm}.")
 
 
-def _show_means(rows: Sequence[Mapping[str, Any]]) -> None:
-    head = ("system", "criterion", "mean", "questions")
-    means = ["" if row["mean"] is None else f"{row['mean']:.1f}" for row in rows]
+def _show_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> None:
+    """Print a table and a blank line, unless it is empty; texts: its first columns."""
     if rows:
-        cells = [(r["system"], r["criterion"], mean, str(r["questions"])) for r, mean in zip(rows, means, strict=True)]
-        printing.show_rows(cells, head=head, numeric=(2, 3))
+        printing.show_rows(rows, head=head, numeric=range(texts, len(head)))
+        printing.print_text()
 
 
 def _format_lengths(row: LengthAdjustedRate) -> tuple[str, ...]:

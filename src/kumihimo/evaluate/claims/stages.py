@@ -13,7 +13,6 @@ from typing import Any, Literal
 from unicodedata import normalize
 
 from kumihimo.core.errors import ItemFailed
-from kumihimo.evaluate.workers import classify_failure
 from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages
 from kumihimo.text.sentences import LIST_ITEM, Block, collapse_spaces, split_blocks, split_sentences
@@ -177,7 +176,7 @@ def _poll_replies(
         try:
             reply = llm(messages, schema=schema, sample=number, **settings)
         except ItemFailed as failure:
-            poll.failures.append(f"{classify_failure(failure)}: {failure}")
+            poll.failures.append(f"{failure.status}: {failure}")
         else:
             (poll.accepted if accepts(reply) else poll.rejected).append(reply)
     return poll

@@ -18,7 +18,7 @@ from kumihimo.evaluate import fabrication
 from kumihimo.evaluate.claims import stages
 from kumihimo.evaluate.records import AnswerClaim, AnswerSentence, EvalQuestion, SystemAnswer, ValuesByMeasure
 from kumihimo.evaluate.study import Study, prompt_digests, row_to_json
-from kumihimo.evaluate.workers import map_with_progress
+from kumihimo.llm.concurrency import map_with_progress
 from kumihimo.llm.protocols import LLM
 from kumihimo.text.tokens import word_tokens
 

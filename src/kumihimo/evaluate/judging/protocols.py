@@ -3,7 +3,7 @@
 The criteria are those of the papers, in our words.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from functools import cache
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from kumihimo.core.errors import SettingsError, describe_unknown
 from kumihimo.evaluate.judging.blinding import StripMode
+
+Judgements = Sequence[tuple[int, str]]  # per criterion: winner by position, 1 or 2, 0 for a tie; reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,10 @@ class Compared:
     winner: Literal[1, 2, 0]
     reasoning: str
 
+    @property
+    def judgements(self) -> Judgements:
+        return [(self.winner, self.reasoning)]
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -27,6 +33,10 @@ class Chosen:
 
     reasoning: str
     choice: Literal["first", "second", "tie"]
+
+    @property
+    def judgements(self) -> Judgements:
+        return [({"first": 1, "second": 2, "tie": 0}[self.choice], self.reasoning)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,11 @@ class Bests:
     Diversity: Best
     Empowerment: Best
     Overall: Best
+
+    @property
+    def judgements(self) -> Judgements:
+        best_by_criterion = (self.Comprehensiveness, self.Diversity, self.Empowerment, self.Overall)
+        return [(1 if best.Winner == "Answer 1" else 2, best.Explanation) for best in best_by_criterion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +82,6 @@ def build_rating_form(criteria: tuple[str, ...], systems: int) -> type[Any]:
 
 
 PresentationOrder = Literal["fixed", "alternate", "both", "square"]  # square: Latin square
-Judgements = Sequence[tuple[int, str]]  # per criterion: winner by position, 1 or 2, 0 for a tie; reason
 
 GRAPHRAG_CRITERIA = {
     "comprehensiveness": (
@@ -118,8 +132,7 @@ class JudgeProtocol:
 
     criteria: name -> its text in the prompt. one_call: ask for all criteria in one call, else one call each. order:
     which answer comes first: `fixed` always a; `alternate` by replicate; `both` orders for each replicate; `square`
-    by a Latin square over several answers. strip: what to remove from answers. parse: a reply -> one judgement per
-    criterion of its call.
+    by a Latin square over several answers. strip: what to remove from answers.
     """
 
     name: str
@@ -129,8 +142,7 @@ class JudgeProtocol:
     prompt: Path
     one_call: bool = False
     strip: StripMode = "none"
-    schema: Any = None
-    parse: Callable[[Any], Judgements] | None = None
+    schema: Any = None  # of a reply, which has `judgements`
 
     def resolve_criteria(self, criteria: Sequence[str]) -> list[str]:
         """Return these criteria, or all.
@@ -154,30 +166,12 @@ class JudgeProtocol:
         return order or self.order
 
 
-def _parse_compared(reply: Compared) -> Judgements:
-    """Return the judgement of a GraphRAG reply."""
-    return [(reply.winner, reply.reasoning)]
-
-
-def _parse_chosen(reply: Chosen) -> Judgements:
-    """Return the judgement of a debiased reply."""
-    return [({"first": 1, "second": 2, "tie": 0}[reply.choice], reply.reasoning)]
-
-
-def _parse_bests(reply: Bests) -> Judgements:
-    """Return the judgements of a LightRAG reply, by criterion."""
-    judgements = (reply.Comprehensiveness, reply.Diversity, reply.Empowerment, reply.Overall)
-    return [(1 if best.Winner == "Answer 1" else 2, best.Explanation) for best in judgements]
-
-
 def _prompt_path(name: str) -> Path:
     """Return the path of a protocol's prompt."""
     return Path(__file__).with_name(f"judge_{name}.md")
 
 
-DEBIASED = JudgeProtocol(
-    "debiased", GRAPHRAG_CRITERIA, "both", 3, _prompt_path("debiased"), strip="all", schema=Chosen, parse=_parse_chosen
-)
+DEBIASED = JudgeProtocol("debiased", GRAPHRAG_CRITERIA, "both", 3, _prompt_path("debiased"), strip="all", schema=Chosen)
 GRAPHRAG = JudgeProtocol(
     "graphrag",
     GRAPHRAG_CRITERIA,
@@ -185,10 +179,9 @@ GRAPHRAG = JudgeProtocol(
     5,
     _prompt_path("graphrag"),
     schema=Compared,
-    parse=_parse_compared,
 )
 LIGHTRAG = JudgeProtocol(
-    "lightrag", LIGHTRAG_CRITERIA, "both", 1, _prompt_path("lightrag"), one_call=True, schema=Bests, parse=_parse_bests
+    "lightrag", LIGHTRAG_CRITERIA, "both", 1, _prompt_path("lightrag"), one_call=True, schema=Bests
 )
 MK_RAG = JudgeProtocol("mk", MK_CRITERIA, "square", 1, _prompt_path("mk"), one_call=True)
 PROTOCOLS: Mapping[str, JudgeProtocol] = {p.name: p for p in (DEBIASED, GRAPHRAG, LIGHTRAG, MK_RAG)}

@@ -15,13 +15,13 @@ from typing import Any, Literal
 from kumihimo.core.context import Tokenizer
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed
+from kumihimo.core.task import Progress
 from kumihimo.evaluate.judging import protocols
 from kumihimo.evaluate.judging.blinding import StripMode, blind_answer
 from kumihimo.evaluate.judging.refusals import AnswersBySystem, is_comparable
 from kumihimo.evaluate.records import EvalQuestion, Rating, ReplyStatus, SystemAnswer, Verdict, Winner
 from kumihimo.evaluate.study import Study
-from kumihimo.evaluate.workers import classify_failure
-from kumihimo.llm.concurrency import map_concurrent
+from kumihimo.llm.concurrency import map_with_progress
 from kumihimo.llm.prompts import Source, number_sources, render_prompt
 from kumihimo.llm.protocols import LLM, Messages
 
@@ -201,12 +201,13 @@ _SIGMAS = 3  # standard deviations above the allowed rate
 
 def judge_pairs(
     protocol: protocols.JudgeProtocol,
-    calls: Iterable[JudgeCall],
+    calls: Sequence[JudgeCall],
     llm: LLM,
     *,
     role: JudgeRole = "judge",
     strip: StripMode | None = None,
     max_invalid: float = 100.0,
+    progress: Progress | None = None,
 ) -> Iterator[Verdict]:
     """Yield a row for each call and criterion, in order.
 
@@ -215,7 +216,7 @@ def judge_pairs(
     """
     judge = partial(_verdict_rows, protocol, llm, role, protocol.strip if strip is None else strip)
     replies = invalid = 0
-    for rows in map_concurrent(judge, calls, llm.workers):
+    for rows in map_with_progress(judge, calls, llm.workers, role.replace("_", " "), progress):
         yield from rows
         replies += rows[0].status != "failed"
         invalid += rows[0].status == "invalid"
@@ -248,11 +249,9 @@ def _verdict_rows(
 
     Raises ModelError, KeyboardInterrupt.
     """
-    if protocol.parse is None:
-        raise ItemFailed(f"{protocol.name} compares no pairs")
     prompt = build_verdict_prompt(protocol, call, strip)
     reply, status, why = _request_reply(llm, prompt, protocol.schema, call.sample)
-    judgements = protocol.parse(reply) if reply else [(-1, "")] * len(call.criteria)
+    judgements = reply.judgements if reply else [(-1, "")] * len(call.criteria)
     sides: dict[int, Winner] = {0: "tie", 1: "a", 2: "b"} if call.first == "a" else {0: "tie", 1: "b", 2: "a"}
     key = (call.question.id, call.a.system, call.b.system, call.first, call.replicate)
     return [
@@ -266,7 +265,7 @@ def _request_reply(llm: LLM, prompt: Messages, schema: Any, sample: int) -> tupl
     try:
         return llm(prompt, schema=schema, sample=sample), "ok", ""
     except ItemFailed as failure:
-        return None, classify_failure(failure), str(failure)
+        return None, failure.status, str(failure)
 
 
 def build_verdict_prompt(protocol: protocols.JudgeProtocol, call: JudgeCall, strip: StripMode) -> Messages:
@@ -315,12 +314,13 @@ def plan_rating_calls(
 
 def rate_answers(
     protocol: protocols.JudgeProtocol,
-    calls: Iterable[RatingCall],
+    calls: Sequence[RatingCall],
     llm: LLM,
     *,
     tokenizer: Tokenizer,
     context: int = CONTEXT_TOKENS,
     strip: StripMode | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Rating]:
     """Yield a row for each call, system and criterion.
 
@@ -332,7 +332,7 @@ def rate_answers(
         """Return the rows of one call."""
         return _rating_rows(protocol, call, llm, render_systems(call, tokenizer, context, strip_mode))
 
-    yield from chain.from_iterable(map_concurrent(rate, calls, llm.workers))
+    yield from chain.from_iterable(map_with_progress(rate, calls, llm.workers, "judge", progress))
 
 
 def _rating_rows(

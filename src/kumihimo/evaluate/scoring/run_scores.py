@@ -15,7 +15,7 @@ from kumihimo.evaluate.scoring import measures
 from kumihimo.evaluate.scoring.case import Case, ScoreResult, Tools
 from kumihimo.evaluate.statistics import bootstrap_interval
 from kumihimo.evaluate.study import prompt_digests
-from kumihimo.evaluate.workers import classify_failure, map_with_progress
+from kumihimo.llm.concurrency import map_with_progress
 from kumihimo.llm.protocols import LLM, Embedder
 
 MeasureGroup = Literal["words", "ragas", "assertions", "claims"]
@@ -142,7 +142,7 @@ def _attempt_score(name: str, case: Case, tools: Tools) -> ScoreAttempt:
     try:
         return SCORE_MEASURES[name].function(case, tools), "ok"
     except ItemFailed as failure:
-        return ScoreResult(None, str(failure)), classify_failure(failure)
+        return ScoreResult(None, str(failure)), failure.status
 
 
 def _combine_repeats(attempts: Sequence[ScoreAttempt]) -> ScoreAttempt:
