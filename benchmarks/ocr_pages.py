@@ -187,7 +187,7 @@ def _tesseract_both(picture: bytes, _: str) -> str:
 
 
 def _reader() -> Recognize:
-    from kumihimo.readers.pictures import read_picture
+    from kumihimo.readers.ocr import read_picture
 
     return lambda picture, _: "\n".join(page.text for page in read_picture(picture, "page.jpg"))
 

@@ -32,7 +32,7 @@ from kumihimo.index import STEPS
 from kumihimo.methods import METHODS
 from kumihimo.methods.braid import published_weights
 from kumihimo.readers import READERS
-from kumihimo.readers.pictures import SUFFIXES as PICTURE_SUFFIXES
+from kumihimo.readers.ocr import SUFFIXES as PICTURE_SUFFIXES
 from tests import docs_transcripts, screens
 from tests.docs_console import DOCS, HERE, PAGES, rendered, steady
 from tests.fake_server import FakeServer

@@ -14,10 +14,9 @@ import pytest
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import ocr
-from kumihimo.readers.ocr import OcrLine, arrange_lines, find_lines
+from kumihimo.readers.ocr import OcrLine, arrange_lines, find_lines, read_picture
 from kumihimo.readers.page import Page
 from kumihimo.readers.pdf import read_pdf
-from kumihimo.readers.pictures import read_picture
 from tests import factories_office
 from tests.factories_office import lines
 

@@ -15,9 +15,8 @@ from starlette.applications import Starlette
 
 from kumihimo.core import redaction
 from kumihimo.core.errors import SettingsError
-from kumihimo.server.access import Caller
+from kumihimo.server.access import Caller, route_of
 from kumihimo.server.monitoring import AuditFile, RequestLog
-from kumihimo.server.rights import route_of
 from kumihimo.server.settings import ServerSettings
 
 

@@ -9,12 +9,12 @@ from kumihimo.readers import (
     mail,
     markdown,
     notebook,
+    ocr,
     opendocument,
     org,
     outlook,
     packed,
     pdf,
-    pictures,
     plain_text,
     ppt,
     pptx,
@@ -67,6 +67,6 @@ READERS: dict[str, FileType] = {
     ".tsv": FileType("text/tab-separated-values", tables.read_delimited, is_simple=True),
     ".json": FileType("application/json", tables.read_json_pages, is_simple=True),
     **dict.fromkeys((".jsonl", ".ndjson"), FileType("application/jsonl", tables.read_jsonl_pages, is_simple=True)),
-    **pictures.PICTURES,  # with the extra `ocr`
+    **ocr.PICTURES,  # with the extra `ocr`
     **{suffix: FileType(media_type, code.read_code) for suffix, media_type in code.MEDIA_TYPES.items()},
 }

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.markup import MarkupBlocks
 from kumihimo.readers.ole import open_ole, read_summary
-from kumihimo.readers.page import Page, PageLayout, refuse_empty
+from kumihimo.readers.page import Page, PageLayout, finish_page
 
 MAGIC, FIRST_VERSION = 0xA5EC, 0x00C1  # of Word 97
 ENCRYPTED, SECOND_TABLE = 0x0100, 0x0200  # flags of the header
@@ -64,9 +64,9 @@ def read_doc(data: bytes, name: str) -> Iterator[Page]:
         layout = _DocReader(main, table, name).read()
     except (struct.error, LookupError) as error:
         raise SourceError(f"{name}: damaged, so its text is not found; save it again as .docx") from error
-    refuse_empty(layout.text, name)
     title, metadata = read_summary(file)
-    yield Page(title=title or layout.title, text=layout.text, metadata=metadata, places=layout.places)
+    title = title or layout.title
+    yield finish_page(Page(title=title, text=layout.text, metadata=metadata, places=layout.places), name)
 
 
 def _number(data: bytes, offset: int, kind: str = "I") -> int:

@@ -16,9 +16,9 @@ from kumihimo.core.records import NOT_READ, Document
 from kumihimo.core.settings import Bounds
 from kumihimo.core.wiring import FileType, Reader
 from kumihimo.readers.fields import complete_fields
+from kumihimo.readers.ocr import SUFFIXES
 from kumihimo.readers.packed import find_suffix
 from kumihimo.readers.page import Page, add_unread, format_utc
-from kumihimo.readers.pictures import SUFFIXES
 from kumihimo.readers.text import describe_guess
 from kumihimo.text.sentences import shorten_title
 

@@ -43,10 +43,8 @@ def read_docx(data: bytes, name: str) -> Iterator[layout.Page]:
     page_layout = layout.layout_tree(document.element.body, visitor.visit)
     unread = archive.describe_entities(document.element.body)
     text = "\n\n".join(filter(None, [page_layout.text, *_render_notes(document.part, visitor, unread)]))
-    layout.refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
-    layout.refuse_empty(text, name)
-    metadata = layout.add_unread(metadata, unread)
-    yield layout.Page(title=title or page_layout.title, text=text, metadata=metadata, places=page_layout.places)
+    title, places = title or page_layout.title, page_layout.places
+    yield layout.finish_page(layout.Page(title=title, text=text, metadata=metadata, places=places), name, unread)
 
 
 class ParagraphStyle(NamedTuple):

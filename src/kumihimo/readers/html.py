@@ -268,10 +268,10 @@ def read_epub(data: bytes, name: str) -> Iterator[layout.Page]:
     text, places = layout.join_with_places(
         (page.text, page.places or ((0, page.title and f"§ {page.title}"),)) for page in chapters if page.text
     )
-    layout.refuse_unread(text, unread)
-    layout.refuse_empty(text, name)
-    title, metadata = package.findtext(f".//{DC}title", ""), layout.add_unread(_read_book_properties(package), unread)
-    yield layout.Page(title=title, text=text, metadata=metadata, places=places)
+    if unread and not text.strip():
+        raise SourceError(unread[0])
+    title, metadata = package.findtext(f".//{DC}title", ""), _read_book_properties(package)
+    yield layout.finish_page(layout.Page(title=title, text=text, metadata=metadata, places=places), name, unread)
 
 
 def _chapter_paths(package: Element, folder: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
-"""a picture of a page -> its lines of text with their positions, read by an OCR engine that needs no network."""
+"""a picture of text -> its lines with their positions, read by an OCR engine that needs no network; and their page."""
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -9,9 +10,14 @@ from math import atan2, cos, hypot, sin
 from statistics import median
 from threading import Lock
 from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
+from kumihimo.core.errors import SourceError
+from kumihimo.core.wiring import FileType
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter, order_columns
-from kumihimo.readers.paragraphs import usual_size
+from kumihimo.readers.page import Page, second_place
+from kumihimo.readers.paragraphs import join_paragraphs, usual_size
+from kumihimo.readers.titles import first_page_title
 
 DPI = 200  # of a page drawn for the engine
 MAX_SIDE = 2000  # pixels: the engine makes larger pictures smaller
@@ -265,3 +271,71 @@ def _vertical_lines(boxes: Sequence[Box]) -> list[TextLine]:
 def _snap(size: float, usual: float) -> float:
     """Return the usual size for one that is nearly as large."""
     return usual if usual / SAME_SIZE < size < usual * SAME_SIZE else size
+
+
+# -- files of pictures
+
+FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "TIFF": "image/tiff", "WEBP": "image/webp"}
+SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF", ".webp": "WEBP"}
+MAX_PIXELS = 100_000_000  # of all pages: 100 pages of A4 at 100 dpi, or one of 1 m2 at 250 dpi
+
+
+def read_picture(data: bytes, name: str) -> Iterator[Page]:
+    """Read the text in a picture, by OCR.
+
+    A picture without text has no page. Raise SourceError if it is damaged, or very large.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with catch_warnings():
+            simplefilter("ignore")  # of large pictures, and of odd tags
+            with Image.open(io.BytesIO(data), formats=tuple(FORMATS)) as picture:
+                pages = [_read_lines(frame) for frame in _read_frames(picture, name)]
+    except Image.DecompressionBombError as error:
+        raise too_large_error(name) from error
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise SourceError(f"{name}: not a complete picture ({str(error)[:200]}); save it again") from error
+    yield build_picture_page(pages)
+
+
+def _read_lines(picture: Any) -> list[TextLine]:
+    return fit_size(read_picture_lines(picture), LETTER_SIZE)
+
+
+def build_picture_page(pages: list[list[TextLine]]) -> Page:
+    """Build a page of the lines on all pages."""
+    joined = join_paragraphs(pages)
+    places = tuple((offset, f"p. {number}") for number, offset in enumerate(joined.page_starts, 1))
+    return Page(
+        title=first_page_title(joined.text, second_place(places)),
+        text=joined.text,
+        places=places if len(pages) > 1 else (),
+    )
+
+
+def too_large_error(name: str) -> SourceError:
+    """Return the error for a picture with too many pixels."""
+    return SourceError(f"{name}: more than {MAX_PIXELS // 1_000_000} million pixels; scale the picture down, or cut it")
+
+
+def _read_frames(picture: Any, name: str) -> Iterator[Any]:
+    """Yield the pages of a picture, upright and on white."""
+    from PIL import Image, ImageOps, ImageSequence
+
+    pixels = 0
+    for frame in ImageSequence.Iterator(picture):
+        pixels += frame.width * frame.height
+        if pixels > MAX_PIXELS:  # before its pixels are unpacked
+            raise too_large_error(name)
+        upright = ImageOps.exif_transpose(frame)
+        upright.thumbnail((MAX_SIDE, MAX_SIDE))
+        if "A" in upright.getbands() or "transparency" in upright.info:
+            colours = upright.convert("RGBA")
+            upright = Image.new("RGBA", colours.size, "white")
+            upright.alpha_composite(colours)
+        yield upright
+
+
+# Without the extra, pictures are files of an unsupported type.
+PICTURES = {suffix: FileType(FORMATS[kind], read_picture) for suffix, kind in SUFFIXES.items() if is_installed()}

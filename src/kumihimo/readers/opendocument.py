@@ -11,8 +11,8 @@ from zipfile import ZipFile
 from kumihimo.core.errors import SourceError
 from kumihimo.readers import page as layout, workbooks
 from kumihimo.readers.archive import locked_error, open_archive, read_part, read_xml
-from kumihimo.readers.number_formats import Formatter, Place, Shown
-from kumihimo.readers.titles import first_page_title, human_title
+from kumihimo.readers.titles import human_title
+from kumihimo.readers.workbooks import Formatter, Place, Shown
 
 URN = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 OFFICE, TEXT, TABLE, DRAW = (URN % name for name in ("office", "text", "table", "drawing"))
@@ -50,22 +50,16 @@ def read_odt(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read a text: headings, lists, tables, notes."""
     archive = _open(data, name)
     page = layout.layout_tree(cast(Node, _body(archive, name)), _visit)
-    layout.refuse_empty(page.text, name)
     title, metadata = _read_meta(archive, name)
-    yield layout.Page(title=title or page.title, text=page.text, metadata=metadata, places=page.places)
+    title = title or page.title
+    yield layout.finish_page(layout.Page(title=title, text=page.text, metadata=metadata, places=page.places), name)
 
 
 def read_odp(data: bytes, name: str) -> Iterator[layout.Page]:
     """Read each slide with its notes."""
     archive = _open(data, name)
     slides = [layout.layout_tree(cast(Node, slide), _visit).text for slide in _body(archive, name).iter(f"{DRAW}page")]
-    parts = ((text, ((0, f"slide {number}"),)) for number, text in enumerate(slides, 1))
-    text, places = layout.join_with_places(part for part in parts if part[0].strip())
-    layout.refuse_empty(text, name)
-    title, metadata = _read_meta(archive, name)
-    yield layout.Page(
-        title=title or first_page_title(text, layout.second_place(places)), text=text, metadata=metadata, places=places
-    )
+    yield layout.finish_slides(slides, name, *_read_meta(archive, name))
 
 
 def read_ods(data: bytes, name: str) -> Iterator[layout.Page]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import PurePosixPath
@@ -11,8 +11,10 @@ from xml.etree.ElementTree import Element
 
 from kumihimo.core.errors import SourceError
 from kumihimo.core.records import NOT_READ
+from kumihimo.readers.titles import first_page_title
 from kumihimo.text.sentences import collapse_spaces
 
+_NO_TEXT = "contains no text, perhaps pictures of text; run text recognition (OCR) first"
 Row = Mapping[str, object]
 Places = tuple[tuple[int, str], ...]  # the offset and name of each place
 
@@ -98,16 +100,23 @@ def add_unread(metadata: Row, unread: Sequence[str]) -> Row:
     return {**metadata, NOT_READ: list(dict.fromkeys(unread))} if unread else metadata
 
 
-def refuse_unread(text: str, unread: Sequence[str]) -> None:
-    """Raise SourceError if the parts that were not read are all."""
-    if unread and not text.strip():
-        raise SourceError(unread[0])
+def finish_page(page: Page, name: str, unread: Sequence[str] = ()) -> Page:
+    """Return a page with the parts that were not read.
+
+    Raise SourceError if it has no text.
+    """
+    if not page.text.strip():
+        reason = f"cannot read {unread[0]}" if unread else _NO_TEXT
+        raise SourceError(f"{name}: {reason}")
+    return replace(page, metadata=add_unread(page.metadata, unread))
 
 
-def refuse_empty(text: str, name: str) -> None:
-    """Raise SourceError if a document contains no text."""
-    if not text.strip():
-        raise SourceError(f"{name}: contains no text, perhaps pictures of text; run text recognition (OCR) first")
+def finish_slides(slides: Iterable[str], name: str, title: str, metadata: Row) -> Page:
+    """Return the page of a presentation, with its slides as places."""
+    parts = ((text, ((0, f"slide {number}"),)) for number, text in enumerate(slides, 1))
+    text, places = join_with_places(part for part in parts if part[0].strip())
+    title = title or first_page_title(text, second_place(places))
+    return finish_page(Page(title=title, text=text, metadata=metadata, places=places), name)
 
 
 EMPTY_LINE = re.compile(r"[ |]*")

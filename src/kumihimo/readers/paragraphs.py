@@ -8,8 +8,8 @@ from statistics import median
 from typing import NamedTuple
 
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter
-from kumihimo.readers.labels import CAPTION, LABEL, is_labelled
 from kumihimo.readers.table_lines import repeat_headers
+from kumihimo.readers.titles import CAPTION, LABEL, is_labelled
 from kumihimo.text.sentences import LIST_ITEM
 
 NEIGHBOUR_LINES = 15  # lines before and after that show the width of a column

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from kumihimo.core.errors import SourceError
 from kumihimo.readers.ole import open_ole, read_summary
-from kumihimo.readers.page import Page, join_with_places, refuse_empty, second_place
-from kumihimo.readers.titles import first_page_title
+from kumihimo.readers.page import Page, finish_slides
 
 LOCKED_TOKEN = 0xF3D1C4DF
 # Types of records.
@@ -62,11 +61,7 @@ def read_ppt(data: bytes, name: str) -> Iterator[Page]:
         slides = list(_PptReader(stream, name).read(last_edit))
     except (struct.error, LookupError) as error:
         raise SourceError(f"{name}: damaged, so its slides are not found; save it again as .pptx") from error
-    parts = ((text, ((0, f"slide {number}"),)) for number, text in enumerate(slides, 1))
-    text, places = join_with_places(part for part in parts if part[0].strip())
-    refuse_empty(text, name)
-    title, metadata = read_summary(file)
-    yield Page(title=title or first_page_title(text, second_place(places)), text=text, metadata=metadata, places=places)
+    yield finish_slides(slides, name, *read_summary(file))
 
 
 class _PptReader:

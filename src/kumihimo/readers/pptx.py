@@ -33,11 +33,8 @@ def read_pptx(data: bytes, name: str) -> Iterator[layout.Page]:
         opening = opening or texts
         parts.append(("\n\n".join(text for _, text in texts), ((0, f"slide {number}"),)))
     text, places = layout.join_with_places(parts)
-    layout.refuse_unread(text, [f"{name}: cannot read {part}" for part in unread])
-    layout.refuse_empty(text, name)
-    metadata = layout.add_unread(metadata, unread)
     title = title or first_page_title(dict(opening).get(SHAPES, ""))  # not from a chart, and not from notes
-    yield layout.Page(title=title, text=text, metadata=metadata, places=places)
+    yield layout.finish_page(layout.Page(title=title, text=text, metadata=metadata, places=places), name, unread)
 
 
 def _read_slide(slide: Any, number: int, unread: list[str]) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.page import LayoutLine, Page, PageLayout, refuse_empty
+from kumihimo.readers.page import LayoutLine, Page, PageLayout, finish_page
 from kumihimo.readers.text import decode
 
 PROPERTY = re.compile(r"\{\\(title|author|subject|keywords)\s+([^{}]{1,1000})\}")
@@ -31,13 +31,12 @@ def read_rtf(data: bytes, name: str) -> Iterator[Page]:
         raise SourceError(f"{name}: not rich text; name it .txt to read it as text")
     source = data.decode("latin-1")  # other letters are written as numbers
     layout = _layout(_to_text(mark_headings(source)))
-    refuse_empty(layout.text, name)
     info = INFO.search(source)
     found = dict(PROPERTY.findall(info[0])) if info else {}
     encoding = ENCODING.search(source)
     values = {key: _to_text(f"{{\\rtf1{encoding[0] if encoding else ''} {value}}}") for key, value in found.items()}
-    title = values.pop("title", "")
-    yield Page(title=title or layout.title, text=layout.text, metadata=values, places=layout.places)
+    title = values.pop("title", "") or layout.title
+    yield finish_page(Page(title=title, text=layout.text, metadata=values, places=layout.places), name)
 
 
 def mark_headings(source: str) -> str:

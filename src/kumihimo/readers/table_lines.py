@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kumihimo.readers.glyphs import TextLine, is_cjk_letter
-from kumihimo.readers.labels import LABEL_CELL, is_labelled
+from kumihimo.readers.titles import LABEL_CELL, is_labelled
 
 MAX_HEAD_LINES = 2  # at the top or bottom of a page, between the rows of a table
 MAX_ROW_DROP = 3.0  # times the letter size

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from kumihimo.server import monitoring
+from kumihimo.server.access import needs_no_key
 from kumihimo.server.api import include_api
 from kumihimo.server.limits import RateLimits
 from kumihimo.server.mcp.server import add_mcp
@@ -16,7 +17,6 @@ from kumihimo.server.openai.routes import router as openai_router
 from kumihimo.server.pages import add_pages
 from kumihimo.server.pages.errors import add_error_handlers
 from kumihimo.server.problems import PROBLEM_TYPE
-from kumihimo.server.rights import needs_no_key
 from kumihimo.server.security import Guard
 from kumihimo.server.sessions import COOKIE, Sessions
 from kumihimo.server.settings import ServerSettings

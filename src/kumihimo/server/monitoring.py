@@ -22,8 +22,8 @@ from starlette.types import Scope
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import KumiError, SettingsError
 from kumihimo.core.redaction import redact
+from kumihimo.server.access import RIGHTS, name_of, route_of
 from kumihimo.server.problems import problem_response
-from kumihimo.server.rights import RIGHTS, name_of, route_of
 from kumihimo.server.settings import MEGABYTE, ServerSettings
 from kumihimo.server.workspace import ServedIndex, Workspace
 

@@ -18,9 +18,8 @@ from kumihimo.app.upkeep.keys import token_digest
 from kumihimo.core.errors import KumiError
 from kumihimo.core.network import read_ip
 from kumihimo.server import problems
-from kumihimo.server.access import INVALID_KEY, Caller, find_caller, local_caller
+from kumihimo.server.access import INVALID_KEY, Caller, find_caller, local_caller, needs_no_key
 from kumihimo.server.limits import RateLimits, count_failed_key
-from kumihimo.server.rights import needs_no_key
 from kumihimo.server.sessions import Sessions, cookie_name
 from kumihimo.server.settings import ServerSettings, is_loopback
 from kumihimo.server.visits import Visit

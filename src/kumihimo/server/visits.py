@@ -6,9 +6,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kumihimo.core.errors import KumiError
-from kumihimo.server.access import Caller
+from kumihimo.server.access import Caller, name_of
 from kumihimo.server.problems import TooLarge, TooSlow
-from kumihimo.server.rights import name_of
 from kumihimo.server.settings import ServerSettings
 
 LEFT = "left"  # of the state of a request: the event `left` of its Visit

@@ -17,9 +17,9 @@ from starlette.testclient import TestClient
 
 from kumihimo.app.upkeep.keys import ROLES, Role, create_key, revoke_key
 from kumihimo.core.digests import hash_parts
+from kumihimo.server.access import BUILD_DETAILS, BUILD_PLAN, FACTS, RIGHTS, SPENT, WHOLE_FILE
 from kumihimo.server.app import create_app
 from kumihimo.server.mcp.tools import TOOLS
-from kumihimo.server.rights import BUILD_DETAILS, BUILD_PLAN, FACTS, RIGHTS, SPENT, WHOLE_FILE
 from kumihimo.server.workspace import open_workspace
 from tests.server.api.test_api_rights import HIDDEN
 from tests.server.api.town import OPEN, SECRET_WORDS

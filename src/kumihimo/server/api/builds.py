@@ -12,12 +12,11 @@ from starlette.concurrency import run_in_threadpool
 
 from kumihimo.app.browse.json_values import Json, plain
 from kumihimo.llm.budget import Caps
-from kumihimo.server.access import Access, Allowed
+from kumihimo.server.access import BUILD_DETAILS, Access, Allowed
 from kumihimo.server.api.parameters import STRICT, Body, Name, PathText
 from kumihimo.server.builds import BuildJob
 from kumihimo.server.problems import found
 from kumihimo.server.responses import ServerEvent, event_response, json_response, parse_last_event_id
-from kumihimo.server.rights import BUILD_DETAILS
 from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["builds"])

@@ -16,13 +16,12 @@ from kumihimo.app.browse.source_files import file_uri, find_file, is_excluded, s
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
 from kumihimo.core.wiring import ROOT
-from kumihimo.server.access import Access, Allowed, read_route
+from kumihimo.server.access import WHOLE_FILE, Access, Allowed, read_route
 from kumihimo.server.api.builds import build_json, visible_jobs
 from kumihimo.server.api.parameters import STRICT, Body, Cursor, FilterQuery, Limit, PathText, RowId, SearchText, Table
 from kumihimo.server.builds import BuildJob
 from kumihimo.server.problems import NotFound, found
 from kumihimo.server.responses import json_response
-from kumihimo.server.rights import WHOLE_FILE
 from kumihimo.server.uploads import INCOMING, Form, allowed_path, receive_form
 
 router = APIRouter(tags=["documents"])

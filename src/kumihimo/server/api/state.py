@@ -15,11 +15,10 @@ from kumihimo.app.build.estimate_query_cost import estimate_query_cost
 from kumihimo.app.facade import Kumihimo
 from kumihimo.app.opened.catalogue import WIDE_QUESTION, missing_tables
 from kumihimo.app.upkeep.status import read_status
-from kumihimo.server.access import Access, Allowed, read_route
+from kumihimo.server.access import BUILD_PLAN, FACTS, SPENT, Access, Allowed, read_route
 from kumihimo.server.api.parameters import Body, Name, PathText, Question, QuestionBody
 from kumihimo.server.problems import found
 from kumihimo.server.responses import JsonResponse, encode_json, json_response
-from kumihimo.server.rights import BUILD_PLAN, FACTS, SPENT
 from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["state"])

@@ -13,12 +13,12 @@ from kumihimo.app.build.progress import describe_event
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
+from kumihimo.server.access import FACTS, SPENT
 from kumihimo.server.api.builds import build_json, visible_jobs
 from kumihimo.server.api.state import describe_methods
 from kumihimo.server.pages.context import AllowedPage, IndexPage, read_or
 from kumihimo.server.pages.errors import PageRoute
 from kumihimo.server.pages.rendering import render
-from kumihimo.server.rights import FACTS, SPENT
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _MAX_SHOWN = 10
