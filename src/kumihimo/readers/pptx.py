@@ -63,7 +63,7 @@ def _list_slide_parts(slide: Any) -> Iterator[tuple[str, Callable[[], str]]]:
     for part in dict.fromkeys(diagrams):
         yield "a diagram", partial(_read_diagram, part)
     for part in dict.fromkeys(_find_chart_parts(slide.shapes)):
-        yield "a chart", partial(_read_chart, part)
+        yield "a chart", partial(lambda part: "\n".join(_chart_rows(part.chart)), part)
     if slide.has_notes_slide:
         yield "its notes", lambda: _read_notes(slide.notes_slide.notes_text_frame)
 
@@ -136,10 +136,6 @@ def _find_chart_parts(shapes: Iterable[Any]) -> Iterator[Any]:
             yield shape.chart_part
         elif hasattr(shape, "shapes"):
             yield from _find_chart_parts(shape.shapes)
-
-
-def _read_chart(part: Any) -> str:
-    return "\n".join(_chart_rows(part.chart))
 
 
 def _chart_rows(chart: Any) -> Iterator[str]:

@@ -215,13 +215,10 @@ def _show_table(means_by_system: Mapping[str, Mapping[str, measuring.MeasureMean
     columns += [f"all-gold@{ks[0]}", "MAP", "MRR", f"nDCG@{10 if 10 in ks else ks[0]}", f"recall@{budget}tokens"]
     rows = []
     for system, means in means_by_system.items():
-        cells = [_format_mean(means[name]) if name in means else "" for name in columns]
+        shown = [means.get(name) for name in columns]
+        cells = [f"{mean.value:.3f}\n{mean.low:.2f}–{mean.high:.2f}" if mean else "" for mean in shown]
         cells += [f"{means[name].value:,.0f}" if name in means else "" for name in ("tokens", "chunks")]
         seconds = results.seconds.get(system)
         rows.append((system, *cells, "" if seconds is None else f"{1000 * seconds:,.0f}"))
     head = ["system", *(name.replace("tokens", " tokens") for name in columns), "tokens", "chunks", "ms"]
     printing.show_rows(rows, head=head, numeric=range(1, len(head)))
-
-
-def _format_mean(mean: measuring.MeasureMean) -> str:
-    return f"{mean.value:.3f}\n{mean.low:.2f}–{mean.high:.2f}"

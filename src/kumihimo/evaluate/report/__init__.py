@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from kumihimo.evaluate.bias import BiasReport, Proportion
-from kumihimo.evaluate.comparison import PROTOCOLS_DROPPING_ZEROS, Comparison, find_cheaper, find_leader
+from kumihimo.evaluate.comparison import PROTOCOLS_DROPPING_ZEROS, find_cheaper, find_leader
 from kumihimo.evaluate.judging.refusals import Refusals
-from kumihimo.evaluate.points import WinRate
 from kumihimo.evaluate.report import answer_details, charts
 from kumihimo.evaluate.report.summary_data import CriterionResults, ReportMeasure, StudyResults, load_study_results
 from kumihimo.evaluate.statistics import SEED
@@ -222,6 +222,7 @@ def _render(name: str, **values: object) -> Iterator[str]:
 # -- tables
 
 CsvRow = Sequence[Any]
+_rate = attrgetter("value", "low", "high", "n")  # the cells of a rate
 _COMPARISON_FIELDS = [
     "kind",
     "mean",
@@ -238,6 +239,7 @@ _COMPARISON_FIELDS = [
     "detectable",
     "corrected_detectable",
 ]  # names of columns and of fields of Comparison
+_comparison_cells = attrgetter("metric", "a", "b", *_COMPARISON_FIELDS, "shape.w", "shape.p", "shape.why")
 _COST_FIELDS = ["system", "answered", "failed", "calls", "tokens", "cost", "median_seconds", "p95_seconds", "timed"]
 _COLUMNS = {
     "pairs": ["by", "metric", "a", "b", *_COMPARISON_FIELDS, "shapiro_w", "shapiro_p", "shapiro_why"],
@@ -297,15 +299,9 @@ def _table_rows(study: StudyResults) -> dict[str, Iterator[CsvRow]]:
             for sides, values in criterion.points.items()
             for question, value in values.items()
         ),
-        "cost": ([getattr(cost, name) for name in _COST_FIELDS] for cost in study.costs),
+        "cost": map(attrgetter(*_COST_FIELDS), study.costs),
         "bias": _bias_rows(study.bias) if study.bias else iter(()),
     }
-
-
-def _comparison_cells(pair: Comparison) -> CsvRow:
-    """Return the cells of a comparison."""
-    numbers = [getattr(pair, name) for name in _COMPARISON_FIELDS]
-    return [pair.metric, pair.a, pair.b, *numbers, pair.shape.w, pair.shape.p, pair.shape.why]
 
 
 def _mean_cells(measure: ReportMeasure, system: str) -> CsvRow:
@@ -340,8 +336,3 @@ def _refusal_rows(row: Refusals) -> Iterator[CsvRow]:
         ("refused wrongly", row.answerable, row.of_answerable),
     ):
         yield [panel, "", "", row.system, Proportion(count, total).percent, None, None, total, ""]
-
-
-def _rate(rate: WinRate) -> CsvRow:
-    """Return the cells of a rate."""
-    return [rate.value, rate.low, rate.high, rate.n]

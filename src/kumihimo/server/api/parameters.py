@@ -29,12 +29,8 @@ RowId = Annotated[str, Path(max_length=_MAX_ID)]
 Table = Annotated[str, Path(max_length=_MAX_NAME)]
 
 
-def _mend_text(value: Any) -> Any:
-    """Replace halves of surrogate pairs, which JSON may have and no text."""
-    return replace_surrogates(value) if isinstance(value, str) else value
-
-
-Mended = BeforeValidator(_mend_text)
+# halves of surrogate pairs, which JSON may have and no text, are replaced
+Mended = BeforeValidator(lambda value: replace_surrogates(value) if isinstance(value, str) else value)
 Question = Annotated[str, Field(max_length=MAX_QUESTION_CHARS), Mended]
 Name = Annotated[str, Field(max_length=_MAX_NAME)]
 FilterText = Annotated[str, Field(max_length=_MAX_FILTER), Mended]

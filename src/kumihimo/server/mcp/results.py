@@ -13,7 +13,7 @@ from kumihimo.core.answer import TRUNCATION_NOTE, Answer
 from kumihimo.core.context import Context
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import SettingsError
-from kumihimo.core.records import Entity, Relation, Report
+from kumihimo.core.records import Report
 from kumihimo.core.spans import Span
 from kumihimo.llm.budget import Budget
 from kumihimo.text.sentences import shorten_line, shorten_title
@@ -166,16 +166,14 @@ def show_entity(snapshot: Snapshot, index: str, name: str) -> Result:
         "forms": entity.forms[:_MAX_MORE],
         "mentions": entity.mentions,
         "description": _cut(entity.text, _MAX_DESCRIPTION),
-        "relations": [_related(entity, relation) for relation in relations.items],
+        "relations": [
+            {**neighbour_json(entity.id, r), "text": shorten_line(r.text, _MAX_LINE)} for r in relations.items
+        ],
         "passages": [_cut_text(span.to_dict(), len(span.text)) for span in passages.items],
         "similar": [{"id": found.id, "name": found.name} for found in similar],
         "note": "There are more relations or passages: ask about them." if relations.next or passages.next else "",
     }
     return Result(values, _describe_entity(values))
-
-
-def _related(entity: Entity, relation: Relation) -> Json:
-    return {**neighbour_json(entity.id, relation), "text": shorten_line(relation.text, _MAX_LINE)}
 
 
 def _describe_entity(entity: Json) -> str:

@@ -31,7 +31,7 @@ _MAX_ANNOTATIONS = 1000
 _MAX_SPANS = 3  # of one number
 _RULE = "\n\n---\n\n"  # between the text and its sources, in any language
 _SOURCE_LINE = re.compile(r"- \[\d{1,3}\] \[(?:\\.|[^\\\]\n]){0,500}+\]\([^\s()]{1,500}+\)")
-_MARKDOWN = re.compile(r"([\\`*\[\]<])")
+_MARKDOWN, _ESCAPED = re.compile(r"([\\`*\[\]<])"), r"\\\1"  # signs, and how they show as they are
 _MAX_LABEL = 200  # characters
 
 
@@ -178,7 +178,7 @@ def source_list(answer: Answer, link: Link) -> str:
         span = citation.span
         counts[citation.n] = counts.get(citation.n, 0) + 1
         if counts[citation.n] <= _MAX_SPANS:
-            lines[f"- [{citation.n}] [{_escape(_label(span))}]({link(span)})"] = None
+            lines[f"- [{citation.n}] [{_MARKDOWN.sub(_ESCAPED, _label(span))}]({link(span)})"] = None
     return _RULE + "\n".join([*lines][:_MAX_LINES]) if lines else ""
 
 
@@ -217,8 +217,3 @@ def url_citations(answer: Answer, link: Link) -> list[dict[str, Any]]:
 
 def _label(span: Span) -> str:
     return shorten_title(f"{span.title} · {span.location}" if span.title else span.location, _MAX_LABEL)
-
-
-def _escape(text: str) -> str:
-    """Return a text that Markdown shows as it is, on one line."""
-    return _MARKDOWN.sub(r"\\\1", text)

@@ -131,7 +131,9 @@ async def show_reports(page: AllowedPage, skip: int = 0) -> HTMLResponse:
         roots = tree.roots()
         shown = roots[max(skip, 0) : max(skip, 0) + _MAX_ROWS]
         written = reports.get_many(shown)
-        return [_card(tree, id, written.get(id)) for id in shown], len(roots)
+        summaries = {id: report.summary for id, report in written.items()}
+        cards = [{**community_json(tree, id, written.get(id)), "summary": summaries.get(id, "")} for id in shown]
+        return cards, len(roots)
 
     cards, total = await read_or(page, (list[Json](), 0), read, "reports")
     return await render(page, "reports.html", cards=cards, total=total, skip=skip, more=_MAX_ROWS)
@@ -152,10 +154,6 @@ async def show_report(page: AllowedPage, id: str) -> HTMLResponse:
 
     shown, branches = await page.access.read(read, "reports")
     return await render(page, "report.html", report=shown, branches=branches, more=_MAX_ROWS)
-
-
-def _card(tree: CommunityTree, id: str, report: Report | None) -> Json:
-    return {**community_json(tree, id, report), "summary": report.summary if report else ""}
 
 
 def _open_branches(tree: CommunityTree, id: str, reports: Table[Any]) -> list[Json]:

@@ -36,7 +36,7 @@ async def render(page: PageContext, template: str, status: int = 200, /, **value
         "has_index": isinstance(page, IndexPage),
         "translate": page.translate,
         "count_of": page.count_of,
-        "asset": lambda name: asset_address(name, page.language),
+        "asset": lambda name: f"/static/{asset_version()}/{page.language}/{name}",
     }
     text = await run_in_threadpool(lambda: environment().get_template(template).render(values))
     return HTMLResponse(text, status, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
@@ -101,11 +101,6 @@ def asset_version() -> str:
     """Return a digest of all files."""
     catalogues = [_write_labels(language) for language in LANGUAGES]
     return hash_parts(*(_read_asset(path.name) for path in sorted(_STATIC.iterdir())), *catalogues)[:12]
-
-
-def asset_address(name: str, language: str) -> str:
-    """Return the address of a file, with labels in a language."""
-    return f"/static/{asset_version()}/{language}/{name}"
 
 
 @router.get("/static/{version}/{language}/{name}")
