@@ -13,7 +13,7 @@ from kumihimo.app.ask.snapshot import Snapshot
 from kumihimo.app.facade import Kumihimo
 from kumihimo.core.errors import IndexUnavailable, SettingsError
 from kumihimo.evaluate.grounded_questions import (
-    describe_documents,
+    draft_description,
     find_quote,
     generate_linked_questions,
     generate_local_questions,
@@ -148,7 +148,7 @@ def test_a_description_samples_the_whole_index(snapshot: Snapshot, tmp_path: Pat
     assert len(sample_pieces(snapshot, size=500)) == 2
     chat = FakeChat(lambda prompt: " Letters of an island. ", join_messages=True)
     cache = ResponseCache(tmp_path / "replies.db")
-    assert describe_documents(list(reversed(samples)), create_llm(chat, cache)) == "Letters of an island."
+    assert draft_description(list(reversed(samples)), create_llm(chat, cache)) == "Letters of an island."
     cache.close()
     assert fenced_texts(next(iter(chat.prompt_counts)), "piece") == sorted(samples)
     with pytest.raises(SettingsError, match="the index has no reports: `kumi index --methods global`"):

@@ -17,7 +17,15 @@ from kumihimo.core.records import NOT_READ
 from kumihimo.readers import ocr
 from kumihimo.readers.glyphs import TextLine
 from kumihimo.readers.page import Page
-from kumihimo.readers.pdf import Box, downward, drop_running_heads, leftward, read_pdf, rightward, writing_direction
+from kumihimo.readers.pdf import (
+    CharBox,
+    downward,
+    drop_running_heads,
+    leftward,
+    read_pdf,
+    rightward,
+    writing_direction,
+)
 from tests import factories_office
 from tests.factories_office import Fill, justified, lines
 
@@ -388,10 +396,10 @@ def test_two_tiers_of_columns() -> None:
 
 
 def test_which_way_most_letters_go() -> None:
-    across = [Box(letter, False, 10.0 * i, 10.0 * i + 9, 0.0, 10.0) for i, letter in enumerate("組紐の工房")]
-    down = [Box(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("組紐の工房")]
-    hebrew = [Box(letter, False, -10.0 * i, 9 - 10.0 * i, 0.0, 10.0) for i, letter in enumerate("שלום")]
-    latin = [Box(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("a list")]
+    across = [CharBox(letter, False, 10.0 * i, 10.0 * i + 9, 0.0, 10.0) for i, letter in enumerate("組紐の工房")]
+    down = [CharBox(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("組紐の工房")]
+    hebrew = [CharBox(letter, False, -10.0 * i, 9 - 10.0 * i, 0.0, 10.0) for i, letter in enumerate("שלום")]
+    latin = [CharBox(letter, False, 0.0, 10.0, -10.0 * i, 10.0 - 10 * i) for i, letter in enumerate("a list")]
     expected = [rightward, downward, leftward, rightward, rightward]
     assert [writing_direction(boxes) for boxes in (across, down, hebrew, latin, [])] == expected
 

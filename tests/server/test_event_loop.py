@@ -121,7 +121,7 @@ def write_all(text: str) -> None:
     answer = cited(text)
     completion(ReplyHead("kumi"), answer, lambda span: span.uri)
     answer.to_dict()
-    results.show_answer("notes", answer)
+    results.answer_result("notes", answer)
     for part in answer.parts:
         markdown_blocks(part.marked(write_cite).text)
 

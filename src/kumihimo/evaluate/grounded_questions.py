@@ -29,7 +29,7 @@ _PIECE_TOKENS = 250
 _REQUIRED_METHODS = {"reports": "global", "summaries": "meta"}  # the method whose index has them
 
 
-def describe_documents(pieces: Sequence[str], llm: LLM) -> str:
+def draft_description(pieces: Sequence[str], llm: LLM) -> str:
     """Describe the documents from these pieces by one LLM call.
 
     A person should review the draft. Raises ItemFailed if the reply is unusable.

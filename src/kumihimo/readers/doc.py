@@ -28,7 +28,7 @@ SPECIAL = str.maketrans({"\x0b": "\n", "\x0c": "\n", "\x0e": "\n", "\x1e": "-", 
 CONTROL = re.compile("[\x00-\x08\x0e-\x1f\ufffe\uffff]")
 
 
-class Piece(NamedTuple):
+class DocPiece(NamedTuple):
     """A run of characters. start: the number of the first one. offset, width: where they are, and their bytes."""
 
     start: int
@@ -97,7 +97,7 @@ class _DocReader:
         self._write(text, after + comments, after + comments + end_notes + boxes, blocks)
         return blocks.layout()
 
-    def _read_pieces(self) -> Iterator[Piece]:
+    def _read_pieces(self) -> Iterator[DocPiece]:
         """Yield the pieces of the text, in order."""
         position, size = _number(self.main, PIECES), _number(self.main, PIECES + 4)
         end = position + size
@@ -111,9 +111,9 @@ class _DocReader:
             if stop > start:
                 is_narrow = bool(place & COMPRESSED)
                 offset = (place & ~COMPRESSED) // 2 if is_narrow else place
-                yield Piece(start, stop, offset, 1 if is_narrow else 2)
+                yield DocPiece(start, stop, offset, 1 if is_narrow else 2)
 
-    def _piece_text(self, piece: Piece) -> str:
+    def _piece_text(self, piece: DocPiece) -> str:
         data = self.main[piece.offset : piece.offset + (piece.end - piece.start) * piece.width]
         # A surrogate pair keeps its two places until all positions are known.
         return data.decode("cp1252", "replace") if piece.width == 1 else _decode_units(data)

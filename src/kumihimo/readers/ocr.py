@@ -42,7 +42,7 @@ class OcrLine(NamedTuple):
     score: float = 1.0
 
 
-class Box(NamedTuple):
+class LineBox(NamedTuple):
     """A line on the page turned upright; y grows downwards. size: of its letters."""
 
     text: str
@@ -162,7 +162,7 @@ def arrange_lines(found: Sequence[OcrLine]) -> list[TextLine]:
     return _horizontal_lines(boxes)
 
 
-def _turn_upright(found: Sequence[OcrLine]) -> Iterator[Box]:
+def _turn_upright(found: Sequence[OcrLine]) -> Iterator[LineBox]:
     """Yield the boxes after undoing the usual slope of the lines."""
     slopes = [_slope(line) for line in found]
     angle = median(slopes) if slopes else 0.0
@@ -170,7 +170,7 @@ def _turn_upright(found: Sequence[OcrLine]) -> Iterator[Box]:
     for line in found:
         turned = [(x * cosine - y * sine, x * sine + y * cosine) for x, y in line.corners]
         xs, ys = sorted(x for x, _ in turned), sorted(y for _, y in turned)
-        yield Box(line.text.strip(), *((values[0] + values[1]) / 2 if low else (values[2] + values[3]) / 2
+        yield LineBox(line.text.strip(), *((values[0] + values[1]) / 2 if low else (values[2] + values[3]) / 2
                                        for values in (xs, ys) for low in (True, False)))  # fmt: skip
 
 
@@ -182,14 +182,14 @@ def _slope(line: OcrLine) -> float:
     return -atan2(cx - bx, cy - by)
 
 
-def _horizontal_lines(boxes: Sequence[Box]) -> list[TextLine]:
+def _horizontal_lines(boxes: Sequence[LineBox]) -> list[TextLine]:
     if not boxes:
         return []
     usual = median(box.y1 - box.y0 for box in boxes for _ in box.text)
     return [_to_line(row, usual) for block in _split_blocks(boxes, usual) for row in _split_rows(block)]
 
 
-def _split_blocks(boxes: Sequence[Box], size: float) -> Iterator[Sequence[Box]]:
+def _split_blocks(boxes: Sequence[LineBox], size: float) -> Iterator[Sequence[LineBox]]:
     """Yield the blocks of a page in reading order.
 
     A block is cut between columns, or else at its widest gap between lines.
@@ -206,17 +206,17 @@ def _split_blocks(boxes: Sequence[Box], size: float) -> Iterator[Sequence[Box]]:
             yield block
 
 
-def _has_columns(block: Sequence[Box], size: float) -> bool:
+def _has_columns(block: Sequence[LineBox], size: float) -> bool:
     """Return whether lines stand beside each other, as in columns."""
     rows = (row for row in _split_rows(block) if len(row) > 1)
     return sum(all(box.x1 - box.x0 > COLUMN_CHARS * size for box in row) for row in rows) > 1
 
 
-def _is_column(column: Sequence[Box], size: float) -> bool:
+def _is_column(column: Sequence[LineBox], size: float) -> bool:
     return len(column) > 1 and median(box.x1 - box.x0 for box in column) > COLUMN_CHARS * size
 
 
-def _cut(block: Sequence[Box], extent: Callable[[Box], tuple[float, float]], gap: float) -> list[list[Box]]:
+def _cut(block: Sequence[LineBox], extent: Callable[[LineBox], tuple[float, float]], gap: float) -> list[list[LineBox]]:
     """Cut a block in two at its widest gap, if any."""
     ordered = sorted(block, key=extent)
     best, place, reach = gap, 0, extent(ordered[0])[1]
@@ -228,9 +228,9 @@ def _cut(block: Sequence[Box], extent: Callable[[Box], tuple[float, float]], gap
     return [ordered[:place], ordered[place:]] if place else []
 
 
-def _split_rows(block: Iterable[Box]) -> Iterator[list[Box]]:
+def _split_rows(block: Iterable[LineBox]) -> Iterator[list[LineBox]]:
     """Yield the boxes of each line, from the left."""
-    row: list[Box] = []
+    row: list[LineBox] = []
     for box in sorted(block, key=lambda box: box.middle):
         if row and box.middle - row[0].middle > min(box.y1 - box.y0, row[0].y1 - row[0].y0) / 2:
             yield sorted(row, key=lambda box: box.x0)
@@ -240,7 +240,7 @@ def _split_rows(block: Iterable[Box]) -> Iterator[list[Box]]:
         yield sorted(row, key=lambda box: box.x0)
 
 
-def _to_line(row: Sequence[Box], usual: float) -> TextLine:
+def _to_line(row: Sequence[LineBox], usual: float) -> TextLine:
     pieces = [row[0].text]
     for left, right in pairwise(row):
         both_cjk = is_cjk_letter(left.text[-1]) and is_cjk_letter(right.text[0])
@@ -261,7 +261,7 @@ def _to_line(row: Sequence[Box], usual: float) -> TextLine:
     )
 
 
-def _vertical_lines(boxes: Sequence[Box]) -> list[TextLine]:
+def _vertical_lines(boxes: Sequence[LineBox]) -> list[TextLine]:
     size = median(box.x1 - box.x0 for box in boxes for _ in box.text)
     return [
         TextLine(box.text, box.y0, box.y1, (box.x0 + box.x1) / 2, _snap(box.x1 - box.x0, size), size) for box in boxes

@@ -188,7 +188,7 @@ def _head_text(text: str) -> str:
     return "" if PAGE_NUMBER.fullmatch(text) else EDGE_NUMBER.sub("", text)
 
 
-class Box(NamedTuple):
+class CharBox(NamedTuple):
     """A letter and its extent on the page, turned upright."""
 
     letter: str
@@ -199,11 +199,11 @@ class Box(NamedTuple):
     y1: float
 
 
-END_BOX = Box("\n", True, 0.0, 0.0, 0.0, 0.0)
-Direction = Callable[[Box], tuple[float, float, float, float]]  # the begin, end, line position and size of a glyph
+END_BOX = CharBox("\n", True, 0.0, 0.0, 0.0, 0.0)
+Direction = Callable[[CharBox], tuple[float, float, float, float]]  # the begin, end, line position and size of a glyph
 
 
-def arrange_boxes(boxes: Sequence[Box]) -> list[TextLine]:
+def arrange_boxes(boxes: Sequence[CharBox]) -> list[TextLine]:
     """Return a page's lines in the direction of most letters.
 
     On a vertical page, horizontal lines come first.
@@ -211,7 +211,7 @@ def arrange_boxes(boxes: Sequence[Box]) -> list[TextLine]:
     direction = writing_direction([box for box in boxes if not box.generated and box.letter.strip()])
     if direction is not downward:
         return _build_lines(boxes, direction)
-    horizontal, vertical = list[Box](), list[Box]()
+    horizontal, vertical = list[CharBox](), list[CharBox]()
     for run in glyphs.split_between(boxes, lambda box, following: not _is_right_of(box, following)):
         if len(run) > MAX_ABREAST:  # a header or page number; two figures may stand side by side in vertical text
             horizontal += [*run, END_BOX]
@@ -220,7 +220,7 @@ def arrange_boxes(boxes: Sequence[Box]) -> list[TextLine]:
     return [*_build_lines(horizontal, rightward), *glyphs.order_columns(_build_lines(vertical, downward))]
 
 
-def _build_lines(boxes: Sequence[Box], direction: Direction) -> list[TextLine]:
+def _build_lines(boxes: Sequence[CharBox], direction: Direction) -> list[TextLine]:
     placed = [glyphs.Glyph(box.letter, *direction(box), box.generated) for box in boxes]
     groups = glyphs.split_columns(placed) if direction is downward else glyphs.split_rows(placed)
     whole = glyphs.attach_readings(groups)
@@ -229,20 +229,20 @@ def _build_lines(boxes: Sequence[Box], direction: Direction) -> list[TextLine]:
     return [line for group in whole if (line := glyphs.build_line(group, cells=False)).text]
 
 
-def _is_right_of(box: Box, following: Box) -> bool:
+def _is_right_of(box: CharBox, following: CharBox) -> bool:
     """Return whether the next box stands to the right, at equal height."""
     height = max(box.y1 - box.y0, following.y1 - following.y0, 1.0)
     is_level = abs((box.y0 + box.y1) - (following.y0 + following.y1)) < height / 2
     return following.letter != "\n" and following.x0 > box.x0 and is_level
 
 
-def read_boxes(page: Any) -> list[Box]:
+def read_boxes(page: Any) -> list[CharBox]:
     """Return the box of each letter, on the page turned upright."""
     import pypdfium2.raw as pdfium
 
     text, area, quarter_turns = page.get_textpage(), pdfium.FS_RECTF(), page.get_rotation() // 90
     handle, area_pointer = text.raw, ctypes.byref(area)
-    boxes: list[Box] = []
+    boxes: list[CharBox] = []
     for i in range(text.count_chars()):
         pdfium.FPDFText_GetLooseCharBox(handle, i, area_pointer)
         letter = chr(pdfium.FPDFText_GetUnicode(handle, i))
@@ -254,11 +254,11 @@ def read_boxes(page: Any) -> list[Box]:
         x0, x1, y0, y1 = area.left, area.right, area.bottom, area.top
         for _ in range(quarter_turns):
             x0, x1, y0, y1 = y0, y1, -x1, -x0
-        boxes.append(Box(letter, generated, x0, x1, y0, y1))
+        boxes.append(CharBox(letter, generated, x0, x1, y0, y1))
     return boxes
 
 
-def writing_direction(boxes: Sequence[Box]) -> Direction:
+def writing_direction(boxes: Sequence[CharBox]) -> Direction:
     """Return the direction of most letters."""
     pairs = ((a, b) for a, b in pairwise(boxes) if is_cjk_letter(a.letter))
     if sum(abs((a.x0 + a.x1) - (b.x0 + b.x1)) < (a.y1 - b.y1) for a, b in pairs) > len(boxes) / 2:
@@ -266,15 +266,15 @@ def writing_direction(boxes: Sequence[Box]) -> Direction:
     return leftward if sum(bidirectional(box.letter) in ("R", "AL") for box in boxes) > len(boxes) / 2 else rightward
 
 
-def rightward(box: Box) -> tuple[float, float, float, float]:
+def rightward(box: CharBox) -> tuple[float, float, float, float]:
     return box.x0, box.x1, (box.y0 + box.y1) / 2, box.y1 - box.y0
 
 
-def leftward(box: Box) -> tuple[float, float, float, float]:
+def leftward(box: CharBox) -> tuple[float, float, float, float]:
     return -box.x1, -box.x0, (box.y0 + box.y1) / 2, box.y1 - box.y0
 
 
-def downward(box: Box) -> tuple[float, float, float, float]:
+def downward(box: CharBox) -> tuple[float, float, float, float]:
     """Place a letter of vertical writing.
 
     Lines go down, and each line follows to the left of the one before.

@@ -20,7 +20,7 @@ MAX_DEPTH = 50
 MAX_EDITS = 10_000
 
 
-class Record(NamedTuple):
+class PptRecord(NamedTuple):
     """A record. start, end: of its content. container: whether it holds records."""
 
     kind: int
@@ -88,22 +88,22 @@ class _PptReader:
                 texts += self._slide_texts(notes_record, about.texts)
             yield "\n\n".join(filter(None, map(_format_text, texts)))
 
-    def _object(self, reference: SlideReference) -> Record | None:
+    def _object(self, reference: SlideReference) -> PptRecord | None:
         return self._record(self.objects[reference.object]) if reference.object in self.objects else None
 
-    def _record(self, offset: int) -> Record:
+    def _record(self, offset: int) -> PptRecord:
         flags, kind, size = struct.unpack_from("<HHI", self.stream, offset)
         start = offset + 8
-        return Record(kind, flags >> 4, flags & 15 == 15, start, min(start + size, len(self.stream)))
+        return PptRecord(kind, flags >> 4, flags & 15 == 15, start, min(start + size, len(self.stream)))
 
-    def _children(self, record: Record) -> Iterator[Record]:
+    def _children(self, record: PptRecord) -> Iterator[PptRecord]:
         position = record.start
         while position + 8 <= record.end:
             child = self._record(position)
             yield child._replace(end=min(child.end, record.end))
             position = child.end
 
-    def _walk(self, record: Record) -> Iterator[Record]:
+    def _walk(self, record: PptRecord) -> Iterator[PptRecord]:
         """Yield all records inside a record, in order."""
         pending = [self._children(record)]
         while pending:
@@ -129,7 +129,7 @@ class _PptReader:
             edit = previous
         return document
 
-    def _read_directory_part(self, record: Record) -> None:
+    def _read_directory_part(self, record: PptRecord) -> None:
         position = record.start
         while record.kind == DIRECTORY and position + 4 <= record.end:
             head = struct.unpack_from("<I", self.stream, position)[0]
@@ -139,7 +139,7 @@ class _PptReader:
                 self.objects.setdefault(number, offset)
             position += 4 + 4 * count
 
-    def _read_list(self, record: Record) -> Iterator[SlideReference]:
+    def _read_list(self, record: PptRecord) -> Iterator[SlideReference]:
         """Yield the slides of a list, with the texts of their outline."""
         current: SlideReference | None = None
         kind = 0
@@ -156,11 +156,11 @@ class _PptReader:
         if current:
             yield current
 
-    def _notes_id(self, slide: Record) -> int:
+    def _notes_id(self, slide: PptRecord) -> int:
         atom = next((child for child in self._children(slide) if child.kind == SLIDE_ATOM), None)
         return int(struct.unpack_from("<16xI", self.stream, atom.start)[0]) if atom else 0
 
-    def _slide_texts(self, slide: Record, outline: list[Text]) -> Iterator[Text]:
+    def _slide_texts(self, slide: PptRecord, outline: list[Text]) -> Iterator[Text]:
         """Yield the texts of the shapes, and those of the outline alone."""
         shown = set[int]()
         for shape in self._walk(slide):
@@ -168,7 +168,7 @@ class _PptReader:
                 yield from self._shape_texts(shape, outline, shown)
         yield from (text for number, text in enumerate(outline) if number not in shown)
 
-    def _shape_texts(self, shape: Record, outline: list[Text], shown: set[int]) -> Iterator[Text]:
+    def _shape_texts(self, shape: PptRecord, outline: list[Text], shown: set[int]) -> Iterator[Text]:
         kind, texts = 4, list[Text]()
         for record in self._walk(shape):
             if record.kind == PLACEHOLDER and self.stream[record.start + 4] in DROPPED_PLACEHOLDERS:
@@ -184,7 +184,7 @@ class _PptReader:
                 texts.append(Text(kind, text))
         yield from texts
 
-    def _text(self, record: Record) -> str | None:
+    def _text(self, record: PptRecord) -> str | None:
         """Return the text of a record, if it is one of text.
 
         Raise SourceError if all texts together are too long.

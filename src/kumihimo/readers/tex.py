@@ -77,7 +77,7 @@ def _group_end(text: str) -> int:
 
 
 @dataclass(slots=True)
-class Group:
+class TexGroup:
     """An open brace, bracket or environment.
 
     muted: its text is left out. step: ends the block that it began. roles: those of the arguments after it.
@@ -102,7 +102,7 @@ class TexReader:
     title: str = ""
     position: int = 0
     writer: Writer = field(default_factory=Writer)
-    groups: list[Group] = field(default_factory=list)
+    groups: list[TexGroup] = field(default_factory=list)
     roles: list[str] = field(default_factory=list)
     absent: set[str] = field(default_factory=set)
     takes_options: bool = False
@@ -178,17 +178,17 @@ class TexReader:
             if not self.takes_options:
                 self._write_plain(token)
             else:
-                self.groups.append(Group("]", True, roles=self.roles))
+                self.groups.append(TexGroup("]", True, roles=self.roles))
                 self._end_command()
             return
         role, *following = self.roles or ["keep"]
         self._end_command()
-        group = Group("}", muted or role == "drop", roles=following)
+        group = TexGroup("}", muted or role == "drop", roles=following)
         if not group.muted:
             self._apply_role(role, group)
         self.groups.append(group)
 
-    def _apply_role(self, role: str, group: Group) -> None:
+    def _apply_role(self, role: str, group: TexGroup) -> None:
         kind, _, value = role.partition(":")
         if kind == "heading":
             group.step, group.is_heading = self.writer.heading(value), True
@@ -286,7 +286,7 @@ class TexReader:
         self._close_item()
         if self.groups and self.groups[-1].muted:
             return
-        self.groups.append(Group("item", step=self.writer.item("  " * max(min(self.lists, 9) - 1, 0) + "- ")))
+        self.groups.append(TexGroup("item", step=self.writer.item("  " * max(min(self.lists, 9) - 1, 0) + "- ")))
         next(self.groups[-1].step or iter(()))
         label = LABEL.match(self.source, self.position)
         self.takes_options = False
@@ -323,7 +323,7 @@ class TexReader:
         muted = bool(self.groups and self.groups[-1].muted)
         step = (LINE if is_list and self.lists > 1 else PARAGRAPH)(self.writer)
         next(step)
-        self.groups.append(Group(name, muted, step=step))
+        self.groups.append(TexGroup(name, muted, step=step))
         self.roles, self.takes_options = list(tex_names.ENVIRONMENT_ARGUMENTS.get(bare, ())), True
         label = LABEL.match(self.source, self.position)
         if label and bare not in tex_names.ENVIRONMENT_ARGUMENTS and len(label[1]) > MAX_PLACEMENT:

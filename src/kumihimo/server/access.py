@@ -17,7 +17,7 @@ from kumihimo.app.upkeep.keys import ROLES, Role
 from kumihimo.core.errors import describe_unknown
 from kumihimo.llm.budget import Budget
 from kumihimo.server.problems import Forbidden, NotFound, Unauthorized
-from kumihimo.server.responses import JsonResponse, encode_json
+from kumihimo.server.responses import JsonResponse, write_json
 from kumihimo.server.workspace import ServedIndex, Workspace
 from kumihimo.text.translation import suggest_language
 
@@ -26,7 +26,7 @@ INVALID_KEY = "this key is not valid here: it is unknown, or was revoked"
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class IndexGrant:
     """The rights of a key on one index.
 
     rights: an expression; only documents that match are visible. key: its id; empty without a key. new_budget: returns
@@ -65,7 +65,7 @@ class Caller:
     key: its id; empty without a key. requests_per_minute: its rate limit; 0: none.
     """
 
-    grants: Mapping[str, Grant]
+    grants: Mapping[str, IndexGrant]
     key: str = ""
     requests_per_minute: int = 0
     notes: Notes = field(default_factory=Notes)
@@ -76,7 +76,7 @@ class Access:
     """A served index, and what the sender of the request may do with it."""
 
     served: ServedIndex
-    grant: Grant
+    grant: IndexGrant
     notes: Notes = field(default_factory=Notes)
 
     @property
@@ -112,7 +112,7 @@ class Access:
 
         table: as for `read`.
         """
-        return JsonResponse(await self.read(lambda snapshot: encode_json(read(snapshot)), table))
+        return JsonResponse(await self.read(lambda snapshot: write_json(read(snapshot)), table))
 
 
 def find_access(request: Request, name: str = "", route: str = "") -> Access:
@@ -148,7 +148,7 @@ async def find_allowed(request: Request) -> Access:  # a plain function would wa
 
 def local_caller(workspace: Workspace) -> Caller:
     """Return a caller without a key: everything is allowed."""
-    return Caller(dict.fromkeys(workspace.indexes, Grant("admin")))
+    return Caller(dict.fromkeys(workspace.indexes, IndexGrant("admin")))
 
 
 def find_caller(workspace: Workspace, digest: bytes) -> Caller:
@@ -156,11 +156,11 @@ def find_caller(workspace: Workspace, digest: bytes) -> Caller:
 
     Raises Unauthorized for an unknown or revoked key.
     """
-    grants: dict[str, Grant] = {}
+    grants: dict[str, IndexGrant] = {}
     rates: list[tuple[str, int]] = []
     for served in workspace.indexes.values():
         if key := served.keys.find(digest):
-            grants[served.name] = Grant(cast(Role, key.role), key.rights, key.id, partial(served.keys.budget, key))
+            grants[served.name] = IndexGrant(cast(Role, key.role), key.rights, key.id, partial(served.keys.budget, key))
             rates.append((key.id, key.requests_per_minute))
     if not grants:
         raise Unauthorized(INVALID_KEY)

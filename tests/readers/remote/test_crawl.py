@@ -233,7 +233,7 @@ def read(path: Path, data: bytes | str, most: int = 100) -> list[str]:
     limits = {"size": 60}
     request = {"path": str(path), "url": "https://h/s.xml", "prefix": "https://h/", "most": most, "room": 10**9}
     found = list[str]()
-    for reply in links.answer_request({**request, "limits": limits}):
+    for reply in links.answer_link_request({**request, "limits": limits}):
         if isinstance(reply, dict):
             raise SourceError(reply["error"])
         found.append(Link._make(reply).url)

@@ -19,7 +19,7 @@ from kumihimo import Kumihimo
 from kumihimo.app.processes.build_process import answer_build
 from kumihimo.app.upkeep.keys import Role
 from kumihimo.core.errors import KumiError
-from kumihimo.server.access import Caller, Grant
+from kumihimo.server.access import Caller, IndexGrant
 from kumihimo.server.api import include_api
 from kumihimo.server.pages.errors import add_error_handlers
 from kumihimo.server.problems import error_response
@@ -80,7 +80,7 @@ class Api:
     client: TestClient
     served: ServedIndex
     app: FastAPI
-    grant: Grant
+    grant: IndexGrant
 
     @contextmanager
     def acting(self, role: Role = "admin", rights: str = "", **more: Any) -> Iterator[None]:
@@ -156,7 +156,7 @@ def serve(folder: Path, **settings: Any) -> Iterator[Api]:
     app.add_middleware(_WithCaller, grant=lambda: api.grant, settings=limits)
     with pytest.MonkeyPatch.context() as patch, TestClient(app) as client:
         patch.setattr("kumihimo.server.builds.Worker", BuildHere)
-        api = Api(client, served, app, Grant("admin"))
+        api = Api(client, served, app, IndexGrant("admin"))
         yield api
 
 

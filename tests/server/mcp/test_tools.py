@@ -14,7 +14,7 @@ from mcp.types import CallToolResult
 
 from kumihimo.core.answer import TRUNCATION_NOTE
 from kumihimo.llm.protocols import ChatRequest, Reply
-from kumihimo.server.access import Caller, Grant
+from kumihimo.server.access import Caller, IndexGrant
 from kumihimo.server.workspace import Workspace
 from kumihimo.testing.fake_models import FakeChat
 from tests.server.mcp.conftest import Talk, talk_to
@@ -263,7 +263,7 @@ def test_an_error_of_the_server_is_told_without_details(
 
 
 def test_a_caller_sees_the_documents_of_his_key_alone(harbour: Workspace) -> None:
-    mine = Caller({"harbour": Grant("reader", rights='author = "Nell Attery"', key="k1")})
+    mine = Caller({"harbour": IndexGrant("reader", rights='author = "Nell Attery"', key="k1")})
 
     async def converse(client: Client) -> str:
         calls: list[tuple[str, dict[str, Any]]] = [
@@ -289,6 +289,6 @@ def test_a_caller_sees_the_documents_of_his_key_alone(harbour: Workspace) -> Non
 def test_a_caller_sees_his_indexes_alone(harbour: Workspace) -> None:
     (served,) = harbour.indexes.values()
     both = Workspace({"harbour": served, "town": replace(served, name="town")})
-    result = talk_to(both, Caller({"town": Grant("reader")}))(calling("search", question="oat", index="harbour"))
+    result = talk_to(both, Caller({"town": IndexGrant("reader")}))(calling("search", question="oat", index="harbour"))
     assert result.is_error
     assert text(result) == "no index 'harbour'. Known: town"

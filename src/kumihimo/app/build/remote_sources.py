@@ -20,7 +20,7 @@ from kumihimo.readers.documents import ReadingLimits
 from kumihimo.readers.reading_worker import ReadingWorker
 from kumihimo.readers.remote.links import HANDLER
 from kumihimo.readers.remote.mirror import MIRRORS_FOLDER, Mirror, remove_mirrored, remove_unused_mirrors
-from kumihimo.readers.remote.origins import Origin, file_name, is_address, local_path, parse_origin
+from kumihimo.readers.remote.origins import Origin, is_address, local_path, mirror_name, parse_origin
 from kumihimo.readers.remote.web import FetchSettings, WebClient
 from kumihimo.storage import IndexTransaction
 
@@ -132,7 +132,7 @@ class _MirrorFetch:
     def _name(self, origin: Origin) -> Path:
         """Add an origin, restored if it was removed; return its path."""
         pages = self.mirror.origins[origin.url] = self.crawl or self.mirror.origins.get(origin.url, 0)
-        wanted = file_name(origin.url)  # without the suffix that its type gives it
+        wanted = mirror_name(origin.url)  # without the suffix that its type gives it
         removed = (rule.partition("/")[2] for rule in (self.source.rules if self.source else ()))
         name = next((rule for rule in removed if rule.rpartition(".")[0] == wanted), wanted)
         path = self.mirror.folder / (self.mirror.name_of(origin.url) or name)

@@ -130,7 +130,7 @@ def _show_draft(
 
 def _draft_description(study: Study, snapshot: Snapshot, llm: StructuredLLM, source: Any) -> str:
     """Write a new description to the study, and return it."""
-    text = grounded_questions.describe_documents(grounded_questions.sample_pieces(snapshot, source), llm)
+    text = grounded_questions.draft_description(grounded_questions.sample_pieces(snapshot, source), llm)
     study.write_text(DESCRIPTION, text)
     return text
 

@@ -37,7 +37,7 @@ _WORD = re.compile(r"[^\W_]")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AnswerPiece:
     """A sentence as a reader sees it, or a heading of the sentences below it."""
 
     text: str
@@ -49,7 +49,7 @@ class Piece:
         return f"# {self.text}" if self.kind == "heading" else self.text
 
 
-def split_answer(answer: str) -> list[Piece]:
+def split_answer(answer: str) -> list[AnswerPiece]:
     r"""Split an answer into sentences and headings.
 
     A table row becomes one sentence that names its columns. The column names become a heading.
@@ -61,7 +61,7 @@ def split_answer(answer: str) -> list[Piece]:
     ['# boat; built', 'boat: Tern; built: 1922']
     """
     text = _CITATION.sub("", _FENCE.sub("", _QUOTE_MARK.sub("", answer)))
-    pieces: list[Piece] = []
+    pieces: list[AnswerPiece] = []
     for is_table, group in groupby(
         split_blocks(text), key=lambda block: block.kind == "row" and "|" in text[block.start : block.end]
     ):
@@ -72,20 +72,20 @@ def split_answer(answer: str) -> list[Piece]:
     return [piece for piece in pieces if _WORD.search(piece.text)]
 
 
-def _split_block(text: str, block: Block) -> Iterator[Piece]:
+def _split_block(text: str, block: Block) -> Iterator[AnswerPiece]:
     """Yield the pieces of a block: one heading, or its sentences."""
     source = text[block.start : block.end]
     if block.kind == "item" and (bullet := LIST_ITEM.match(source)):
         source = source[bullet.end() :]
     if block.kind == "heading" or _BOLD_LINE.fullmatch(source.strip()):
-        yield Piece(_strip_markdown(_HEADING_MARK.sub("", source)), "heading")
+        yield AnswerPiece(_strip_markdown(_HEADING_MARK.sub("", source)), "heading")
         return
     plain = _strip_markdown(source)
     for start, end in split_sentences(plain):
-        yield Piece(plain[start:end])
+        yield AnswerPiece(plain[start:end])
 
 
-def _split_table(lines: Sequence[str]) -> Iterator[Piece]:
+def _split_table(lines: Sequence[str]) -> Iterator[AnswerPiece]:
     """Yield the pieces of a table: its column names, then its rows."""
     rows = [
         [_strip_markdown(cell.replace("\\|", "|")) for cell in _CELL_BORDER.split(line.strip().strip("|"))]
@@ -94,11 +94,11 @@ def _split_table(lines: Sequence[str]) -> Iterator[Piece]:
     column_names: list[str] = []
     if len(lines) > 1 and _TABLE_RULE.fullmatch(lines[1].strip()):
         column_names, rows, lines = rows[0], rows[2:], lines[2:]
-        yield Piece("; ".join(filter(None, column_names)), "heading")
+        yield AnswerPiece("; ".join(filter(None, column_names)), "heading")
     for line, row in zip(lines, rows, strict=True):
         if not _TABLE_RULE.fullmatch(line.strip()):
             cells = zip_longest(column_names[: len(row)], row)
-            yield Piece("; ".join(f"{name}: {cell}" if name else cell for name, cell in cells if cell))
+            yield AnswerPiece("; ".join(f"{name}: {cell}" if name else cell for name, cell in cells if cell))
 
 
 def _strip_markdown(text: str) -> str:
@@ -108,7 +108,7 @@ def _strip_markdown(text: str) -> str:
     return collapse_spaces(text)
 
 
-def render_excerpt(pieces: Sequence[Piece], position: int, before: int, after: int) -> str:
+def render_excerpt(pieces: Sequence[AnswerPiece], position: int, before: int, after: int) -> str:
     """Return a piece with its neighbours; [...] marks omitted text."""
     start, end = max(position - before, 0), position + 1 + after
     lines = [piece.markdown for piece in pieces[start:end]]
@@ -230,7 +230,7 @@ class SentenceJob:
     """A sentence with its question and the pieces of its answer."""
 
     question: str
-    pieces: Sequence[Piece]
+    pieces: Sequence[AnswerPiece]
     position: int
 
     def build_prompt(self, path: Path, sentence: str, after: int = 0) -> Messages:

@@ -71,7 +71,7 @@ def estimate_claim_calls(answers: Iterable[SystemAnswer], votes: stages.Votes = 
 
 
 def _assemble_answer(
-    answer: SystemAnswer, pieces: Sequence[stages.Piece], results: Sequence[stages.SentenceResult]
+    answer: SystemAnswer, pieces: Sequence[stages.AnswerPiece], results: Sequence[stages.SentenceResult]
 ) -> ClaimExtraction:
     """Build the claims and sentence rows of one answer.
 

@@ -179,10 +179,10 @@ def pluralise(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def join_words(words: Sequence[str]) -> str:
+def enumerate_words(words: Sequence[str]) -> str:
     """Return words with commas and a final `and`.
 
-    >>> join_words(["a", "b", "c"])
+    >>> enumerate_words(["a", "b", "c"])
     'a, b and c'
     """
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
@@ -192,7 +192,7 @@ def join_words(words: Sequence[str]) -> str:
 
 _FILTERS: dict[str, Callable[..., str]] = {
     "count": pluralise,
-    "enumeration": join_words,
+    "enumeration": enumerate_words,
     "figure": format_figure,
     "fixed": "{:.{}f}".format,
     "indented_json": partial(json.dumps, ensure_ascii=False, indent=2, sort_keys=True),

@@ -16,7 +16,7 @@ from kumihimo.core.wiring import FileType
 from kumihimo.readers.reading_worker import ReadingWorker
 from kumihimo.readers.remote.links import ADDRESS_BYTES, PAGE_SUFFIXES, Link, is_sitemap
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
-from kumihimo.readers.remote.origins import file_name
+from kumihimo.readers.remote.origins import mirror_name
 from kumihimo.readers.remote.web import WebClient, WebReply
 
 _ANY_TYPE = ("", "application/octet-stream", "text/plain", "binary/octet-stream")  # of servers that do not know it
@@ -86,7 +86,7 @@ class OriginFetch:
     def _fetch(self, url: str, *, is_first: bool = False) -> None:
         """Fetch a page, and queue the addresses that it links to."""
         name = self.mirror.name_of(url)
-        if self.is_excluded(name or file_name(url)):
+        if self.is_excluded(name or mirror_name(url)):
             return
         known = self.mirror.files.get(name)
         try:
@@ -130,7 +130,7 @@ class OriginFetch:
         suffixes = find_suffixes(reply.media_type, reply.url, self.readers)
         if not suffixes and is_first:
             raise SourceError(f"{url}: no reader for {reply.media_type[:80]!r}: name a page, or a file of a known type")
-        if not suffixes or self.is_excluded(file_name(url, suffixes)):
+        if not suffixes or self.is_excluded(mirror_name(url, suffixes)):
             return ""
         file = MirroredFile(reply.url, url, self.origin, reply.version)
         return self.mirror.store(file, reply.body, suffixes, _seconds(reply.version.get("last-modified", "")))
@@ -154,7 +154,7 @@ class OriginFetch:
         self._failures += not isinstance(error, AddressRefused | LimitExceeded)
         if isinstance(error, AddressRefused) and not name and not is_first:
             return  # a link that robots.txt forbids is no failure
-        self.mirror.failed[name or file_name(url)] = str(error)
+        self.mirror.failed[name or mirror_name(url)] = str(error)
         if name:
             self._count(name)
 
@@ -182,7 +182,7 @@ class OriginFetch:
             try:
                 queue += self._queue_sitemap(self.client.get(url))
             except SourceError as error:
-                self.mirror.failed[file_name(url)] = str(error)
+                self.mirror.failed[mirror_name(url)] = str(error)
 
     def _queue_sitemap(self, reply: WebReply) -> list[str]:
         """Queue the pages of a sitemap; return the sitemaps in it."""

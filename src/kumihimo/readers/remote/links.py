@@ -13,9 +13,9 @@ from kumihimo.core.errors import SourceError
 from kumihimo.readers.documents import ReadingLimits, load_file
 from kumihimo.readers.html import parse_html
 from kumihimo.readers.reading_worker import reply_errors
-from kumihimo.readers.remote.origins import MAX_ADDRESS_CHARS, resolve_link
+from kumihimo.readers.remote.origins import MAX_ADDRESS_CHARS, join_address
 
-HANDLER = "kumihimo.readers.remote.links:answer_request"  # of a ReadingWorker
+HANDLER = "kumihimo.readers.remote.links:answer_link_request"  # of a ReadingWorker
 PAGE_SUFFIXES = (".html", ".htm", ".xhtml")
 ADDRESS_BYTES = 100  # of memory for an address, beside its characters
 _GZIP = b"\x1f\x8b"
@@ -42,7 +42,7 @@ def is_sitemap(data: bytes) -> bool:
     return _SITEMAP.search(data[:_HEAD_BYTES]) is not None
 
 
-def answer_request(request: Mapping[str, Any]) -> Iterator[Any]:
+def answer_link_request(request: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the links of a page or a sitemap, or an error.
 
     It runs in the child process.
@@ -78,10 +78,10 @@ def _page_links(data: bytes, url: str) -> Iterator[Link]:
     """
     tree, _ = parse_html(data, url)
     base = tree.css_first("base[href]")
-    base_url = resolve_link(url, (base.attributes.get("href") or "") if base else "") or url
+    base_url = join_address(url, (base.attributes.get("href") or "") if base else "") or url
     for node in tree.css("a[href]"):
         if "nofollow" not in (node.attributes.get("rel") or ""):
-            yield Link(resolve_link(base_url, node.attributes.get("href") or ""), is_sitemap=False)
+            yield Link(join_address(base_url, node.attributes.get("href") or ""), is_sitemap=False)
 
 
 def _sitemap_links(data: bytes, url: str) -> Iterator[Link]:
@@ -102,7 +102,7 @@ def _sitemap_links(data: bytes, url: str) -> Iterator[Link]:
             parser.Parse(piece, not piece)
             for parent, text in locations.found:
                 if parent in ("url", "sitemap"):  # and no picture or video
-                    yield Link(resolve_link(url, text), is_sitemap=parent == "sitemap")
+                    yield Link(join_address(url, text), is_sitemap=parent == "sitemap")
             locations.found.clear()
     except (ExpatError, EOFError, OSError, zlib.error) as error:
         raise SourceError(f"{url}: a broken sitemap ({error}): name a page to start from") from error

@@ -12,7 +12,7 @@ from shutil import rmtree
 from typing import Any, Self
 
 from kumihimo.core.errors import SourceError
-from kumihimo.readers.remote.origins import file_name, is_file_name
+from kumihimo.readers.remote.origins import is_file_name, mirror_name
 
 MIRRORS_FOLDER = "mirror"  # in the index folder: a folder for each host or bucket
 FETCHING = "fetching"  # the step in the events of progress
@@ -151,7 +151,7 @@ class Mirror:
         return path
 
     def _free_name(self, asked: str, suffixes: Collection[str]) -> str:
-        wanted = file_name(asked, suffixes)
+        wanted = mirror_name(asked, suffixes)
         names = (wanted if n == 1 else _numbered(wanted, n) for n in count(1))
         return next(name for name in names if name.casefold() not in self._used)
 

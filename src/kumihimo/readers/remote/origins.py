@@ -81,9 +81,9 @@ def parse_origin(address: str) -> Origin:
     if protocol in _WEB:
         host = parts.hostname or ""
         name = host if parts.port in (None, _WEB[protocol]) else f"{host}-{parts.port}"
-        return Origin(normalize_url(address), protocol, safe_name(name))
+        return Origin(normalize_url(address), protocol, safe_part(name))
     bucket = address.partition("://")[2].partition("/")[0]
-    return Origin(address.rstrip("/"), protocol, safe_name(f"{protocol}-{bucket.rpartition('@')[2]}"))
+    return Origin(address.rstrip("/"), protocol, safe_part(f"{protocol}-{bucket.rpartition('@')[2]}"))
 
 
 def normalize_url(url: str) -> str:
@@ -103,12 +103,12 @@ def normalize_url(url: str) -> str:
     return urlunsplit((scheme, host, path, parts.query, ""))
 
 
-def resolve_link(base: str, link: str) -> str:
+def join_address(base: str, link: str) -> str:
     """Return the web address of a link; empty if there is none.
 
     Addresses with control characters, or longer than MAX_ADDRESS_CHARS, are none.
 
-    >>> resolve_link("https://example.org/a/", "../b c#d"), resolve_link("https://example.org/", "mailto:me")
+    >>> join_address("https://example.org/a/", "../b c#d"), join_address("https://example.org/", "mailto:me")
     ('https://example.org/b c', '')
     """
     link = link.strip()
@@ -122,14 +122,14 @@ def resolve_link(base: str, link: str) -> str:
     return url if is_usable and not any(category(letter) in ("Cc", "Cs") for letter in url) else ""
 
 
-def file_name(url: str, suffixes: Collection[str] = ()) -> str:
+def mirror_name(url: str, suffixes: Collection[str] = ()) -> str:
     """Return the path of a file of this address in its mirror.
 
     suffixes: one of which the name gets, if it has none of them.
 
-    >>> file_name("https://example.org/"), file_name("https://example.org/a b/c?id=3", [".html", ".htm"])
+    >>> mirror_name("https://example.org/"), mirror_name("https://example.org/a b/c?id=3", [".html", ".htm"])
     ('index', 'a b/c_id=3.html')
-    >>> file_name("https://example.org/../.git/x.htm", [".html", ".htm"])
+    >>> mirror_name("https://example.org/../.git/x.htm", [".html", ".htm"])
     '_/_.git/x.htm'
     """
     path, _, query = url.partition("://")[2].partition("?")
@@ -139,13 +139,13 @@ def file_name(url: str, suffixes: Collection[str] = ()) -> str:
         last += f"_{unquote(query)}"
     if suffixes and Path(last).suffix.lower() not in suffixes:
         last += next(iter(suffixes))
-    return "/".join(map(safe_name, [*(unquote(folder) for folder in folders if folder), last]))
+    return "/".join(map(safe_part, [*(unquote(folder) for folder in folders if folder), last]))
 
 
-def safe_name(name: str) -> str:
+def safe_part(name: str) -> str:
     """Return a name that every file system takes and no reader skips.
 
-    >>> [safe_name(name) for name in ("..", ".env", "a/b:c?.md", "nul.txt")]
+    >>> [safe_part(name) for name in ("..", ".env", "a/b:c?.md", "nul.txt")]
     ['_', '_.env', 'a_b_c_.md', '_nul.txt']
     """
     cleaned = _clean(name)
@@ -157,7 +157,7 @@ def safe_name(name: str) -> str:
 
 
 def is_file_name(path: str) -> bool:
-    """Return whether a path may be one of `file_name`, numbered or not.
+    """Return whether a path may be one of `mirror_name`, numbered or not.
 
     >>> [is_file_name(path) for path in ("a b/c~2.html", "../c.html", "/c.html", "a//c.html", "")]
     [True, False, False, False, False]

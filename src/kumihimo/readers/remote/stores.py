@@ -13,7 +13,7 @@ from kumihimo.core.task import Progress, ProgressEvent
 from kumihimo.core.wiring import FileType
 from kumihimo.readers.documents import ReadingLimits, has_reader
 from kumihimo.readers.remote.mirror import FETCHING, Mirror, MirroredFile
-from kumihimo.readers.remote.origins import Origin, file_name
+from kumihimo.readers.remote.origins import Origin, mirror_name
 
 _VERSION_KEYS = (
     ("ETag", "etag", "content_md5", "md5", "md5Hash", "checksum", "sha", "version_id", "generation"),
@@ -44,13 +44,13 @@ class StoreFetch:
         A file that cannot be fetched keeps its copy and is listed. Raise SourceError if nothing is there.
         """
         store, entries = self._list()
-        top = file_name(_address(self.origin, self._path(store)))
+        top = mirror_name(_address(self.origin, self._path(store)))
         self.mirror.skipped = [name for name in self.mirror.skipped if not f"{name}/".startswith(f"{top}/")]
         listed: set[str] = set()
         for number, (path, info) in enumerate(sorted(entries.items()), 1):
             asked = _address(self.origin, path)
             if not has_reader(PurePosixPath(path), self.readers):
-                self.mirror.skipped.append(file_name(asked))
+                self.mirror.skipped.append(mirror_name(asked))
                 continue
             listed.add(asked)
             self._fetch(store, path, asked, info)
@@ -82,7 +82,7 @@ class StoreFetch:
     def _fetch(self, store: Any, path: str, asked: str, info: Mapping[str, Any]) -> None:
         """Fetch a file unless it is as before."""
         name, version = self.mirror.name_of(asked), _version(info)
-        if self.is_excluded(name or file_name(asked)):
+        if self.is_excluded(name or mirror_name(asked)):
             return
         known = self.mirror.files.get(name)
         if known and version and dict(known.version) == version and (self.mirror.folder / name).is_file():
@@ -94,7 +94,7 @@ class StoreFetch:
             file = MirroredFile(asked, asked, self.origin.url, version)
             self.mirror.store(file, data, [PurePosixPath(path).suffix.lower()], _modified(info))
         except SourceError as error:
-            self.mirror.failed[name or file_name(asked)] = str(error)
+            self.mirror.failed[name or mirror_name(asked)] = str(error)
 
     def _download(self, store: Any, path: str, asked: str) -> bytes:
         """Read a file within the limit of its size."""

@@ -16,7 +16,7 @@ from kumihimo.core.errors import AddressRefused, SettingsError, SourceError
 from kumihimo.core.network import PAGE
 from kumihimo.core.settings import Patience, Seconds
 from kumihimo.readers.documents import ReadingLimits
-from kumihimo.readers.remote.origins import resolve_link
+from kumihimo.readers.remote.origins import join_address
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -107,7 +107,7 @@ class WebClient:
                 if response.status_code not in _REDIRECTS:
                     return self._reply(url, response, wants, cut_at=0 if obeys_robots else _MAX_ROBOTS_BYTES)
                 target = response.headers.get("location", "")
-            url = resolve_link(url, target)
+            url = join_address(url, target)
             if not url:
                 raise AddressRefused(f"{start} leads to {target[:200]!r}, which is no web address")
         raise SourceError(f"{start}: more than {_MAX_REDIRECTS} redirects")

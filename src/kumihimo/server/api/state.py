@@ -18,7 +18,7 @@ from kumihimo.app.upkeep.status import read_status
 from kumihimo.server.access import BUILD_PLAN, FACTS, SPENT, Access, Allowed, read_route
 from kumihimo.server.api.parameters import Body, Name, PathText, Question, QuestionBody
 from kumihimo.server.problems import found
-from kumihimo.server.responses import JsonResponse, encode_json, json_response
+from kumihimo.server.responses import JsonResponse, json_response, write_json
 from kumihimo.server.uploads import allowed_path
 
 router = APIRouter(tags=["state"])
@@ -115,7 +115,7 @@ async def get_status(access: Allowed) -> Response:
         left_out = _LEFT_OUT if access.grant.allows(FACTS) else (*_LEFT_OUT, *_FOR_EDITORS)
         return {name: value for name, value in status.items() if name not in left_out}
 
-    return JsonResponse(await access.questions.run(lambda kumi: encode_json(read(kumi))))
+    return JsonResponse(await access.questions.run(lambda kumi: write_json(read(kumi))))
 
 
 @indexes_router.get("/indexes")

@@ -23,7 +23,7 @@ _ADDRESS = re.compile(rf"{_SCHEME}([^/]+)/(documents|reports)/([^/?#]*)(?:\?star
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class KumiUri:
     """The address of a document or a report. start: the first character to read."""
 
     index: str
@@ -36,11 +36,11 @@ class Address:
         return f"kumi://{quote(self.index, safe='')}/{self.kind}/{self.id}{start}"
 
     @classmethod
-    def parse(cls, address: str) -> "Address":
+    def parse(cls, address: str) -> "KumiUri":
         """Return the parts of an address. Raise BadArgument for another form.
 
-        >>> Address.parse("kumi://my%20notes/documents/4f37?start=100")
-        Address(index='my notes', kind='documents', id='4f37', start=100)
+        >>> KumiUri.parse("kumi://my%20notes/documents/4f37?start=100")
+        KumiUri(index='my notes', kind='documents', id='4f37', start=100)
         """
         match = _ADDRESS.fullmatch(address)
         if not match:
@@ -72,18 +72,18 @@ TEMPLATES = [
 
 def first_cursor(index: str) -> str:
     """Return the cursor of the beginning of an index."""
-    return str(Address(index, "documents", "")).removeprefix(_SCHEME)
+    return str(KumiUri(index, "documents", "")).removeprefix(_SCHEME)
 
 
-def parse_cursor(cursor: str) -> Address:
+def parse_cursor(cursor: str) -> KumiUri:
     """Return the last resource of a page. Raise BadArgument for another cursor."""
     try:
-        return Address.parse(_SCHEME + cursor)
+        return KumiUri.parse(_SCHEME + cursor)
     except BadArgument:
         raise BadArgument(f"{cursor!r} is no cursor of this server: begin again without one") from None
 
 
-def list_page(snapshot: Snapshot, after: Address) -> tuple[list[types.Resource], str]:
+def list_page(snapshot: Snapshot, after: KumiUri) -> tuple[list[types.Resource], str]:
     """Return a page of resources, and the next cursor.
 
     after: the last resource of the page before. Documents come first, then reports. The cursor is empty at the end.
@@ -94,14 +94,14 @@ def list_page(snapshot: Snapshot, after: Address) -> tuple[list[types.Resource],
     return found[:PAGE_SIZE], str(found[PAGE_SIZE - 1].uri).removeprefix(_SCHEME)
 
 
-def _resources(snapshot: Snapshot, after: Address) -> Iterator[types.Resource]:
+def _resources(snapshot: Snapshot, after: KumiUri) -> Iterator[types.Resource]:
     if after.kind == "documents":
         documents, id = DocumentList(snapshot), after.id
         while True:
             page = documents.page(after=id, limit=PAGE_SIZE)
             for document in page.items:
                 title = shorten_title(document.title, _MAX_TITLE) or None
-                address = str(Address(after.index, "documents", document.id))
+                address = str(KumiUri(after.index, "documents", document.id))
                 yield types.Resource(uri=address, name=document.uri, title=title, mime_type="text/plain")
             if not (id := page.next):
                 break
@@ -109,11 +109,11 @@ def _resources(snapshot: Snapshot, after: Address) -> Iterator[types.Resource]:
         seen = after.id if after.kind == "reports" else ""
         for id, title in snapshot.table("reports").columns("id", "title"):
             if id > seen:
-                address, title = str(Address(after.index, "reports", id)), shorten_title(title, _MAX_TITLE)
+                address, title = str(KumiUri(after.index, "reports", id)), shorten_title(title, _MAX_TITLE)
                 yield types.Resource(uri=address, name=id, title=title, mime_type="text/markdown")
 
 
-def read_resource(snapshot: Snapshot, address: Address) -> types.TextResourceContents:
+def read_resource(snapshot: Snapshot, address: KumiUri) -> types.TextResourceContents:
     """Return the text of a resource.
 
     If there is more, the text ends with the address of the rest. Raises BadArgument if it does not exist.
@@ -121,11 +121,11 @@ def read_resource(snapshot: Snapshot, address: Address) -> types.TextResourceCon
     text, size, media_type = _read_text(snapshot, address)
     end = address.start + len(text)
     if end < size:
-        text += f"\n\n[… {size - end:,} more characters: read {Address(address.index, address.kind, address.id, end)}]"
+        text += f"\n\n[… {size - end:,} more characters: read {KumiUri(address.index, address.kind, address.id, end)}]"
     return types.TextResourceContents(uri=str(address), text=text, mime_type=media_type)
 
 
-def _read_text(snapshot: Snapshot, address: Address) -> tuple[str, int, str]:
+def _read_text(snapshot: Snapshot, address: KumiUri) -> tuple[str, int, str]:
     """Return a part of a text, its whole length, and its type."""
     end = address.start + MAX_TEXT
     if address.kind == "documents":

@@ -36,29 +36,29 @@ class BadArgument(SettingsError):
     """An argument of a tool, or an address, that cannot be used as it is."""
 
 
-class Result(NamedTuple):
+class ToolReply(NamedTuple):
     """A result of a tool, as values and as text."""
 
     values: Json
     text: str
 
 
-def show_evidence(index: str, context: Context) -> Result:
+def evidence_result(index: str, context: Context) -> ToolReply:
     """Return what a search found, best first; long texts are cut."""
     limit = min(_MAX_EACH, _MAX_FOUND // max(len(context), 1))
     found = [_cut_text(item.to_dict(rank), limit) for rank, item in enumerate(context, 1)]
     is_cut = any(len(item.text) > limit for item in context)
     note = "Texts that end with … are cut: open_citation shows the whole." if is_cut else ""
     texts = [
-        f"{item['rank']}. {describe_place(item) if item['uri'] else item['title']} [{item['table']}:{item['id']}]"
+        f"{item['rank']}. {place_line(item) if item['uri'] else item['title']} [{item['table']}:{item['id']}]"
         f"\n{item['text']}"
         for item in found
     ]
     values = {"index": index, "method": context.method, "evidence": found, "note": note}
-    return Result(values, _paragraphs(*(texts or ["Nothing was found."]), note))
+    return ToolReply(values, _paragraphs(*(texts or ["Nothing was found."]), note))
 
 
-def show_answer(index: str, answer: Answer) -> Result:
+def answer_result(index: str, answer: Answer) -> ToolReply:
     """Return an answer with the passages behind its citations.
 
     Its text has a number for each citation.
@@ -67,13 +67,13 @@ def show_answer(index: str, answer: Answer) -> Result:
     values = {"index": index, **{name: whole[name] for name in _OF_ANSWERS}}
     citations = [_cut_text(each, _MAX_QUOTE) for each in values["citations"]][:_MAX_CITATIONS]
     text, model = _cut(values["text"], _MAX_ANSWER), values["model"].partition(" ")[0]
-    sources = [f"[{each['n']}] {describe_place(each)}" for each in citations]
+    sources = [f"[{each['n']}] {place_line(each)}" for each in citations]
     note = translate(TRUNCATION_NOTE) if answer.truncated else ""
     shown = _paragraphs(translate(answer.remark), text, note, _list("Sources:", sources))
-    return Result({**values, "model": model, "text": text, "citations": citations}, shown)
+    return ToolReply({**values, "model": model, "text": text, "citations": citations}, shown)
 
 
-def open_passage(snapshot: Snapshot, index: str, id: str, start: int | None, end: int | None, around: int) -> Result:
+def open_passage(snapshot: Snapshot, index: str, id: str, start: int | None, end: int | None, around: int) -> ToolReply:
     """Return a passage of a document with its surroundings.
 
     Of a row, it is the first source. `next_start`: where the text goes on, if it was cut. `more`: other places.
@@ -98,10 +98,10 @@ def open_passage(snapshot: Snapshot, index: str, id: str, start: int | None, end
     next_start = last if last < min(end, read.characters) else None
     place, texts = span.to_place(), {"before": before, "text": span.text, "after": after}
     cut = f"(Cut: call open_citation again with start={next_start}.)" if next_start else ""
-    others = _list("Other places of this row:", map(describe_place, more))
-    shown = _paragraphs(describe_place(place), f"{before}>>>{span.text}<<<{after}", cut, others)
+    others = _list("Other places of this row:", map(place_line, more))
+    shown = _paragraphs(place_line(place), f"{before}>>>{span.text}<<<{after}", cut, others)
     rest = {"characters": read.characters, "next_start": next_start, "more": more}
-    return Result({"index": index, "passage": place, **texts, **rest}, shown)
+    return ToolReply({"index": index, "passage": place, **texts, **rest}, shown)
 
 
 def _row_spans(snapshot: Snapshot, id: str) -> list[Span]:
@@ -116,9 +116,9 @@ def _row_spans(snapshot: Snapshot, id: str) -> list[Span]:
     return spans
 
 
-def list_documents(
+def documents_result(
     snapshot: Snapshot, index: str, indexes: tuple[str, ...], text: str, *, after: str, limit: int
-) -> Result:
+) -> ToolReply:
     """Return a page of documents. indexes: the collections that may be used."""
     documents = DocumentList(snapshot)
     page, total = documents.page(text, after=after, limit=limit), len(documents.table)
@@ -127,7 +127,7 @@ def list_documents(
     others = f"Collections: {', '.join(indexes)}." if len(indexes) > 1 else ""
     values = {"index": index, "indexes": indexes, "total": total, "documents": rows, "next_cursor": page.next}
     listed = "\n".join(map(_document_line, rows))
-    return Result(values, _paragraphs(f"{total} documents in {index}.", listed, more, others))
+    return ToolReply(values, _paragraphs(f"{total} documents in {index}.", listed, more, others))
 
 
 def _document_row(document: ListedDocument) -> Json:
@@ -146,7 +146,7 @@ def _document_line(document: Json) -> str:
     return f"- {title} ({document['uri']}) [{document['id']}]{f': {values}' if values else ''}"
 
 
-def show_entity(snapshot: Snapshot, index: str, name: str) -> Result:
+def entity_result(snapshot: Snapshot, index: str, name: str) -> ToolReply:
     """Return an entity with its neighbours and passages.
 
     Raises BadArgument, with similar names, if there is none.
@@ -173,12 +173,12 @@ def show_entity(snapshot: Snapshot, index: str, name: str) -> Result:
         "similar": [{"id": found.id, "name": found.name} for found in similar],
         "note": "There are more relations or passages: ask about them." if relations.next or passages.next else "",
     }
-    return Result(values, _describe_entity(values))
+    return ToolReply(values, _describe_entity(values))
 
 
 def _describe_entity(entity: Json) -> str:
     kind = f" ({entity['type']})" if entity["type"] else ""
-    passages = [f"{describe_place(each)} [chunks:{each['chunk']}]\n{each['text']}" for each in entity["passages"]]
+    passages = [f"{place_line(each)} [chunks:{each['chunk']}]\n{each['text']}" for each in entity["passages"]]
     return _paragraphs(
         f"{entity['name']}{kind} [entities:{entity['id']}], mentions: {entity['mentions']}",
         entity["description"],
@@ -189,7 +189,7 @@ def _describe_entity(entity: Json) -> str:
     )
 
 
-def show_report(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> Result:
+def report_result(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> ToolReply:
     """Return the report with this id, or the best on a topic.
 
     Without a topic, the main ones are listed. budget: of an embedding model that is paid.
@@ -208,7 +208,7 @@ def show_report(snapshot: Snapshot, index: str, topic: str, budget: Budget) -> R
 
 def _report_result(
     index: str, report: Report | None, spans: Iterable[Span], related: Iterable[Report], note: str
-) -> Result:
+) -> ToolReply:
     """Return a report with its sources, or a list of reports."""
     sources = _places(spans)
     others = [{"id": each.id, "title": shorten_title(each.title, _MAX_LINE)} for each in related]
@@ -216,11 +216,11 @@ def _report_result(
     text = _cut(report.text, _MAX_TEXT) if report else ""
     shown = _paragraphs(
         text,
-        _list("Sources:", map(describe_place, sources)),
+        _list("Sources:", map(place_line, sources)),
         _list("Other reports:" if report else "Reports:", [f"- {each['title']} [{each['id']}]" for each in others]),
         note,
     )
-    return Result({"index": index, **head, "text": text, "sources": sources, "others": others, "note": note}, shown)
+    return ToolReply({"index": index, **head, "text": text, "sources": sources, "others": others, "note": note}, shown)
 
 
 def _search_reports(snapshot: Snapshot, topic: str, budget: Budget) -> list[Report]:
@@ -237,7 +237,7 @@ def _search_reports(snapshot: Snapshot, topic: str, budget: Budget) -> list[Repo
 # -- parts of results
 
 
-def describe_place(place: Json) -> str:
+def place_line(place: Json) -> str:
     """Return a place with what `open_citation` needs of it."""
     label = f"{place['title']} · " if place["title"] else ""
     return f"{label}{place['location']} (document {place['document']}, {place['start']}-{place['end']})"

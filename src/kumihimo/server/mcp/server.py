@@ -123,7 +123,7 @@ class _Handlers:
     ) -> types.ReadResourceResult:
         """Return the text of a document or of a report."""
         with _protocol_errors():
-            address = resources.Address.parse(params.uri)
+            address = resources.KumiUri.parse(params.uri)
             access = self._access(self.find_caller(context), "MCP resources/read", address.index)
             read = access.read(lambda s: resources.read_resource(s, address))
             return types.ReadResourceResult(contents=[await _until_left(context, read)])

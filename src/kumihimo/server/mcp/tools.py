@@ -16,7 +16,7 @@ from kumihimo.core.answer import Answer
 from kumihimo.core.task import ProgressEvent
 from kumihimo.server.access import Access
 from kumihimo.server.mcp import results
-from kumihimo.server.mcp.results import BadArgument, Result
+from kumihimo.server.mcp.results import BadArgument, ToolReply
 
 Report = Callable[[str], Awaitable[None]]
 _MAX_K = 50
@@ -79,7 +79,7 @@ class Tool:
 
     title: str
     description: str
-    run: Callable[..., Awaitable[Result]] = field(repr=False)
+    run: Callable[..., Awaitable[ToolReply]] = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -133,18 +133,18 @@ async def search(
     k: Annotated[int, Field(description="How many passages.", ge=1, le=_MAX_K)] = 8,
     filter: Filter = "",
     method: Method = "",
-) -> Result:
+) -> ToolReply:
     """Find passages."""
     access = call.access
     method = ("" if method == AUTO else method) or await access.read(Snapshot.default_method)
     settings = {"k": k} if "k" in access.served.kumi.catalogue.method(method).settings else {}
     context = await access.questions.search(access.query(question, method, filter=filter, settings=settings))
-    return await run_in_threadpool(results.show_evidence, call.index, context.top(k))
+    return await run_in_threadpool(results.evidence_result, call.index, context.top(k))
 
 
 async def ask(
     call: ToolCall, question: Question, method: Method = "", filter: Filter = "", length: Length = None
-) -> Result:
+) -> ToolReply:
     """Answer a question."""
     query = call.access.query(question, method, filter=filter, length=length)
     async with aclosing(call.access.questions.answer_events(query)) as events:
@@ -152,7 +152,7 @@ async def ask(
             if isinstance(event, ProgressEvent):
                 await call.report_progress(_describe_progress(event))
     assert isinstance(event, Answer)  # it is the last event
-    return await run_in_threadpool(results.show_answer, call.index, event)
+    return await run_in_threadpool(results.answer_result, call.index, event)
 
 
 def _describe_progress(event: ProgressEvent) -> str:
@@ -174,7 +174,7 @@ async def open_citation(
     around: Annotated[
         int, Field(description="How many characters to show before and after.", ge=0, le=_MAX_AROUND)
     ] = 600,
-) -> Result:
+) -> ToolReply:
     """Show a passage in its document."""
     return await call.access.read(lambda s: results.open_passage(s, call.index, id.strip(), start, end, around))
 
@@ -185,20 +185,20 @@ async def list_documents(
     filter: Filter = "",
     cursor: Annotated[str, Field(description="next_cursor of the page before.")] = "",
     limit: Annotated[int, Field(description="How many documents.", ge=1, le=_MAX_LISTED)] = 50,
-) -> Result:
+) -> ToolReply:
     """List documents."""
     names = call.index, call.indexes
     return await call.access.read(
-        lambda s: results.list_documents(s.narrowed(filter), *names, text, after=cursor, limit=limit)
+        lambda s: results.documents_result(s.narrowed(filter), *names, text, after=cursor, limit=limit)
     )
 
 
 async def entity(
     call: ToolCall,
     name: Annotated[str, Field(description="Name of a person, place, organisation or thing, or its id.", min_length=1)],
-) -> Result:
+) -> ToolReply:
     """Show an entity of the graph."""
-    return await call.access.read(lambda s: results.show_entity(s, call.index, name), "entities")
+    return await call.access.read(lambda s: results.entity_result(s, call.index, name), "entities")
 
 
 async def report(
@@ -206,10 +206,10 @@ async def report(
     topic: Annotated[
         str, Field(description="A topic, or the id of a report. Leave it out to list the main reports.")
     ] = "",
-) -> Result:
+) -> ToolReply:
     """Show a report."""
     budget = call.access.served.kumi.models.budget(None, call.access.grant.new_budget())
-    return await call.access.read(lambda s: results.show_report(s, call.index, topic, budget), "reports")
+    return await call.access.read(lambda s: results.report_result(s, call.index, topic, budget), "reports")
 
 
 _TOOLS = (

@@ -19,7 +19,7 @@ from kumihimo.core.spans import Span
 from kumihimo.core.task import ProgressEvent
 from kumihimo.core.usage import Usage
 from kumihimo.server.problems import INTERNAL, error_body, status_of
-from kumihimo.server.responses import encode_json
+from kumihimo.server.responses import write_json
 from kumihimo.text.sentences import shorten_title
 from kumihimo.text.translation import translate
 
@@ -152,7 +152,7 @@ async def _chain(received: list[QuestionEvent], events: AsyncIterator[QuestionEv
 
 def _event(value: dict[str, Any]) -> bytes:
     """Return a server-sent event that is nothing but a line of data."""
-    return b"data: " + encode_json(value) + b"\n\n"
+    return b"data: " + write_json(value) + b"\n\n"
 
 
 def write_content(answer: Answer, link: Link) -> str:

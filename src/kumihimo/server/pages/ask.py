@@ -48,7 +48,7 @@ async def show_ask(page: AllowedPage, question: str = "", method: str = "", filt
 
 
 @router.post("/")
-async def answer_question(page: AllowedPage) -> HTMLResponse:
+async def answer_form(page: AllowedPage) -> HTMLResponse:
     """Send the page with the answer, for a browser without scripts."""
     fields = await read_form(page.request)
     form = QuestionForm(*(fields.get(name, "") for name in ("question", "method", "filter", "length", "hint")))
@@ -57,7 +57,7 @@ async def answer_question(page: AllowedPage) -> HTMLResponse:
         question=form.hint or form.question, method=form.method, filter=form.filter, length=length
     )
     answer = await ask_api.find_answer(page.access, question)
-    shown = await run_in_threadpool(show_answer, page, answer)
+    shown = await run_in_threadpool(answer_values, page, answer)
     return await _render(page, QuestionForm("", form.method, form.filter, form.length), shown)
 
 
@@ -85,7 +85,7 @@ def _hints(page: IndexPage, names: list[str]) -> Iterator[str]:
         yield page.translate(f"What do the documents say about {name}?")
 
 
-def show_answer(page: IndexPage, answer: Answer) -> Json:
+def answer_values(page: IndexPage, answer: Answer) -> Json:
     """Return the values of the template of an answer.
 
     A passage is shown with its source; the sources of other parts are listed.

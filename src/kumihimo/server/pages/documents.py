@@ -67,7 +67,7 @@ async def show_documents(page: AllowedPage, q: str = "", filter: str = "", after
 
 
 @router.post("/documents")
-async def upload_documents(page: AllowedPage) -> Response:
+async def store_documents(page: AllowedPage) -> Response:
     """Store the files of a form, and queue a build."""
     request = page.request
     await documents_api.store_upload(
@@ -84,21 +84,21 @@ async def confirm_delete(page: AllowedPage, id: str) -> HTMLResponse:
 
 
 @router.post("/documents/{id}/delete")
-async def delete_document(page: AllowedPage, id: str) -> Response:
+async def remove_document(page: AllowedPage, id: str) -> Response:
     """Queue the removal of a document."""
     await documents_api.delete_document(page.access, id)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.post("/builds")
-async def start_build(page: AllowedPage) -> Response:
+async def queue_build(page: AllowedPage) -> Response:
     """Queue a build, which tries failed files again."""
     page.access.served.builds.index(key=page.access.grant.key)
     return RedirectResponse(page.address("/documents", "builds"), 303)
 
 
 @router.post("/builds/{id}/cancel")
-async def cancel_build(page: AllowedPage, id: str) -> Response:
+async def stop_build(page: AllowedPage, id: str) -> Response:
     """Stop a build."""
     page.access.served.builds.cancel(find_job(page.access, id).id)
     return RedirectResponse(page.address("/documents", "builds"), 303)

@@ -140,7 +140,7 @@ async def show_reports(page: AllowedPage, skip: int = 0) -> HTMLResponse:
 
 
 @router.get("/reports/{id}")
-async def show_report(page: AllowedPage, id: str) -> HTMLResponse:
+async def show_one_report(page: AllowedPage, id: str) -> HTMLResponse:
     """Send a report, beside the part of the tree around it."""
 
     def read(snapshot: Snapshot) -> tuple[Json, list[Json]]:

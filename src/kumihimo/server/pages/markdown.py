@@ -35,16 +35,16 @@ _SIGN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class InlinePiece:
     """A stretch of a line. kind: text, strong, code or cite: source numbers, as `write_cite` marks them."""
 
     kind: str
     text: str
-    pieces: tuple["Piece", ...] = ()  # of strong text
+    pieces: tuple["InlinePiece", ...] = ()  # of strong text
 
 
 @dataclass(slots=True)
-class Block:
+class MarkdownBlock:
     """A block: a paragraph, a list with blocks as its items, or a table with lines as its rows.
 
     level: of a heading. start: the number of the first item; 0: bullets.
@@ -54,17 +54,17 @@ class Block:
     text: str = ""
     level: int = 0
     start: int = 0
-    items: list["Block"] = field(default_factory=list)
+    items: list["MarkdownBlock"] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
     has_head: bool = False
     indent: int = 0
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[InlinePiece, ...]:
         return tuple(inline_pieces(self.text))
 
     @property
-    def cells(self) -> list[list[tuple[Piece, ...]]]:
+    def cells(self) -> list[list[tuple[InlinePiece, ...]]]:
         return [[tuple(inline_pieces(cell)) for cell in row] for row in self.rows]
 
 
@@ -73,7 +73,7 @@ def write_cite(_: str, numbers: Sequence[int]) -> str:
     return f"\ue000{','.join(map(str, numbers))}\ue001"
 
 
-def inline_pieces(text: str) -> Iterator[Piece]:
+def inline_pieces(text: str) -> Iterator[InlinePiece]:
     """Yield the pieces of a line.
 
     >>> [(piece.kind, piece.text) for piece in inline_pieces(f"The **arm** leaks {write_cite('', [2])}.")]
@@ -82,19 +82,19 @@ def inline_pieces(text: str) -> Iterator[Piece]:
     end = 0
     for match in _INLINE.finditer(text):
         if match.start() > end:
-            yield Piece("text", text[end : match.start()])
+            yield InlinePiece("text", text[end : match.start()])
         kind = str(match.lastgroup)
         inner = match[kind]
         if kind == "link":
             yield from inline_pieces(inner)
         else:
-            yield Piece(kind, inner, tuple(inline_pieces(inner)) if kind == "strong" else ())
+            yield InlinePiece(kind, inner, tuple(inline_pieces(inner)) if kind == "strong" else ())
         end = match.end()
     if end < len(text):
-        yield Piece("text", text[end:])
+        yield InlinePiece("text", text[end:])
 
 
-def markdown_blocks(text: str) -> list[Block]:
+def markdown_blocks(text: str) -> list[MarkdownBlock]:
     """Return the blocks of a text.
 
     >>> [(block.kind, block.text) for block in markdown_blocks("# A\\n\\nOne\\ntwo.\\n- three")]
@@ -110,9 +110,9 @@ def markdown_blocks(text: str) -> list[Block]:
 class _Parser:
     """The blocks so far, and the one that the next line may continue."""
 
-    blocks: list[Block] = field(default_factory=list)
-    current: Block | None = None  # a paragraph, an item, a table or code
-    items: Block | None = None  # the list that is open
+    blocks: list[MarkdownBlock] = field(default_factory=list)
+    current: MarkdownBlock | None = None  # a paragraph, an item, a table or code
+    items: MarkdownBlock | None = None  # the list that is open
     after_blank: bool = False
 
     def add_line(self, line: str) -> None:
@@ -120,12 +120,12 @@ class _Parser:
         if self.current and self.current.kind == "code":
             self._continue_code(line)
         elif line.strip().startswith("```"):
-            self._begin(Block("code"))
+            self._begin(MarkdownBlock("code"))
         elif not line.strip():
             self.after_blank, self.current = True, None
             return
         elif heading := _HEADING.fullmatch(line):
-            self._begin(Block("heading", heading[2].strip(), level=len(heading[1])))
+            self._begin(MarkdownBlock("heading", heading[2].strip(), level=len(heading[1])))
             self.current = None
         elif row := _ROW.fullmatch(line):
             self._add_row([cell.strip().replace("\\|", "|") for cell in _CELL_END.split(row[1])], line)
@@ -135,7 +135,7 @@ class _Parser:
             self._add_text(line)
         self.after_blank = False
 
-    def _begin(self, block: Block) -> None:
+    def _begin(self, block: MarkdownBlock) -> None:
         self.blocks.append(block)
         self.current, self.items = block, None
 
@@ -148,7 +148,7 @@ class _Parser:
 
     def _add_row(self, cells: list[str], line: str) -> None:
         if not (self.current and self.current.kind == "table"):
-            self._begin(Block("table"))
+            self._begin(MarkdownBlock("table"))
         assert self.current
         if len(self.current.rows) == 1 and _RULER.fullmatch(line):
             self.current.has_head = True
@@ -156,16 +156,16 @@ class _Parser:
             self.current.rows.append(cells)
 
     def _add_item(self, indent: int, marker: str, text: str) -> None:
-        item, number = Block("paragraph", text), int(marker[:-1]) if marker[:-1] else 0
+        item, number = MarkdownBlock("paragraph", text), int(marker[:-1]) if marker[:-1] else 0
         parent = self.items
         if parent and indent >= parent.indent + 2 and parent.items:
             last = parent.items[-1]
             if not last.items:
-                last.items.append(Block("list", start=number, indent=indent))
+                last.items.append(MarkdownBlock("list", start=number, indent=indent))
             last.items[-1].items.append(item)
         else:
             if not parent or bool(parent.start) != bool(number):
-                self._begin(Block("list", start=number, indent=indent))
+                self._begin(MarkdownBlock("list", start=number, indent=indent))
                 parent = self.items = self.current
             assert parent
             parent.items.append(item)
@@ -179,7 +179,7 @@ class _Parser:
         elif self.items and indented and self.after_blank:
             self.items.items[-1].text += f"\n{text}"
         else:
-            self._begin(Block("quote", text.lstrip("> ")) if quoted else Block("paragraph", text))
+            self._begin(MarkdownBlock("quote", text.lstrip("> ")) if quoted else MarkdownBlock("paragraph", text))
 
 
 def plain_text(text: str) -> str:

@@ -35,7 +35,7 @@ class Spent:
 
 
 @router.get("/status")
-async def show_status(page: AllowedPage) -> HTMLResponse:
+async def show_state(page: AllowedPage) -> HTMLResponse:
     """Send the page about the index."""
     access = page.access
     kumi, sees_all = access.served.kumi, access.grant.allows(FACTS)
