@@ -40,7 +40,7 @@ HEAVY: list[tuple[Any, str]] = [
     (replies, "source_list"),
     (routes, "split_conversation"),
     (requests, "parse_body"),
-    (results, "describe_place"),
+    (results, "place_line"),
     (builds, "build_json"),
     (markdown._Parser, "add_line"),
     (markdown, "_sign_spans"),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -169,7 +170,7 @@ class _ListWriter:
         def fetch(n: int, previous: Sequence[str]) -> list[str]:
             expert = self.variant == "lightrag"
             persona, form = _PERSONA + (_EXPERTISE if expert else ""), list[Expert] if expert else list[Persona]
-            rows = self._ask(USERS_PROMPT, form, n, previous, followups, persona=persona)
+            rows = self._ask(USERS_PROMPT, form, n, previous, followups=followups, persona=persona)
             for row in rows:
                 text = strip_list_mark(getattr(row, "expertise", ""))
                 self.expertise.setdefault(strip_list_mark(row.persona), text)
@@ -179,20 +180,13 @@ class _ListWriter:
 
     def tasks(self, user: str, count: int) -> _TextList:
         """Return the request for the tasks of a user."""
-
-        def fetch(n: int, previous: Sequence[str]) -> Any:
-            words = str(MAX_TASK_WORDS)
-            return self._ask(TASKS_PROMPT, list[str], n, previous, count, user=self._profile(user), words=words)
-
-        label = f"tasks of “{user}”"
-        return _TextList(label, count, fetch, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS)
+        values = {"user": self._profile(user), "words": str(MAX_TASK_WORDS)}
+        fetch = partial(self._ask, TASKS_PROMPT, list[str], followups=count, **values)
+        return _TextList(f"tasks of “{user}”", count, fetch, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS)
 
     def questions(self, user: str, task: str, count: int) -> _TextList:
         """Return the request for the questions of a user and a task."""
-
-        def fetch(n: int, previous: Sequence[str]) -> Any:
-            return self._ask(QUESTIONS_PROMPT, list[str], n, previous, 0, user=self._profile(user), task=task)
-
+        fetch = partial(self._ask, QUESTIONS_PROMPT, list[str], followups=0, user=self._profile(user), task=task)
         return _TextList(f"questions of “{user}”, “{task}”", count, fetch, is_global_question)
 
     def build_question(self, user: str, task: str, text: str) -> EvalQuestion:
@@ -204,7 +198,7 @@ class _ListWriter:
     def _profile(self, user: str) -> str:
         return "\n".join(filter(None, [user, self.expertise[user]]))
 
-    def _ask(self, path: Path, form: Any, n: int, previous: Sequence[str], followups: int, **values: str) -> Any:
+    def _ask(self, path: Path, form: Any, n: int, previous: Sequence[str], *, followups: int, **values: str) -> Any:
         values |= {"heading": _PREVIOUS_HEADING if previous else "", "before": "\n".join(f"- {t}" for t in previous)}
         messages = render_prompt(path, count=str(n), description=self.description, **values)
         return self.llm(messages, schema=form, followups=followups)

@@ -168,13 +168,8 @@ def score_result(row: RetrievalResult, passages: GoldPassages, ks: Sequence[int]
     yields empty scores with the reason.
     """
     if row.failed:
-        names_of_all = [
-            *measure_ranking([], ["gold"], ks),
-            *(f"recall@{tokens}tokens" for tokens in TOKEN_BUDGETS),
-            "tokens",
-            "chunks",
-        ]
-        yield from (Score(name, row.system, row.question, None, row.failed) for name in names_of_all)
+        for score in score_result(replace(row, failed=""), passages, ks):
+            yield replace(score, value=None, reason=row.failed, detail={})
         return
     names = unique_names(name_places(row.places, passages))
     shares = {k: found_share(row.places, passages, k) for k in ks}

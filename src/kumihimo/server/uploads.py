@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from unicodedata import normalize
 
 from fastapi import Request
@@ -107,19 +107,8 @@ class _FormReader:
 
     def parser(self, boundary: bytes) -> MultipartParser:
         """Return a parser that calls this reader."""
-        return MultipartParser(
-            boundary,
-            {
-                "on_part_begin": self._count_part,
-                "on_header_field": lambda data, start, end: self._add_header(data[start:end], b""),
-                "on_header_value": lambda data, start, end: self._add_header(b"", data[start:end]),
-                "on_header_end": self._end_header,
-                "on_headers_finished": self._begin_part,
-                "on_part_data": lambda data, start, end: self._add_data(data[start:end]),
-                "on_part_end": self._end_part,
-                "on_end": self._end,
-            },
-        )
+        callbacks: Any = {name: getattr(self, name) for name in dir(self) if name.startswith("on_")}
+        return MultipartParser(boundary, callbacks)
 
     def close(self) -> None:
         """Close a file that has not ended."""
@@ -134,22 +123,25 @@ class _FormReader:
         if not self.form.files:
             raise SettingsError("the form has no file: `curl -F file=@notes.md` sends one")
 
-    def _count_part(self) -> None:
+    def on_part_begin(self) -> None:
         """Begin a part, whatever it is. Raise LimitExceeded for one too many."""
         self._headers.clear()
         self._parts += 1
         if self._parts > MAX_FILES + 2 * _MAX_FIELDS:
             raise LimitExceeded(f"the form has more than {MAX_FILES} files: send them in several requests")
 
-    def _add_header(self, name: bytes, value: bytes) -> None:
-        self._header = (self._header[0] + name, self._header[1] + value)
+    def on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header = (self._header[0] + data[start:end], self._header[1])
 
-    def _end_header(self) -> None:
+    def on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header = (self._header[0], self._header[1] + data[start:end])
+
+    def on_header_end(self) -> None:
         name, value = self._header
         self._headers[name.lower()] = value
         self._header = (b"", b"")
 
-    def _begin_part(self) -> None:
+    def on_headers_finished(self) -> None:
         _, options = parse_options_header(self._headers.get(b"content-disposition", b"").decode("latin-1"))
         self._field, self._value = options.get(b"name", b"").decode(errors="replace"), b""
         if b"filename" not in options:
@@ -167,21 +159,21 @@ class _FormReader:
         self.form.files.append(file)
         self._file = file.path.open("xb")
 
-    def _add_data(self, data: bytes) -> None:
+    def on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._file:
-            self.form.files[-1].bytes += self._file.write(data)
+            self.form.files[-1].bytes += self._file.write(data[start:end])
         else:
-            self._value += data
+            self._value += data[start:end]
             if len(self._value) > _MAX_FIELD:
                 raise LimitExceeded(f"a field of the form has more than {_MAX_FIELD:,} bytes: send files as files")
 
-    def _end_part(self) -> None:
+    def on_part_end(self) -> None:
         if self._file:
             self.close()
         elif self._field:
             self.form.fields[self._field] = self._value.decode(errors="replace")
 
-    def _end(self) -> None:
+    def on_end(self) -> None:
         self.is_complete = True
 
 

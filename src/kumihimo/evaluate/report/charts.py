@@ -1,6 +1,6 @@
 """numbers of systems -> the geometry of pictures: quality against cost, curves of thresholds."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, log10
 from typing import ClassVar
@@ -48,6 +48,13 @@ class Chart:
 def _axis(low: float, high: float, start: float, end: float) -> Position:
     """Return the place of each value on an axis."""
     return lambda value: round(start + (value - low) / ((high - low) or 1) * (end - start), 1)
+
+
+def _vertical_axis(values: Sequence[float], pad: float) -> tuple[Position, list[tuple[float, str]]]:
+    """Return the vertical axis of these values, and its ticks."""
+    low, high = min(values) - pad, max(values) + pad
+    y = _axis(low, high, Chart.bottom, Chart.top)
+    return y, [(y(tick), f"{tick:g}") for tick in axis_ticks(low, high)]
 
 
 def axis_ticks(low: float, high: float, limit: int = 6) -> list[float]:
@@ -119,9 +126,8 @@ def _cost_chart(
     xs, ys = zip(*points.values(), strict=True)
     x_min, x_max = floor(min(xs) * 4 - 0.5) / 4, max(xs) + 0.12 * max(max(xs) - min(xs), 1)
     pad = 0.12 * max(max(ys) - min(ys), 1e-9 + abs(max(ys)) * 0.05)
-    levels = ys if even is None else (*ys, even)
-    low, high = min(levels) - pad, max(levels) + pad
-    x, y = _axis(x_min, x_max, Chart.start, Chart.end), _axis(low, high, Chart.bottom, Chart.top)
+    y, y_ticks = _vertical_axis(ys if even is None else (*ys, even), pad)
+    x = _axis(x_min, x_max, Chart.start, Chart.end)
     places = {system: (x(place[0]), y(place[1])) for system, place in points.items()}
     frontier = [places[system] for system in pareto_frontier(points)]
     lines = [("frontier", frontier)] if len(frontier) > 1 else []
@@ -132,7 +138,7 @@ def _cost_chart(
         f"{x_name} per question",
         y_name,
         [(x(log10(value)), short_number(value)) for value in _decade_ticks(x_min, x_max)],
-        [(y(tick), f"{tick:g}") for tick in axis_ticks(low, high)],
+        y_ticks,
         lines,
         [(study.systems.index(system), place) for system, place in places.items()],
         list(_point_labels(places)),
@@ -184,16 +190,15 @@ def cluster_chart(study: StudyResults) -> Chart | None:
     if not curves:
         return None
     xs, ys = zip(*(point for points in curves.values() for point in points), strict=True)
-    pad = 0.08 * max(max(ys) - min(ys), 0.1)
-    low, high = min(ys) - pad, max(ys) + pad
-    x, y = _axis(min(xs), max(xs), Chart.start, Chart.end), _axis(low, high, Chart.bottom, Chart.top)
+    y, y_ticks = _vertical_axis(ys, 0.08 * max(max(ys) - min(ys), 0.1))
+    x = _axis(min(xs), max(xs), Chart.start, Chart.end)
     places = {system: [(x(distance), y(mean)) for distance, mean in points] for system, points in curves.items()}
     return Chart(
         f"Clusters of claims by distance: {study.name}",
         "distance at which clusters merge",
         "clusters",
         [(x(value), f"{value:g}") for value in dict.fromkeys(xs)],
-        [(y(tick), f"{tick:g}") for tick in axis_ticks(low, high)],
+        y_ticks,
         [(f"curve s{study.systems.index(system) % 8}", points) for system, points in places.items()],
         [(study.systems.index(system), place) for system, points in places.items() for place in points],
         _end_labels({system: points[-1] for system, points in places.items()}),
