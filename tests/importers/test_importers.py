@@ -13,7 +13,7 @@ import pytest
 from kumihimo.core.errors import SourceError
 from kumihimo.importers import read_store
 from kumihimo.importers.convert import Converted, convert_store
-from kumihimo.readers.text_units import read_text_units
+from kumihimo.readers.plain_text import read_text_units
 from kumihimo.text.text_units import SUFFIX, TextUnits, dump_text_units
 from tests.importers.factories_stores import (
     COMMUNITIES,

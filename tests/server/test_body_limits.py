@@ -20,11 +20,11 @@ from kumihimo.server.api.ask import AskBody
 from kumihimo.server.api.builds import BuildOptions
 from kumihimo.server.api.parameters import Body
 from kumihimo.server.app import create_app
+from kumihimo.server.limits import Visit
 from kumihimo.server.openai import requests
 from kumihimo.server.pages.context import INDEX_PREFIXES
 from kumihimo.server.problems import BadParameter, TooLarge, TooSlow
 from kumihimo.server.settings import ServerSettings
-from kumihimo.server.visits import Visit
 from kumihimo.server.workspace import open_workspace
 from tests.server.clients import LOCAL, Open
 

@@ -23,7 +23,6 @@ from kumihimo.readers import (
     subtitles,
     tables,
     tex,
-    text_units,
     workbooks,
     xml,
 )
@@ -62,7 +61,7 @@ READERS: dict[str, FileType] = {
     ".srt": FileType("application/x-subrip", subtitles.read_subtitles),
     ".zip": FileType("application/zip", packed.read_zip, has_attachments=True),
     "": FileType("application/octet-stream", packed.read_unnamed, has_attachments=True),  # and no known content
-    ".textunits": FileType("application/x-kumihimo-text-units", text_units.read_text_units),
+    ".textunits": FileType("application/x-kumihimo-text-units", plain_text.read_text_units),
     ".csv": FileType("text/csv", tables.read_delimited, is_simple=True),
     ".tsv": FileType("text/tab-separated-values", tables.read_delimited, is_simple=True),
     ".json": FileType("application/json", tables.read_json_pages, is_simple=True),

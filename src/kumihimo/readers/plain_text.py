@@ -1,10 +1,13 @@
-"""a plain text -> a page of it, without the notes and notices of the library that keeps it."""
+"""a plain text, or one with the units of another system (.textunits) -> a page, without the notices of a library."""
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
+from kumihimo.core.errors import SourceError
 from kumihimo.readers.page import Page
 from kumihimo.readers.text import decode
+from kumihimo.text.text_units import UNITS_FORMAT, TextUnits, dump_units, load_text_units
 
 # What ends a text: the source of an edition of Aozora Bunko, the end of a book of Project Gutenberg, a licence below
 # a rule.
@@ -108,3 +111,45 @@ def _gaiji_character(note: re.Match[str]) -> str:
         return (b"\x8f" * (plane == 2) + bytes([row + 0xA0, cell + 0xA0])).decode("euc_jis_2004")
     except (UnicodeDecodeError, ValueError):
         return "※"
+
+
+# -- texts of other systems
+
+_DIGEST = re.compile("[0-9a-f]{16,64}")
+
+
+def read_text_units(data: bytes, name: str) -> Iterator[Page]:
+    """Read the text of an import; its units go along.
+
+    Raises SourceError if the file has another format, or if its units do not fit its text.
+    """
+    from pydantic import ValidationError
+
+    text = decode(data, name).strip()
+    if not text:
+        return
+    try:
+        content = load_text_units(text)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise SourceError(f"{name}: {place or 'content'}: {fault['msg']}; write it again with `kumi import`") from error
+    if reason := _find_fault(content):
+        raise SourceError(f"{name}: {reason}; write it again with `kumi import`")
+    imported = dump_units(content.units)
+    yield Page("", content.title, content.text, content.metadata, content.modified, imported=imported)
+
+
+def _find_fault(content: TextUnits) -> str:
+    """Return what is wrong with units, or empty."""
+    if content.format != UNITS_FORMAT:
+        return f"its format is {content.format[:40]!r}, not {UNITS_FORMAT!r}"
+    ends = [(unit.start, unit.end) for unit in content.units]
+    if not ends or any(not 0 <= start < end <= len(content.text) for start, end in ends):
+        return "a unit lies outside of the text"
+    if any(first >= second for first, second in pairwise(start for start, _ in ends)):
+        return "the units are not in the order of their starts"
+    keys = (key for unit in content.units for each in unit.communities for key in (each.key, each.parent or each.key))
+    if any(not _DIGEST.fullmatch(key) for key in keys):
+        return "the key of a community is no digest"
+    return ""

@@ -19,10 +19,9 @@ from kumihimo.core.errors import KumiError
 from kumihimo.core.network import read_ip
 from kumihimo.server import problems
 from kumihimo.server.access import INVALID_KEY, Caller, find_caller, local_caller, needs_no_key
-from kumihimo.server.limits import RateLimits, count_failed_key
+from kumihimo.server.limits import RateLimits, Visit, count_failed_key
 from kumihimo.server.sessions import Sessions, cookie_name
 from kumihimo.server.settings import ServerSettings, is_loopback
-from kumihimo.server.visits import Visit
 from kumihimo.server.workspace import Workspace
 
 log = logging.getLogger("kumihimo")

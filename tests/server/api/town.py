@@ -21,10 +21,10 @@ from kumihimo.app.upkeep.keys import Role
 from kumihimo.core.errors import KumiError
 from kumihimo.server.access import Caller, IndexGrant
 from kumihimo.server.api import include_api
+from kumihimo.server.limits import Visit
 from kumihimo.server.pages.errors import add_error_handlers
 from kumihimo.server.problems import error_response
 from kumihimo.server.settings import ServerSettings
-from kumihimo.server.visits import Visit
 from kumihimo.server.workspace import ServedIndex, Workspace, serve_index
 from tests.fixtures_index import write_reports
 

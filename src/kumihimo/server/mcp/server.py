@@ -21,11 +21,11 @@ from starlette.types import Receive, Scope, Send
 from kumihimo.app.opened.open_index import IndexPlace
 from kumihimo.core.errors import BudgetExceeded, Cancelled, KumiError
 from kumihimo.server.access import Access, Caller, choose_access, local_caller
+from kumihimo.server.limits import LEFT
 from kumihimo.server.mcp import resources
 from kumihimo.server.mcp.tools import TOOLS, Report, Tool, ToolCall
 from kumihimo.server.problems import remedy_of
 from kumihimo.server.settings import ServerSettings
-from kumihimo.server.visits import LEFT
 from kumihimo.server.workspace import Workspace, open_workspace
 
 T = TypeVar("T")

@@ -12,10 +12,10 @@ from starlette.exceptions import HTTPException
 
 from kumihimo.core.errors import KumiError
 from kumihimo.server import problems
+from kumihimo.server.limits import takes_files
 from kumihimo.server.pages.context import accepted_language, find_index_page, find_page
 from kumihimo.server.pages.rendering import render
 from kumihimo.server.sessions import read_form
-from kumihimo.server.visits import takes_files
 from kumihimo.text.sentences import ends_sentence
 from kumihimo.text.translation import choose_language
 
