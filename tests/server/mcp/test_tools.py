@@ -252,7 +252,7 @@ def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(talk: Talk) -> N
 def test_an_error_of_the_server_is_told_without_details(
     talk: Talk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("kumihimo.server.mcp.results.show_entity", lambda *_: 1 / 0)
+    monkeypatch.setattr("kumihimo.server.mcp.results.entity_result", lambda *_: 1 / 0)
     result = talk(calling("entity", name="x"))
     assert result.is_error
     assert text(result) == "the server has failed: its log says why"
