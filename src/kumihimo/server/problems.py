@@ -71,60 +71,43 @@ class WrongType(errors.KumiError):
     """A request with a body of another type than the route takes."""
 
 
-_STATUSES: dict[type[errors.KumiError], int] = {  # the first class that fits counts
-    NotFound: 404,
-    Forbidden: 403,
-    Unauthorized: 401,
-    TooManyRequests: 429,
-    TooLarge: 413,
-    TooSlow: 408,
-    NotStored: 507,
-    WrongHost: 421,
-    WrongType: 415,
-    errors.ConsentRequired: 409,
-    errors.SettingsError: 400,
-    errors.LimitExceeded: 413,
-    errors.SourceError: 400,
-    errors.IndexBusy: 409,
-    errors.IndexUnavailable: 503,
-    errors.BudgetExceeded: 429,
-    errors.RequestTimedOut: 504,
-    errors.ItemFailed: 502,
-    errors.ModelError: 502,
-    errors.Cancelled: 504,
-}
-_REMEDIES: dict[type[errors.KumiError], str] = {  # in the words of the HTTP interface
-    NotFound: "List the names and ids first.",
-    Forbidden: "Use a key with a higher role, or send the request from this server's own page.",
-    Unauthorized: "Send the header `Authorization: Bearer KEY`. An administrator makes keys with `kumi key new`.",
-    TooManyRequests: "Wait for the seconds in the header Retry-After.",
-    TooLarge: "Send less, in several requests.",
-    TooSlow: "Send the request again over a faster connection.",
-    NotStored: "Send the files again once the server has space for them.",
-    WrongHost: "Use the address that the server prints, or start it with `--allow-host NAME`.",
-    WrongType: "Send the body as application/json, and files as multipart/form-data.",
-    errors.ConsentRequired: 'Ask for a plan, then send the build again with "consent": true.',
-    errors.SettingsError: "Correct the value that the detail names.",
-    errors.SourceError: "Correct the path, or upload the file.",
-    errors.IndexBusy: "Wait until the running build has ended.",
-    errors.IndexUnavailable: "Add documents, or build the index for the method that the detail names.",
-    errors.BudgetExceeded: "Wait until the budget is renewed, or ask for a larger one.",
-    errors.RequestTimedOut: "Ask again, or raise `timeout` of the model.",
-    errors.ItemFailed: "Ask again. If it fails again, look at the model server.",
-    errors.ModelError: "Check the address, key and name of the model in kumi.toml.",
-    errors.Cancelled: "Ask for less, or start the server with a longer time limit.",
-    errors.KumiError: "Send the request again. If it fails again, look at the log of the server.",
+# The HTTP status for an error, and the remedy in the words of the HTTP interface; the first class that fits counts.
+_RESPONSES: dict[type[errors.KumiError], tuple[int, str]] = {
+    NotFound: (404, "List the names and ids first."),
+    Forbidden: (403, "Use a key with a higher role, or send the request from this server's own page."),
+    Unauthorized: (
+        401,
+        "Send the header `Authorization: Bearer KEY`. An administrator makes keys with `kumi key new`.",
+    ),
+    TooManyRequests: (429, "Wait for the seconds in the header Retry-After."),
+    TooLarge: (413, "Send less, in several requests."),
+    TooSlow: (408, "Send the request again over a faster connection."),
+    NotStored: (507, "Send the files again once the server has space for them."),
+    WrongHost: (421, "Use the address that the server prints, or start it with `--allow-host NAME`."),
+    WrongType: (415, "Send the body as application/json, and files as multipart/form-data."),
+    errors.ConsentRequired: (409, 'Ask for a plan, then send the build again with "consent": true.'),
+    errors.SettingsError: (400, "Correct the value that the detail names."),
+    errors.LimitExceeded: (413, "Correct the path, or upload the file."),
+    errors.SourceError: (400, "Correct the path, or upload the file."),
+    errors.IndexBusy: (409, "Wait until the running build has ended."),
+    errors.IndexUnavailable: (503, "Add documents, or build the index for the method that the detail names."),
+    errors.BudgetExceeded: (429, "Wait until the budget is renewed, or ask for a larger one."),
+    errors.RequestTimedOut: (504, "Ask again, or raise `timeout` of the model."),
+    errors.ItemFailed: (502, "Ask again. If it fails again, look at the model server."),
+    errors.ModelError: (502, "Check the address, key and name of the model in kumi.toml."),
+    errors.Cancelled: (504, "Ask for less, or start the server with a longer time limit."),
+    errors.KumiError: (500, "Send the request again. If it fails again, look at the log of the server."),
 }
 
 
 def status_of(error: errors.KumiError) -> int:
     """Return the HTTP status for an error."""
-    return next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
+    return next(status for kind, (status, _) in _RESPONSES.items() if isinstance(error, kind))
 
 
 def remedy_of(error: errors.KumiError) -> str:
     """Return what the sender can do about an error."""
-    return next((remedy for kind, remedy in _REMEDIES.items() if isinstance(error, kind)), "")
+    return next(remedy for kind, (_, remedy) in _RESPONSES.items() if isinstance(error, kind))
 
 
 def headers_of(error: errors.KumiError) -> dict[str, str]:
