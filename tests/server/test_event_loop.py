@@ -22,7 +22,7 @@ from kumihimo.core.usage import Usage
 from kumihimo.generation.citation_filter import CitationFilter
 from kumihimo.server.api import builds
 from kumihimo.server.mcp import results
-from kumihimo.server.openai import replies, requests, routes
+from kumihimo.server.openai import replies, requests
 from kumihimo.server.openai.replies import ReplyHead, completion
 from kumihimo.server.pages import markdown
 from kumihimo.server.pages.markdown import markdown_blocks, write_cite
@@ -38,7 +38,7 @@ HEAVY: list[tuple[Any, str]] = [
     (Part, "marked"),
     (replies, "url_citations"),
     (replies, "source_list"),
-    (routes, "split_conversation"),
+    (requests, "split_conversation"),
     (requests, "parse_body"),
     (results, "place_line"),
     (builds, "build_json"),

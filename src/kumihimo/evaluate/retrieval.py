@@ -17,15 +17,7 @@ from kumihimo.core.errors import ItemFailed
 from kumihimo.core.records import Passage, Reference
 from kumihimo.core.task import Progress
 from kumihimo.core.wiring import ROOT
-from kumihimo.evaluate.gold import (
-    GoldPassages,
-    IndexLayout,
-    found_share,
-    is_found,
-    is_whole,
-    parse_span_name,
-    span_name,
-)
+from kumihimo.evaluate import gold as golds
 from kumihimo.evaluate.rankings import measure_ranking
 from kumihimo.evaluate.records import EvalQuestion, Score, SourceSpan
 from kumihimo.evaluate.run_systems import count_workers
@@ -62,7 +54,7 @@ class ChunkTracer:
     """A cached lookup: evidence -> its source chunks or passages."""
 
     snapshot: Snapshot
-    layout: IndexLayout
+    layout: golds.IndexLayout
     chunk_ids: dict[Reference, list[str]] = field(default_factory=dict)
     passages: dict[str, tuple[SourceSpan, int]] = field(default_factory=dict)
 
@@ -136,13 +128,13 @@ def retrieve_all(
 # -- results -> measures
 
 
-def name_places(ranking: Iterable[SourceSpan | None], passages: GoldPassages) -> Iterator[list[str]]:
+def name_places(ranking: Iterable[SourceSpan | None], passages: golds.GoldPassages) -> Iterator[list[str]]:
     """Yield the names of each place, none for an unknown one.
 
     A place is named after the gold passages that are found with it, else after itself. If all gold passages are whole
     documents, the place's own name is its document, and further places of that document have no name.
     """
-    as_documents = all(map(is_whole, passages.values()))
+    as_documents = all(map(golds.is_whole, passages.values()))
     missing, read, uris = list(passages), list[SourceSpan](), set[str]()
     for place in ranking:
         if place is None or (as_documents and place.uri in uris):
@@ -151,9 +143,9 @@ def name_places(ranking: Iterable[SourceSpan | None], passages: GoldPassages) ->
         read.append(place)
         uris.add(place.uri)
         touched = [name for name in missing if any(map(place.overlaps, passages[name]))]
-        complete = [name for name in touched if is_found(passages[name], read)]
+        complete = [name for name in touched if golds.is_found(passages[name], read)]
         missing = [name for name in missing if name not in complete]
-        yield complete or [place.uri if as_documents else span_name(place)]
+        yield complete or [place.uri if as_documents else golds.span_name(place)]
 
 
 def unique_names(names: Iterable[Sequence[str]]) -> list[str]:
@@ -161,7 +153,7 @@ def unique_names(names: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(name for group in names for name in group))
 
 
-def score_result(row: RetrievalResult, passages: GoldPassages, ks: Sequence[int]) -> Iterator[Score]:
+def score_result(row: RetrievalResult, passages: golds.GoldPassages, ks: Sequence[int]) -> Iterator[Score]:
     """Yield all measures of one result.
 
     Recall and all-gold are of the first k chunks or documents, also if one holds several gold passages. A failed result
@@ -172,13 +164,13 @@ def score_result(row: RetrievalResult, passages: GoldPassages, ks: Sequence[int]
             yield replace(score, value=None, reason=row.failed, detail={})
         return
     names = unique_names(name_places(row.places, passages))
-    shares = {k: found_share(row.places, passages, k) for k in ks}
+    shares = {k: golds.found_share(row.places, passages, k) for k in ks}
     values = {f"recall@{k}": share for k, share in shares.items()}
     values |= {f"all-gold@{k}": float(share == 1) for k, share in shares.items()}
     for score in score_ranking(row.system, row.question, names, [*passages], ks):
         yield replace(score, value=values.get(score.name, score.value))
     for tokens in TOKEN_BUDGETS:
-        value = found_share(places_within_tokens(row.places, row.sizes, tokens), passages)
+        value = golds.found_share(places_within_tokens(row.places, row.sizes, tokens), passages)
         yield Score(f"recall@{tokens}tokens", row.system, row.question, value)
     yield Score("tokens", row.system, row.question, row.tokens)
     yield Score("chunks", row.system, row.question, len(row.places))
@@ -253,7 +245,7 @@ def score_run(
 
 
 def translate_rankings(
-    rankings: Mapping[str, Sequence[str]], passages: Mapping[str, GoldPassages], layout: IndexLayout
+    rankings: Mapping[str, Sequence[str]], passages: Mapping[str, golds.GoldPassages], layout: golds.IndexLayout
 ) -> tuple[dict[str, list[str]], int]:
     """Translate rankings into gold names; also return the number of unknown names.
 
@@ -264,7 +256,7 @@ def translate_rankings(
     for question, gold in passages.items():
         gold_names = gold.keys()
         names = rankings.get(question, ())
-        places = [None if name in gold_names else parse_span_name(layout, name) for name in names]
+        places = [None if name in gold_names else golds.parse_span_name(layout, name) for name in names]
         unknown = [place is None and name not in gold_names for name, place in zip(names, places, strict=True)]
         unknown_count += sum(unknown)
         groups = zip(names, places, name_places(places, gold), strict=True)

@@ -13,18 +13,10 @@ from typing import Any
 from zipfile import ZipFile
 
 from kumihimo.core.errors import SourceError
+from kumihimo.readers import tables
 from kumihimo.readers.archive import OLE_MAGIC, open_archive, read_core_properties, read_part, read_xml
 from kumihimo.readers.ole import open_ole
 from kumihimo.readers.page import Page, Row, add_unread, join_with_places
-from kumihimo.readers.tables import (
-    MAX_GROWTH,
-    NUMBER,
-    YEAR,
-    count_cell_chars,
-    count_title_rows,
-    mark_title,
-    render_rows,
-)
 from kumihimo.readers.titles import first_page_title
 
 Formatter = Callable[[float], str]
@@ -81,14 +73,14 @@ def _sheet_texts(sheet: Any, shown: Mapping[Place, Formatter]) -> Iterator[str]:
 
     An empty row separates tables, unless the row after it continues the table above.
     """
-    tables: list[list[list[str]]] = []
+    found: list[list[list[str]]] = []
     for block in (list(rows) for is_filled, rows in groupby(_read_rows(sheet, shown), key=any) if is_filled):
-        if tables and _continues_table(tables[-1][-1], block[0]):
-            tables[-1] += block
+        if found and _continues_table(found[-1][-1], block[0]):
+            found[-1] += block
         else:
-            tables.append(block)
-    for number, table in enumerate(tables, 1):
-        yield from _render_table(table, last=number == len(tables))
+            found.append(block)
+    for number, table in enumerate(found, 1):
+        yield from _render_table(table, last=number == len(found))
 
 
 def _continues_table(last: Sequence[str], first: Sequence[str]) -> bool:
@@ -102,9 +94,9 @@ def _continues_table(last: Sequence[str], first: Sequence[str]) -> bool:
     False
     """
     pairs = zip(last, first, strict=False)
-    shared = [below for above, below in pairs if NUMBER.fullmatch(above) and NUMBER.fullmatch(below)]
-    years = sum(YEAR.fullmatch(cell) is not None for cell in first)
-    return any(not YEAR.fullmatch(number) for number in shared) or (bool(shared) and years == 1)
+    shared = [below for above, below in pairs if tables.NUMBER.fullmatch(above) and tables.NUMBER.fullmatch(below)]
+    years = sum(tables.YEAR.fullmatch(cell) is not None for cell in first)
+    return any(not tables.YEAR.fullmatch(number) for number in shared) or (bool(shared) and years == 1)
 
 
 def _read_rows(sheet: Any, shown: Mapping[Place, Formatter]) -> list[list[str]]:
@@ -117,7 +109,7 @@ def _read_rows(sheet: Any, shown: Mapping[Place, Formatter]) -> list[list[str]]:
         [_format_cell(value, shown.get((row, column))) for column, value in enumerate(values, margin)]
         for row, values in enumerate(sheet.iter_rows())
     ]
-    room = MAX_GROWTH * count_cell_chars(rows)
+    room = tables.MAX_GROWTH * tables.count_cell_chars(rows)
     for (top, left), (bottom, _) in sheet.merged_cell_ranges or []:
         below, column = range(top + 1, min(bottom + 1, len(rows))), left - margin
         if not below or not 0 <= column < len(rows[top]):
@@ -136,11 +128,11 @@ def _render_table(rows: Sequence[Sequence[str]], *, last: bool) -> Iterator[str]
     They are the rows above and below it that fill only one cell.
     """
     widths = [sum(map(bool, row)) for row in rows]
-    first = count_title_rows(rows) if any(width > 1 for width in widths) else len(rows)
+    first = tables.count_title_rows(rows) if any(width > 1 for width in widths) else len(rows)
     end = next((i for i in range(len(rows), 0, -1) if widths[i - 1] > 1), len(rows))
     above, below = ([" ".join(filter(None, row)) for row in part] for part in (rows[:first], rows[end:]))
-    yield from above if last and first == len(rows) else mark_title(above)
-    yield from render_rows(rows[first:end]) if first < end else ()
+    yield from above if last and first == len(rows) else tables.mark_title(above)
+    yield from tables.render_rows(rows[first:end]) if first < end else ()
     yield from below
 
 

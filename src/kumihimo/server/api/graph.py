@@ -8,20 +8,9 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from kumihimo.app.ask.snapshot import Snapshot
-from kumihimo.app.browse import browse
+from kumihimo.app.browse import browse, json_values as values
 from kumihimo.app.browse.community_tree import table_or_empty
 from kumihimo.app.browse.graph_path import find_path
-from kumihimo.app.browse.json_values import (
-    Json,
-    claim_json,
-    community_json,
-    entity_json,
-    neighbour_json,
-    plain,
-    relation_json,
-    report_json,
-    title_json,
-)
 from kumihimo.core.records import Entity, Relation
 from kumihimo.server.access import read_route
 from kumihimo.server.api.parameters import Cursor, Limit, RowId, SearchText
@@ -54,7 +43,7 @@ class TreePart(BaseModel):
             return tree.sorted_children(self.parent)
         return tree.roots() if self.level is None else tree.at_level(self.level)
 
-    def page(self, snapshot: Snapshot, ids: list[str], name: str) -> Json:
+    def page(self, snapshot: Snapshot, ids: list[str], name: str) -> values.Json:
         """Return a page of communities under a name."""
         first = ids.index(self.after) + 1 if self.after in ids else 0 if not self.after else len(ids)
         taken = ids[first : first + self.limit]
@@ -67,7 +56,7 @@ AskedPart = Annotated[TreePart, Query()]
 @read_route(router, "/entities", "entities")
 def list_entities(
     snapshot: Snapshot, q: SearchText = "", kind: EntityType = "", after: Cursor = "", limit: Limit = 50
-) -> Json:
+) -> values.Json:
     """List entities, most mentions first.
 
     Without `q`, those that are named things; `other` counts the rest. With `q`, those with this part of a name. Where
@@ -82,12 +71,12 @@ def list_entities(
     return {"entities": rows, "next": page.next, "found_by": found_by, **browse.count_listed(snapshot)}
 
 
-def _summary(entity: Entity) -> Json:
-    return {**entity_json(entity), "text": entity.text}
+def _summary(entity: Entity) -> values.Json:
+    return {**values.entity_json(entity), "text": entity.text}
 
 
 @read_route(router, "/entities/{id}", "entities")
-def get_entity(snapshot: Snapshot, id: RowId) -> Json:
+def get_entity(snapshot: Snapshot, id: RowId) -> values.Json:
     """Return an entity by its id, name or form.
 
     It has its types, first relations, claims and communities.
@@ -96,31 +85,31 @@ def get_entity(snapshot: Snapshot, id: RowId) -> Json:
     relations = browse.list_relations(snapshot, entity.id, limit=20)
     return {
         **_summary(entity),
-        "types": plain(entity.types),
-        "relations": [neighbour_json(entity.id, relation) for relation in relations.items],
+        "types": values.plain(entity.types),
+        "relations": [values.neighbour_json(entity.id, relation) for relation in relations.items],
         "next": relations.next,
-        "claims": [claim_json(claim) for claim in browse.list_claims(snapshot, entity.id, _MAX_CLAIMS)],
-        "communities": [title_json(snapshot, id) for id in browse.communities_of(snapshot, entity.id)],
+        "claims": [values.claim_json(claim) for claim in browse.list_claims(snapshot, entity.id, _MAX_CLAIMS)],
+        "communities": [values.title_json(snapshot, id) for id in browse.communities_of(snapshot, entity.id)],
     }
 
 
 @read_route(router, "/entities/{id}/relations", "entities")
-def list_relations(snapshot: Snapshot, id: RowId, after: Cursor = "", limit: Limit = 20) -> Json:
+def list_relations(snapshot: Snapshot, id: RowId, after: Cursor = "", limit: Limit = 20) -> values.Json:
     """List the relations of an entity, most mentions first."""
     entity = _find(snapshot, id)
     page = browse.list_relations(snapshot, entity.id, after=after, limit=limit)
-    return {"relations": [neighbour_json(entity.id, relation) for relation in page.items], "next": page.next}
+    return {"relations": [values.neighbour_json(entity.id, relation) for relation in page.items], "next": page.next}
 
 
 @read_route(router, "/entities/{id}/passages", "entities")
-def list_passages(snapshot: Snapshot, id: RowId, after: Cursor = "", limit: Limit = 20) -> Json:
+def list_passages(snapshot: Snapshot, id: RowId, after: Cursor = "", limit: Limit = 20) -> values.Json:
     """List excerpts of the passages that mention an entity."""
     page = browse.list_passages(snapshot, _find(snapshot, id), after=after, limit=limit)
     return {"passages": [span.to_dict() for span in page.items], "next": page.next}
 
 
 @read_route(router, "/entities/{id}/neighbours", "entities")
-def list_neighbours(snapshot: Snapshot, id: RowId, limit: Annotated[int, Query(ge=1, le=60)] = 20) -> Json:
+def list_neighbours(snapshot: Snapshot, id: RowId, limit: Annotated[int, Query(ge=1, le=60)] = 20) -> values.Json:
     """Return the closest neighbours of an entity, and all relations between them."""
     near = browse.find_neighbours(snapshot, _find(snapshot, id), limit)
     return {**_graph_json(near.entities, near.relations), "more": near.more}
@@ -129,7 +118,7 @@ def list_neighbours(snapshot: Snapshot, id: RowId, limit: Annotated[int, Query(g
 @read_route(router, "/path", "entities")
 def get_path(
     snapshot: Snapshot, start: Annotated[EntityId, Query(alias="from")], end: Annotated[EntityId, Query(alias="to")]
-) -> Json:
+) -> values.Json:
     """Return the shortest path between two entities.
 
     Without a path, both lists are empty. `complete` is false if the graph around them is too large to be searched.
@@ -138,8 +127,11 @@ def get_path(
     return {**_graph_json(path.entities, path.relations), "complete": path.complete}
 
 
-def _graph_json(entities: Iterable[Entity], relations: Iterable[Relation]) -> Json:
-    return {"entities": list(map(entity_json, entities)), "relations": list(map(relation_json, relations))}
+def _graph_json(entities: Iterable[Entity], relations: Iterable[Relation]) -> values.Json:
+    return {
+        "entities": list(map(values.entity_json, entities)),
+        "relations": list(map(values.relation_json, relations)),
+    }
 
 
 def _find(snapshot: Snapshot, id: str) -> Entity:
@@ -147,7 +139,7 @@ def _find(snapshot: Snapshot, id: str) -> Entity:
 
 
 @read_route(reports_router, "/communities", "reports")
-def list_communities(snapshot: Snapshot, part: AskedPart) -> Json:
+def list_communities(snapshot: Snapshot, part: AskedPart) -> values.Json:
     """List communities, largest first.
 
     Without `parent` and `level`, those of level 0.
@@ -156,7 +148,7 @@ def list_communities(snapshot: Snapshot, part: AskedPart) -> Json:
 
 
 @read_route(reports_router, "/communities/{id}", "reports")
-def get_community(snapshot: Snapshot, id: RowId) -> Json:
+def get_community(snapshot: Snapshot, id: RowId) -> values.Json:
     """Return a community with its neighbours in the tree.
 
     `above` has the communities that it is part of, `parts` its own; a leaf has `members`, its entities.
@@ -169,12 +161,12 @@ def get_community(snapshot: Snapshot, id: RowId) -> Json:
         **_rows(snapshot, [id])[0],
         "above": _rows(snapshot, tree.ancestors(id)[:-1]),
         "parts": _rows(snapshot, tree.sorted_children(id)[:_MAX_MEMBERS]),
-        "members": [entity_json(entity) for entity in members],
+        "members": [values.entity_json(entity) for entity in members],
     }
 
 
 @read_route(reports_router, "/reports", "reports")
-def list_reports(snapshot: Snapshot, part: AskedPart) -> Json:
+def list_reports(snapshot: Snapshot, part: AskedPart) -> values.Json:
     """List reports, those on the largest communities first.
 
     Without `parent` and `level`, those of level 0.
@@ -184,12 +176,12 @@ def list_reports(snapshot: Snapshot, part: AskedPart) -> Json:
 
 
 @read_route(reports_router, "/reports/{id}", "reports")
-def get_report(snapshot: Snapshot, id: RowId) -> Json:
+def get_report(snapshot: Snapshot, id: RowId) -> values.Json:
     """Return a report with its findings and their sources."""
     report = found(table_or_empty(snapshot, "reports").get(id), "report", id)
-    return report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
+    return values.report_json(snapshot, browse.browse_communities(snapshot), report, most_passages=_MAX_PASSAGES)
 
 
-def _rows(snapshot: Snapshot, ids: list[str]) -> list[Json]:
+def _rows(snapshot: Snapshot, ids: list[str]) -> list[values.Json]:
     tree, reports = browse.browse_communities(snapshot), table_or_empty(snapshot, "reports").get_many(ids)
-    return [community_json(tree, id, reports.get(id)) for id in ids]
+    return [values.community_json(tree, id, reports.get(id)) for id in ids]

@@ -16,14 +16,8 @@ from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import IndexUnavailable
 from kumihimo.core.spans import Span
 from kumihimo.server.access import Access, find_access
+from kumihimo.server.openai import requests
 from kumihimo.server.openai.replies import ReplyHead, completion, first_events, stream_chunks
-from kumihimo.server.openai.requests import (
-    CHAT_BODY,
-    EMBEDDINGS_BODY,
-    ChatRequest,
-    EmbeddingRequest,
-    split_conversation,
-)
 from kumihimo.server.problems import BadParameter, ModelNotFound, NotFound
 from kumihimo.server.responses import event_response, json_response
 
@@ -112,13 +106,13 @@ async def _models(request: Request) -> list[dict[str, Any]]:
     return models
 
 
-@router.post("/chat/completions", openapi_extra=CHAT_BODY, response_model=None)
+@router.post("/chat/completions", openapi_extra=requests.CHAT_BODY, response_model=None)
 async def complete_chat(request: Request) -> Response:
     """Answer the last question of a conversation, with citations."""
-    body = await run_in_threadpool(ChatRequest.parse, await request.body())
+    body = await run_in_threadpool(requests.ChatRequest.parse, await request.body())
     chosen = choose_model(request, body.model)
     head, link = ReplyHead(body.model), passage_link(request, chosen.access)
-    question, history = await run_in_threadpool(split_conversation, body.messages)
+    question, history = await run_in_threadpool(requests.split_conversation, body.messages)
     query, questions = _query(chosen, body, question, history), chosen.access.questions
     if not body.stream:
         answer = await questions.answer(query)
@@ -129,7 +123,7 @@ async def complete_chat(request: Request) -> Response:
     return event_response(chunks, {"cache-control": "no-store"})
 
 
-def _query(chosen: ChosenModel, body: ChatRequest, question: str, history: list[Answer]) -> Query:
+def _query(chosen: ChosenModel, body: requests.ChatRequest, question: str, history: list[Answer]) -> Query:
     """Return the query of a request. Raise BadParameter for an unknown setting."""
     more, methods = body.kumihimo, chosen.access.served.kumi.catalogue.methods
     known = {name for method in methods.values() for name in method.settings}
@@ -140,10 +134,10 @@ def _query(chosen: ChosenModel, body: ChatRequest, question: str, history: list[
     return chosen.access.query(question, chosen.method, max_tokens=max_tokens, **options)
 
 
-@router.post("/embeddings", openapi_extra=EMBEDDINGS_BODY, response_model=None)
+@router.post("/embeddings", openapi_extra=requests.EMBEDDINGS_BODY, response_model=None)
 async def create_embeddings(request: Request) -> Response:
     """Embed texts with the embedding model of an index."""
-    body = await run_in_threadpool(EmbeddingRequest.parse, await request.body())
+    body = await run_in_threadpool(requests.EmbeddingRequest.parse, await request.body())
     access = choose_model(request, body.model).access
     as_questions, budget = body.kumihimo.input_type == "query", access.grant.new_budget()
     vectors, usage = await access.questions.embed(body.texts, as_questions=as_questions, budget=budget)
