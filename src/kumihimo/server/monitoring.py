@@ -123,12 +123,8 @@ class AuditFile:
             is_full = os.fstat(descriptor).st_size >= self._max_bytes
         finally:
             os.close(descriptor)
-        if is_full:
-            self._rotate()
-
-    def _rotate(self) -> None:
-        """Move the file, and those before it, one number up."""
-        for older, newer in zip(self._paths[:0:-1], self._paths[-2::-1], strict=True):
+        older_and_newer = zip(self._paths[:0:-1], self._paths[-2::-1], strict=True) if is_full else ()
+        for older, newer in older_and_newer:  # the file, and those before it, move one number up
             if newer.exists():
                 newer.replace(older)
 

@@ -166,12 +166,6 @@ def wants_page(path: str, headers: Mapping[str, str]) -> bool:
     return not path.startswith(PROGRAM_PATHS) and "text/html" in headers.get("accept", "")
 
 
-def unexpected_problem() -> JSONResponse:
-    """Return the response for an exception; its reason is not shown."""
-    detail = "the server failed in a way that was not foreseen: its log has the reason"
-    return problem_response(500, "Internal Server Error", detail, "Tell the administrator of this server.")
-
-
 def describe_invalid(problems: Any) -> str:
     """Return which fields of a request are wrong, and why.
 

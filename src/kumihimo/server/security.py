@@ -103,7 +103,10 @@ class Guard:
         path, headers = scope["path"], Headers(scope=scope)
         if not isinstance(error, KumiError):
             log.exception("%s %s failed", scope["method"], quote(path), exc_info=error)
-            return problems.unexpected_problem()
+            detail = "the server failed in a way that was not foreseen: its log has the reason"  # which is not shown
+            return problems.problem_response(
+                500, "Internal Server Error", detail, "Tell the administrator of this server."
+            )
         is_page = scope["method"] in _SAFE_METHODS and problems.wants_page(path, headers)
         if isinstance(error, problems.Unauthorized) and is_page:
             return RedirectResponse("/login", 303)

@@ -73,7 +73,10 @@ async def receive_form(request: Request, folder: Path, readers: Iterable[str]) -
                 await run_in_threadpool(parser.write, part)
         finally:
             reader.close()
-        reader.check_complete()
+        if not reader.is_complete:
+            raise SettingsError("the form has broken off: send it again")
+        if not reader.form.files:
+            raise SettingsError("the form has no file: `curl -F file=@notes.md` sends one")
         yield reader.form
     except FormParserError as error:
         raise SettingsError(f"the form cannot be read ({error}): send it as multipart/form-data") from error
@@ -115,13 +118,6 @@ class _FormReader:
         if self._file:
             self._file.close()
             self._file = None
-
-    def check_complete(self) -> None:
-        """Raise SettingsError if the form has broken off, or has no file."""
-        if not self.is_complete:
-            raise SettingsError("the form has broken off: send it again")
-        if not self.form.files:
-            raise SettingsError("the form has no file: `curl -F file=@notes.md` sends one")
 
     def on_part_begin(self) -> None:
         """Begin a part, whatever it is. Raise LimitExceeded for one too many."""

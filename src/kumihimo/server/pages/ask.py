@@ -1,7 +1,7 @@
 """a question in a form -> the page that asks, or the page with the answer; scripts stream it instead."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -71,18 +71,9 @@ async def _render(page: IndexPage, form: QuestionForm, answer: object = None) ->
 def _read(page: IndexPage, snapshot: Snapshot) -> dict[str, Any]:
     mentions = islice(table_or_empty(snapshot, "mentions").columns("name"), _MAX_MENTIONS)
     names = [name for (name,), _ in Counter(mentions).most_common(_MAX_NAMES)]
-    hints = [*_hints(page, names)]
+    clear = [name for name in names if " " in name or not name.isascii()]  # which rarely stands for something else
+    hints = [page.translate(f"What do the documents say about {name}?") for name in (clear or names)[:_MAX_HINTS]]
     return {"documents": len(snapshot.table(ROOT)), "hints": hints, "methods": describe_methods(snapshot)}
-
-
-def _hints(page: IndexPage, names: list[str]) -> Iterator[str]:
-    """Yield questions about the names with most mentions.
-
-    A name of several words, or in kanji, rarely stands for something else.
-    """
-    clear = [name for name in names if " " in name or not name.isascii()]
-    for name in (clear or names)[:_MAX_HINTS]:
-        yield page.translate(f"What do the documents say about {name}?")
 
 
 def answer_values(page: IndexPage, answer: Answer) -> Json:
