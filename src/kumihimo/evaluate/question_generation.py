@@ -180,8 +180,8 @@ class _ListWriter:
 
     def tasks(self, user: str, count: int) -> _TextList:
         """Return the request for the tasks of a user."""
-        values = {"user": self._profile(user), "words": str(MAX_TASK_WORDS)}
-        fetch = partial(self._ask, TASKS_PROMPT, list[str], followups=count, **values)
+        profile, words = self._profile(user), str(MAX_TASK_WORDS)
+        fetch = partial(self._ask, TASKS_PROMPT, list[str], followups=count, user=profile, words=words)
         return _TextList(f"tasks of “{user}”", count, fetch, lambda task: 0 < len(task.split()) <= MAX_TASK_WORDS)
 
     def questions(self, user: str, task: str, count: int) -> _TextList:

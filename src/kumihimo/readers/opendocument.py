@@ -134,10 +134,14 @@ def _shown_texts(body: ElementTree.Element) -> Shown:
                 if cell.get(f"{OFFICE}value-type") in ("percentage", "currency"):
                     text = " ".join("".join(p.itertext()) for p in cell.iterfind(f"{TEXT}p"))
                     places = product(range(row, row + rows), range(column, column + columns))
-                    cells |= dict.fromkeys(places, lambda _, text=text: text)
+                    cells |= dict.fromkeys(places, partial(_give_text, text))
                 column += columns
             row += rows
     return shown
+
+
+def _give_text(text: str, _: float) -> str:
+    return text
 
 
 def _check_cells(body: ElementTree.Element, name: str) -> None:

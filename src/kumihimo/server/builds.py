@@ -64,10 +64,8 @@ class _Entry:
     log: EventLog = field(default_factory=EventLog)
     begin: Callable[[], None] = lambda: None
 
-    def change(self, **changes: Any) -> None:
+    def set_state(self, **changes: Any) -> None:
         self.job = replace(self.job, **changes)
-
-    def log_state(self) -> None:
         self.log.append("state", asdict(self.job))
 
 
@@ -132,7 +130,7 @@ class BuildQueue:
             raise IndexBusy(f"{self._places.waiting:,} builds wait already: cancel one, or wait until one has ended")
         job = BuildJob(token_hex(6), kind, options, "queued", _now())
         entry = self._entries[job.id] = _Entry(job, key)
-        entry.log_state()
+        entry.set_state()
         entry.begin = partial(self._begin, entry)
         self._places.ask(key, entry.begin)
         return job
@@ -203,8 +201,7 @@ class BuildQueue:
     # -- running
 
     def _begin(self, entry: _Entry) -> None:
-        entry.change(state="running", started=_now())
-        entry.log_state()
+        entry.set_state(state="running", started=_now())
         self._running = entry, Worker(HANDLER, memory=0, max_file=0, with_secrets=True)
         self._runner = asyncio.get_running_loop().create_task(self._run(*self._running))
 
@@ -233,7 +230,7 @@ class BuildQueue:
         if entry.job.has_ended:
             return
         if progress := reply.get("progress"):
-            entry.change(progress=progress)
+            entry.job = replace(entry.job, progress=progress)
             entry.log.append("progress", progress)
         elif result := reply.get("result"):
             self._finish(entry, "done", result=result)
@@ -244,8 +241,7 @@ class BuildQueue:
         """Record the end of a job; forget the oldest ended ones."""
         if entry.job.has_ended:
             return
-        entry.change(state=state, ended=_now(), **outcome)
-        entry.log_state()
+        entry.set_state(state=state, ended=_now(), **outcome)
         entry.log.close()
         ended = [each.job.id for each in self._entries.values() if each.job.has_ended]
         for old in ended[: -self._max_kept]:
