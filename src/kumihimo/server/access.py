@@ -171,7 +171,7 @@ Allowed = Annotated[Access, Depends(find_allowed)]
 
 
 def read_route(router: APIRouter, path: str, table: str = "") -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Return a decorator that serves what a function reads of a snapshot.
+    """Return a decorator for functions that read a snapshot: they become routes.
 
     Its parameters after the snapshot are those of the route. table: as for `Access.read`.
     """

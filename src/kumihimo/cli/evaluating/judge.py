@@ -249,7 +249,10 @@ def _show_bias(bias: BiasReport) -> None:
 
 
 def _show_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> None:
-    """Print a table and a blank line, unless it is empty; texts: its first columns."""
+    """Print a table and a blank line, unless it is empty.
+
+    texts: the number of its first columns with text.
+    """
     if rows:
         printing.show_rows(rows, head=head, numeric=range(texts, len(head)))
         printing.print_text()
