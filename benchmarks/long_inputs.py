@@ -17,14 +17,13 @@ from kumihimo.app.browse.community_tree import CommunityTree
 from kumihimo.core.records import Chunk
 from kumihimo.index.extraction_parser import parse_extraction
 from kumihimo.index.rules import ner
-from kumihimo.index.rules.connectives import find_explicit_relation
 from kumihimo.page import layout_graph
 from kumihimo.readers.html import read_html
 from kumihimo.text.sentences import split_blocks, split_sentences
 from kumihimo.text.tokens import content_tokens
 
 PIECES = (
-    *("word ", "Ab of the ", '"Aa ', "(Aa ", "1,111", "A.", "Aa Aa (AA) ", "because ", "a, "),
+    *("word ", "Ab of the ", '"Aa ', "(Aa ", "1,111", "A.", "Aa Aa (AA) ", "a, "),
     *("語", "。", "「", "東京の", "ア・", " ", "- a\n", "1. Q\n", "(entity<|>\n", "<ruby><rt>", "<p>a"),
 )
 
@@ -42,7 +41,6 @@ WORKS: dict[str, Callable[[str], object]] = {
     "sentences": split,
     "tokens": content_tokens,
     "names": find_names,
-    "connectives": lambda text: find_explicit_relation(text, text),
     "an extraction reply": parse_extraction,
     "a web page": lambda text: list(read_html(text.encode(), "a.html")),
 }

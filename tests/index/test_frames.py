@@ -16,7 +16,6 @@ from kumihimo.index.frames import (
     MAX_SLOT_CHARS,
     MAX_SLOT_VALUES,
     SlotText,
-    find_slots,
     frames,
     normalise_slots,
     parse_slots_reply,
@@ -214,8 +213,7 @@ def test_the_papers_names_have_small_letters_and_lemmas_only() -> None:
     assert normalise_value("who", "The Cats", paper=True) == "the cat"
     assert normalise_value("when", "April 1883", paper=True) == "april 1883"
     assert normalise_value("predicate", "was married", paper=True) == "be marry"
-    [slots] = find_slots(["Helen Stoner visited Holmes in April 1883."], None)
-    assert ("when", "April 1883", "april 1883") in normalise_slots(slots, paper=True)
+    assert normalise_slots([("when", "April 1883")], paper=True) == [("when", "April 1883", "april 1883")]
 
 
 @settings(max_examples=200)
@@ -223,18 +221,6 @@ def test_the_papers_names_have_small_letters_and_lemmas_only() -> None:
 def test_spaces_around_any_text_make_no_difference(slot: str, text: str) -> None:
     assert normalise_value(slot, text) == normalise_value(slot, text + " ")
     assert normalise_value(slot, text, paper=True) == " ".join(normalise_value(slot, text, paper=True).split())
-
-
-# -- rules
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_passages_break_no_rule(text: str) -> None:
-    rows, chunk = table(Passage, [passage(text)]), Chunk("", 0, 1, 1, id="d.00000", text=text)
-    fillers = list(frames(chunk, rows, None))
-    assert fillers == list(frames(chunk, rows, None))
-    assert all(frame.slot in SLOTS and frame.name and frame.text for frame in fillers)
-    assert len(fillers) < 1500
 
 
 def test_the_order_of_what_is_said_makes_no_difference() -> None:

@@ -1,4 +1,4 @@
-"""passages and frames of hostile documents, by rule and by a model -> the laws hold."""
+"""passages and frames of hostile documents, by a model -> the laws hold."""
 
 from __future__ import annotations
 
@@ -73,10 +73,8 @@ def frames_of(kumi: Kumihimo, name: str) -> list[tuple[Any, ...]]:
         return [(row.slot, row.name, row.text) for row in rows]
 
 
-@pytest.mark.parametrize("model", [False, True], ids=["by rule", "by a model"])
-def test_hostile_documents_leak_into_no_other(kumi: Kumihimo, tmp_path: Path, model: bool) -> None:
-    if model:
-        use_model(kumi)
+def test_hostile_documents_leak_into_no_other(kumi: Kumihimo, tmp_path: Path) -> None:
+    use_model(kumi)
     home = fill(tmp_path / "home", PLAIN)
     build_rows(kumi, home)
     alone = {name: frames_of(kumi, name) for name in PLAIN}
@@ -88,6 +86,7 @@ def test_hostile_documents_leak_into_no_other(kumi: Kumihimo, tmp_path: Path, mo
 
 
 def test_every_row_stands_in_the_documents(kumi: Kumihimo, tmp_path: Path) -> None:
+    use_model(kumi)
     build_rows(kumi, fill(tmp_path / "home", ALL))
     with kumi.snapshot() as snapshot:
         texts = {document.uri: document.text for document in snapshot.table("documents")}
@@ -103,12 +102,14 @@ def test_every_row_stands_in_the_documents(kumi: Kumihimo, tmp_path: Path) -> No
 
 
 def test_deleted_is_never_added(kumi: Kumihimo, tmp_path: Path) -> None:
+    use_model(kumi)
     home = fill(tmp_path / "home", {**ALL, "x.txt": "Xerxes sold the boat in Xanten."})
     complete = build_rows(kumi, home)
     (home / "x.txt").unlink()
     rows = build_rows(kumi, home)
     assert len(rows["frames"]) < len(complete["frames"])
     with Kumihimo.open(tmp_path / "other") as other:
+        use_model(other)
         assert build_rows(other, home) == rows
     fill(home, {"x.txt": "Xerxes sold the boat in Xanten."})
     assert build_rows(kumi, home) == complete

@@ -15,12 +15,10 @@ from kumihimo.core.records import DiscourseRelation
 from kumihimo.index.pdtb_senses import senses_by_label
 from kumihimo.methods.discourse import (
     Fallback,
-    _extract_slots,
     discourse,
     expand_by_discourse,
     infer_senses,
     rank_by_slots,
-    senses_by_cues,
 )
 from tests.factories_discourse import LINKS, SHARING, TIED, P, tables
 from tests.factories_tables import table
@@ -34,6 +32,9 @@ def scripted_llm(senses: str = THOUGHT, frame: object = FRAME) -> ScriptedLLM:
     return ScriptedLLM(lambda prompt: senses if "Penn Discourse" in prompt else json.dumps(frame))
 
 
+SCRIPTED = scripted_llm()
+
+
 def returns_passages(*places: int) -> Callable[..., Context]:
     """Return a search that finds these passages, whatever the query."""
 
@@ -45,7 +46,7 @@ def returns_passages(*places: int) -> Callable[..., Context]:
 
 
 def search(
-    question: str = "Why did the Tern wait?", first: Sequence[int] = (0, 5, 3), llm: Any = None, **settings: Any
+    question: str = "Why did the Tern wait?", first: Sequence[int] = (0, 5, 3), llm: Any = SCRIPTED, **settings: Any
 ) -> list[int]:
     """Return the positions of the passages found; `first`: those that are nearest."""
     inputs: dict[str, Any] = {name: tables()[name] for name in ("passages", "frames", "links")}
@@ -53,9 +54,7 @@ def search(
         "keyword_search": returns_passages(),
         "vector_search": PassageSearch(returns_passages(*first)),
     }
-    context = discourse(
-        question, **inputs, **searches, tokenizer=tokenizer, rerank=rerank, llm=llm or scripted_llm(), **settings
-    )
+    context = discourse(question, **inputs, **searches, tokenizer=tokenizer, rerank=rerank, llm=llm, **settings)
     assert {item.table for item in context} <= {"passages"}
     scores = [item.score for item in context]
     assert scores == sorted(scores, reverse=True)
@@ -201,39 +200,17 @@ def test_last_line_without_senses_is_malformed(reply: str) -> None:
         infer_senses("Why?", scripted_llm(reply))
 
 
-def test_unparsable_reply_falls_back_to_rules_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    def never(*_: Any, **__: Any) -> Any:
-        raise UnparsableReply("no")
-
-    by_model = infer_senses("Why did it wait?", never)  # type: ignore[arg-type]
-    assert by_model == infer_senses("Why did it wait?", None) == senses_by_cues("Why did it wait?")
-    assert "discourse finds the senses by the words of the question: no" in caplog.text
-    assert _extract_slots("Why did Bo wait?", never) == _extract_slots("Why did Bo wait?", None)  # type: ignore[arg-type]
-    assert "discourse finds who, when, where of the question by rule: no" in caplog.text
+def never(*_: Any, **__: Any) -> Any:
+    raise UnparsableReply("no")
 
 
-@pytest.mark.parametrize(
-    ("question", "senses"),
-    [
-        ("Why did the Tern wait?", ("cause", "pragmatic cause")),
-        ("What was the effect of the tide?", ("cause", "pragmatic cause")),
-        ("When did the Tern leave?", ("temporal",)),
-        ("Give an example of a ferry.", ("instantiation",)),
-        ("How does it differ?", ("comparison", "restatement")),
-        ("Under what conditions does it wait?", ("condition", "pragmatic condition")),
-        ("What is the alternative?", ("alternative", "restatement")),
-        ("Who mended the winch?", ()),
-        ("Iffy whenever showy butter", ()),
-        ("船はなぜ遅れたのですか。", ("cause", "pragmatic cause")),
-        ("船はいつ出ましたか。", ("temporal",)),
-        ("例えば何ですか", ("instantiation",)),
-        ("雨の場合はどうなりますか", ("condition", "pragmatic condition")),
-        ("船为什么晚了？", ("cause", "pragmatic cause")),
-        ("船什么时候走？", ("temporal",)),
-        ("有什么区别？", ("comparison",)),
-        ("", ()),
-    ],
-)
-def test_cue_words(question: str, senses: tuple[str, ...]) -> None:
-    assert senses_by_cues(question) == senses
-    assert set(senses) <= set(senses_by_label())
+def test_without_usable_replies_passages_answer_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert search(llm=never) == [0, 5, 3]
+    assert "discourse follows no relations: no" in caplog.text
+    assert "discourse compares no who, when or where: no" in caplog.text
+
+
+def test_without_a_model_the_nearest_passages_answer() -> None:
+    assert search(llm=None) == [0, 5, 3]
+    assert search(llm=None, paper=True) == [0]
+    assert search(llm=None, fallback="neighbours", top_up=False) == [0, 1]

@@ -12,7 +12,6 @@ from kumihimo.core.records import Chunk, Passage, SlotFiller
 from kumihimo.core.settings import Batch
 from kumihimo.core.table import Table
 from kumihimo.index.batched_calls import collect_rows
-from kumihimo.index.rules import srl
 from kumihimo.llm.prompts import number_sources, render_prompt, reply_form
 from kumihimo.llm.protocols import LLM, Messages, Reply
 from kumihimo.text.lemmas import SLOTS, normalise_value
@@ -56,8 +55,11 @@ def frames(
     (江上・福田, section 3.1.2.) One call reads up to `batch` passages. Texts with the same name are one value: width,
     case, articles, plurals, particles, verb endings and date formats do not count. paper: one passage in a call, and
     only case and English lemmas do not count, as in the paper.
-    But: a slot may have several values; without a model the rules fill the slots (`rules/srl.py`).
+    But: a slot may have several values. Without a model there are none.
     """
+
+    if llm is None:
+        return ()
 
     def fill_slots(batch: Sequence[Passage]) -> Iterator[SlotFiller]:
         slots_by_passage = find_slots([passage.text for passage in batch], llm, language)
@@ -68,13 +70,8 @@ def frames(
     return collect_rows(fill_slots, passages.where(chunk=chunk.id), 1 if paper else batch)
 
 
-def find_slots(texts: Sequence[str], llm: LLM | None, language: str = "") -> list[Slots]:
-    """Return the slots of each text.
-
-    Without a model the rules find them. Raise ItemFailed if the model fails.
-    """
-    if llm is None:
-        return [list(srl.find_slots(text)) for text in texts]
+def find_slots(texts: Sequence[str], llm: LLM, language: str = "") -> list[Slots]:
+    """Return the slots of each text. Raise ItemFailed if the model fails."""
     parse = partial(parse_slots_reply, count=len(texts))
     slots: list[Slots] = llm(slot_messages(texts, language), schema=_reply_type(len(texts)), parse=parse)
     return slots

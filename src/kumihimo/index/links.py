@@ -14,7 +14,6 @@ from kumihimo.core.settings import Batch, Bounds
 from kumihimo.core.table import Table
 from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.pdtb_senses import leaf_sense_labels, match_sense_label, senses_by_label
-from kumihimo.index.rules import connectives
 from kumihimo.llm.prompts import number_sources, render_prompt
 from kumihimo.llm.protocols import LLM
 
@@ -40,19 +39,18 @@ def links(
     """Classify the discourse relation of each passage to its next `reach` passages.
 
     (江上・福田, section 3.1.3.) The senses are the leaf senses of the PDTB; the next passages may lie in the next
-    chunks of the document. batch: the most pairs in one call. Without a model, connectives decide
-    (`rules/connectives.py`), for adjacent passages only.
+    chunks of the document. batch: the most pairs in one call. Without a model there are none.
     But: no relation is a choice too and stores no row; the model names the text that is Arg1 and its confidence; the
     prompt explains the senses, in one of a few orders that the texts determine, so that no sense is always
     first, and a server can cache each order.
     paper: without all this, one call per pair, whose first text is Arg1. (The paper does not say which pairs it
     judges.)
     """
+    if llm is None:
+        return ()
     own_passages = passages.where(chunk=chunk.id)
     following = _next_passages(chunk, chunks, passages, reach) if own_passages else []
     pairs = list(_passage_pairs(own_passages, following, reach))
-    if llm is None:
-        return connectives.link_passages(pairs)
     if paper:
         return collect_rows(partial(_judge_as_paper, llm=llm), pairs, 1)
     return collect_rows(partial(_judge_pairs, llm=llm), pairs, batch)

@@ -26,49 +26,6 @@ _OUTLINE_TOKENS = 900  # at most, of the list of senses in a prompt
 _SLOTS_FORM_TOKENS = 300  # at most, of the schema of slots in a prompt
 log = logging.getLogger("kumihimo")
 
-# Cue words of questions in English, Japanese and Chinese, and the senses that an answer needs. The senses are broad: a
-# question does not tell which passage is Arg1.
-_CUES = (
-    (
-        ("cause", "pragmatic cause"),
-        "why|how come|causes?|caused|reasons?|because|results?|effects?|consequences?|impact|led to|leads? to|happens",
-        "なぜ|何故|どうして|理由|原因|結果|影響|せい|おかげ",
-        "为什么|為什麼|为何|為何|原因|理由|结果|結果|影响|影響|后果|後果|导致|導致",
-    ),
-    (
-        ("temporal",),
-        "when|before|after|afterwards|until|since|during|meanwhile|next|what year|how long|what time",
-        "いつ|前に|あと|その後|何年|何月|何日|何時|当時",
-        "什么时候|什麼時候|何时|何時|之前|之后|之後|以前|以后|哪年|哪一年|几点|幾點|多久",
-    ),
-    (("instantiation",), "examples?|instances?|such as", "例えば|たとえば|例を|例は|具体例", "例如|比如|例子"),
-    (
-        ("condition", "pragmatic condition"),
-        "if|conditions?|unless|in case|provided|depends?|requirements?",
-        "もし|場合|条件|要件",
-        "如果|假如|条件|條件|情况下|情況下",
-    ),
-    (
-        ("comparison",),
-        "differs?|differen[ct]e?s?|different|compared?|comparison|contrast|versus|vs|although|despite|unlike|but",
-        "違い|違う|異な|比べ|比較|対照|にもかかわらず",
-        "区别|區別|不同|相比|比较|比較|差异|差異|尽管|儘管",
-    ),
-    (
-        ("alternative",),
-        "instead|alternatives?|rather than|options?",
-        "代わり|それとも|選択肢",
-        "代替|还是|還是|选择|選擇",
-    ),
-    (("exception",), "except|exceptions?", "例外|除い|除く", "例外|除了"),
-    (
-        ("restatement",),
-        "how|explain|details?|describe|mean|means|meaning|defined?|definition|what is|what are",
-        "どのように|どうやって|どんな|詳しく|とは|説明|意味",
-        "怎么|怎麼|怎样|怎樣|如何|解释|解釋|意思|是什么|是什麼",
-    ),
-)
-
 
 def discourse_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:  # noqa: ARG001
     """Return two calls: one for the senses, one for the slots."""
@@ -103,7 +60,7 @@ def discourse(
 
     L_v: the `k` nearest passages. Each is followed by its L_d: passages linked by a sense that the question needs,
     which a chain of thought names (Listing 1). Then L_w: `framed` passages, ranked by the number of slots that match
-    the question (Listing 2). Without a model, rules find senses and slots from the wording of the question.
+    the question (Listing 2). Without a model, L_d and L_w are empty.
     But: L_v uses keywords too (`words`), and the rest of L_v fills up the budget (`top_up`); if no link has a needed
     sense, broader senses may count (`fallback`). paper: none of these changes, k = 1, no reranking.
     """
@@ -114,14 +71,14 @@ def discourse(
     else:
         hits = vector_search(passages, question, k=max(k, pool, rerank.candidates))
     hits = rerank(question, hits, reranker)
-    needed_senses = infer_senses(question, llm)
+    needed_senses = infer_senses(question, llm) if llm else ()
     order: dict[str, Passage] = {}
     for item in hits.top(k):
         if isinstance(passage := item.record, Passage):
             linked = expand_by_discourse(passage, needed_senses, links, passages, fallback=fallback)
             order |= {each.id: each for each in (passage, *linked)}
-    ranked_slots = rank_by_slots(_question_slots(question, llm), frames)[:framed]
-    order |= passages.get_many(id for id, _ in ranked_slots)
+    ranked_slots = rank_by_slots(_question_slots(question, llm), frames) if llm else []
+    order |= passages.get_many(id for id, _ in ranked_slots[:framed])
     # scores of different searches do not compare, so the position decides
     ordered = Context(tuple(Evidence("passages", row, 2 - n / len(order)) for n, row in enumerate(order.values())))
     return (ordered + scale_scores(hits) if top_up else ordered).fit(budget, tokenizer)
@@ -130,32 +87,18 @@ def discourse(
 # -- L_d: discourse relations
 
 
-def infer_senses(question: str, llm: LLM | None) -> tuple[str, ...]:
+def infer_senses(question: str, llm: LLM) -> tuple[str, ...]:
     """Return the sense labels that an answer to the question needs.
 
-    The model thinks step by step and names senses in the last line (江上・福田, section 3.2.2). Without a model, or
-    if the reply is unusable, the wording of the question decides.
+    The model thinks step by step and names senses in the last line (江上・福田, section 3.2.2). An unusable reply names
+    none.
     """
-    if llm:
-        try:
-            prompt = render_prompt(SENSES_PROMPT, senses="\n".join(_sense_outline()), question=question)
-            return llm(prompt, parse=_parse_senses)
-        except UnparsableReply as error:
-            log.warning("discourse finds the senses by the words of the question: %s", error)
-    return senses_by_cues(question)
-
-
-def senses_by_cues(question: str) -> tuple[str, ...]:
-    """Return the senses that the question's cue words ask for.
-
-    >>> senses_by_cues("Why did the ferry wait?"), senses_by_cues("船はいつ出た"), senses_by_cues("Who wound the cord?")
-    (('cause', 'pragmatic cause'), ('temporal',), ())
-    """
-    senses: list[str] = []
-    for labels, english, japanese, chinese in _CUES:
-        if re.search(rf"\b(?:{english})\b|{japanese}|{chinese}", question, re.I | re.A):
-            senses += labels
-    return tuple(senses)
+    try:
+        prompt = render_prompt(SENSES_PROMPT, senses="\n".join(_sense_outline()), question=question)
+        return llm(prompt, parse=_parse_senses)
+    except UnparsableReply as error:
+        log.warning("discourse follows no relations: %s", error)
+        return ()
 
 
 def _sense_outline() -> Iterator[str]:
@@ -231,27 +174,18 @@ def _adjacent_ids(passage: Passage, passages: Table[Passage]) -> list[str]:
 # -- L_w: 5W1H slots
 
 
-def _question_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
+def _question_slots(question: str, llm: LLM) -> list[tuple[str, str]]:
     """Return the slots of the question, with normalised names.
 
-    Each value is normalised both ways: by our rules and by those of the paper.
-    """
-    extracted = _extract_slots(question, llm)
-    slots = (slot for as_paper in (False, True) for slot in normalise_slots(extracted, paper=as_paper))
-    return list(dict.fromkeys((slot.slot, slot.name) for slot in slots))
-
-
-def _extract_slots(question: str, llm: LLM | None) -> list[tuple[str, str]]:
-    """Return the slots of the question in its own words.
-
-    Rules replace the model if there is none, or if its reply is not usable.
+    Each value is normalised both ways: by our rules and by those of the paper. An unusable reply names none.
     """
     try:
-        [slots] = find_slots([question], llm)
+        [extracted] = find_slots([question], llm)
     except UnparsableReply as error:
-        log.warning("discourse finds who, when, where of the question by rule: %s", error)
-        [slots] = find_slots([question], None)
-    return slots
+        log.warning("discourse compares no who, when or where: %s", error)
+        return []
+    slots = (slot for as_paper in (False, True) for slot in normalise_slots(extracted, paper=as_paper))
+    return list(dict.fromkeys((slot.slot, slot.name) for slot in slots))
 
 
 def rank_by_slots(pairs: Iterable[tuple[str, str]], frames: Table[SlotFiller]) -> list[tuple[str, float]]:

@@ -103,16 +103,10 @@ _SILENT_E_STEMS = ("at", "iz", "uc", "iv", "ov", "av", "ur", "dg", "ang", "ns", 
 
 
 @cache
-def verb_forms() -> dict[str, tuple[str, str]]:
-    """Map each form to its verb and its kind.
-
-    Kinds are `v` as in `go`, `s` goes, `e` went or gone, `g` going.
-
-    >>> [verb_forms()[form] for form in ("goes", "went", "planned", "hoping", "tries")]
-    [('go', 's'), ('go', 'e'), ('plan', 'e'), ('hope', 'g'), ('try', 's')]
-    """
+def _verb_forms() -> dict[str, str]:
+    """Map each form to its verb."""
     strong = [verb.split() for verb in _STRONG.replace("\n", " ").split("/")]
-    doubled, by_form = set(_DOUBLED.split()), dict[str, tuple[str, str]]()
+    doubled, by_form = set(_DOUBLED.split()), dict[str, str]()
     for verb, *past in [*strong, *([verb, verb] for verb in _UNCHANGED.split()), *([verb] for verb in _VERBS.split())]:
         stem = verb[:-1] if verb.endswith("e") and not verb.endswith(("ee", "oe", "ye")) else verb
         stem += verb[-1] if verb in doubled else ""
@@ -120,10 +114,8 @@ def verb_forms() -> dict[str, tuple[str, str]]:
         if verb.endswith("y") and verb[-2] not in "aeou":
             third, stem_past = f"{verb[:-1]}ies", f"{verb[:-1]}i"
         ing = {"die": "dying", "lie": "lying", "tie": "tying"}.get(verb, f"{stem}ing")
-        for form in past or [f"{stem_past}ed"]:
-            by_form.setdefault(form, (verb, "e"))
-        for form, kind in ((third, "s"), (ing, "g"), (verb, "v")):
-            by_form.setdefault(form, (verb, kind))
+        for form in (*(past or [f"{stem_past}ed"]), third, ing, verb):
+            by_form.setdefault(form, verb)
     return by_form
 
 
@@ -135,8 +127,8 @@ def verb_lemma(form: str) -> str:
     >>> [verb_lemma(form) for form in forms]
     ['go', 'visit', 'hop', 'create', 'weave', 'cancel', 'sing', 'tall']
     """
-    if form in verb_forms():
-        return verb_forms()[form][0]
+    if form in _verb_forms():
+        return _verb_forms()[form]
     for ending, least in (("ied", 5), ("ies", 5), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4)):
         if form.endswith(ending) and len(form) >= least and not form.endswith(("ss", "us", "is")):
             stem = form[: -len(ending)]
