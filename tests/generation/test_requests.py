@@ -141,27 +141,24 @@ def test_a_request_knows_its_subjects() -> None:
 
 SELECTIONS = {
     "How many files are there?": "noun document, asks count",
-    "How many meetings were held in 2020?": "date 2020, noun meeting, asks count",
-    "What was discussed in the most recent meeting?": "noun meeting, order newest, asks contents",
+    "How many files are from 2020?": "date 2020, noun document, asks count",
     "Which e-mails are from May 2018?": "date 2018-05, kind mail, asks which",
     "files from May 2018": "date 2018-05, noun document",
-    "Which reports are in German?": "language de, noun report, asks which",
+    "Which documents are in German?": "language de, noun document, asks which",
     "Who wrote Free Culture?": "title Free Culture",
     "Who wrote The Name of the Quay?": "title The Name of the Quay",
     "What did Ann Lee write?": "author Ann Lee, noun document, asks which",
     "How many PDFs mention the quay?": "mention the quay, kind pdf, asks count",
     "In which files does the quay appear?": "mention the quay, noun document, asks which",
     "令和6年の文書は何件ありますか": "date 2024, noun document, asks count",
-    "最新の議事録": "noun meeting, order newest",
+    "最新の資料": "noun document, order newest",
     "PDFのファイルはいくつありますか": "kind pdf, noun document, asks count",
-    "いちばん新しい手紙はどれですか": "noun letter, order newest, asks which",
-    "最初の会議では何が決まりましたか": "noun meeting, order oldest, asks contents",
+    "いちばん新しい文書はどれですか": "noun document, order newest, asks which",
     "潮について書かれた文書はありますか": "mention 潮, noun document, asks which",
     "李明写了多少份文件？": "author 李明, noun document, asks count",
     "縒野すみが書いた文書はどれですか": "author 縒野すみ, noun document, asks which",
     "「潮の道」の作者は誰ですか": "title 潮の道",
-    "最近的会议讨论了什么？": "noun meeting, order newest, asks contents",
-    "2018年5月有哪些会议？": "date 2018-05, noun meeting, asks list",
+    "2018年5月有哪些文件？": "date 2018-05, noun document, asks list",
     "哪些文件是英文的？": "language en, noun document, asks which",
     "How many documents does the word quay appear in?": "mention quay, noun document, asks count",
     "潮見の名前が挙がっている文書はどれですか": "mention 潮見, noun document, asks which",
@@ -193,7 +190,7 @@ OTHERS = [
 @pytest.mark.parametrize(("question", "parts"), SELECTIONS.items())
 def test_what_a_question_says_of_documents_is_read(question: str, parts: str) -> None:
     found = read_selection(ParsedQuestion(question).plain)
-    assert {f"{name} {value}" for name, value in found.items() if name != "word"} == set(parts.split(", "))
+    assert {f"{name} {value}" for name, value in found.items()} == set(parts.split(", "))
 
 
 @pytest.mark.parametrize("question", [*OTHERS, *DETAILS])

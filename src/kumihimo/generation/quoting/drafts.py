@@ -52,12 +52,6 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "zh": "“{subject}”可能指多份文档。请指明其中一份：",
         "zh-Hant": "「{subject}」可能指多份文件。請指明其中一份：",
     },
-    "no document": {
-        "en": "No document fits “{subject}”. The nearest titles:",
-        "ja": "「{subject}」に当たる文書はありません。近い題名：",
-        "zh": "没有与“{subject}”相符的文档。最接近的标题：",
-        "zh-Hant": "沒有與「{subject}」相符的文件。最接近的標題：",
-    },
     "absent": {
         "en": "No document mentions {words}.",
         "ja": "{words}に触れている文書はありません。",
@@ -93,7 +87,6 @@ _WORDING: Mapping[str, Mapping[str, str]] = {
         "zh": "文件夹：{value}",
         "zh-Hant": "資料夾：{value}",
     },
-    "noun": {"en": "name: {value}", "ja": "名前：{value}", "zh": "名称：{value}", "zh-Hant": "名稱：{value}"},
     "title": {"en": "title: {value}", "ja": "題名：{value}", "zh": "标题：{value}", "zh-Hant": "標題：{value}"},
     "author": {"en": "author: {value}", "ja": "著者：{value}", "zh": "作者：{value}", "zh-Hant": "作者：{value}"},
     "date": {"en": "date: {value}", "ja": "日付：{value}", "zh": "日期：{value}", "zh-Hant": "日期：{value}"},

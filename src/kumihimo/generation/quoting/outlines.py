@@ -9,7 +9,6 @@ from kumihimo.core.spans import Span
 from kumihimo.generation.quoting.drafts import MAX_LONG_CHARS, Draft, cut_span, say, shorten_span
 from kumihimo.generation.quoting.passages import is_one_document, rank_documents
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.selection import names_document
 from kumihimo.generation.quoting.windows import Headings, Piece, Region, text_width, unlink
 from kumihimo.text.sentences import LIST_ITEM, collapse_spaces, ends_sentence, split_blocks, split_sentences
 
@@ -25,18 +24,16 @@ _IMAGE = re.compile(r"!\[[^\[\]\n]*\]\([^()\n]*\)")
 
 
 def write_outline(name: str, reader: IndexReader, language: str, ids: Sequence[str] = ()) -> Draft | None:
-    """Return the outline of a document, or the ones possibly meant.
+    """Return the outline of a document, or the several that fit its name.
 
-    Returns None if the name is none of a document. ids: of the document, if it is known.
+    Returns None if none fits. ids: of the document, if it is known.
     """
     documents = reader.find_table("documents")
     if documents is None:
         return None
-    fit, near = (ids, ids) if ids else rank_documents(name, reader)
-    rows = documents.get_many(fit)
+    rows = documents.get_many(ids or rank_documents(name, reader))
     if not is_one_document(rows.values()):
-        offered = documents.get_many((fit or near)[:_MAX_TITLES]) if fit or names_document(name) else {}
-        return _offer_titles("several documents" if fit else "no document", name, offered.values(), language)
+        return _offer_titles(name, list(rows.values())[:_MAX_TITLES], language)
     parts = sorted(rows.values(), key=lambda row: (len(row.uri), row.uri))[:_MAX_PARTS]
     draft = Draft(MAX_LONG_CHARS)
     draft.add(parts[0].title or parts[0].uri)
@@ -45,10 +42,10 @@ def write_outline(name: str, reader: IndexReader, language: str, ids: Sequence[s
     return draft if draft.citations else None
 
 
-def _offer_titles(line: str, name: str, rows: Iterable[Any], language: str) -> Draft | None:
+def _offer_titles(name: str, rows: Iterable[Any], language: str) -> Draft | None:
     """Return the documents that may be meant."""
     draft = Draft(status="closest")
-    draft.add(say(line, language, subject=name))
+    draft.add(say("several documents", language, subject=name))
     return draft if cite_titles(draft, rows) else None
 
 

@@ -20,7 +20,6 @@ from kumihimo.text.tokens import subject_terms
 
 _MIN_MATCH = 0.6  # of the words of a description, by rarity, in the names of a document
 _OPENING_CHARS, _OPENING_WEIGHT = 300, 0.7
-_MIN_NEAR = 0.25  # of them in a title that is offered
 _SHORT = 4  # letters; a shorter word counts only whole
 _LEAD = 0.05  # of the score; a document with a smaller lead may not be the one that is meant
 
@@ -112,19 +111,19 @@ def is_one_document(rows: Collection[Any]) -> bool:
     return len({row.uri.partition("#")[0] for row in rows}) == 1
 
 
-def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]]:
-    """Return the documents that fit a name, and near ones.
+def rank_documents(name: str, reader: IndexReader) -> list[str]:
+    """Return the documents that fit a name, best first.
 
     A path, a file name or a whole title fits alone. Otherwise the words of the title and the file decide, among the
     documents of the day that the name has; never for the name of a file. What is called a document may have words of
-    its beginning. The first list is empty if none fits.
+    its beginning.
     """
     tables = [reader.find_table(table) for table in ("documents", "descriptions", "chunks")]
     documents, descriptions, chunks = tables
     if documents is None or descriptions is None or chunks is None:
-        return [], []
+        return []
     if exact := _named_exactly((_fold(name), _fold(without_document_words(name))), documents):
-        return exact, exact
+        return exact
     rows = list(descriptions.columns("id", "text", "dates"))
     days = [date for date in list_dates(name) if date[:1].isdigit() and "-" in date]
     dated = [row for row in rows if any(day in row[2] for day in days)]  # a part of JSON
@@ -145,11 +144,11 @@ def rank_documents(name: str, reader: IndexReader) -> tuple[list[str], list[str]
     scores = {id: score(id) for id in words}
     best = max(scores.values(), default=0.0)
     certain = dated and names_document(name)  # the day is enough
-    near = sorted((id for id in scores if certain or scores[id] >= _MIN_NEAR), key=lambda id: (-scores[id], id))
-    fit = {id: words[id].intersection(subject_terms(name)) for id in near if scores[id] > best - _LEAD}
-    most = [id for id, own in fit.items() if not any(own < other for other in fit.values())]
-    is_certain = certain or (best >= _MIN_MATCH and not FILE_NAME.search(name))
-    return (most if is_certain else []), near
+    if not certain and (best < _MIN_MATCH or FILE_NAME.search(name)):
+        return []
+    near = sorted((id for id in scores if scores[id] > best - _LEAD), key=lambda id: (-scores[id], id))
+    fit = {id: words[id].intersection(subject_terms(name)) for id in near}
+    return [id for id, own in fit.items() if not any(own < other for other in fit.values())]
 
 
 def _named_exactly(names: Iterable[str], documents: Table[Any]) -> list[str]:

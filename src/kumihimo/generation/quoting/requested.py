@@ -30,7 +30,7 @@ def asks_for_documents(asked: ParsedQuestion, reader: IndexReader) -> bool:
     request, documents = read_request(asked, reader), reader.find_table("documents")
     if request is None or request.kind != "outline" or documents is None:
         return request is not None and request.kind == "documents"
-    return is_one_document(documents.get_many(rank_documents(request.subject, reader)[0]).values())
+    return is_one_document(documents.get_many(rank_documents(request.subject, reader)).values())
 
 
 def write_result(

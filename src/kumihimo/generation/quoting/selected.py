@@ -14,7 +14,7 @@ from kumihimo.generation.quoting.outlines import write_outline
 from kumihimo.generation.quoting.overview import find_part
 from kumihimo.generation.quoting.passages import Passages, best_sentence, read_passages
 from kumihimo.generation.quoting.ranking import IndexReader
-from kumihimo.generation.quoting.selection import QUOTES, SIGNS, has_noun
+from kumihimo.generation.quoting.selection import QUOTES, SIGNS
 from kumihimo.text.dates import compare_dates
 from kumihimo.text.sentences import split_blocks
 from kumihimo.text.tokens import subject_terms
@@ -24,7 +24,6 @@ _MIN_DATED = 0.8  # of the documents: else another one may be the newest
 _MAX_SUBJECT = 3  # words that count as a mention wherever they stand in a chunk
 _SUBTITLE = re.compile(r"\s*[:：(（]|\s[-–—]\s")
 _TESTS: Mapping[str, Callable[[str, str], bool]] = {  # of a condition and a value of a document; others are equal
-    "noun": has_noun,
     "title": lambda asked, title: _plain(asked) == _plain(title),
     "author": lambda asked, author: f" {_plain(asked)} " in f" {_plain(author)} ",
 }
@@ -63,7 +62,7 @@ def write_selected(selection: Mapping[str, str], reader: IndexReader, language: 
     chosen = _choose_by_date(among, **times)
     if not chosen or (asks == "contents" and len(chosen) > 1):
         return None
-    values = {**conditions, **times, **({"noun": selection["word"]} if "noun" in conditions else {})}
+    values = {**conditions, **times}
     if order := values.pop("order", ""):
         values[order] = chosen[0].day
     named = [say(name, language, value=value) for name, value in values.items()]
@@ -109,7 +108,6 @@ def _read_documents(mention: str, folder: str, passages: Passages | None, reader
         values = {name: [value] if isinstance(value, str) else value for name, value in fields.items()}
         values["mention"] = [mention] if id in mentions else []
         values["folder"] = [folder] if id in here else []
-        values["noun"] = [title, uri.partition("/")[2].replace("_", " ")]
         if "author" in fields:
             values["title"] = [title, _SUBTITLE.split(title)[0], uri.rpartition("/")[2].partition(".")[0]]
         yield _Listed(id, uri, file, title, fields.get("date", "")[: len("2024-05-18")], values, mentions[id])
@@ -118,14 +116,10 @@ def _read_documents(mention: str, folder: str, passages: Passages | None, reader
 def _fitting(selection: Mapping[str, str], documents: Sequence[_Listed]) -> tuple[Mapping[str, str], Sequence[_Listed]]:
     """Return the certain conditions and the documents that fulfil them.
 
-    Conditions of time are left out. A noun such as `meeting` counts if several documents show it. If not, only a
-    mention means any document.
+    Conditions of time are left out. A word such as `texts` alone need not mean the documents.
     """
-    conditions = {name: value for name, value in selection.items() if name not in ("asks", "date", "order", "word")}
-    noun = conditions.pop("noun", "document")
-    if noun not in ("document", "text") and sum(each.has("noun", noun) for each in documents) > 1:
-        conditions["noun"] = noun
-    elif noun != "document" and "mention" not in conditions and (noun != "text" or not conditions):
+    conditions = {name: value for name, value in selection.items() if name not in ("asks", "date", "order")}
+    if conditions.pop("noun", "document") != "document" and not conditions:
         return {}, []
     return conditions, [each for each in documents if all(starmap(each.has, conditions.items()))]
 

@@ -1,4 +1,4 @@
-"""a question about the set of documents -> conditions on their fields, a noun, an order and what is asked."""
+"""a question about the set of documents -> conditions on their fields, an order and what is asked."""
 
 import re
 import tomllib
@@ -21,13 +21,13 @@ _FIELDS = ("author", "date", "language", "folder")
 def read_selection(question: str, has_folder: Callable[[str], object] | None = None) -> dict[str, str]:
     """Return what a question says of documents; empty for others.
 
-    The keys: mention (in quotation marks: a phrase), title, author, date (`< 2023`: before), language, kind, noun, its
-    word, folder, order, asks (count, contents, list, which). has_folder: whether a folder has a name.
+    The keys: mention (in quotation marks: a phrase), title, author, date (`< 2023`: before), language, kind, noun
+    (document, text), folder, order, asks (count, contents, list, which). has_folder: whether a folder has a name.
 
-    >>> read_selection("How many meetings were held in May 2020?")
-    {'date': '2020-05', 'asks': 'count', 'noun': 'meeting', 'word': 'meetings'}
-    >>> read_selection("最新の議事録"), read_selection("How many people came to the meeting?")
-    ({'noun': 'meeting', 'word': '議事録', 'order': 'newest'}, {})
+    >>> read_selection("How many files are from May 2020?")
+    {'date': '2020-05', 'asks': 'count', 'noun': 'document'}
+    >>> read_selection("最新の資料"), read_selection("How many people came to the meeting?")
+    ({'noun': 'document', 'order': 'newest'}, {})
     """
     found, rest = dict[str, str](), question if len(question) <= _MAX_CHARS else ""
     rest = _patterns("label")[1][2].sub(" ", rest)
@@ -46,7 +46,7 @@ def read_selection(question: str, has_folder: Callable[[str], object] | None = N
         rest = _replace(rest, span)
     for name, value, pattern in _patterns("values"):
         if name not in found and (match := pattern.search(rest)):
-            found |= {name: value, "word": match[0]} if name == "noun" else {name: value}
+            found[name] = value
             rest = _replace(rest, match.span())
     rest = reduce(lambda text, filler: filler[2].sub(" ", text), _patterns("filler"), rest)
     if (word := re.fullmatch(r"\W*(\w[\w-]*)\W*", rest)) and has_folder and has_folder(word[1]):
@@ -77,15 +77,6 @@ def _is_request(found: Mapping[str, str]) -> bool:
     return has_field or asks in ("count", "list") or (asks == "which" and "mention" in found)
 
 
-def has_noun(noun: str, name: str) -> bool:
-    """Return whether a title or path has a word for a noun.
-
-    >>> has_noun("meeting", "notes/meeting_2020.md"), has_noun("meeting", "議事録"), has_noun("report", "会議録.md")
-    (True, True, False)
-    """
-    return any(pattern.search(name) for _, value, pattern in _patterns("values") if value == noun)
-
-
 def find_periods(text: str, date: str) -> Iterator[tuple[str, re.Match[str]]]:
     """Yield the sign of each `before 2023`, and its match.
 
@@ -114,7 +105,7 @@ def names_document(name: str) -> bool:
 @cache
 def _document_word() -> re.Pattern[str]:
     values = read_rules("selection")["values"]
-    nouns = "|".join([*values["noun"].values(), *values["kind"].values()])
+    nouns = "|".join([*read_rules("selection")["names"], *values["noun"].values(), *values["kind"].values()])
     return re.compile(f"[の的]?(?:{nouns})".replace(r"\b", _EDGE), re.IGNORECASE)
 
 

@@ -343,8 +343,8 @@ class _Reader:
             who = re.search(read_rules("table_questions")["words"]["who"], self.words.text) is not None
             targets = [name for name in unused if name != measure] or ([self.first] if who else [])
             certain = all(columns.differ(name, self.chosen, as_names=who) for name in targets)
-        elif kind == "count":
-            certain = set(unused) <= {self.first}
+        elif kind == "count":  # a table that only has the words of a question need not list what it counts
+            certain = bool(self.used) and set(unused) <= {self.first}
         else:  # what is asked about the thing of a row, and of no column, need not be about the table
             about = self.used - {self.first} or (self.used and set(unused) - {self.first})
             certain = (

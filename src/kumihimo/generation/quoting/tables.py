@@ -10,7 +10,10 @@ from kumihimo.text.numbers import number_unit
 from kumihimo.text.sentences import split_blocks
 
 _PAIR = re.compile(r"([^:;]{1,60}): (.*)", re.DOTALL)
-_SUM_ROW = re.compile(r"\b(?:total|sum|average|mean)\b|^\W*all\W*$|合計|総計|小計|平均|总计|總計|合计", re.IGNORECASE)
+_SUM_ROW = re.compile(
+    r"^\W*(?:(?:grand|overall)\s+)?(?:total|sum|average|mean)\b|\btotals?\W*$|^\W*all\W*$|(?:合計|総計|小計|平均|总计|總計|合计)\W*$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)

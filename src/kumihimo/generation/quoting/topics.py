@@ -18,7 +18,7 @@ _MAX_COMPARED = 60  # phrases
 _MAX_SHARED = 0.7  # texts of a topic that an earlier topic has
 _MAX_READ_TEXTS = 4000  # of a larger index, a sample is read: about four seconds
 _MAX_READ = 12  # texts of a topic whose sentences are read
-_SENTENCE_CHARS = (50, 170)  # of a quotation; half of it in Japanese and Chinese
+_SENTENCE_CHARS = (50, 170)  # of a quotation
 _LABEL = re.compile(r"[^\s:：.!?。！？][^:：.!?。！？\n]{0,38}[:：](?=\s|[^\x00-\xff])\s*")
 _NO_PROSE = re.compile(r"\w_\w|\w\.\w{3,4}\s|`|\*\*|\]\(|[<>{}|]")
 _TURN = re.compile(r"(?:and|but|so|like|no|oh|right|um|well|yeah|yes|or|because)\b", re.IGNORECASE)
@@ -72,16 +72,11 @@ def _choose_phrases(phrases: Sequence[Phrase], here: Set[int], document_of: Sequ
     covered: set[int] = set()  # of the texts
     for phrase in usable[:_MAX_COMPARED]:
         texts = here & phrase.texts.keys()
-        if not any(_alike(phrase, other) for other in chosen) and len(texts & covered) <= _MAX_SHARED * len(texts):
+        is_new = all(set(phrase.key).isdisjoint(other.key) for other in chosen)
+        if is_new and len(texts & covered) <= _MAX_SHARED * len(texts):
             covered.update(texts)
             chosen.append(phrase)
     return chosen[:_MAX_CANDIDATES]
-
-
-def _alike(one: Phrase, other: Phrase) -> bool:
-    """Return whether two phrases share a word, or two ideographs."""
-    pairs = re.findall(r"(?=([㐀-鿿]{2}))", one.name)
-    return not set(one.key).isdisjoint(other.key) or any(pair in other.name for pair in pairs)
 
 
 def _plain(text: str) -> str:
@@ -104,7 +99,6 @@ def _read_sentences(chunk: Span, phrase: Phrase) -> Iterator[Span]:
 
 
 def _reads_well(text: str) -> bool:
-    wide = sum(char > "\u2fff" for char in text)
-    low, high = (size // 2 if 2 * wide > len(text) else size for size in _SENTENCE_CHARS)
+    low, high = _SENTENCE_CHARS
     ends = ends_sentence(text) and not re.search(r"[?？؟]\W*$", text) and not _NO_PROSE.search(text)
     return low <= len(text) <= high and ends and not text[:1].islower() and not _TURN.match(text) and "\n\n" not in text
