@@ -65,40 +65,15 @@ _STRONG = """be was been/arise arose arisen/awake awoke awoken/bear bore borne/b
     overcame/undertake undertook undertaken"""
 # Past and participle are the same.
 _UNCHANGED = "cost cut hit hurt let put quit read set shut split spread bet burst cast upset"
-# Frequent regular verbs.
-_VERBS = """accept accuse achieve acquire act add address adjust admit adopt advance advise affect agree aim
-    allow announce answer appear apply appoint approach approve argue arrange arrest arrive ask assume attach
-    attack attempt attend attract avoid award base battle believe belong block book borrow bother bounce breathe
-    broadcast burn call campaign care carry cause celebrate challenge change charge chase check claim clean
-    clear climb close coach code collapse collect combine command commit compare compete complain complete
-    compose concern conclude conduct confirm connect consider consist construct contain continue contribute
-    control convert convince cook copy correct count cover crash create criticize cross cry damage dance deal
-    decide declare decline decorate defeat defend define deliver demand deny depend derive describe deserve
-    design destroy determine develop die differ direct disappear discover discuss divide divorce drag dress drop
-    earn edit elect emerge employ enable encourage end engage enjoy ensure enter escape establish estimate
-    examine exist expand expect experience explain explore express extend face fail fear feature fill film
-    finish fire fix float flow focus follow force form found function gain gather generate govern graduate grant
-    greet guard guess guide handle happen hate head heat help hire hope host identify imagine impact implement
-    improve include increase indicate influence inform inherit inhabit injure inspire install intend introduce
-    invade invent invest investigate invite involve issue join judge jump justify kick kill kiss knock lack land
-    last laugh launch lift like limit line link list listen live locate lock look love maintain manage march
-    mark marry master match matter measure mention mine miss mix move murder name need note notice observe
-    obtain occupy occur offer open operate oppose order organize own pack paint park participate pass perform
-    permit persuade pick place plan plant play point possess post pour practice predict prefer prepare present
-    press prevent print proceed process produce promise promote propose protect provide publish pull purchase
-    push question race rain raise reach react realize receive recognize recommend record recover reduce refer
-    reflect refuse regard reject relate release remain remember remind remove repair repeat replace reply report
-    represent request require rescue research resign resolve respond rest result retire return reveal review
-    rule rush sail save scale score scream search seem select separate serve settle shape share shift shout sign
-    smell smile smoke solve sound specialize spell stare start state stay step stop store study succeed suffer
-    suggest suit supply support suppose surprise surround survive suspect switch talk target taste tend test
-    thank threaten tie touch tour track trade train transfer transform translate travel treat trust try turn
-    type unite use value vary view visit vote wait walk want warn wash waste watch welcome whistle whisper wish
-    wonder work worry wrap yell appreciate collaborate program publicise analyse realise recognise organise
-    criticise specialise"""
-_DOUBLED = """stop plan admit commit occur permit refer prefer drop drag wrap ship step rub grab beg chat fit
-    control program begin get cut hit let put quit set shut sit run swim dig win spin bet transfer forget split
-    upset"""
+# Regular verbs whose forms do not show where they end.
+_VERBS = """accuse acquire add advise assume base battle breathe cause challenge charge chase close collapse combine
+    compare compete complete compose conclude contribute control criticize damage decide declare decline defeat define
+    describe determine die divide emerge enable encourage engage escape examine explore float guide handle heat
+    imagine include increase inspire invade invite manage oppose organize persuade pour prepare proceed promise
+    promote propose provide purchase raise realize recognize refuse release repeat require retire settle specialize
+    succeed suppose surprise taste tie tour treat type unite use waste welcome whistle publicise analyse realise
+    recognise organise criticise specialise"""
+_DOUBLED = """control begin get cut hit let put quit set shut sit run swim dig win spin bet forget split upset"""
 _SILENT_E_STEMS = ("at", "iz", "uc", "iv", "ov", "av", "ur", "dg", "ang", "ns", "rs", "c", "v", "u")
 
 
