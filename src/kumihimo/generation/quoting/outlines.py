@@ -24,7 +24,7 @@ _IMAGE = re.compile(r"!\[[^\[\]\n]*\]\([^()\n]*\)")
 
 
 def write_outline(name: str, reader: IndexReader, language: str, ids: Sequence[str] = ()) -> Draft | None:
-    """Return the outline of a document, or the several that fit its name.
+    """Return the outline of a document, or the titles that fit.
 
     Returns None if none fits. ids: of the document, if it is known.
     """
