@@ -75,7 +75,19 @@ def test_a_model_merges_what_is_too_long_after_dropping() -> None:
     assert merge(*short, llm=llm, limit=4).text == "one two three four"
     assert not llm.prompts
     assert merge(("a", "later words"), ("b", "earlier words are here"), llm=llm, limit=4).text == "merged 1"
-    assert "- earlier words are here\n- later words" in llm.prompts[0]
+    assert "- 2023-11: earlier words are here\n- 2024-05-02: later words" in llm.prompts[0]
+    merge(("c", "no date here"), ("c", "and none here"), llm=llm, limit=4)
+    assert "\n- and none here\n- no date here\n" in llm.prompts[1]
+
+
+def test_few_words_get_no_merge_of_their_own() -> None:
+    texts = [("a", f"{n} " + "word " * 4) for n in range(60)]
+    llm = Merger()
+    merged = merge(*texts, llm=llm, limit=50)
+    sizes = [len(prompt.partition("\n- ")[2].split()) for prompt in llm.prompts]
+    assert len(sizes) > 1
+    assert min(sizes) >= 30
+    assert len(merged.text.split()) <= 50
 
 
 def test_a_failed_merge_keeps_the_texts() -> None:

@@ -6,7 +6,7 @@ they are long. If the merge fails, they stay joined and the failure is listed.
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import fsum
@@ -31,6 +31,7 @@ T = TypeVar("T", Entity, Relation, Claim)
 DESCRIPTIONS_PROMPT = Path(__file__).with_name("merge_descriptions.md")
 _PACK_END_ODDS = 6  # on average one description in six ends its pack
 _PACK_TOKENS = 4000  # maximum of a pack
+_PACK_SHARE = 0.6  # minimum of a pack, as a share of the longest description: by default 360 tokens, about 250 words
 
 
 def entities(
@@ -53,7 +54,7 @@ def entities(
     bare = Entity(name, next(iter(types), ""), forms, types, mentions=len(mentions), tokens=0)
     rows = _with_imported(mentions, mentions[0].entity, imported_descriptions)
     limit = _merge_limit(mentions, description_tokens)
-    return _with_description(bare, [name], _ordered_texts(rows, descriptions), tokenizer, llm, limit)
+    return _with_description(bare, [name], _dated_texts(rows, descriptions), tokenizer, llm, limit)
 
 
 def relations(
@@ -76,7 +77,7 @@ def relations(
     strength = fsum(strengths) / len(strengths) if strengths else None
     bare = Relation(first.source, first.target, names, keywords, weight=len(ties), strength=strength, tokens=0)
     rows, limit = _with_imported(ties, first.relation, imported_descriptions), _merge_limit(ties, description_tokens)
-    return _with_description(bare, names, _ordered_texts(rows, descriptions), tokenizer, llm, limit)
+    return _with_description(bare, names, _dated_texts(rows, descriptions), tokenizer, llm, limit)
 
 
 def claims(
@@ -99,7 +100,7 @@ def claims(
     end = max((assertion.end for assertion in assertions if assertion.end), default="")
     quotes = sort_by_frequency(assertion.quote for assertion in assertions if assertion.quote)
     bare = Claim(first.subject, first.object, names, claim_type, statuses, start, end, quotes, tokens=0)
-    return _with_description(bare, names, _ordered_texts(assertions, descriptions), tokenizer, llm, description_tokens)
+    return _with_description(bare, names, _dated_texts(assertions, descriptions), tokenizer, llm, description_tokens)
 
 
 @lru_cache(maxsize=16_384)  # several entities and relations have the same sentences
@@ -145,11 +146,11 @@ def _most_readable(forms: Sequence[str], entity: str) -> str:
     return min(forms, key=lambda form: (entity_id(name_key(form)) != entity, form.isupper() and " " in form))
 
 
-def _ordered_texts(rows: Iterable[Record], descriptions: Table[Description]) -> list[str]:
-    """Return the distinct texts, those of the oldest documents first.
+def _dated_texts(rows: Iterable[Record], descriptions: Table[Description]) -> dict[str, str]:
+    """Return the distinct texts with their dates, the oldest first.
 
-    Texts without a date come last. Those of one date are sorted by content, so the order of documents makes no
-    difference.
+    A date is that of the oldest document; without one, or with one document only, it is empty, and its texts come
+    last. Those of one date are sorted by content, so the order of documents makes no difference.
     """
     documents_by_text: dict[str, set[str]] = {}
     for row in rows:
@@ -159,10 +160,8 @@ def _ordered_texts(rows: Iterable[Record], descriptions: Table[Description]) -> 
     described = descriptions.get_many(documents).items() if len(documents) > 1 else ()
     dates = {id: date for id, description in described if (date := _first_date(description))}
 
-    def sort_key(text: str) -> tuple[str, str]:
-        return min((dates[id] for id in documents_by_text[text] if id in dates), default="undated"), text
-
-    return sorted(documents_by_text, key=sort_key)
+    oldest = {t: min((dates[id] for id in ids if id in dates), default="") for t, ids in documents_by_text.items()}
+    return dict(sorted(oldest.items(), key=lambda item: (not item[1], item[1], item[0])))
 
 
 def _first_date(description: Description) -> str:
@@ -171,11 +170,14 @@ def _first_date(description: Description) -> str:
 
 
 def _with_description(
-    bare: T, names: Iterable[str], texts: Sequence[str], tokenizer: Tokenizer, llm: LLM | None, limit: int
+    bare: T, names: Iterable[str], texts: Mapping[str, str], tokenizer: Tokenizer, llm: LLM | None, limit: int
 ) -> T:
-    """Return the record with its merged description."""
+    """Return the record with its merged description.
+
+    texts: with their dates.
+    """
     if llm:
-        texts = drop_contained(texts)
+        texts = {text: texts[text] for text in drop_contained(list(texts))}
     try:
         text = _merge_descriptions(names, texts, tokenizer, llm, limit)
     except ItemFailed as failure:
@@ -185,27 +187,30 @@ def _with_description(
 
 
 def _merge_descriptions(
-    names: Iterable[str], texts: Sequence[str], tokenizer: Tokenizer, llm: LLM | None, limit: int
+    names: Iterable[str], texts: Mapping[str, str], tokenizer: Tokenizer, llm: LLM | None, limit: int
 ) -> str:
     """Return one description of at most about `limit` tokens.
 
-    texts: unique, in order. Without a model, keep the first texts that fit. With a model, merge packs of texts, then
-    the results, until they fit. Raise ItemFailed.
+    texts: in order, with their dates. Without a model, keep the first texts that fit. With a model, merge packs of
+    texts, then the results, until they fit; a short rest after the last pack stays as it is. Raise ItemFailed.
     """
     if len(texts) < 2:
         return "".join(texts)
     if llm is None:
         return "\n".join(drop_contained(list(_first_texts(texts, tokenizer, limit))))
     lengths = {text: len(tokenizer(text)) for text in texts}
+    least = int(_PACK_SHARE * limit)
     while len(texts) > 1 and sum(lengths[text] for text in texts) > limit:
-        text_packs = list(pack_texts(texts, lengths, _PACK_TOKENS, _PACK_END_ODDS))
-        merged = (_merge_pack(names, pack, llm, limit) if len(pack) > 1 else pack[0] for pack in text_packs)
-        texts = list(dict.fromkeys(merged))
+        *packs, rest = pack_texts(list(texts), lengths, _PACK_TOKENS, _PACK_END_ODDS, least)
+        if not packs or (len(rest) > 1 and sum(lengths[text] for text in rest) >= least):
+            packs, rest = [*packs, rest], []
+        merged = [_merge_pack(names, {text: texts[text] for text in pack}, llm, limit) for pack in packs]
+        texts = {**dict.fromkeys(merged, ""), **{text: texts[text] for text in rest}}
         lengths = {text: len(tokenizer(text)) for text in texts}
     return "\n".join(texts)
 
 
-def _first_texts(texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> Iterator[str]:
+def _first_texts(texts: Iterable[str], tokenizer: Tokenizer, limit: int) -> Iterator[str]:
     """Yield texts while they fit the limit, at least one."""
     for i, text in enumerate(texts):
         limit -= _count_tokens(tokenizer.__call__, text)
@@ -214,8 +219,8 @@ def _first_texts(texts: Sequence[str], tokenizer: Tokenizer, limit: int) -> Iter
         yield text
 
 
-def _merge_pack(names: Iterable[str], pack: Sequence[str], llm: LLM, limit: int) -> str:
+def _merge_pack(names: Iterable[str], pack: Mapping[str, str], llm: LLM, limit: int) -> str:
     """Return a model's merged description of one pack."""
-    bullets = "\n".join(f"- {' '.join(text.split())}" for text in pack)
+    bullets = "\n".join(f"- {f'{date}: ' if date else ''}{' '.join(text.split())}" for text, date in pack.items())
     values = {"names": " and ".join(names), "descriptions": bullets, "words": str(limit // 2)}
     return llm(render_prompt(DESCRIPTIONS_PROMPT, **values), parse=require_complete_text)
