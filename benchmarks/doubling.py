@@ -2,7 +2,7 @@
 
 Tests the claim of LightRAG, arXiv:2410.05779, section 4.5: new documents cost their own extraction only, while GraphRAG
 rewrites the reports of all communities, 1,399 x 2 x 5,000 tokens besides the extraction. Data: DATA/podcasts. A stub
-model answers at once with replies of realistic length, a gleaning round included; tokens are those of the built-in
+model answers at once with replies of realistic length, no gleaning round; tokens are those of the built-in
 tokenizer. Prints a Markdown table: new chunks; calls / tokens of each part of the build and of all; number of reports;
 new or changed reports.
 """

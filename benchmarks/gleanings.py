@@ -57,7 +57,7 @@ def count_references(documents: Sequence[Document], llm: LLM, tokenizer: Tokeniz
     """Return the number of described entities in all chunks of the documents."""
 
     def count_in_document(document: Document) -> int:
-        found, settings = 0, ExtractionSettings(gleanings=rounds, glean_from=0)
+        found, settings = 0, ExtractionSettings(gleanings=rounds, glean_below=1000)
         for n, chunk in enumerate(chunks(document, tokenizer, size=size, overlap=OVERLAP)):
             named = replace(chunk, id=f"{document.id}.{n:05}")
             tables = (NO_CHUNKS, NO_NAMES, NO_MERGES, NO_DESCRIPTIONS, NO_IMPORTS)

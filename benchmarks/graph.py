@@ -1,7 +1,7 @@
 """podcasts -> the whole entity graph by a stub model: CPU per 1,000 calls, memory, growth, update.
 
 Data: DATA/podcasts: one half, all but five documents, then these five as an update. The stub model answers at once with
-replies of realistic length: eight entities and eight relations a chunk, a gleaning round, reports of five findings. One
+replies of realistic length: eight entities and eight relations a chunk, reports of five findings. One
 line a build, each in its own process: rows by table, calls, CPU seconds, peak memory; then the calls for reports and
 their prompt tokens. Start-up is included, for the update too; a build of nothing new measures it.
 """

@@ -32,8 +32,6 @@ def answer(conversation: str) -> str:
     first = _text_of(conversation)
     if "First the values of these fields" in conversation:
         return _prepared(fenced_text(conversation, "text"), FIELD_KEYS.findall(conversation))
-    if "yes or no" in last:
-        return "no" if _leaves_out(first) else "yes"
     if "are still missing" in last:
         return "\n".join([*list(_records(first))[: _leaves_out(first)], "END"])
     if "claim<|>SUBJECT" in conversation.partition(first)[2]:

@@ -31,7 +31,7 @@ from tests.stores import NEEDS_FILES
 
 SMALL = {name: TOWN[name] for name in ("a.txt", "b.txt", "c.txt")}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "mentions": {"claims": True, "glean_from": 0},
+    "mentions": {"claims": True, "glean_below": 1000},
     "communities": {"max_size": 3},
     "entities": {"description_tokens": 60},
 }

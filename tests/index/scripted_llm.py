@@ -12,7 +12,6 @@ from kumihimo.llm.protocols import ChatRequest, Messages, Prices, Reply
 from tests.fenced_texts import without_rule
 
 TURN_OPENINGS = {  # start of the last message -> name of the turn
-    "Do the records": "check",
     "Now write the entities": "more",
     "Your reply broke off": "rest",
     "These lines": "mend",

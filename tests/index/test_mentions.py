@@ -18,7 +18,7 @@ from kumihimo.text import name_keys
 from tests.index.factories_names import inputs
 from tests.index.scripted_llm import ScriptedChat, record_lines
 
-CHUNK = Chunk(id="d.00000", title="", start=0, end=9, tokens=300, text="Ines Roy lives in Oban.")
+CHUNK = Chunk(id="d.00000", title="", start=0, end=9, tokens=600, text="Ines Roy lives in Oban.")
 INPUTS = inputs(CHUNK)
 CLAIM_INPUTS = (*INPUTS[:2], *INPUTS[3:])
 FIRST_REPLY = record_lines(

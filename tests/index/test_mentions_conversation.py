@@ -155,51 +155,24 @@ def test_gleaning_asks_once_a_round_and_ends_with_the_first_empty_one(cache: Res
     assert (names, failure, chat.turns) == (["Ines Roy", "Oban", "Ines Roy"], None, {"first": 1, "more": 2})
 
 
-def test_a_small_chunk_is_read_once(cache: ResponseCache) -> None:
-    replies = {"first": [record_lines(ROY)], "more": [record_lines(OBAN)]}
-    _, _, chat = extract(cache, replies, gleanings=5, glean_from=CHUNK.tokens + 1)
+def test_a_chunk_with_many_records_for_its_length_is_read_once(cache: ResponseCache) -> None:
+    replies = {"first": [record_lines(ROY, OBAN, RELATION)], "more": [record_lines(AYR), "END"]}
+    _, _, chat = extract(cache, replies, gleanings=5, glean_below=1)
     assert chat.turns == {"first": 1}
+    names, _, chat = extract(cache, replies, gleanings=5, glean_below=1.34, types=("other",))
+    assert (names[3:], chat.turns) == (["Ayr"], {"first": 1, "more": 1})  # the fourth record is enough
+    assert "at most 8" in chat.requests[1][0][-1]["content"]
 
 
-def test_the_check_of_the_paper_comes_first_and_loses_nothing(cache: ResponseCache) -> None:
-    replies = {
-        "first": [record_lines(ROY)],
-        "check": ["No.", "**Yes**"],
-        "more": [record_lines(OBAN, RELATION), "never asked"],
-    }
-    names, failure, chat = extract(cache, replies, gleanings=5, gleaning_check=True)
-    assert (names, failure) == (["Ines Roy", "Oban", "Ines Roy"], None)
-    assert chat.turns == {"first": 1, "check": 2, "more": 1}
-    roles = [message["role"] for message in chat.requests[-1][0]]
-    assert roles == ["system", "user"] + ["assistant", "user"] * 3
-    assert chat.requests[-1][0][4] == {"role": "assistant", "content": "no"}
+def test_nothing_is_gleaned_where_nothing_more_comes(cache: ResponseCache) -> None:
+    replies = {"first": [record_lines(ROY)], "more": [record_lines(ROY)]}
+    names, _, chat = extract(cache, replies, gleanings=3)
+    assert (names, chat.turns) == (["Ines Roy"], {"first": 1, "more": 1})
 
 
-def test_nothing_is_gleaned_where_nothing_is_missing_or_nothing_more_comes(cache: ResponseCache) -> None:
-    _, _, chat = extract(cache, {"first": [record_lines(ROY)], "check": ["yes"]}, gleanings=3, gleaning_check=True)
-    assert chat.turns == {"first": 1, "check": 1}
-    replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(ROY)]}
-    names, _, chat = extract(cache, replies, gleanings=3, gleaning_check=True, types=("other",))
-    assert (names, chat.turns) == (["Ines Roy"], {"first": 1, "check": 1, "more": 1})
-
-
-def test_the_two_tokens_are_forced_where_both_are_known(cache: ResponseCache) -> None:
-    replies: Replies = {"first": [record_lines(ROY)], "check": [truncated_reply("yes")]}
-    _, failure, chat = extract(cache, replies, gleanings=1, gleaning_check=True, yes=9891, no=2201)
-    assert failure is None
-    assert [options for _, options in chat.requests] == [
-        {},
-        {"logit_bias": {"9891": 100, "2201": 100}, "max_tokens": 1},
-    ]
-    _, _, chat = extract(cache, replies, gleanings=1, gleaning_check=True, yes=9891, types=("other",))
-    assert [options for _, options in chat.requests] == [{}, {}]
-
-
-@pytest.mark.parametrize("replies", [{"check": ["perhaps"]}, {"more": ["There is no more."]}])
-def test_gleaning_that_fails_keeps_what_there_was(cache: ResponseCache, replies: dict[str, list[str]]) -> None:
-    names, failure, _ = extract(
-        cache, {"first": [record_lines(ROY, OBAN)], **replies}, gleanings=1, gleaning_check="check" in replies
-    )
+def test_gleaning_that_fails_keeps_what_there_was(cache: ResponseCache) -> None:
+    replies = {"first": [record_lines(ROY, OBAN)], "more": ["There is no more."]}
+    names, failure, _ = extract(cache, replies, gleanings=1)
     assert names == ["Ines Roy", "Oban"]
     assert "cannot be read" in str(failure)
 
@@ -232,10 +205,7 @@ def test_it_says_how_many_turns_may_follow(cache: ResponseCache) -> None:
             followup_counts.append(request.followups)
             return super().__call__(request)
 
-    replies = {"first": [record_lines(ROY)], "check": ["no"], "more": [record_lines(OBAN), record_lines(AYR)]}
-    for check in (False, True):
-        extraction = ExtractionSettings(types=(str(check),), gleanings=2, gleaning_check=check)
-        extract_records(
-            CHUNK, ChunkBackground(title=CHUNK.title), create_llm(CountingChat(replies), cache), extraction, claims=True
-        )
-    assert followup_counts == [3, 2, 1, 0, 5, 4, 3, 2, 1, 0]
+    replies = {"first": [record_lines(ROY)], "more": [record_lines(OBAN), record_lines(AYR)]}
+    background, llm = ChunkBackground(title=CHUNK.title), create_llm(CountingChat(replies), cache)
+    extract_records(CHUNK, background, llm, ExtractionSettings(gleanings=2), claims=True)
+    assert followup_counts == [3, 2, 1, 0]

@@ -19,7 +19,7 @@ SHARED = ("Orrin Dale", "Ruta Haverlock", "Sabine Orrell", "Bo Lind", "Gull Pier
 TITLES = ("", "", "Captain ", "Dr ", "Professor ")  # different forms of one name
 VERBS = ("met", "paid", "drew", "mended", "wrote to", "waited for")
 SETTINGS: dict[str, dict[str, Any]] = {  # small limits, so that a model merges descriptions and reports have levels
-    "mentions": {"claims": True, "glean_from": 0},
+    "mentions": {"claims": True, "glean_below": 1000},
     "communities": {"max_size": 4},
     **{step: {"description_tokens": 24} for step in ("entities", "relations", "claims")},
 }

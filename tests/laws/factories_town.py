@@ -35,7 +35,7 @@ SURNAMES = {"Ada": "Ada Orrell", "Tom": "Tom Roake"}  # some days name them in f
 VERBS = ("met", "saw", "paid", "wrote to", "worked with")
 Settings = dict[str, dict[str, Any]]
 SETTINGS: Settings = {  # small limits, so that a small index takes the same paths as a large one
-    "mentions": {"claims": True, "glean_from": 0},
+    "mentions": {"claims": True, "glean_below": 1000},
     "communities": {"max_size": 4},
     "reports": {"window": 260, "refresh": 0},
     **{step: {"description_tokens": 24} for step in ("entities", "relations", "claims")},

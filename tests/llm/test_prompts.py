@@ -94,7 +94,6 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "before": "It was late.",
         "text": "The ferry leaves at nine.",
     },
-    "mentions_check": {},
     "mentions_claims": {"about": "\n\nWhat to look for: delays"},
     "mentions_examples": {},
     "mentions_mend": {"lines": "entity<|>Oban"},

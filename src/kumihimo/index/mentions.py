@@ -1,14 +1,14 @@
 """a chunk -> mentions, ties, assertions: its entities, relations and claims, by one conversation with a model."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMention
-from kumihimo.core.settings import Bounds, Count
+from kumihimo.core.settings import Bounds
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
 from kumihimo.index import extraction_parser, imports
@@ -16,7 +16,7 @@ from kumihimo.index.batched_calls import rows_or_failure
 from kumihimo.index.chunk_background import ChunkBackground, Description, read_background
 from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.name_records import ChunkNames, NameMerges, NameResolver
-from kumihimo.llm.prompts import render_prompt, reply_form
+from kumihimo.llm.prompts import render_prompt
 from kumihimo.llm.protocols import LLM, Messages, Reply
 from kumihimo.text import name_keys
 
@@ -42,8 +42,8 @@ _LANGUAGE_OF_TEXT = "Write descriptions and keywords in the language of the text
 class ExtractionSettings:
     """Settings of one conversation, which `mentions`, `ties` and `assertions` share.
 
-    types: names, each possibly with its meaning, `vessel: a ship or a boat`. glean_from: tokens of the shortest chunk
-    that is read again. yes, no: the model's token ids of these words.
+    types: names, each possibly with its meaning, `vessel: a ship or a boat`. glean_below: records per 100 tokens of a
+    chunk, from which it is not read again.
     """
 
     types: tuple[str, ...] = ("person", "organization", "place", "event", "work", "concept")
@@ -51,10 +51,7 @@ class ExtractionSettings:
     domain: str = ""
     language: str = ""
     gleanings: Annotated[int, Bounds(0, 10)] = 1
-    glean_from: Count = 300
-    gleaning_check: bool = False
-    yes: Annotated[int, Bounds(0, 1_000_000_000)] | None = None
-    no: Annotated[int, Bounds(0, 1_000_000_000)] | None = None
+    glean_below: Annotated[float, Bounds(0, 1000)] = 2.0
 
 
 def mentions(
@@ -221,19 +218,10 @@ class _ExtractionChat:
         """Append the messages of a turn's prompt."""
         self.messages += _turn_messages(turn, **values)
 
-    def request_reply(self, parse: Callable[[Reply], ParsedTurn], followups: int, **parameters: Any) -> ParsedTurn:
-        """Return the model's parsed reply, and append it to the conversation.
-
-        followups: the maximum number of turns after this one.
-        """
-        turn: ParsedTurn = self.llm(list(self.messages), parse=parse, followups=followups, **parameters)
-        self.messages.append({"role": "assistant", "content": turn[0]})
-        return turn
-
     def request_records(self, followups: int = 0) -> None:
         """Request records, and request unreadable lines once more.
 
-        Fail unless every line is readable in the end.
+        Fail unless every line is readable in the end. followups: the maximum number of turns after this one.
         """
         if broken_lines := self._request_until_complete(followups, _parse_turn):
             self.add_user_turn("mentions_mend", lines="\n".join(broken_lines))
@@ -243,7 +231,8 @@ class _ExtractionChat:
         """Read a reply, continue it while truncated, and return its broken lines."""
         broken_lines: list[str] = []
         for _ in range(1 + MAX_CONTINUATIONS):
-            text, extraction, cut = self.request_reply(parse, followups)
+            text, extraction, cut = self.llm(list(self.messages), parse=parse, followups=followups)
+            self.messages.append({"role": "assistant", "content": text})
             self.records += extraction.records
             broken_lines += extraction.broken_lines
             if not cut:
@@ -254,29 +243,16 @@ class _ExtractionChat:
             "set a larger max_tokens for it, or a smaller chunks.size"
         )
 
-    def glean(self, extraction: ExtractionSettings, followups: int, later_turns: int) -> None:
-        """Request missing records until a round brings none."""
-        turns_per_round = 1 + extraction.gleaning_check
-        for remaining in range(followups, later_turns, -turns_per_round):
-            if extraction.gleaning_check and self._is_complete(extraction, remaining - 1):
-                return
+    def glean(self, enough: int, followups: int, later_turns: int) -> None:
+        """Request missing records until there are enough, or a round brings none."""
+        for remaining in range(followups, later_turns, -1):
             known_records = set(self.records)
+            if len(known_records) >= enough:
+                return
             self.add_user_turn("mentions_more")
-            self.request_records(remaining - turns_per_round)
+            self.request_records(remaining - 1)
             if known_records.issuperset(self.records):
                 return
-
-    def _is_complete(self, extraction: ExtractionSettings, followups: int) -> bool:
-        """Return whether the model says that no record is missing.
-
-        If both token ids are set, only the tokens `yes` and `no` are allowed (appendix A.2).
-        """
-        yes, no = extraction.yes, extraction.no
-        has_bias = yes is not None and no is not None
-        bias: dict[str, Any] = {"logit_bias": {str(yes): 100, str(no): 100}, "max_tokens": 1} if has_bias else {}
-        self.add_user_turn("mentions_check")
-        answer, _, _ = self.request_reply(_parse_yes_no, followups, **bias)
-        return answer == "yes"
 
 
 def extract_records(
@@ -291,18 +267,18 @@ def extract_records(
     """Extract the records of a chunk, in order, and return any failure.
 
     Run an extraction, then up to `gleanings` rounds of continuation, then the claims (GraphRAG, arXiv:2404.16130,
-    appendix A.2). But: only `gleaning_check` asks before each round whether something is missing; chunks below
-    `glean_from` tokens have no rounds; a round without a new record is the last; a truncated reply is continued, and
-    unreadable lines are requested again; a relation also has keywords (LightRAG, arXiv:2410.05779). If a turn fails,
-    the second value is its failure, and the records are those read before it.
+    appendix A.2). But: a round takes place only while the records are few for the length of the text; a round without
+    a new record is the last; a truncated reply is continued, and unreadable lines are requested again; a relation also
+    has keywords (LightRAG, arXiv:2410.05779). If a turn fails, the second value is its failure, and the records are
+    those read before it.
     """
     chat = _ExtractionChat(llm, [*_first_messages(chunk, background, extraction)])
     failure = None
-    rounds = extraction.gleanings if chunk.tokens >= extraction.glean_from else 0
-    followups = rounds * (1 + extraction.gleaning_check) + claims
+    enough = int(extraction.glean_below * chunk.tokens / 100)
+    followups = (extraction.gleanings if enough else 0) + claims
     try:
         chat.request_records(followups)
-        chat.glean(extraction, followups, later_turns=int(claims))
+        chat.glean(enough, followups, later_turns=int(claims))
         if claims:
             chat.add_user_turn("mentions_claims", about=f"\n\nWhat to look for: {about}" if about else "")
             chat.request_records()
@@ -343,15 +319,6 @@ def _type_line(entity_type: str) -> str:
 def _turn_messages(name: str, **values: str) -> Messages:
     """Return the messages of one prompt."""
     return render_prompt(Path(__file__).with_name(f"{name}.md"), **values)
-
-
-def _parse_yes_no(reply: Reply) -> ParsedTurn:
-    """Parse a reply of one word, which `max_tokens` may have cut.
-
-    Raise MalformedReply if it is neither yes nor no.
-    """
-    answer = reply_form(Literal["yes", "no"]).parse(replace(reply, finish_reason="stop"))
-    return answer, extraction_parser.ParsedExtraction(), False
 
 
 def _parse_repaired_turn(reply: Reply) -> ParsedTurn:
