@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kumihimo.core.records import Chunk
-from kumihimo.index.chunk_background import ChunkBackground, Description, read_background
+from kumihimo.index.chunk_background import ChunkBackground, Description, find_reading, read_background
 from kumihimo.index.name_records import NameMerges
 from tests.factories_tables import table
 
@@ -54,3 +54,14 @@ def test_a_code_is_no_title(title: str, shown: str) -> None:
 def test_a_name_inside_a_word_is_no_short_form() -> None:
     chunk = replace(FIRST, text="Royal visitors came.")
     assert background(chunk).known_names == ""
+
+
+@pytest.mark.parametrize(("tail_start", "is_tail"), [(23, True), (37, False)])  # it repeats 28 or 14, and adds 16
+def test_a_last_chunk_that_mostly_repeats_is_read_with_the_one_before(tail_start: int, is_tail: bool) -> None:
+    spans = enumerate([(0, 36), (23, 51), (tail_start, len(TEXT))])
+    chunks = [replace(FIRST, id=f"d.0000{n}", start=start, end=end, text=TEXT[start:end]) for n, (start, end) in spans]
+    readings = [find_reading(chunk, table(Chunk, chunks)) for chunk in chunks]
+    together = [TEXT[:36], TEXT[23:], TEXT[23:]]
+    assert [reading.chunk.text for reading in readings] == (together if is_tail else [c.text for c in chunks])
+    assert [reading.own for reading in readings] == chunks
+    assert find_reading(chunks[1], table(Chunk, chunks[:2])).chunk == chunks[1]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kumihimo.core.digests import hash_parts
-from kumihimo.core.errors import ItemFailed
+from kumihimo.core.errors import ItemFailed, SettingsError
 from kumihimo.core.records import Chunk
-from kumihimo.index.mentions import assertions, mentions, ties
+from kumihimo.index.mentions import ExtractionSettings, assertions, mentions, ties
 from kumihimo.llm.cached_llm import create_llm
 from kumihimo.storage.response_cache import ResponseCache
 from kumihimo.text import name_keys
+from tests.fenced_texts import fenced_text
 from tests.index.factories_names import inputs
 from tests.index.scripted_llm import ScriptedChat, record_lines
 
@@ -132,3 +134,69 @@ def test_a_chunk_of_which_nothing_can_be_read_is_listed(cache: ResponseCache) ->
     with pytest.raises(ItemFailed) as error:
         mentions(*INPUTS, create_llm(ScriptedChat({"first": ["Sorry."]}), cache))
     assert error.value.fallback == ()
+
+
+DOCUMENT = "Ines Roy runs a ferry. It leaves Oban at nine. Hebrides Lines owns it. Kit Roake mends it."
+BODY = Chunk(id="d.00000", title="", start=0, end=70, tokens=20, text=DOCUMENT[:70])
+TAIL = Chunk(id="d.00001", title="", start=47, end=90, tokens=10, text=DOCUMENT[47:])
+TAIL_REPLY = record_lines(
+    ("entity", "Ines Roy", "person", "A captain."),
+    ("entity", "Hebrides Lines", "organization", "An owner."),
+    ("entity", "Kit Roake", "person", "A mechanic."),
+    ("relation", "Kit Roake", "Hebrides Lines", "He mends its ferry.", "repair", "7"),
+    ("relation", "Ines Roy", "Kit Roake", "Both have to do with the ferry.", "ferry", "2"),
+)
+
+
+def test_a_last_chunk_that_mostly_repeats_is_read_with_the_one_before(cache: ResponseCache) -> None:
+    chat = ScriptedChat({"first": [TAIL_REPLY]})
+    llm = create_llm(chat, cache)
+    of_body, of_tail = inputs(BODY, TAIL), inputs(TAIL, BODY)
+    names = [[row.name for row in mentions(*each, llm)] for each in (of_body, of_tail)]
+    assert names == [["Ines Roy", "Hebrides Lines", "Kit Roake"], ["Hebrides Lines", "Kit Roake"]]
+    assert [[row.text for row in ties(*each, llm)] for each in (of_body, of_tail)] == [
+        ["Both have to do with the ferry."],
+        ["He mends its ferry."],
+    ]
+    assert chat.turns == {"first": 1}
+    assert fenced_text(chat.requests[0][0][-1]["content"], "text") == DOCUMENT
+
+
+def test_known_entities_are_recognised_with_and_without_a_model(cache: ResponseCache) -> None:
+    extraction = ExtractionSettings(
+        known_entities=("Oban = the harbour town | port | A port in the west.", "Ayr | place", "Ines Roy | captain")
+    )
+    text = "Ines Roy lives in the harbour town."
+    read = inputs(replace(CHUNK, text=text))
+    reply = record_lines(("entity", "Ines Roy", "person", "She lives there."), ("entity", "Oban", "place", "A town."))
+    chat = ScriptedChat({"first": [reply]})
+    for llm in (create_llm(chat, cache), None):
+        rows = list(mentions(*read, llm, extraction=extraction))
+        kinds = {row.entity: row.type for row in rows}
+        assert kinds == {id_of_name("Oban"): "port", id_of_name("Ines Roy"): "captain"}
+        assert ("Oban", "A port in the west.") in [(row.name, row.text) for row in rows]
+    shown = fenced_text(chat.requests[0][0][-1]["content"], "known_names")
+    assert shown == "Oban = the harbour town | port | A port in the west.\nInes Roy | captain"
+    with pytest.raises(SettingsError, match="is no known entity"):
+        mentions(*read, None, extraction=ExtractionSettings(known_entities=("| place",)))
+
+
+def test_a_type_of_relation_holds_only_between_the_allowed_types(cache: ResponseCache) -> None:
+    extraction = ExtractionSettings(relation_types=("lives_in: person > place", "knows"))
+    reply = record_lines(
+        ("entity", "Ines Roy", "person", "A captain."),
+        ("entity", "Oban", "place", "A port."),
+        ("entity", "Kit Roake", "person", "A mechanic."),
+        ("relation", "Ines Roy", "Oban", "She lives there.", "Lives in, home", "7"),
+        ("relation", "Kit Roake", "Ines Roy", "They know each other.", "lives_in, knows, work", "5"),
+        ("relation", "Kit Roake", "The Moon", "He looks at it.", "lives_in, sky", "5"),
+    )
+    chat = ScriptedChat({"first": [reply]})
+    rows = ties(*INPUTS, create_llm(chat, cache), extraction=extraction)
+    assert [row.keywords for row in rows] == [("Lives in", "home"), ("knows", "work"), ("sky",)]
+    system = chat.requests[0][0][0]["content"]
+    assert "the type of the relation" in system
+    assert "  - lives_in: person > place\n  - knows\n" in system
+    for wrong in ("lives_in: person", "lives_in > place", "a: b > c > d", "a: b > c,"):
+        with pytest.raises(SettingsError, match="is no type of relation"):
+            ties(*INPUTS, create_llm(chat, cache), extraction=ExtractionSettings(relation_types=(wrong,)))

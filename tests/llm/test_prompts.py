@@ -85,6 +85,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
     "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
     "mentions": {
         "types": "- person\n- place: a town",
+        "relations": "\n- Begin the keywords with the type of the relation:\n  - works_for: person > group",
         "examples": "Text:\nNo {braces} here.\nEND",
         "domain": "\n\nThe text is one of many about: ferries",
         "language": "Write in Japanese.",
@@ -403,7 +404,7 @@ def test_every_prompt_can_be_rendered(path: Path) -> None:
 # Numbers, settings and texts of the code: whatever else a prompt shows stands between tags.
 TRUSTED = (
     "about breadth claims comprehensiveness count criterion depth diversity document_types domain "
-    "empowerment fields heading language length most n pairs persona precision recall relevancy senses size "
+    "empowerment fields heading language length most n pairs persona precision recall relations relevancy senses size "
     "specificity types users_types words"
 )
 

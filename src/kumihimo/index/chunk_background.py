@@ -1,7 +1,8 @@
 """a chunk and its document -> what a reader of the chunk alone would miss: title, date, sentence before, full names."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from kumihimo.core.records import Chunk, Record
@@ -67,6 +68,37 @@ class ChunkBackground:
     date: str = ""
     before: str = ""
     known_names: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A chunk as a model reads it.
+
+    chunk: what it reads: of the last two chunks of a document, both, if the last one mostly repeats the other. own: the
+    chunk that it is read for. tail: the last chunk, if it is read with the one before.
+    """
+
+    chunk: Chunk
+    own: Chunk
+    tail: Chunk | None = None
+
+    def holds(self, names: Sequence[str]) -> bool:
+        """Return whether a record with these names is of the own chunk."""
+        if not self.tail:
+            return True
+        is_in_own, is_in_tail = (all(contains_phrase(c.text, name) for name in names) for c in (self.own, self.tail))
+        return is_in_own or (self.own is not self.tail and not is_in_tail)
+
+
+def find_reading(chunk: Chunk, chunks: Table[Chunk]) -> Reading:
+    """Return what a model reads for a chunk."""
+    ids = [f"{chunk.document}.{chunk.ordinal + step:05}" for step in (-1, 1, 2)]
+    before, after, later = map(chunks.get_many(ids).get, ids)
+    body, tail = (chunk, after) if after else (before, chunk)
+    if not body or later or tail.end - body.end > body.end - tail.start:
+        return Reading(chunk, chunk)
+    text = body.text + tail.text[body.end - tail.start :]
+    return Reading(replace(body, end=tail.end, text=text), chunk, tail)
 
 
 def read_background(

@@ -1,7 +1,7 @@
 """a chunk -> mentions, ties, assertions: its entities, relations and claims, by one conversation with a model."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -11,9 +11,9 @@ from kumihimo.core.records import Assertion, Chunk, Mention, Record, RelationMen
 from kumihimo.core.settings import Bounds
 from kumihimo.core.signature import declare
 from kumihimo.core.table import Table
-from kumihimo.index import extraction_parser, imports
+from kumihimo.index import extraction_parser, extraction_rules, imports
 from kumihimo.index.batched_calls import rows_or_failure
-from kumihimo.index.chunk_background import ChunkBackground, Description, read_background
+from kumihimo.index.chunk_background import ChunkBackground, Description, find_reading, read_background
 from kumihimo.index.imports import ImportedUnit
 from kumihimo.index.name_records import ChunkNames, NameMerges, NameResolver
 from kumihimo.llm.prompts import render_prompt
@@ -29,6 +29,7 @@ ParsedTurn = tuple[str, extraction_parser.ParsedExtraction, bool]
 MAX_CONTINUATIONS = 3  # of one truncated reply
 TYPE_MEANINGS: Mapping[str, str] = {
     "person": "a human being or a character with a name",
+    "group": "people who are meant together, such as a profession, a family or the voters of a town",
     "organization": "a company, authority, party, court, team, school or other body",
     "place": "a country, region, town, building, street or body of water",
     "event": "something that happened or is planned, such as a meeting, an election, a storm or a trial",
@@ -43,10 +44,12 @@ class ExtractionSettings:
     """Settings of one conversation, which `mentions`, `ties` and `assertions` share.
 
     types: names, each possibly with its meaning, `vessel: a ship or a boat`. glean_below: records per 100 tokens of a
-    chunk, from which it is not read again.
+    chunk, from which it is not read again. known_entities, relation_types: as `extraction_rules` parses them.
     """
 
-    types: tuple[str, ...] = ("person", "organization", "place", "event", "work", "concept")
+    types: tuple[str, ...] = ("person", "group", "organization", "place", "event", "work", "concept")
+    known_entities: tuple[str, ...] = ()
+    relation_types: tuple[str, ...] = ()
     examples: str = ""
     domain: str = ""
     language: str = ""
@@ -75,13 +78,16 @@ def mentions(
     """
     if unit := imported_units.get(chunk.id):
         return build_mentions(imports.unit_records(unit), imports.entity_of_name)
-    resolver = NameResolver.for_document(chunk.document, merges, aliases)
+    resolver = _find_resolver(chunk, merges, aliases, extraction)
     if llm is None:
         from kumihimo.index.rules import ner  # imported here: only a build needs the rules
 
-        return ner.find_mentions(chunk, names.get(chunk.id), resolver)
-    background = read_background(chunk, chunks, merges, descriptions)
-    return _extract_rows(build_mentions, chunk, background, llm, extraction, resolver)
+        rows = ner.find_mentions(chunk, names.get(chunk.id), resolver)
+        known = extraction_rules.find_known_entities(extraction.known_entities, chunk.text)
+        found = list(build_mentions([entity.record for entity in known], entity_ids([], resolver)))
+        types = {row.entity: row.type for row in found if row.type}
+        return [*found, *(replace(row, type=types.get(row.entity, row.type)) for row in rows)]
+    return _extract_rows(build_mentions, chunk, (chunks, merges, descriptions), llm, extraction, resolver)
 
 
 @declare(scope="mentions")
@@ -104,13 +110,12 @@ def ties(
     """
     if unit := imported_units.get(chunk.id):
         return build_relation_mentions(imports.unit_records(unit), imports.entity_of_name)
-    resolver = NameResolver.for_document(chunk.document, merges, aliases)
+    resolver = _find_resolver(chunk, merges, aliases, extraction)
     if llm is None:
         from kumihimo.index.rules import ner
 
         return ner.find_relation_mentions(chunk, names.get(chunk.id), resolver)
-    background = read_background(chunk, chunks, merges, descriptions)
-    return _extract_rows(build_relation_mentions, chunk, background, llm, extraction, resolver)
+    return _extract_rows(build_relation_mentions, chunk, (chunks, merges, descriptions), llm, extraction, resolver)
 
 
 @declare(scope="mentions")
@@ -136,15 +141,25 @@ def assertions(
         return _build_assertions(imports.unit_records(unit), imports.entity_of_name)
     if llm is None or not claims:
         return []
-    resolver = NameResolver.for_document(chunk.document, merges, aliases)
-    background = read_background(chunk, chunks, merges, descriptions)
-    return _extract_rows(_build_assertions, chunk, background, llm, extraction, resolver, claims=True, about=about)
+    resolver = _find_resolver(chunk, merges, aliases, extraction)
+    return _extract_rows(
+        _build_assertions, chunk, (chunks, merges, descriptions), llm, extraction, resolver, claims=True, about=about
+    )
+
+
+def _find_resolver(
+    chunk: Chunk, merges: Table[NameMerges], aliases: tuple[str, ...], extraction: ExtractionSettings
+) -> NameResolver:
+    """Return the resolver of a chunk, with the names of known entities."""
+    known = extraction_rules.parse_known_entities(extraction.known_entities)
+    lines = (" = ".join(entity.names) for entity in known if entity.names[1:])
+    return NameResolver.for_document(chunk.document, merges, (*aliases, *lines))
 
 
 def _extract_rows(
     build: Callable[[Records, EntityOf], Iterable[R]],
     chunk: Chunk,
-    background: ChunkBackground,
+    tables: tuple[Table[Chunk], Table[NameMerges], Table[Description]],
     llm: LLM,
     extraction: ExtractionSettings,
     resolver: NameResolver,
@@ -154,8 +169,20 @@ def _extract_rows(
 
     Raise the failure, if any, with these rows, which the engine stores in place of the complete set.
     """
-    records, failure = extract_records(chunk, background, llm, extraction, **claim_options)
-    return rows_or_failure(dict.fromkeys(build(records, entity_ids(records, resolver))), failure)
+    reading = find_reading(chunk, tables[0])
+    background = read_background(reading.chunk, *tables)
+    records, failure = extract_records(reading.chunk, background, llm, extraction, **claim_options)
+    known = extraction_rules.find_known_entities(extraction.known_entities, reading.chunk.text)
+    entity_of = entity_ids([*records, *(entity.record for entity in known)], resolver)
+    records = extraction_rules.apply_rules(records, known, extraction.relation_types, entity_of)
+    own = [record for record in records if reading.holds(_names_of(record))]
+    return rows_or_failure(dict.fromkeys(build(own, entity_of)), failure)
+
+
+def _names_of(record: extraction_parser.ExtractedRecord) -> list[str]:
+    """Return the names that a record is about."""
+    fields = ("name", "source", "target", "subject", "object")
+    return [name for field in fields if (name := getattr(record, field, ""))]
 
 
 def entity_ids(records: Records, resolver: NameResolver) -> EntityOf:
@@ -290,16 +317,18 @@ def extract_records(
 def _first_messages(chunk: Chunk, background: ChunkBackground, extraction: ExtractionSettings) -> Messages:
     """Return the messages of the first turn."""
     language, domain = extraction.language, extraction.domain
+    known = extraction_rules.find_known_entities(extraction.known_entities, chunk.text)
     language_rule = f"Write descriptions and keywords in {language}, names as the text writes them."
     return render_prompt(
         Path(__file__).with_name("mentions.md"),
+        relations=extraction_rules.relations_rule(extraction.relation_types),
         types="\n".join(map(_type_line, extraction.types)),
         examples=extraction.examples or _turn_messages("mentions_examples")[0]["content"],
         domain=f"\n\nThe text is one of many about: {domain}" if domain else "",
         language=language_rule if language else _LANGUAGE_OF_TEXT,
         title=background.title,
         date=background.date,
-        known_names=background.known_names,
+        known_names="\n".join(filter(None, [background.known_names, *(entity.line for entity in known)])),
         before=background.before,
         text=chunk.text,
     )
