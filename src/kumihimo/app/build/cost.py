@@ -20,7 +20,7 @@ from kumihimo.storage.response_cache import UsageEntry
 
 _SERVER_TOKENS = 0.9  # of a server, for each token of the built-in tokenizer
 # How far a build may be from the estimate, before anything was asked, over corpora and habits of models.
-_LATER_CALLS: Range = (0.15, 1.8)  # the calls that follow from replies
+_LATER_CALLS: Range = (0.35, 1.4)  # the calls that follow from replies
 _TOKENS = 2.0  # the tokens, either way
 _CALLS_HALVED, _TOKENS_HALVED = 8, 20  # earlier calls after which the logarithm of these is half as large
 # 1,000 tokens of earlier replies, for plug-ins calls, that a typical number of calls counts as.
@@ -300,7 +300,7 @@ def _turn_shares(tally: RequestTally, past: PastUsage | None, rate: step_rates.S
     It is as in the sample, if there is one.
     """
     if not (past and past.keys and tally.followups):
-        return (rate.turns, 1)
+        return rate.turns
     turns, possible = past.usage.calls / past.keys, tally.followups / tally.calls
     return max(turns / margin - 1, 0) / possible, min((turns * margin - 1) / possible, 1)
 

@@ -13,13 +13,13 @@ class StepRate(NamedTuple):
     """What a step asks when a model of middle length replies.
 
     calls: for 1,000 tokens that the steps before it reply; of a plug-in, for a call of theirs. prompt, reply: tokens of
-    a call. turns: the share of the possible later turns of a conversation that are asked at least.
+    a call. turns: the least and the greatest share of the possible later turns of a conversation.
     """
 
     calls: float = 0.0
     prompt: float = 0.0
     reply: float = 0.0
-    turns: float = 0.0
+    turns: Range = (0.0, 1.0)
 
 
 class RowRate(NamedTuple):
@@ -30,8 +30,8 @@ class RowRate(NamedTuple):
 
 
 STEPS: Mapping[str, StepRate] = {
-    "mentions": StepRate(reply=700, turns=0.9),
-    "metadata": StepRate(reply=900, turns=0.9),
+    "mentions": StepRate(reply=700, turns=(0.1, 0.5)),
+    "metadata": StepRate(reply=900, turns=(0.9, 1.0)),
     "frames": StepRate(reply=350),
     "links": StepRate(reply=350),
     "entities": StepRate(0.25, 700, 330),
