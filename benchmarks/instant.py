@@ -96,6 +96,12 @@ class InstantRegistry(ModelRegistry):
         if "<|>NAME<|>" in conversation:
             lines = self.records_by_text[_prompt_text_key(conversation)]
             return "\n".join([*(lines[-1:] if "are still missing" in last else lines), "END"])
+        if "in lines of a word and its values" in conversation:
+            return "\n".join(
+                f"[{n}]\nwho: speakers\npredicate: talk" for n in re.findall(r"</passage (\d+)>", conversation)
+            )
+        if "\n\nPairs: " in conversation:
+            return "\n".join(f"{pair} | reason | 0.8" for pair in conversation.rpartition("Pairs: ")[2].split(", "))
         before, wants_json, schema = conversation.rpartition(_SCHEMA)
         return _json(before, json.JSONDecoder().raw_decode(schema)[0]) if wants_json else f"In short: {FILL} [1]"
 
@@ -124,8 +130,6 @@ class _SchemaFiller:
         """Return a value for a part of the schema, for property `name`."""
         if "$ref" in part:
             return self.fill(self.schema["$defs"][part["$ref"].rpartition("/")[2]], name)
-        if name == "confidence" and part.get("type") == "number":
-            return 0.8
         if choices := part.get("enum"):
             return self.rng.choice(choices)
         kind = part.get("type", "string")
@@ -142,8 +146,6 @@ class _SchemaFiller:
         """
         if name in ("answer", "description"):
             return FILL
-        if name == "sense":
-            return "reason"
         source = self.before if name == "question" else self.before.split("\n\n")[-2]
         terms = sorted(set(re.findall(r"[^\W\d_]{4,}", source))) or ["words"]
         phrase = " ".join(self.rng.choices(terms, k=3 if name == "question" else 2))

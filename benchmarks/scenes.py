@@ -2,7 +2,7 @@
 
 Data: DATA/kgrc: two stories, scene by scene, in Japanese and English (Knowledge Graph Reasoning Challenge, CC BY 4.0).
 Gold values are English labels; in Japanese only those with words in `scenes_ja.txt` are judged. No chat model; a stub
-that knows the gold replies in four forms. A line for each language: precision, recall and F1 of exact values; the same
+that knows the gold replies in three forms. A line for each language: precision, recall and F1 of exact values; the same
 by overlap of words or characters; values found, wanted and not judged. Last lines: shares of scenes ranked first and
 among the first five.
 """
@@ -190,13 +190,12 @@ def _write_loudly(values: Mapping[str, list[str]], language: str) -> str:
         slot: [f"{article if slot in ('who', 'where') else ''}{one}{end.get(slot, '')}".upper() for one in names]
         for slot, names in values.items()
     }
-    return json.dumps({slot.capitalize(): names or "none" for slot, names in decorated.items()}, ensure_ascii=False)
+    return "\n".join(f"{slot.capitalize()}: {'; '.join(names) or 'none'}" for slot, names in decorated.items())
 
 
 _FORMS: list[Callable[[Mapping[str, list[str]], str], str]] = [
-    lambda values, _: json.dumps({slot: names or ["none"] for slot, names in values.items()}, ensure_ascii=False),
-    lambda values, _: f"Here it is:\n```json\n{json.dumps(values, ensure_ascii=False, indent=1)}\n```",
-    lambda values, _: json.dumps({slot: "; ".join(names) or "None" for slot, names in values.items()}),
+    lambda values, _: "\n".join(["[1]", *(f"{slot}: {'; '.join(names)}" for slot, names in values.items() if names)]),
+    lambda values, _: "\n".join(f"- {slot}: {'; '.join(names) or 'none'}" for slot, names in values.items()),
     _write_loudly,
 ]
 

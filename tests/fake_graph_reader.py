@@ -62,11 +62,11 @@ def _records(text: str) -> Iterator[str]:
 
 def _frames(conversation: str) -> str:
     """Who is named in each passage, and its first word in small letters."""
-    said = {}
+    said = list[str]()
     for number, text in re.findall(r"^<passage(?:-\d+)? (\d+)>\n(.*?)\n</passage", conversation, re.M | re.S):
-        found = {"who": list(dict.fromkeys(_NAME.findall(text)))[:4], "predicate": re.findall(r"\b[a-z]+\b", text)[:1]}
-        said[f"passage_{number}"] = found
-    return json.dumps(said, ensure_ascii=False)
+        said += [f"[{number}]", f"who: {'; '.join(list(dict.fromkeys(_NAME.findall(text)))[:4])}"]
+        said += [f"predicate: {word}" for word in re.findall(r"\b[a-z]+\b", text)[:1]]
+    return "\n".join(said)
 
 
 def _claims(text: str) -> Iterator[str]:
@@ -84,13 +84,12 @@ def _prepared(text: str, keys: list[str]) -> str:
     return json.dumps({"fields": {key: names[n : n + 2] for n, key in enumerate(keys)}, "questions": asked})
 
 
-def fill_links(conversation: str) -> Iterator[tuple[str, dict[str, object]]]:
+def fill_links(conversation: str) -> Iterator[str]:
     """Of each pair a sense, or none, which its two texts decide."""
     texts = dict(re.findall(r"^(\d+): (.*)$", fenced_text(conversation, "texts"), re.M))
-    for name, one, other in re.findall(r"^(pair_\d+): first (\d+), second (\d+)$", conversation, re.M):
+    for one, other in re.findall(r"(\d+) (\d+)", conversation.rpartition("\nPairs: ")[2]):
         n = int(hash_parts(texts[one], texts[other]), 16)
-        sense = ("reason", "precedence", "no relation", "list")[n % 4]
-        yield name, {"sense": sense, "arg1": ("first", "second")[n // 4 % 2], "confidence": n // 8 % 11 / 10}
+        yield f"{one} {other} | {('reason', 'precedence', 'none', 'list')[n % 4]} | {n // 8 % 11 / 10}"
 
 
 def _groups(conversation: str) -> str:
@@ -105,8 +104,8 @@ def _other(conversation: str) -> str:
     """A report, a rating, points, a description: whatever is asked for, of the words that are there."""
     if "You read numbered entries" in conversation:
         return _groups(conversation)
-    if "\n\nSenses:\n" in conversation:
-        return json.dumps(dict(fill_links(conversation)))
+    if "\n\nPairs: " in conversation:
+        return "\n".join(fill_links(conversation))
     if "\n- predicate: the verbs" in conversation:
         return _frames(conversation)
     given = _GIVEN.search(conversation)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from kumihimo.core.errors import ItemFailed, MalformedReply
 from kumihimo.core.records import Chunk, Passage, SlotFiller
+from kumihimo.index.chunk_background import Description
 from kumihimo.index.frames import (
     MAX_SLOT_CHARS,
     MAX_SLOT_VALUES,
@@ -66,17 +67,21 @@ def make_llm(cache: ResponseCache, *replies: str) -> tuple[StructuredLLM, FakeCh
 
 ADA = {"who": ["Ada", "The Cats"], "when": ["April 1883"], "where": ["none"], "predicate": ["met"]}
 BO = {"who": ["Bo"]}
+DESCRIPTIONS = table(Description, [Description(("1883-05",), id="d", text="The cats")])
 
 
 def numbered(*slots: Mapping[str, Any]) -> str:
-    return json.dumps({f"passage_{n}": slot for n, slot in enumerate(slots, 1)})
+    lines = [
+        [f"[{n}]", *(f"{slot}: {'; '.join(texts)}" for slot, texts in by.items())] for n, by in enumerate(slots, 1)
+    ]
+    return "\n".join(chain.from_iterable(lines))
 
 
 def chunk_frames(llm: StructuredLLM, *texts: str, **settings: Any) -> list[SlotFiller]:
     """Return the frames of a chunk whose passages have these texts."""
     rows = [passage(text, f"d.00000.{n:05}") for n, text in enumerate(texts)]
-    chunk = Chunk("", 0, 1, 1, id="d.00000", text=" ".join(texts))
-    return list(frames(chunk, table(Passage, [*rows, other_chunk()]), llm, **settings))
+    chunk = Chunk("The cats", 0, 1, 1, id="d.00000", text=" ".join(texts))
+    return list(frames(chunk, table(Passage, [*rows, other_chunk()]), DESCRIPTIONS, llm, **settings))
 
 
 def other_chunk() -> Passage:
@@ -95,7 +100,9 @@ def test_a_frame_for_each_value_of_each_passage(cache: ResponseCache) -> None:
     ]
     [prompt] = chat.prompt_counts
     assert "<passage 2>\nYes.\n</passage 2>" in prompt
+    assert "<title>\nThe cats\n</title>\n<date>\n1883-05\n</date>\n<passage 1>" in prompt
     assert "Cyd" not in prompt
+    assert "JSON" not in prompt
 
 
 @pytest.mark.parametrize(("settings", "calls"), [({}, 1), ({"batch": 2}, 2), ({"batch": 1}, 3), ({"paper": True}, 3)])
@@ -107,39 +114,41 @@ def test_passages_in_one_call(cache: ResponseCache, settings: dict[str, Any], ca
 
 
 @pytest.mark.parametrize(
-    ("slots", "expected"),
+    ("lines", "expected"),
     [
-        ('{"who": "Ada", "when": null, "where": [], "what": ["None"]}', [("who", "Ada")]),
-        ('{"WHO": ["Ada", "none"], "Why": "N/A"}', [("who", "Ada")]),
-        ('{"who": "Ada, Bo", "where": "Oban, Argyll"}', [("who", "Ada"), ("who", "Bo"), ("where", "Oban, Argyll")]),
-        ('{"who": [{"name": "Ada"}], "when": 1883, "how": true}', [("who", "Ada"), ("when", "1883")]),
-        ('{"who": ["Ada",], "where": "なし"', [("who", "Ada")]),
-        ('{"who": ["Ada", "Ada"]}', [("who", "Ada")]),
-        ('{"who": [[[[[["Ada"]]]]]], "what": "\\ud83d"}', [("what", "\ufffd")]),
+        ("who: Ada\nwhen:\nwhat: None", [("who", "Ada")]),
+        ("WHO: Ada; none\n- Why: N/A", [("who", "Ada")]),
+        ("who: Ada, Bo\nwhere: Oban, Argyll", [("who", "Ada"), ("who", "Bo"), ("where", "Oban, Argyll")]),
+        ("**who**: Ada\nwhen: 1883", [("who", "Ada"), ("when", "1883")]),
+        ("when：１８８３\n`who`：Ada。\nwhere: なし", [("who", "Ada"), ("when", "１８８３")]),
+        ("who: Ada; Ada\nwho: Ada\nSo be it.", [("who", "Ada")]),
     ],
 )
-def test_replies_are_read_as_they_were_meant(slots: str, expected: list[tuple[str, str]]) -> None:
-    assert parse_slots_reply(Reply(slots)) == [expected]
-    for form in ('{"passage_1": %s}', '```json\n{"Passage 1": %s}\n```', '[{"1": %s}]', "<think>{}</think>{'1': %s}"):
-        assert parse_slots_reply(Reply(form % slots)) == [expected]
-    if slots.endswith("}"):
-        two = parse_slots_reply(Reply(f'{{"passage_2": {{"who": ["Bo"]}}, "passage_1": {slots}}}'), 2)
-        assert two == [expected, [("who", "Bo")]]
+def test_replies_are_read_as_they_were_meant(lines: str, expected: list[tuple[str, str]]) -> None:
+    assert parse_slots_reply(Reply(lines)) == [expected]
+    for number in ("[1]\n", "Here it is:\n**[1]**\n", "Passage 1:\n", "\n[1] \n\n"):
+        assert parse_slots_reply(Reply(number + lines)) == [expected]
+    assert parse_slots_reply(Reply(f"[2]\nwho: Bo\n\n[1]\n{lines}"), 2) == [expected, [("who", "Bo")]]
 
 
-@pytest.mark.parametrize("reply", ["I cannot say.", "{}", '{"answer": "Ada"}', "[1, 2]", "", "[" * 5000])
+@pytest.mark.parametrize("reply", ["I cannot say.", "{}", "answer: Ada", "[2]\nwho: Ada", "", "[" * 5000])
 def test_what_has_none_of_the_slots_is_asked_for_again(reply: str) -> None:
     with pytest.raises(MalformedReply):
         parse_slots_reply(Reply(reply))
 
 
-@pytest.mark.parametrize("second", [{}, {"passage_2": {}}, {"passage_2": None}, {"passage_3": BO}, {"who": ["Bo"]}])
-def test_a_missing_passage_is_asked_for_again(cache: ResponseCache, second: Mapping[str, Any]) -> None:
-    llm, chat = make_llm(cache, json.dumps({"passage_1": BO, **second}), numbered(BO, BO))
+def test_a_reply_that_was_cut_off_is_asked_for_again() -> None:
+    with pytest.raises(MalformedReply, match="cut off"):
+        parse_slots_reply(Reply("[1]\nwho: Ada", "length"))
+
+
+@pytest.mark.parametrize("second", ["", "[3]\nwho: Bo", "who: Bo"])
+def test_a_missing_passage_is_asked_for_again(cache: ResponseCache, second: str) -> None:
+    llm, chat = make_llm(cache, f"[1]\nwho: Bo\n{second}", numbered(BO, BO))
     assert [frame.passage[-1] for frame in chunk_frames(llm, "Bo came.", "Bo left.")] == ["0", "1"]
-    assert "The reply lacks passage_2: each is an object with who, when" in list(chat.prompt_counts)[-1]
-    llm, _ = make_llm(cache, json.dumps({"passage_1": BO, **second}))
-    with pytest.raises(ItemFailed, match="The reply lacks passage_2"):
+    assert "The reply lacks [2]: each is a line above" in list(chat.prompt_counts)[-1]
+    llm, _ = make_llm(cache, f"[1]\nwho: Bo\n{second}")
+    with pytest.raises(ItemFailed, match=r"The reply lacks \[2\]"):
         chunk_frames(llm, "Bo came.", "Bo went.")
 
 
@@ -153,7 +162,7 @@ def test_a_call_that_fails_leaves_the_others(cache: ResponseCache) -> None:
 
 def test_a_reply_cannot_flood_the_table() -> None:
     reply_slots = {"who": [f"A{n}" for n in range(9999)], "what": ["x" * (MAX_SLOT_CHARS + 1), "y"]}
-    [slots] = parse_slots_reply(Reply(json.dumps(reply_slots)))
+    [slots] = parse_slots_reply(Reply(numbered(reply_slots)))
     assert len(slots) == MAX_SLOT_VALUES + 1
     assert slots[-1] == ("what", "y")
 
@@ -229,7 +238,7 @@ def test_the_order_of_what_is_said_makes_no_difference() -> None:
     first, second = (
         sorted(
             SlotText(slot, text, normalise_value(slot, text))
-            for slot, text in parse_slots_reply(Reply(json.dumps(reply)))[0]
+            for slot, text in parse_slots_reply(Reply(numbered(reply)))[0]
         )
         for reply in (slots, reversed_slots)
     )

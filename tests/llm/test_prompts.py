@@ -81,7 +81,7 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "step": "When does it leave?",
     },
     "drift_guess": {"question": "組紐はいつ?"},
-    "frames": {"passages": PASSAGES, "language": "\nWrite in Japanese."},
+    "frames": {"title": "Ferries", "date": "1911-05", "passages": PASSAGES, "language": "\nWrite in Japanese."},
     "global_rating": {"report": "# Ferries\n\nTwo ferries serve the island.", "question": "When does it leave?"},
     "mentions": {
         "types": "- person\n- place: a town",
@@ -226,9 +226,9 @@ VALUES: dict[str, dict[str, FencedText]] = {
         "relevancy": "how it fits.",
     },
     "links": {
-        "senses": "- reason: Arg2 is why Arg1 is so\n- no relation: the two say nothing to each other",
+        "senses": "- reason: Arg2 is why Arg1 is so\n- list: both are items of one list that was announced before",
         "texts": "1: The ferry waited.\n2: 潮が引いていた。",
-        "pairs": "pair_1: first 1, second 2",
+        "pairs": "1 2",
     },
     "links_paper": {"texts": number_sources(["The ferry waited.", "潮が引いていた。"]), "senses": "reason, result"},
     "map_step": {"sources": PASSAGES, "question": "When does it leave?"},

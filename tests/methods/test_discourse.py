@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,11 +24,11 @@ from tests.factories_tables import table
 from tests.methods.factories_search import ScriptedLLM, keyword_search, rerank, tokenizer, vector_search
 
 THOUGHT = "It asks why.\nSo a reason is wanted, or a precedence.\n\nSenses: cause"
-FRAME = {"who": ["the Tern"], "when": "Tuesday", "what": "none"}
+FRAME = "[1]\nwho: the Tern\nwhen: Tuesday\nwhat: none"
 
 
-def scripted_llm(senses: str = THOUGHT, frame: object = FRAME) -> ScriptedLLM:
-    return ScriptedLLM(lambda prompt: senses if "Penn Discourse" in prompt else json.dumps(frame))
+def scripted_llm(senses: str = THOUGHT, frame: str = FRAME) -> ScriptedLLM:
+    return ScriptedLLM(lambda prompt: senses if "Penn Discourse" in prompt else frame)
 
 
 SCRIPTED = scripted_llm()
@@ -168,7 +167,7 @@ def test_keyword_search_is_optional() -> None:
     all_tables = {name: each for name, each in tables().items() if name in ("passages", "frames", "links")}
 
     def first(**settings: Any) -> str:
-        llm = scripted_llm("none", {"who": "none"})
+        llm = scripted_llm("none", "[1]")
         ports = {
             "keyword_search": keyword_search,
             "vector_search": PassageSearch(returns_passages(5)),

@@ -1,18 +1,18 @@
 """a chunk's passages -> frames: 5W1H slots and predicates."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import make_dataclass
-from functools import cache, partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk, Passage, SlotFiller
 from kumihimo.core.settings import Batch
 from kumihimo.core.table import Table
 from kumihimo.index.batched_calls import collect_rows
-from kumihimo.llm.prompts import number_sources, render_prompt, reply_form
+from kumihimo.index.chunk_background import Description, document_date, readable_title
+from kumihimo.llm.prompts import number_sources, render_prompt, require_complete_text
 from kumihimo.llm.protocols import LLM, Messages, Reply
 from kumihimo.text.lemmas import SLOTS, normalise_value
 
@@ -26,7 +26,8 @@ _EMPTY_WORDS = frozenset(
 ) | {"not mentioned", "not specified", "not stated", "not given", "not applicable"}
 _TEXT_SEPARATOR = re.compile(r"\s*[;；\n]\s*")
 _NAME_SEPARATOR = re.compile(r"\s*(?:[,;、，；\n])\s*")  # for slots whose values contain no comma
-_NUMBER = re.compile(r"[0-9]{1,5}")
+_PASSAGE = re.compile(r"\W*(?:passage\W*)?(\d{1,5})\W*", re.I)  # the line above the slots of a passage
+_SLOT = re.compile(rf"\W*({'|'.join(SLOTS)})\W{{0,9}}[:：](.*)", re.I)
 _EDGE_CHARS = " \t\r\n\"'`.。*"
 
 
@@ -44,6 +45,7 @@ class SlotText(NamedTuple):
 def frames(
     chunk: Chunk,
     passages: Table[Passage],
+    descriptions: Table[Description],
     llm: LLM | None,
     *,
     language: str = "",
@@ -57,12 +59,13 @@ def frames(
     only case and English lemmas do not count, as in the paper.
     But: a slot may have several values. Without a model there are none.
     """
+    title, date = readable_title(chunk.title), document_date(descriptions.get(chunk.document))
 
     if llm is None:
         return ()
 
     def fill_slots(batch: Sequence[Passage]) -> Iterator[SlotFiller]:
-        slots_by_passage = find_slots([passage.text for passage in batch], llm, language)
+        slots_by_passage = find_slots([passage.text for passage in batch], llm, language, title=title, date=date)
         for passage, slots in zip(batch, slots_by_passage, strict=True):
             for slot, text, name in normalise_slots(slots, paper=paper):
                 yield SlotFiller(slot, name, passage.ordinal, text=text)
@@ -70,30 +73,23 @@ def frames(
     return collect_rows(fill_slots, passages.where(chunk=chunk.id), 1 if paper else batch)
 
 
-def find_slots(texts: Sequence[str], llm: LLM, language: str = "") -> list[Slots]:
-    """Return the slots of each text. Raise ItemFailed if the model fails."""
-    parse = partial(parse_slots_reply, count=len(texts))
-    slots: list[Slots] = llm(slot_messages(texts, language), schema=_reply_type(len(texts)), parse=parse)
+def find_slots(texts: Sequence[str], llm: LLM, language: str = "", **document: str) -> list[Slots]:
+    """Return the slots of each text.
+
+    Raise ItemFailed if the model fails. document: as of `slot_messages`.
+    """
+    messages = slot_messages(texts, language, **document)
+    slots: list[Slots] = llm(messages, parse=partial(parse_slots_reply, count=len(texts)))
     return slots
 
 
-def slot_messages(texts: Sequence[str], language: str = "") -> Messages:
+def slot_messages(texts: Sequence[str], language: str = "", *, title: str = "", date: str = "") -> Messages:
     """Return the messages for some texts.
 
-    (江上・福田, appendix A, Listing 3, reworded.)
+    (江上・福田, appendix A, Listing 3, reworded.) title, date: of their document.
     """
     language_rule = f"\nWrite in {language.strip()}." if language.strip() else ""
-    return render_prompt(PROMPT, passages=number_sources(texts), language=language_rule)
-
-
-@cache
-def _reply_type(count: int) -> type[Any]:
-    """Return the reply form for a number of passages.
-
-    Each passage has a field of its own name, so the model cannot skip one.
-    """
-    slots = make_dataclass("Slots", [(slot, list[str]) for slot in SLOTS], frozen=True)
-    return make_dataclass("Passages", [(f"passage_{n}", slots) for n in range(1, count + 1)], frozen=True)
+    return render_prompt(PROMPT, passages=number_sources(texts), title=title, date=date, language=language_rule)
 
 
 def normalise_slots(slots: Iterable[tuple[str, str]], *, paper: bool = False) -> list[SlotText]:
@@ -109,46 +105,27 @@ def parse_slots_reply(reply: Reply, count: int = 1) -> list[Slots]:
     r"""Parse the slots of each passage. Raise MalformedReply if one is missing.
 
     >>> from kumihimo.llm.prompts import Reply
-    >>> parse_slots_reply(Reply('{"passage_1": {"Who": ["Ada", "Bo"], "when": "none", "predicate": "met; left"}}'))
-    [[('who', 'Ada'), ('who', 'Bo'), ('predicate', 'met'), ('predicate', 'left')]]
-    >>> parse_slots_reply(Reply('{"1": {"who": "Ada"}, "2": {"who": null}}'), 2)
-    [[('who', 'Ada')], []]
+    >>> parse_slots_reply(Reply("[1]\nWho: Ada, Bo\nwhen: none\npredicate: met; left\n[2]"), 2)
+    [[('who', 'Ada'), ('who', 'Bo'), ('predicate', 'met'), ('predicate', 'left')], []]
     """
-    value = reply_form(dict[str, object]).parse(reply)
-    numbered = {int(match[0]): slots for key, slots in value.items() if (match := _NUMBER.search(key))}
-    slots_by_passage = [_known_slots(numbered.get(n)) for n in range(1, count + 1)]
-    if count == 1 and not numbered:
-        slots_by_passage = [_known_slots(value)]
-    if missing := [f"passage_{n}" for n, slots in enumerate(slots_by_passage, 1) if not slots]:
-        raise MalformedReply(f"The reply lacks {', '.join(missing)}: each is an object with {', '.join(SLOTS)}.")
-    return [
-        [(slot, text) for slot in SLOTS for text in _slot_texts(slot, slots.get(slot))] for slots in slots_by_passage
-    ]
+    by_passage: dict[int, Slots] = {}
+    slots: Slots = by_passage.setdefault(1, []) if count == 1 else []
+    for line in require_complete_text(reply).splitlines():
+        if heading := _PASSAGE.fullmatch(line):
+            slots = by_passage.setdefault(int(heading[1]), [])
+        elif match := _SLOT.fullmatch(line):
+            slot = match[1].lower()
+            slots += ((slot, text) for text in _slot_texts(slot, match[2]))
+    if count == 1 and not (by_passage[1] or "[1]" in reply.text):
+        raise MalformedReply("The reply has no lines such as `who: Ada`, and no [1] alone.")
+    if missing := [f"[{n}]" for n in range(1, count + 1) if n not in by_passage]:
+        raise MalformedReply(f"The reply lacks {', '.join(missing)}: each is a line above those of its passage.")
+    return [sorted(dict.fromkeys(by_passage[n]), key=lambda pair: SLOTS.index(pair[0])) for n in range(1, count + 1)]
 
 
-def _known_slots(value: object) -> Mapping[str, object]:
-    """Return the known slots of a passage in a reply."""
-    by_key = {str(key).strip(" *_?").lower(): slot for key, slot in value.items()} if isinstance(value, dict) else {}
-    return {slot: by_key[slot] for slot in SLOTS if slot in by_key}
-
-
-def _slot_texts(slot: str, value: object) -> list[str]:
+def _slot_texts(slot: str, value: str) -> list[str]:
     """Return the texts of one slot, each once, without empty answers."""
     separator = _NAME_SEPARATOR if slot in ("who", "predicate") else _TEXT_SEPARATOR
-    texts = (text.strip(_EDGE_CHARS) for text in _iterate_texts(value, separator))
+    texts = (text.strip(_EDGE_CHARS) for text in separator.split(value))
     usable = (text for text in texts if text and text.casefold() not in _EMPTY_WORDS and len(text) <= MAX_SLOT_CHARS)
     return list(dict.fromkeys(usable))[:MAX_SLOT_VALUES]
-
-
-def _iterate_texts(value: object, separator: re.Pattern[str], depth: int = 0) -> Iterator[str]:
-    """Yield the texts of a list, a delimited text or a number."""
-    if isinstance(value, str):
-        yield from separator.split(value) if depth == 0 else _TEXT_SEPARATOR.split(value)
-    elif isinstance(value, bool) or value is None or depth > 3:
-        return
-    elif isinstance(value, int | float):
-        yield str(value)
-    else:
-        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        for part in parts:
-            yield from _iterate_texts(part, separator, depth + 1)

@@ -1,27 +1,40 @@
 """a chunk's passages and the passages after them -> links: discourse relations between passages."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import make_dataclass
-from functools import cache, partial
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-from kumihimo.core.digests import hash_parts
 from kumihimo.core.errors import MalformedReply
 from kumihimo.core.records import Chunk, DiscourseRelation, Passage
 from kumihimo.core.settings import Batch, Bounds
 from kumihimo.core.table import Table
 from kumihimo.index.batched_calls import collect_rows
 from kumihimo.index.pdtb_senses import leaf_sense_labels, match_sense_label, senses_by_label
-from kumihimo.llm.prompts import number_sources, render_prompt
-from kumihimo.llm.protocols import LLM
+from kumihimo.llm.prompts import number_sources, render_prompt, require_complete_text
+from kumihimo.llm.protocols import LLM, Reply
 
 PROMPT = Path(__file__).with_suffix(".md")
 PAPER_PROMPT = Path(__file__).with_name("links_paper.md")
-NO_RELATION = "no relation"
-ORDERS = 4  # of the senses in prompts: few, so that servers can cache the beginning of a prompt
-_NO_RELATION_MEANING = "the two say nothing to each other, or one merely follows the other"
+MAIN_SENSES = (  # leaf senses, the telling ones first; the others are rare, or tell only that a text goes on
+    "contra-expectation",
+    "reason",
+    "result",
+    "hypothetical",
+    "exception",
+    "chosen alternative",
+    "instantiation",
+    "generalization",
+    "specification",
+    "succession",
+    "precedence",
+    "juxtaposition",
+    "list",
+)
+_NO_RELATION = re.compile(r"^\W*(?:\d+\W+\d+\W+)?(?:none|no relation)\b", re.I)
+_RELATION = re.compile(r"(\d{1,4})\D{1,9}(\d{1,4})\s*\|\s*([^|]+?)\s*\|\s*(\d(?:\.\d{1,9})?)\W*$")
 
 PassagePair = tuple[Passage, Passage]  # in the order of the document
 
@@ -38,13 +51,11 @@ def links(
 ) -> Iterable[DiscourseRelation]:
     """Classify the discourse relation of each passage to its next `reach` passages.
 
-    (江上・福田, section 3.1.3.) The senses are the leaf senses of the PDTB; the next passages may lie in the next
-    chunks of the document. batch: the most pairs in one call. Without a model there are none.
-    But: no relation is a choice too and stores no row; the model names the text that is Arg1 and its confidence; the
-    prompt explains the senses, in one of a few orders that the texts determine, so that no sense is always
-    first, and a server can cache each order.
-    paper: without all this, one call per pair, whose first text is Arg1. (The paper does not say which pairs it
-    judges.)
+    (江上・福田, section 3.1.3.) The senses are leaf senses of the PDTB, the earlier passage is Arg1; the next ones may
+    lie in the next chunks of the document. batch: the most pairs in one call. Without a model there are none.
+    But: the prompt explains 13 senses, always in one order; the model names only the pairs that have one of them, each
+    with its confidence.
+    paper: all senses, without all this, one call per pair. (The paper does not say which pairs it judges.)
     """
     if llm is None:
         return ()
@@ -79,53 +90,34 @@ def _passage_pairs(passages: Sequence[Passage], following: Sequence[Passage], re
 
 def _judge_pairs(pairs: Sequence[PassagePair], llm: LLM) -> list[DiscourseRelation]:
     """Return the relations that a model sees in these pairs."""
-    texts = list(dict.fromkeys(" ".join(passage.text.split()) for pair in pairs for passage in pair))
-    text_numbers = {text: n for n, text in enumerate(texts, 1)}
-    numbers = [[text_numbers[" ".join(passage.text.split())] for passage in pair] for pair in pairs]
+    texts = {passage.id: " ".join(passage.text.split()) for pair in pairs for passage in pair}
+    numbers = {id: n for n, id in enumerate(texts, 1)}
+    by_numbers = {(numbers[first.id], numbers[second.id]): (first, second) for first, second in pairs}
     messages = render_prompt(
         PROMPT,
-        senses=_sense_lines(int(hash_parts(*texts), 16) % ORDERS),
-        texts="\n".join(f"{n}: {text}" for text, n in text_numbers.items()),
-        pairs="\n".join(f"pair_{n}: first {first}, second {second}" for n, (first, second) in enumerate(numbers, 1)),
+        senses="\n".join(f"- {label}: {senses_by_label()[label].meaning}" for label in MAIN_SENSES),
+        texts="\n".join(f"{numbers[id]}: {text}" for id, text in texts.items()),
+        pairs=", ".join(f"{first} {second}" for first, second in by_numbers),
     )
-    reply = llm(messages, schema=_reply_form(len(pairs)))
-    return [link for n, pair in enumerate(pairs, 1) if (link := _to_relation(pair, getattr(reply, f"pair_{n}")))]
+    relations: list[DiscourseRelation] = llm(messages, parse=partial(_parse_relations, by_numbers))
+    return relations
 
 
-@cache
-def _sense_lines(order: int) -> str:
-    """Return one line per sense, shuffled by the number of an order."""
-    meanings = {label: senses_by_label()[label].meaning for label in leaf_sense_labels()}
-    senses = [f"- {label}: {text}" for label, text in (meanings | {NO_RELATION: _NO_RELATION_MEANING}).items()]
-    return "\n".join(sorted(senses, key=lambda line: hash_parts(str(order), line)))
-
-
-@cache
-def _reply_form(pairs: int) -> type[Any]:
-    """Return the reply form for a number of pairs.
-
-    Each pair has a field of its own name, so the model cannot skip one.
-    """
-
-    def check(reply: Any) -> None:
-        is_no_relation = "".join(reply.sense.casefold().split()) == NO_RELATION.replace(" ", "")
-        if not _leaf_sense(reply.sense) and not is_no_relation:
-            raise ValueError("the sense is not in the list")
-        if not 0 <= reply.confidence <= 1:
-            raise ValueError("the confidence is a number from 0 to 1")
-
-    fields = [("sense", str), ("arg1", Literal["first", "second"]), ("confidence", float)]
-    judged = make_dataclass("Judged", fields, frozen=True, namespace={"__post_init__": check})
-    return make_dataclass("Judgements", [(f"pair_{n}", judged) for n in range(1, pairs + 1)], frozen=True)
-
-
-def _to_relation(pair: PassagePair, judgement: Any) -> DiscourseRelation | None:
-    """Build the relation of a pair; None for no relation."""
-    label = _leaf_sense(judgement.sense)
-    if not label:
-        return None
-    first, second = pair if judgement.arg1 == "first" else reversed(pair)
-    return DiscourseRelation(first.id, second.id, judgement.confidence, text=label)
+def _parse_relations(pairs: Mapping[tuple[int, int], PassagePair], reply: Reply) -> list[DiscourseRelation]:
+    """Return the relations in a reply. Raise MalformedReply for other lines."""
+    relations: dict[PassagePair, DiscourseRelation] = {}
+    for line in filter(str.strip, require_complete_text(reply).splitlines()):
+        if _NO_RELATION.search(line):
+            continue
+        match = _RELATION.search(line)
+        pair = pairs.get((int(match[1]), int(match[2]))) if match else None
+        label = match_sense_label(match[3]) if match else ""
+        if not match or not pair or label not in MAIN_SENSES or not 0 <= float(match[4]) <= 1:
+            raise MalformedReply(
+                f"{line[:80]!r} is not a pair with a sense: write lines such as 2 3 | result | 0.8, or none"
+            )
+        relations.setdefault(pair, DiscourseRelation(pair[0].id, pair[1].id, float(match[4]), text=label))
+    return list(relations.values())
 
 
 def _judge_as_paper(pairs: Sequence[PassagePair], llm: LLM) -> list[DiscourseRelation]:

@@ -23,14 +23,13 @@ from kumihimo.search.protocols import KeywordSearch, VectorSearch
 SENSES_PROMPT = Path(__file__).with_name("discourse_senses.md")
 Fallback = Literal["none", "parent", "any", "neighbours"]  # each one includes the earlier ones
 _OUTLINE_TOKENS = 900  # at most, of the list of senses in a prompt
-_SLOTS_FORM_TOKENS = 300  # at most, of the schema of slots in a prompt
 log = logging.getLogger("kumihimo")
 
 
 def discourse_cost(settings: MethodSettings, sizes: IndexSizes) -> QueryCost:  # noqa: ARG001
     """Return two calls: one for the senses, one for the slots."""
     prompts = [sizes.prompt_tokens(prompt) for prompt in (SENSES_PROMPT, SLOTS_PROMPT)]
-    return QueryCost((2, 2), (sum(prompts), sum(prompts) + _OUTLINE_TOKENS + _SLOTS_FORM_TOKENS), (1, 1))
+    return QueryCost((2, 2), (sum(prompts), sum(prompts) + _OUTLINE_TOKENS), (1, 1))
 
 
 @declare(best_for="why, how, when: the passages next to a fact", calls=discourse_cost)
